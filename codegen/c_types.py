@@ -1,0 +1,182 @@
+"""How a schema's types are written in C: declarations, boxed values, results.
+
+The one place that knows both sides; dispatch/value.h and core/list.h are its counterparts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .model import Argument, BaseType, FunctionSchema, ListType, OptionalType, Type, base_of
+
+
+@dataclass(frozen=True, slots=True)
+class CType:
+    """`decl` ends so that a name can follow directly; `tag` and `member` say how a tp_value holds it."""
+
+    decl: str
+    tag: str
+    member: str
+    code: str  # one or two letters that stand for the type in a signature's name
+    none: str | None = None  # the C expression for None, where the type is optional
+
+    def declare(self, name: str) -> str:
+        return f"{self.decl}{name}"
+
+
+_BASE = {
+    "Tensor": CType("tp_tensor *", "TP_TENSOR", "tensor", "T", "NULL"),
+    "Scalar": CType("const tp_scalar *", "TP_SCALAR", "scalar", "S", "NULL"),
+    "int": CType("int64_t ", "TP_INT", "i", "J"),
+    "SymInt": CType("int64_t ", "TP_INT", "i", "J"),
+    "float": CType("double ", "TP_FLOAT", "f", "F"),
+    "bool": CType("bool ", "TP_BOOL_", "b", "B"),
+    "str": CType("const char *", "TP_STR", "str", "Z", "NULL"),
+    "ScalarType": CType("tp_dtype ", "TP_DTYPE", "i", "D", "TP_NO_DTYPE"),
+    "Layout": CType("tp_layout ", "TP_LAYOUT", "i", "L", "TP_NO_LAYOUT"),
+    "MemoryFormat": CType("tp_memory_format ", "TP_MEMORY_FORMAT", "i", "M", "TP_NO_FORMAT"),
+    "Device": CType("tp_device ", "TP_DEVICE", "device", "V", "TP_NO_DEVICE"),
+    "Generator": CType("struct tp_generator *", "TP_GENERATOR", "generator", "G", "NULL"),
+    "Storage": CType("tp_storage *", "TP_STORAGE", "storage", "O", "NULL"),
+}
+_OPTIONAL = {
+    "int": CType("tp_opt_int ", "TP_INT", "i", "Jo", "TP_NO_INT"),
+    "SymInt": CType("tp_opt_int ", "TP_INT", "i", "Jo", "TP_NO_INT"),
+    "float": CType("tp_opt_float ", "TP_FLOAT", "f", "Fo", "TP_NO_FLOAT"),
+    "bool": CType("tp_opt_bool ", "TP_BOOL_", "b", "Bo", "-1"),
+}
+_LIST = {
+    "Tensor": CType("tp_tensors ", "TP_TENSORS", "tensors", "Tl", "((tp_tensors){NULL, -1})"),
+    "Scalar": CType("tp_scalars ", "TP_SCALARS", "scalars", "Sl", "((tp_scalars){NULL, -1})"),
+    "int": CType("tp_ints ", "TP_INTS_", "ints", "Jl", "TP_NO_INTS"),
+    "SymInt": CType("tp_ints ", "TP_INTS_", "ints", "Jl", "TP_NO_INTS"),
+    "float": CType("tp_floats ", "TP_FLOATS", "floats", "Fl", "((tp_floats){NULL, -1})"),
+    "bool": CType("tp_bools ", "TP_BOOLS", "bools", "Bl", "((tp_bools){NULL, -1})"),
+}
+
+
+class NoCType(Exception):
+    """A type of the grammar that no operator of tensorpy uses (Dimname, QScheme, ...)."""
+
+
+def c_type(type_: Type) -> CType:
+    try:
+        match type_:
+            case BaseType(name):
+                return _BASE[name]
+            case OptionalType(BaseType(name)):
+                return _OPTIONAL.get(name) or _BASE[name]
+            case OptionalType(ListType() as inner):
+                return c_type(inner)
+            case ListType(BaseType(name)):
+                return _LIST[name]
+            case ListType(OptionalType(BaseType("Tensor"))):
+                return _LIST["Tensor"]
+    except KeyError:
+        pass
+    raise NoCType(str(type_))
+
+
+def is_optional(type_: Type) -> bool:
+    return isinstance(type_, OptionalType)
+
+
+# ---- results ----
+
+
+@dataclass(frozen=True, slots=True)
+class CResult:
+    """What the C function gives back.
+
+    kind: `status` (nothing, or only arguments that were written), `tensor`, `tensors` (a tuple of n), `seq` (Tensor[]),
+    `value` (a number or the like, through a last parameter `result`).
+    """
+
+    kind: str
+    decl: str
+    code: str
+    failed: str  # the expression to return after an error
+    count: int = 1
+    value: CType | None = None
+
+    def is_error(self, name: str) -> str:
+        """A C condition: the call that gave `name` failed."""
+        match self.kind:
+            case "tensor" | "seq":
+                return f"!{name}"
+            case "tensors":
+                return f"!{name}.v[0]"
+            case _:
+                return f"{name} < 0"
+
+
+def c_result(schema: FunctionSchema) -> CResult:
+    returns = schema.returns
+    if all(r.is_write for r in returns):
+        return CResult("status", "int ", "v", "-1", 0)
+    types = [r.type for r in returns]
+    tensor = BaseType("Tensor")
+    if types == [tensor]:
+        return CResult("tensor", "tp_tensor *", "t", "NULL")
+    if all(t == tensor for t in types) and 2 <= len(types) <= 5:
+        n = len(types)
+        return CResult("tensors", f"tp_tensor{n} ", f"t{n}", f"(tp_tensor{n}){{{{NULL}}}}", n)
+    if len(types) == 1 and isinstance(types[0], ListType) and base_of(types[0]) == tensor:
+        return CResult("seq", "tp_tensor_seq *", "q", "NULL")
+    if len(types) == 1 and isinstance(types[0], BaseType) and types[0].name in ("int", "SymInt", "float", "bool", "Scalar", "ScalarType"):
+        value = _BASE[types[0].name]
+        return CResult("value", "int ", "r" + value.code, "-1", 1, value)
+    raise NoCType(str([str(t) for t in types]))
+
+
+def value_decl(result: CResult) -> str:
+    """The pointed-to type of the `result` parameter of a function of kind `value`."""
+    assert result.value is not None
+    return "tp_scalar " if result.value.member == "scalar" else result.value.decl
+
+
+def parameters(schema: FunctionSchema, *, keyset: bool = False) -> str:
+    parts = ["tp_keyset ks"] if keyset else []
+    parts += [c_type(a.type).declare(a.name_in_c) for a in c_arguments(schema)]
+    result = c_result(schema)
+    if result.kind == "value":
+        parts.append(f"{value_decl(result)}*result")
+    return ", ".join(parts) or "void"
+
+
+@dataclass(frozen=True, slots=True)
+class CArgument:
+    name: str
+    name_in_c: str
+    type: Type
+    argument: Argument
+
+    @property
+    def c(self) -> CType:
+        return c_type(self.type)
+
+
+# Names that C does not allow for a parameter, or that our own generated code uses.
+_RESERVED = frozenset("self_ result ks op default int float double long short register auto static".split()) - {"self_"}
+
+
+def c_arguments(schema: FunctionSchema) -> tuple[CArgument, ...]:
+    return tuple(CArgument(a.name, a.name + "_" if a.name in _RESERVED else a.name, a.type, a) for a in schema.arguments)
+
+
+def call_arguments(schema: FunctionSchema, *, keyset: str | None = None) -> str:
+    parts = [keyset] if keyset else []
+    parts += [a.name_in_c for a in c_arguments(schema)]
+    if c_result(schema).kind == "value":
+        parts.append("result")
+    return ", ".join(parts)
+
+
+def signature_code(schema: FunctionSchema) -> str:
+    """A name that is equal for two operators if and only if their C types are: `T_TTS` becomes `t_TTS`."""
+    codes = "_".join(a.c.code for a in c_arguments(schema)) or "none"
+    return f"{c_result(schema).code}__{codes}"
+
+
+def function_type(schema: FunctionSchema) -> str:
+    return f"tp_fn_{signature_code(schema)}"

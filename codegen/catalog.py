@@ -1,0 +1,199 @@
+"""The catalogue: every operator with all that the YAML says of it, resolved once for all emitters.
+
+It answers the questions that several emitters share: which C function is behind an operator for a key, which entry's
+derivative applies to which variant, which operators are views. The order of operators is that of the YAML, a derived
+variant right behind its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .c_types import NoCType, c_result, c_type
+from .model import (
+    AutocastEntry,
+    DerivativeEntry,
+    FunctionSchema,
+    NativeFunction,
+    NativeFunctionsGroup,
+    Tag,
+    group_native_functions,
+)
+from .pointwise import PointwiseOp, parse_pointwise
+
+ALIAS_KEYS = (
+    "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "Autograd",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """How the kernel of one operator for one key comes about.
+
+    kind: `direct` (a C function `name` with the operator's signature), `pointwise` (inner loops under the shared
+    driver), `structured` (a meta function and a C function `name` that computes into outputs), `formula` (lowered from
+    Python syntax), `functional` (calls the functional variant and copies), `inplace` (copies self and calls the
+    in-place variant).
+    """
+
+    key: str
+    kind: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    function: NativeFunction
+    group: NativeFunctionsGroup
+    pointwise: PointwiseOp | None = None
+    kernels: tuple[KernelSource, ...] = ()
+    derivative: DerivativeEntry | None = None
+    autocast: tuple[AutocastEntry, ...] = ()
+
+    @property
+    def schema(self) -> FunctionSchema:
+        return self.function.func
+
+    @property
+    def c(self) -> str:
+        return self.schema.name.c_name
+
+    @property
+    def kind(self) -> str:
+        return self.schema.kind
+
+    @property
+    def is_view(self) -> bool:
+        """Some return aliases an argument without being written: `Tensor(a)`."""
+        return any(r.annotation is not None and not r.is_write for r in self.schema.returns)
+
+    @property
+    def is_implicit(self) -> bool:
+        return all(k.key == "CompositeImplicitAutograd" for k in self.kernels)
+
+    @property
+    def tensor_arguments(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.schema.arguments if c_type(a.type).member in ("tensor", "tensors"))
+
+
+@dataclass(frozen=True)
+class Catalog:
+    operators: tuple[Operator, ...]
+    tags: Mapping[str, Tag]
+    by_name: Mapping[str, Operator] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Operator]:
+        return iter(self.operators)
+
+    def overloads(self, name: str) -> tuple[Operator, ...]:
+        """All operators of an unqualified name, in YAML order."""
+        return tuple(op for op in self.operators if op.schema.name.unqualified == name)
+
+    def pointwise(self) -> tuple[PointwiseOp, ...]:
+        """Each pointwise description once, under the name of its functional variant."""
+        seen: dict[str, PointwiseOp] = {}
+        for op in self.operators:
+            if op.pointwise is not None:
+                seen.setdefault(op.pointwise.name, op.pointwise)
+        return tuple(seen.values())
+
+
+def _structured_entry(function: NativeFunction, group: NativeFunctionsGroup) -> NativeFunction | None:
+    """The entry that holds the structured kernel of this function's group."""
+    if function.structured:
+        return function
+    for member in group.members():
+        if member.structured and (function.structured_delegate in (None, member.name) or member is group.functional):
+            if function.structured_delegate is not None or function.origin is member.origin:
+                return member
+    return None
+
+
+def structured_name(group: NativeFunctionsGroup) -> str:
+    """The stem of `<stem>_meta`: the functional variant's C name."""
+    member = group.functional or group.out or group.inplace
+    assert member is not None
+    return member.name.c_name
+
+
+def _is_composite(function: NativeFunction) -> bool:
+    """Without any kernel of a backend: its parts are differentiated."""
+    if function.pointwise is not None or function.structured or function.structured_delegate is not None:
+        return False
+    return all(k.key == "CompositeImplicitAutograd" for k in function.dispatch)
+
+
+def _kernels(function: NativeFunction, group: NativeFunctionsGroup) -> list[KernelSource]:
+    origin = function.origin
+    if origin.pointwise is not None:
+        return [KernelSource(key, "pointwise") for key in ("CPU", "Meta")] + [
+            KernelSource(k.key, "direct", k.name) for k in function.dispatch
+        ]
+    structured = _structured_entry(function, group)
+    if structured is not None:
+        sources = [KernelSource(k.key, "structured", k.name) for k in structured.origin.dispatch]
+        if all(s.key != "Meta" for s in sources):
+            sources.append(KernelSource("Meta", "structured"))
+        return sources
+    if function.autogenerated:
+        key = "CompositeImplicitAutograd" if _is_composite(origin) else "CompositeExplicitAutograd"
+        return [KernelSource(key, "inplace" if origin.kind == "inplace" else "functional")]
+    if function.composite is not None:
+        return [KernelSource("CompositeImplicitAutograd", "formula")]
+    if function.dispatch:
+        return [KernelSource(k.key, "direct", k.name) for k in function.dispatch]
+    return [KernelSource("CompositeImplicitAutograd", "direct", function.name.c_name + "_composite")]
+
+
+def build_catalog(
+    functions: Iterable[NativeFunction],
+    derivatives: Iterable[DerivativeEntry],
+    autocast: Iterable[AutocastEntry],
+    tags: Mapping[str, Tag],
+) -> Catalog:
+    functions = list(functions)
+    group_of: dict[str, NativeFunctionsGroup] = {}
+    for group in group_native_functions(functions):
+        for member in group.members():
+            group_of[str(member.name)] = group
+    derivative_of = {str(d.name.name): d for d in derivatives}
+    autocast_of: dict[str, list[AutocastEntry]] = {}
+    for entry in autocast:
+        autocast_of.setdefault(str(entry.function.name), []).append(entry)
+    pointwise_of: dict[str, PointwiseOp] = {}
+    operators = []
+    for function in functions:
+        name = str(function.name)
+        for argument in function.func.arguments:
+            c_type(argument.type)
+        c_result(function.func)
+        group = group_of[name]
+        origin = function.origin
+        pointwise = None
+        if origin.pointwise is not None:
+            key = str(origin.name)
+            if key not in pointwise_of:
+                pointwise_of[key] = parse_pointwise(origin.pointwise, origin.func, origin.at("pointwise"))
+            pointwise = pointwise_of[key]
+        derivative = derivative_of.get(name)
+        for member in (group.functional, group.inplace, group.mutable):
+            if derivative is None and member is not None and function.kind != "out":
+                derivative = derivative_of.get(str(member.name))
+        operators.append(
+            Operator(
+                function,
+                group,
+                pointwise,
+                tuple(_kernels(function, group)),
+                derivative,
+                tuple(autocast_of.get(name, ())),
+            )
+        )
+    return Catalog(tuple(operators), tags, {str(op.schema.name): op for op in operators})
+
+
+__all__ = ["ALIAS_KEYS", "Catalog", "KernelSource", "NoCType", "Operator", "build_catalog", "structured_name"]

@@ -1,0 +1,70 @@
+"""AutocastType.c: the autocast layer, from yaml/autocast.yaml.
+
+A kernel of this layer casts its floating arguments by the operator's policy and passes the call on below itself. One
+kernel serves every device; which device it acts for is told by the key set.
+"""
+
+from __future__ import annotations
+
+from .c_types import c_arguments, c_result, call_arguments, parameters
+from .catalog import Catalog, Operator
+from .text import banner
+
+SOURCE = "yaml/autocast.yaml"
+
+_TARGET = {
+    "lower_precision_fp": "tp_autocast_dtype(device)",
+    "fp32": "TP_FLOAT32",
+}
+
+
+def _widest(op: Operator) -> str:
+    """Statements that find the widest floating dtype among the arguments."""
+    out = ["    tp_dtype to = tp_autocast_dtype(device);\n"]
+    for a in c_arguments(op.schema):
+        if a.c.member == "tensor":
+            out.append(f"    to = tp_autocast_promote(to, {a.name_in_c}, device);\n")
+        elif a.c.member == "tensors":
+            out.append(f"    to = tp_autocast_promote_list(to, {a.name_in_c}, device);\n")
+    return "".join(out)
+
+
+def _kernel(op: Operator, policy: str) -> str:
+    result = c_result(op.schema)
+    body = "    tp_dispatch_guard guard = tp_exclude(TP_AUTOCAST_KEYS);\n    int device = tp_autocast_device(ks);\n"
+    body += _widest(op) if policy == "promote" else f"    tp_dtype to = {_TARGET[policy]};\n"
+    call = call_arguments(op.schema, keyset="ks & TP_BELOW_AUTOCAST")
+    names = call.split(", ")
+    for a in c_arguments(op.schema):
+        cast = f"{a.name_in_c}_cast"
+        if a.c.member == "tensor" and not a.argument.is_write:
+            body += f"    tp_autoref *{cast} = tp_cached_cast({a.name_in_c}, to, device);\n"
+            body += f"    if ({a.name_in_c} && !{cast}) return {result.failed};\n"
+            names = [cast if n == a.name_in_c else n for n in names]
+        elif a.c.member == "tensors":
+            body += f"    tp_autoseq *{cast} = tp_cached_cast_list({a.name_in_c}, to, device);\n"
+            body += f"    if (!{cast}) return {result.failed};\n"
+            names = [f"tp_tensor_seq_borrow({cast})" if n == a.name_in_c else n for n in names]
+    body += f"    return tp_redispatch_{op.c}({', '.join(names)});\n"
+    return f"static {result.decl}autocast_{op.c}({parameters(op.schema, keyset=True)}) {{\n{body}}}\n"
+
+
+def emit_autocast(catalog: Catalog) -> str:
+    out = [
+        banner("emit_autocast.py", SOURCE, "The autocast layer."),
+        '#include "Redispatch.h"\n#include "autocast/autocast.h"\n\n',
+    ]
+    rows = []
+    for op in catalog:
+        for entry in op.autocast:
+            if entry.policy in ("lower_precision_fp", "fp32", "promote"):
+                out.append(_kernel(op, entry.policy))
+                rows.append(f'    {{&tp_ops[TP_OP_{op.c}], (tp_fn)autocast_{op.c}, "{entry.policy}"}},\n')
+    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
+    out.append(
+        "int tp_register_AutocastType(void);\nint tp_register_AutocastType(void) {\n"
+        "    for (int type = 0; type < TP_NUM_DEVICES; type++)\n"
+        "        if (tp_register_kernels(tp_autocast_key(type), entries, TP_COUNTOF(entries)) < 0) return -1;\n"
+        "    return 0;\n}\n"
+    )
+    return "".join(out)

@@ -1,0 +1,259 @@
+"""Register<Key>.c: the kernels of one dispatch key, wrapped to the dispatcher's calling convention.
+
+NativeFunctions.h declares the C functions that the tree must define: kernels, meta functions and composites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .c_types import c_arguments, c_result, call_arguments, parameters
+from .catalog import Catalog, KernelSource, Operator, structured_name
+from .emit_formula import emit_composite
+from .emit_functions import YAML
+from .model import FunctionSchema
+from .text import banner, c_string
+
+HEAD = """#include "NativeFunctions.h"
+#include "PointwiseTable.h"
+#include "Redispatch.h"
+#include "autograd/node.h"
+#include "core/scalar_math.h"
+#include "dispatch/boxing.h"
+#include "iter/pointwise.h"
+#include "native/variants.h"
+
+"""
+
+
+def _forward_names(schema: FunctionSchema) -> list[str]:
+    """The arguments that are not out=, as C names."""
+    outs = {a.name for a in schema.out}
+    return [a.name_in_c for a in c_arguments(schema) if a.name not in outs]
+
+
+def _output_names(schema: FunctionSchema) -> list[str]:
+    if schema.kind == "out":
+        return [a.name for a in schema.out]
+    return ["self"] if schema.kind == "inplace" else []
+
+
+def _functional_parameters(op: Operator, leading: Sequence[str] = (), trailing: Sequence[str] = ()) -> str:
+    outs = {a.name for a in op.schema.out}
+    own = [a.c.declare(a.name_in_c) for a in c_arguments(op.schema) if a.name not in outs]
+    return ", ".join([*leading, *own, *trailing])
+
+
+def _output_count(op: Operator) -> int:
+    return max(1, len(op.schema.returns))
+
+
+# ---- wrappers ----
+
+
+def _wrapper(op: Operator, kind: str, body: str) -> str:
+    unused = "    (void)ks;\n"
+    return f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
+
+
+def _pointwise(op: Operator) -> str:
+    assert op.pointwise is not None
+    names = {a.name: a for a in c_arguments(op.schema)}
+    operands = []
+    for name in (i.name for i in op.pointwise.inputs):
+        a = names[name]
+        operands.append(f"{{{a.name_in_c}, NULL}}" if a.c.member == "tensor" else f"{{NULL, {a.name_in_c}}}")
+    params = [f"tp_box_{names[name].c.code}({names[name].name_in_c})" for name in (p.name for p in op.pointwise.params)]
+    body = f"    const tp_operand inputs[] = {{{', '.join(operands)}}};\n"
+    if params:
+        body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
+    passed = "params" if params else "NULL"
+    table = f"&tp_pointwise_{op.pointwise.c_name}"
+    if op.kind == "functional":
+        body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
+    else:
+        target = _output_names(op.schema)[0]
+        inplace = "true" if op.kind == "inplace" else "false"
+        body += f"    return tp_pointwise_into({table}, inputs, {passed}, {target}, {inplace});\n"
+    return _wrapper(op, "pointwise", body)
+
+
+def _structured(op: Operator, source: KernelSource) -> str:
+    stem = structured_name(op.group)
+    forward = _forward_names(op.schema)
+    n = _output_count(op)
+    outs = _output_names(op.schema)
+    variant = {"functional": "TP_VARIANT_NEW", "inplace": "TP_VARIANT_INPLACE"}.get(op.kind, "TP_VARIANT_OUT")
+    given = f", .given = {{{', '.join(outs)}}}" if outs else ""
+    body = f"    tp_meta m = {{.op = &tp_ops[TP_OP_{op.c}], .variant = {variant}, .noutputs = {n}{given}}};\n"
+    inputs = ", ".join(a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensor" and a.name not in {o.name for o in op.schema.out})
+    if outs and inputs:
+        body += f"    tp_tensor *const inputs[] = {{{inputs}}};\n    tp_meta_set_inputs(&m, inputs, TP_COUNTOF(inputs));\n"
+    body += f"    if ({stem}_meta({', '.join(['&m', *forward])}) < 0) return tp_meta_discard(&m), {c_result(op.schema).failed};\n"
+    if source.name:
+        outputs = [f"m.out[{i}]" for i in range(n)]
+        body += f"    if ({source.name}({', '.join([*forward, *outputs])}) < 0) return tp_meta_discard(&m), {c_result(op.schema).failed};\n"
+    match c_result(op.schema).kind:
+        case "status":
+            body += "    return tp_meta_commit(&m);\n"
+        case "tensor":
+            body += "    return m.out[0];\n"
+        case _:
+            items = ", ".join(f"m.out[{i}]" for i in range(n))
+            body += f"    return ({c_result(op.schema).decl.strip()}){{{{{items}}}}};\n"
+    return _wrapper(op, "structured", body)
+
+
+def _direct(op: Operator, source: KernelSource) -> str:
+    result = c_result(op.schema)
+    call = f"{source.name}({call_arguments(op.schema)})"
+    return _wrapper(op, "direct_" + source.name, f"    return {call};\n")
+
+
+def _from_functional(op: Operator) -> str:
+    """out= or in-place through the functional variant."""
+    functional = op.group.functional
+    assert functional is not None
+    wanted = [a.name for a in functional.func.arguments]
+    names = {a.name: a.name_in_c for a in c_arguments(op.schema)}
+    nothing = {"dtype": "out->dtype", "layout": "TP_STRIDED", "device": "out->device", "pin_memory": "-1"}
+    args = ", ".join(names.get(name, nothing.get(name, "")) for name in wanted)
+    result = c_result(functional.func)
+    outs = _output_names(op.schema)
+    copy = "tp_copy_into_self" if op.kind == "inplace" else "tp_copy_into_out"
+    if result.kind == "tensor":
+        body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
+        body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
+    else:
+        body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
+        body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
+        body += f"    return tp_copy_into_outs_steal(outs, made.v, {result.count});\n"
+    return _wrapper(op, "variant", body)
+
+
+def _from_inplace(op: Operator) -> str:
+    inplace = op.group.inplace
+    assert inplace is not None
+    names = [a.name_in_c for a in c_arguments(inplace.func)]
+    args = ", ".join("made" if name == "self" else name for name in names)
+    if op.kind == "functional":
+        body = "    tp_autoref *made = tp_clone(self, TP_NO_FORMAT);\n"
+        body += f"    return made && tp_{inplace.name.c_name}({args}) == 0 ? tp_take(made) : NULL;\n"
+    else:
+        args = ", ".join("out" if name == "self" else name for name in names)
+        body = "    if (tp_copy_into_out(out, self) < 0) return -1;\n"
+        body += f"    return tp_{inplace.name.c_name}({args});\n"
+    return _wrapper(op, "variant", body)
+
+
+def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[str, str, str]:
+    """The wrapper's text, its name, and what the dispatch table shows as the kernel's origin."""
+    match source.kind:
+        case "pointwise":
+            return _pointwise(op), f"pointwise_{op.c}", "pointwise"
+        case "structured":
+            return _structured(op, source), f"structured_{op.c}", source.name or f"{structured_name(op.group)}_meta"
+        case "functional":
+            return _from_functional(op), f"variant_{op.c}", "from the functional variant"
+        case "inplace":
+            return _from_inplace(op), f"variant_{op.c}", "from the in-place variant"
+        case "formula":
+            text = emit_composite(op, catalog)
+            return text, f"formula_{op.c}", "formula"
+        case _:
+            return _direct(op, source), f"direct_{source.name}_{op.c}", source.name
+
+
+def emit_register(catalog: Catalog, key: str) -> str:
+    """The file of one key."""
+    out = [banner("emit_backend.py", YAML, f"The kernels under the key {key}."), HEAD]
+    rows = []
+    for op in catalog:
+        for source in op.kernels:
+            if source.key == key:
+                text, name, origin = _emit_kernel(op, source, catalog)
+                out.append(text)
+                rows.append(f"    {{&tp_ops[TP_OP_{op.c}], (tp_fn){name}, {c_string(origin)}}},\n")
+    alias = key in ("Autograd", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+    c_key = f"TP_ALIAS_KEY({key})" if alias else f"TP_KEY_{key}"
+    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
+    out.append(f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n")
+    return "".join(out)
+
+
+def registered_keys(catalog: Catalog) -> list[str]:
+    keys: dict[str, None] = {}
+    for op in catalog:
+        for source in op.kernels:
+            keys.setdefault(source.key)
+    return list(keys)
+
+
+def emit_native_functions_h(catalog: Catalog) -> str:
+    out = [
+        banner("emit_backend.py", YAML, "The C functions that the tree defines: kernels, meta functions, composites."),
+        '#pragma once\n\n#include "Functions.h"\n#include "native/meta.h"\n\n',
+    ]
+    declared: set[str] = set()
+
+    def declare(name: str, text: str) -> None:
+        if name not in declared:
+            declared.add(name)
+            out.append(text)
+
+    for op in catalog:
+        for source in op.kernels:
+            schema = f"/* {op.schema} */\n"
+            if source.kind == "direct":
+                declare(source.name, f"{schema}{c_result(op.schema).decl}{source.name}({parameters(op.schema)});\n")
+            elif source.kind == "structured":
+                meta = structured_name(op.group) + "_meta"
+                declare(meta, f"{schema}int {meta}({_functional_parameters(op, leading=['tp_meta *m'])});\n")
+                if source.name:
+                    n = _output_count(op)
+                    outs = [f"tp_tensor *out{i}" if n > 1 else "tp_tensor *out" for i in range(n)]
+                    declare(source.name, f"int {source.name}({_functional_parameters(op, trailing=outs)});\n")
+    return "".join(out)
+
+
+def emit_register_everything(catalog: Catalog, layers: Sequence[str]) -> str:
+    names = [f"tp_register_{key}" for key in registered_keys(catalog)] + list(layers)
+    out = [banner("emit_backend.py", YAML, "Calls every generated registration."), '#include "dispatch/generated.h"\n\n']
+    out += [f"int {name}(void);\n" for name in names]
+    out.append("\nint tp_register_everything(void) {\n")
+    out += [f"    if ({name}() < 0) return -1;\n" for name in names]
+    out.append("    return 0;\n}\n")
+    return "".join(out)
+
+
+# ---- BackendSelect ----
+
+
+def _is_factory(op: Operator) -> bool:
+    return not op.tensor_arguments
+
+
+def emit_backend_select(catalog: Catalog) -> str:
+    """Operators without tensors: their device argument picks the backend."""
+    out = [
+        banner("emit_backend.py", YAML, "Factories: the device argument picks the backend."),
+        '#include "Redispatch.h"\n#include "dispatch/entry.h"\n\n',
+    ]
+    rows = []
+    for op in catalog:
+        if not _is_factory(op):
+            continue
+        device = next((a.name_in_c for a in c_arguments(op.schema) if a.c.member == "device"), "TP_CPU")
+        keys = f"(ks & TP_BELOW(BackendSelect)) | tp_keys_selected({device})"
+        out.append(
+            f"static {c_result(op.schema).decl}select_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+            f"    return tp_redispatch_{op.c}({call_arguments(op.schema, keyset=keys)});\n}}\n"
+        )
+        rows.append(f'    {{&tp_ops[TP_OP_{op.c}], (tp_fn)select_{op.c}, "BackendSelect"}},\n')
+    rows = rows or ["    {0},\n"]
+    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
+    out.append(
+        "int tp_register_BackendSelect(void);\nint tp_register_BackendSelect(void) {\n"
+        "    return tp_register_kernels(TP_KEY_BackendSelect, entries, TP_COUNTOF(entries));\n}\n"
+    )
+    return "".join(out)

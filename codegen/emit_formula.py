@@ -1,0 +1,27 @@
+"""Composite operators that are written as a formula: one static C function each, called by the dispatcher."""
+
+from __future__ import annotations
+
+from .c_types import c_arguments, parameters
+from .catalog import Catalog, Operator
+from .formula import Result, schema_variables, used
+from .formula_lower import lower_function
+
+
+def emit_composite(op: Operator, catalog: Catalog) -> str:
+    """`formula_<op>`, for an operator whose entry has `composite`."""
+    origin = op.function.origin
+    assert origin.composite is not None
+    location = origin.at("composite")
+    names = used(origin.composite, location)
+    unused = ["ks", *(a.name_in_c for a in c_arguments(op.schema) if a.name not in names)]
+    return lower_function(
+        f"formula_{op.c}",
+        parameters(op.schema, keyset=True),
+        schema_variables(op.schema),
+        origin.composite,
+        Result.of_schema(op.schema),
+        catalog,
+        location,
+        prologue=[f"(void){name};" for name in unused],
+    )

@@ -1,0 +1,259 @@
+"""python_functions.c and python_methods.c: the signature tables, and one short C function per overload that makes the call.
+
+Overload resolution and conversion are one parser's work (csrc/python/parse.c); nothing of it is repeated here.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from .c_types import CType, c_arguments, c_result, c_type
+from .catalog import Catalog, Operator
+from .emit_functions import YAML
+from .model import BaseType, ListType, Type, base_of
+from .python_api import Parameter, PythonFunction, Signature, documentation, python_functions, python_type, strip
+from .text import banner, c_string
+
+HEAD = """#include "Functions.h"
+#include "dispatch/boxing.h"
+#include "python/parse.h"
+#include "python/returns.h"
+
+"""
+
+_NAMED_VALUES = {
+    "Mean": "TP_INT, .i = 1",
+    "Sum": "TP_INT, .i = 2",
+    "contiguous_format": "TP_MEMORY_FORMAT, .i = TP_CONTIGUOUS_FORMAT",
+    "preserve_format": "TP_MEMORY_FORMAT, .i = TP_PRESERVE_FORMAT",
+    "long": "TP_DTYPE, .i = TP_INT64",
+    "float": "TP_DTYPE, .i = TP_FLOAT32",
+}
+
+
+def _default_value(type_: Type, default: str) -> str:
+    """The initialiser of a tp_value."""
+    if default == "None":
+        return "{.tag = TP_NONE}"
+    if default in _NAMED_VALUES:
+        return f"{{.tag = {_NAMED_VALUES[default]}}}"
+    c = c_type(type_)
+    value = ast.literal_eval({"True": "True", "False": "False"}.get(default, default))
+    match c.member:
+        case "scalar":
+            macro = "TP_SCALAR_B" if isinstance(value, bool) else "TP_SCALAR_I" if isinstance(value, int) else "TP_SCALAR_F"
+            return f"{{.tag = TP_SCALAR, .scalar = {macro}({str(value).lower()})}}"
+        case "ints":
+            if not isinstance(value, list):
+                assert isinstance(strip(type_), ListType)
+                value = [value] * (getattr(strip(type_), "size", None) or 1)
+            data = f"(const int64_t[]){{{', '.join(map(str, value)) or '0'}}}"
+            return f"{{.tag = TP_INTS_, .ints = {{{data}, {len(value)}}}}}"
+        case "bools":
+            return f"{{.tag = TP_BOOLS, .bools = {{(const bool[]){{{', '.join(str(v).lower() for v in value)}}}, {len(value)}}}}}"
+        case "b":
+            return f"{{.tag = TP_BOOL_, .b = {str(bool(value)).lower()}}}"
+        case "str":
+            return f"{{.tag = TP_STR, .str = {c_string(value)}}}"
+        case "f":
+            return f"{{.tag = TP_FLOAT, .f = {float(value)!r}}}"
+        case "tensors":
+            return "{.tag = TP_TENSORS}"
+        case _:
+            return f"{{.tag = {c.tag}, .{c.member} = {value}}}"
+
+
+def _size(parameter: Parameter) -> int:
+    type_ = strip(parameter.type)
+    if not isinstance(type_, ListType):
+        return 0
+    if base_of(type_) == BaseType("Tensor"):
+        return int(not isinstance(type_.elem, BaseType))
+    if type_.size is None:
+        return 0
+    return 255 if type_.size == 1 else type_.size
+
+
+def _parameter_row(parameter: Parameter) -> str:
+    flags = []
+    if parameter.optional:
+        flags.append("TP_PARAM_OPTIONAL")
+    if parameter.default is not None:
+        flags.append("TP_PARAM_DEFAULT")
+    if parameter.keyword:
+        flags.append("TP_PARAM_KEYWORD")
+    if parameter.role == "out":
+        flags.append("TP_PARAM_OUT")
+    c: CType = c_type(parameter.type)
+    value = _default_value(parameter.type, parameter.default) if parameter.default is not None else "{.tag = TP_NONE}"
+    return (
+        f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, {' | '.join(flags) or '0'}, "
+        f"{_size(parameter)}, {value}}},\n"
+    )
+
+
+def _arguments(op: Operator, outs: str | None = None) -> str:
+    """The C arguments of a call, read out of the parsed values in order."""
+    parts = []
+    taken = {a.name for a in op.schema.out}
+    index = 0
+    for a in c_arguments(op.schema):
+        if a.name in taken:
+            continue
+        parts.append(f"tp_unbox_{a.c.code}(&v[{index}])")
+        index += 1
+    return ", ".join(parts)
+
+
+def _return(op: Operator) -> str:
+    """The statement that makes the call and converts its result."""
+    result = c_result(op.schema)
+    call = f"tp_{op.c}({_arguments(op)})"
+    match result.kind:
+        case "tensor":
+            return f"    return tp_py_wrap_steal({call});\n"
+        case "seq":
+            return f"    return tp_py_wrap_seq_steal({call});\n"
+        case "tensors":
+            names = [r.name for r in op.schema.returns]
+            type_ = f"tp_return_type_{op.schema.name.unqualified}()" if all(names) else "NULL"
+            return f"    {result.decl}r = {call};\n    return tp_py_wrap_tuple_steal(r.v, {result.count}, {type_});\n"
+        case "status":
+            returned = "a->self" if op.schema.returns else "Py_None"
+            return f"    return tp_py_return_object({call}, {returned});\n"
+        case _:
+            assert result.value is not None
+            arguments = _arguments(op)
+            comma = ", " if arguments else ""
+            return f"    TP_PY_RETURN_VALUE_{result.value.code}(tp_{op.c}({arguments}{comma}&result));\n"
+
+
+def _out_branch(signature: Signature) -> str:
+    assert signature.out is not None
+    index = next(i for i, p in enumerate(signature.parameters) if p.role == "out")
+    outs = signature.out.schema.out
+    arguments = _arguments(signature.out)
+    comma = ", " if arguments else ""
+    if len(outs) == 1:
+        given = f"v[{index}].tensor"
+        check = ""
+    else:
+        given = ", ".join(f"v[{index}].tensors.data[{i}]" for i in range(len(outs)))
+        check = f"        if (tp_py_check_out_count(&v[{index}], {len(outs)}) < 0) return NULL;\n"
+    return (
+        f"    if (v[{index}].tag != TP_NONE) {{\n{check}"
+        f"        return tp_py_return_object(tp_{signature.out.c}({arguments}{comma}{given}), a->out);\n    }}\n"
+    )
+
+
+def _call_name(function: PythonFunction, signature: Signature) -> str:
+    return f"call_{function.c}__{signature.op.c}"
+
+
+def _call(function: PythonFunction, signature: Signature) -> str:
+    body = "    const tp_value *v = a->values;\n    (void)v;\n"
+    if signature.out is not None:
+        body += _out_branch(signature)
+    requires_grad = next((i for i, p in enumerate(signature.parameters) if p.role == "requires_grad"), None)
+    if requires_grad is not None:
+        body += f"    return tp_py_wrap_factory_steal(tp_{signature.op.c}({_arguments(signature.op)}), v[{requires_grad}].b);\n"
+    else:
+        body += _return(signature.op)
+    return f"static PyObject *{_call_name(function, signature)}(tp_py_args *a) {{\n{body}}}\n"
+
+
+def _table(function: PythonFunction) -> str:
+    out = []
+    rows = []
+    for signature in function.signatures:
+        name = f"{function.c}__{signature.op.c}"
+        out.append(_call(function, signature))
+        if signature.parameters:
+            out.append(f"static const tp_py_param params_{name}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n")
+        positional = sum(not p.keyword for p in signature.parameters)
+        varargs = "true" if signature.varargs else "false"
+        rows.append(
+            f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, {len(signature.parameters)}, {positional}, {varargs}, "
+            f"{c_string(signature.text)}}},\n"
+        )
+    out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
+    out.append(
+        f"static const tp_py_function table_{function.c} = {{{c_string(function.name)}, signatures_{function.c}, {len(function.signatures)}}};\n"
+    )
+    self = "self" if function.method else "NULL"
+    unused = "" if function.method else "    (void)self;\n"
+    out.append(
+        f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {{\n"
+        f"{unused}    return tp_py_call(&table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
+    )
+    return "".join(out)
+
+
+def _method_row(function: PythonFunction) -> str:
+    return (
+        f"    {{{c_string(function.name)}, (PyCFunction)(void (*)(void))py_{function.c}, METH_FASTCALL | METH_KEYWORDS,\n"
+        f"     {c_string(documentation(function))}}},\n"
+    )
+
+
+def emit_python_methods(catalog: Catalog) -> str:
+    functions = [f for f in python_functions(catalog) if f.method]
+    out = [banner("emit_python.py", YAML, "The methods of Tensor."), HEAD]
+    out += map(_table, functions)
+    out.append("PyMethodDef tp_py_generated_methods[] = {\n")
+    out += map(_method_row, functions)
+    out.append("    {NULL, NULL, 0, NULL},\n};\n")
+    return "".join(out)
+
+
+def emit_python_functions(catalog: Catalog) -> str:
+    functions = [f for f in python_functions(catalog) if not f.method]
+    out = [banner("emit_python.py", YAML, "The functions of the modules."), HEAD]
+    out += map(_table, functions)
+    modules = sorted({f.module for f in functions} | {""})
+    for module in modules:
+        out.append(f"static PyMethodDef functions_{module or 'top'}[] = {{\n")
+        out += [_method_row(f) for f in functions if f.module == module]
+        out.append("    {NULL, NULL, 0, NULL},\n};\n")
+    out.append("int tp_py_init_functions(PyObject *m) {\n    if (PyModule_AddFunctions(m, functions_top) < 0) return -1;\n")
+    for module in modules:
+        if module:
+            out.append(f'    if (tp_py_add_submodule(m, "_{module}", functions_{module}) < 0) return -1;\n')
+    out.append("    return 0;\n}\n")
+    return "".join(out)
+
+
+def emit_return_types(catalog: Catalog) -> str:
+    """The struct sequences of operators whose results have names, as torch.return_types."""
+    fields: dict[str, list[str]] = {}
+    for op in catalog:
+        result = c_result(op.schema)
+        if result.kind == "tensors" and all(r.name for r in op.schema.returns):
+            fields.setdefault(op.schema.name.unqualified, [r.name or "" for r in op.schema.returns])
+    out = [banner("emit_python.py", YAML, "Struct sequences for results with names."), '#include "python/returns.h"\n#include "return_types.h"\n\n']
+    for name, names in fields.items():
+        rows = "".join(f"{{{c_string(n)}, NULL}}, " for n in names)
+        out.append(
+            f"static PyStructSequence_Field fields_{name}[] = {{{rows}{{NULL, NULL}}}};\n"
+            f"static PyStructSequence_Desc desc_{name} = {{\"tensorpy.return_types.{name}\", NULL, fields_{name}, {len(names)}}};\n"
+            f"PyTypeObject *tp_return_type_{name}(void) {{\n    static PyTypeObject *type;\n"
+            f"    if (!type) type = PyStructSequence_NewType(&desc_{name});\n    return type;\n}}\n"
+        )
+    out.append("int tp_py_init_return_types(PyObject *m) {\n    static PyMethodDef none[] = {{NULL, NULL, 0, NULL}};\n")
+    out.append('    PyObject *types = tp_py_add_submodule(m, "return_types", none) < 0 ? NULL : PyObject_GetAttrString(m, "return_types");\n')
+    out.append("    if (!types) return -1;\n    int status = 0;\n")
+    for name in fields:
+        out.append(f'    if (status == 0) status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n')
+    out.append("    Py_DECREF(types);\n    return status;\n}\n")
+    return "".join(out)
+
+
+def emit_return_types_h(catalog: Catalog) -> str:
+    out = [banner("emit_python.py", YAML, "Struct sequences for results with names."), '#pragma once\n\n#include "python/common.h"\n\n']
+    seen: set[str] = set()
+    for op in catalog:
+        name = op.schema.name.unqualified
+        if c_result(op.schema).kind == "tensors" and all(r.name for r in op.schema.returns) and name not in seen:
+            seen.add(name)
+            out.append(f"PyTypeObject *tp_return_type_{name}(void);\n")
+    return "".join(out)

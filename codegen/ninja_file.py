@@ -1,0 +1,148 @@
+"""Writes build.ninja: every C source of the tree and of the generator, found by folder.
+
+Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python alone, and
+`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once per
+CPU capability.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CAPABILITY_FLAGS = {
+    "baseline": [],
+    "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mprefer-vector-width=512"],
+}
+
+COMMON = [
+    "-std=gnu11",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fno-semantic-interposition",
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wstrict-prototypes",
+    "-Wno-unused-parameter",
+]
+
+MODES = {
+    "release": ["-O3", "-g1"],
+    "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
+    "asan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    root: Path
+    build: Path
+    compiler: str = "cc"
+    mode: str = "release"
+    werror: bool = False
+    extra: Sequence[str] = field(default_factory=list)
+
+    @property
+    def flags(self) -> list[str]:
+        return [*COMMON, *MODES[self.mode], *(["-Werror"] if self.werror else []), *self.extra]
+
+
+@dataclass(frozen=True)
+class Unit:
+    source: Path
+    object: str
+    flags: tuple[str, ...]
+
+
+def _capabilities() -> list[str]:
+    return list(CAPABILITY_FLAGS) if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
+
+
+def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
+    """The library's units, and those of the Python module."""
+    library: list[Unit] = []
+    module: list[Unit] = []
+    include = ["-I" + str(options.root / "csrc"), "-I" + str(options.root / "csrc/include"), "-I" + str(options.build / "gen")]
+    python = ["-I" + sysconfig.get_paths()["include"]]
+    sources = sorted((options.root / "csrc").glob("*/*.c")) + sorted((options.build / "gen").glob("**/*.c"))
+    for source in sources:
+        generated = options.build in source.parents
+        folder = source.parent.name
+        name = ("gen/" if generated else "") + f"{folder}/{source.stem}"
+        flags = [*include, f"-DTP_FOLDER_{folder}"]
+        text = source.read_text()
+        if "python/" in text and (folder == "python" or generated):
+            module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))
+        elif folder == "cpu" and "TP_CAP(" in text:
+            for capability in _capabilities():
+                extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
+                library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
+        elif folder == "parallel" or "omp.h" in text:
+            library.append(Unit(source, f"obj/{name}.o", tuple([*flags, "-fopenmp"])))
+        else:
+            library.append(Unit(source, f"obj/{name}.o", tuple(flags)))
+    return library, module
+
+
+def _escape(path: object) -> str:
+    return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
+
+
+def write_ninja(options: Options) -> Path:
+    library, module = _units(options)
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    target = f"_C{suffix}"
+    lines = [
+        f"builddir = {_escape(options.build)}",
+        f"cflags = {shlex.join(options.flags)}",
+        "rule cc",
+        f"  command = {options.compiler} -MMD -MF $out.d $cflags $flags -c $in -o $out",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        "  description = $in",
+        "rule ar",
+        "  command = rm -f $out && ar rcs $out @$out.rsp",
+        "  rspfile = $out.rsp",
+        "  rspfile_content = $in_newline",
+        "rule link",
+        f"  command = {options.compiler} $cflags -shared -o $out @$out.rsp -fopenmp -lm -lpthread -ldl",
+        "  rspfile = $out.rsp",
+        "  rspfile_content = $in_newline",
+        "rule program",
+        f"  command = {options.compiler} $cflags $flags -o $out $in -fopenmp -lm -lpthread -ldl",
+        "",
+    ]
+    for unit in library + module:
+        lines.append(f"build {unit.object}: cc {_escape(unit.source)}")
+        lines.append(f"  flags = {shlex.join(unit.flags)}")
+    objects = " ".join(u.object for u in library)
+    lines.append(f"build libtensorpy.a: ar {objects}")
+    lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}")
+    tests = []
+    for source in sorted((options.root / "tests/c").glob("test_*.c")):
+        tests.append(f"ctest/{source.stem}")
+        lines.append(f"build {tests[-1]}: program {_escape(source)} libtensorpy.a")
+        lines.append(f"  flags = -I{options.root / 'csrc'} -I{options.build / 'gen'} -I{options.root / 'tests/c'}")
+    lines.append(f"build ctests: phony {' '.join(tests)}")
+    lines.append(f"default {target}")
+    options.build.mkdir(parents=True, exist_ok=True)
+    path = options.build / "build.ninja"
+    text = "\n".join(lines) + "\n"
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    commands = [
+        {"directory": str(options.build), "file": str(u.source), "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)])}
+        for u in library + module
+    ]
+    (options.build / "compile_commands.json").write_text(json.dumps(commands, indent=1))
+    return options.build / target

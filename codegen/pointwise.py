@@ -1,0 +1,206 @@
+"""A pointwise operator: what the `pointwise` mapping of a YAML entry says, checked against the schema.
+
+    pointwise:
+      promotion: int_to_float        # optional; how the compute dtype comes from the inputs (TP_PROMOTE_*)
+      operands: {other: operand}     # optional; a Scalar argument that is an input, or an input's own dtype
+      cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
+      real: self + alpha * other     # one expression per dtype class; the most specific class
+                                     # wins, and `none` takes a class out
+
+Tensor arguments are inputs. All else are parameters, the same for all elements. A class without an expression is not
+supported by the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import get_args
+
+from .errors import Location, YamlError, suggest
+from .model import Argument, BaseType, FunctionSchema, OptionalType, RawMapping
+from .scalar_expr import parse
+from .scalar_ir import Block, Kind, Name, cost_of
+from .scalar_lower import COMPUTE_DTYPES, DtypeInfo
+from .scalar_math import FORMS, HELPERS, LEAF_CLASSES, LeafClass
+
+PROMOTIONS = ("default", "no_opmath", "int_to_float", "always_bool", "complex_to_float", "bool_to_long")
+
+# What each key covers, the most specific first.
+CLASS_KEYS: Mapping[str, tuple[LeafClass, ...]] = {
+    "bool": ("bool",),
+    "uint": ("uint",),
+    "sint": ("sint",),
+    "float": ("float",),
+    "complex": ("complex",),
+    "int": ("uint", "sint"),
+    "real": ("uint", "sint", "float"),
+    "number": ("uint", "sint", "float", "complex"),
+    "all": LEAF_CLASSES,
+}
+
+MAX_INPUTS = 4
+FIXED_DTYPES: Mapping[str, Kind] = {"bool": Kind.B, "int64": Kind.I}
+_PARAM_KINDS = {"Scalar": Kind.T, "int": Kind.I, "SymInt": Kind.I, "bool": Kind.B, "str": Kind.S, "float": Kind.D}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`dtype` is the input's own, outside promotion; None takes part in it. For an optional input that is absent the
+    caller passes the first input once more."""
+
+    name: str
+    dtype: str | None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    type: str  # the schema type without `?`
+    optional: bool
+
+    def kind(self, leaf: LeafClass) -> Kind:
+        if self.type == "float" and leaf in ("float", "complex"):
+            return Kind.R if leaf == "complex" else Kind.T
+        return _PARAM_KINDS[self.type]
+
+
+@dataclass(frozen=True)
+class PointwiseOp:
+    name: str  # "add.Tensor"
+    c_name: str
+    inputs: tuple[Input, ...]
+    params: tuple[Param, ...]
+    promotion: str
+    expressions: Mapping[LeafClass, Block]
+    location: Location = field(compare=False)
+    given_cost: int | None = None
+
+    @property
+    def result_kind(self) -> Kind:
+        return {"always_bool": Kind.B, "complex_to_float": Kind.R}.get(self.promotion, Kind.T)
+
+    @cached_property
+    def cost(self) -> int:
+        if self.given_cost is not None:
+            return self.given_cost
+        return max((cost_of(block) for block in self.expressions.values()), default=0)
+
+    @property
+    def dtypes(self) -> tuple[DtypeInfo, ...]:
+        """The dtypes that have loops; the 16-bit floats run through float32's."""
+        return tuple(d for d in COMPUTE_DTYPES if d.leaf in self.expressions)
+
+
+def _base(argument: Argument) -> tuple[str, bool]:
+    type_ = argument.type
+    optional = isinstance(type_, OptionalType)
+    if isinstance(type_, OptionalType):
+        type_ = type_.elem
+    return (type_.name if isinstance(type_, BaseType) else str(type_)), optional
+
+
+def _operands(raw: RawMapping, schema: FunctionSchema) -> dict[str, str]:
+    value = raw.get("operands")
+    if value is None:
+        return {}
+    if not isinstance(value, RawMapping):
+        raise YamlError(raw.at("operands"), "'operands' is not a mapping", "write 'operands: {condition: bool}'")
+    arguments = {a.name: a for a in schema.positional + schema.kwarg_only}
+    result: dict[str, str] = {}
+    for name, dtype in value.items():
+        if name not in arguments:
+            fix = suggest(name, arguments, f"use one of {', '.join(arguments)}")
+            raise YamlError(value.at(name), f"'operands' names '{name}', which {schema.name} does not have", fix)
+        base, _ = _base(arguments[name])
+        valid = ("operand",) if base == "Scalar" else tuple(FIXED_DTYPES)
+        if base not in ("Scalar", "Tensor") or not isinstance(dtype, str) or dtype not in valid:
+            raise YamlError(
+                value.at(name),
+                f"'{name}: {dtype}' in 'operands', where '{name}' is a {base}",
+                "a Scalar that takes part as an input is 'operand'; a Tensor may have the dtype "
+                + " or ".join(FIXED_DTYPES),
+            )
+        result[name] = dtype
+    return result
+
+
+def _arguments(
+    raw: RawMapping, schema: FunctionSchema, location: Location
+) -> tuple[tuple[Input, ...], tuple[Param, ...]]:
+    operands = _operands(raw, schema)
+    inputs: list[Input] = []
+    params: list[Param] = []
+    for argument in schema.positional + schema.kwarg_only:
+        base, optional = _base(argument)
+        if argument.name in HELPERS or argument.name in FORMS:
+            raise YamlError(location, f"argument '{argument.name}' has a helper's name", "rename the helper")
+        if base == "Tensor" or operands.get(argument.name) == "operand":
+            dtype = None if base == "Scalar" else operands.get(argument.name)
+            inputs.append(Input(argument.name, dtype, optional))
+        elif base in _PARAM_KINDS:
+            params.append(Param(argument.name, base, optional))
+        else:
+            raise YamlError(
+                location,
+                f"argument '{argument}' of {schema.name} has no place in a scalar expression",
+                "a pointwise operator takes Tensor, Scalar, int, float, bool and str",
+            )
+    if not 1 <= len(inputs) <= MAX_INPUTS:
+        raise YamlError(
+            location,
+            f"{schema.name} has {len(inputs)} inputs",
+            f"a pointwise operator has between 1 and {MAX_INPUTS}; write a kernel for this one",
+        )
+    return tuple(inputs), tuple(params)
+
+
+def _names(inputs: tuple[Input, ...], params: tuple[Param, ...], leaf: LeafClass) -> dict[str, Name]:
+    names = {i.name: Name(Kind.T if i.dtype is None else FIXED_DTYPES[i.dtype]) for i in inputs}
+    for p in params:
+        names[p.name] = Name(p.kind(leaf), uniform=True, optional=p.optional)
+    return names
+
+
+def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
+    keys = ("promotion", "operands", "cost", *CLASS_KEYS)
+    for key in raw.keys():
+        if key not in keys:
+            fix = suggest(key, keys, f"use one of {', '.join(keys)}")
+            raise YamlError(raw.at(key), f"unknown key '{key}' in 'pointwise'", fix)
+    promotion = raw.text("promotion") or "default"
+    if promotion not in PROMOTIONS:
+        fix = suggest(promotion, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
+        raise YamlError(raw.at("promotion"), f"unknown promotion '{promotion}'", fix)
+    cost = raw.text("cost")
+    if cost is not None and not (cost.isdigit() and int(cost) <= 8):
+        raise YamlError(raw.at("cost"), f"cost '{cost}'", "write a whole number from 0 (an addition) to 8")
+    inputs, params = _arguments(raw, schema, location)
+    result = {"always_bool": Kind.B, "complex_to_float": Kind.R}.get(promotion, Kind.T)
+    expressions: dict[LeafClass, Block] = {}
+    for leaf in get_args(LeafClass):
+        covering = [k for k, leaves in CLASS_KEYS.items() if leaf in leaves and k in raw]
+        if not covering or (promotion == "int_to_float" and leaf not in ("float", "complex")):
+            continue
+        if promotion == "bool_to_long" and leaf == "bool":
+            continue
+        source = raw.text(covering[0])
+        if source is None:
+            raise YamlError(raw.at(covering[0]), f"'{covering[0]}' is not text", f"write '{covering[0]}: expression'")
+        if source != "none":
+            names = _names(inputs, params, leaf)
+            expressions[leaf] = parse(source, names, leaf, result, raw.at(covering[0]))
+    if not expressions:
+        raise YamlError(location, f"{schema.name} has no expression", f"give one under one of {', '.join(CLASS_KEYS)}")
+    return PointwiseOp(
+        str(schema.name),
+        schema.name.c_name,
+        inputs,
+        params,
+        promotion,
+        expressions,
+        location,
+        None if cost is None else int(cost),
+    )

@@ -1,0 +1,180 @@
+"""The Python face of the operators: which names exist and which signatures each has.
+
+A signature joins a functional variant and its out= variant, as in PyTorch: `add(input, other, *, alpha=1, out=None)`.
+The C emitter, the stubs and the reference are all made from this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .c_types import c_arguments
+from .catalog import Catalog, Operator
+from .model import Argument, BaseType, ListType, OptionalType, Type, base_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`name` is what Python calls it; `argument` is None for those that only Python has (requires_grad)."""
+
+    name: str
+    type: Type
+    default: str | None
+    keyword: bool
+    role: str = "argument"  # "argument", "out", "requires_grad"
+
+    @property
+    def optional(self) -> bool:
+        return isinstance(self.type, OptionalType) or self.default == "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One overload as Python sees it: the operator, and the out= variant that shares its signature."""
+
+    op: Operator
+    out: Operator | None
+    parameters: tuple[Parameter, ...]
+    method: bool
+
+    @property
+    def varargs(self) -> bool:
+        """view(2, 3): the first parameter after self is a list of ints and the only positional one."""
+        positional = [p for p in self.parameters if not p.keyword]
+        if positional and self.is_self(positional[0]):
+            positional = positional[1:]
+        if not positional or any(p.default is None for p in positional[1:]):
+            return False
+        type_ = positional[0].type
+        return len(positional) == 1 and isinstance(strip(type_), ListType) and base_of(type_).name in ("int", "SymInt")
+
+    def is_self(self, parameter: Parameter) -> bool:
+        return bool(self.op.schema.positional) and parameter is self.parameters[0] and self.op.schema.positional[0].name == "self"
+
+    @property
+    def text(self) -> str:
+        parts = []
+        starred = False
+        for p in self.parameters:
+            if p.keyword and not starred:
+                starred = True
+                parts.append("*")
+            parts.append(f"{python_type(p.type)} {p.name}" + (f"={p.default}" if p.default is not None else ""))
+        return f"({', '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    name: str
+    module: str  # "" is tensorpy itself; "nn", "linalg", ...
+    method: bool
+    signatures: tuple[Signature, ...]
+
+    @property
+    def c(self) -> str:
+        return ("method_" if self.method else f"{self.module}_" if self.module else "function_") + self.name
+
+
+def strip(type_: Type) -> Type:
+    return type_.elem if isinstance(type_, OptionalType) else type_
+
+
+def python_type(type_: Type) -> str:
+    names = {"SymInt": "int", "ScalarType": "dtype", "MemoryFormat": "memory_format", "Device": "device", "Layout": "layout", "Scalar": "Number"}
+    match type_:
+        case BaseType(name):
+            return names.get(name, name)
+        case OptionalType(elem):
+            return python_type(elem) + "?"
+        case ListType(elem):
+            return f"tuple of {python_type(elem)}s"
+
+
+def _python_name(argument: Argument, method: bool, first: bool) -> str:
+    return "input" if first and argument.name == "self" and not method else argument.name
+
+
+def make_signature(op: Operator, out: Operator | None, method: bool) -> Signature:
+    keyword = {a.name for a in op.schema.kwarg_only}
+    parameters = []
+    for i, a in enumerate(op.schema.positional + op.schema.kwarg_only):
+        parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in keyword))
+    if out is not None:
+        outs = out.schema.out
+        type_: Type = OptionalType(BaseType("Tensor")) if len(outs) == 1 else OptionalType(ListType(BaseType("Tensor"), len(outs)))
+        parameters.append(Parameter("out", type_, "None", True, "out"))
+    if op.schema.is_factory:
+        parameters.append(Parameter("requires_grad", BaseType("bool"), "False", True, "requires_grad"))
+    return Signature(op, out, tuple(parameters), method)
+
+
+_RANK = {"Tensor": 0, "ScalarType": 1, "int": 2, "SymInt": 2, "bool": 3, "str": 4, "float": 5, "Scalar": 6}
+
+
+def _rank(signature: Signature) -> tuple[int, ...]:
+    """Narrower parameter types are tried first: a Tensor before a number, an int before a Scalar."""
+    ranks = []
+    for p in signature.parameters:
+        if p.keyword:
+            break
+        ranks.append(_RANK.get(base_of(p.type).name, 4) * 2 + isinstance(strip(p.type), ListType))
+    return tuple(ranks)
+
+
+def _functions_of(name: str, module: str, method: bool, ops: Iterable[Operator], outs: dict[str, Operator]) -> PythonFunction:
+    signatures = [make_signature(op, None if method else outs.get(op.schema.signature()), method) for op in ops]
+    return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)))
+
+
+def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
+    """All module functions, then all methods, in YAML order."""
+    functions: dict[tuple[str, str], list[Operator]] = {}
+    methods: dict[str, list[Operator]] = {}
+    outs: dict[str, Operator] = {}
+    for op in catalog:
+        name = op.schema.name.unqualified
+        if op.kind == "out":
+            outs[op.schema.signature()] = op
+            continue
+        if op.function.manual_cpp_binding:
+            continue
+        if op.function.is_function:
+            functions.setdefault((op.function.python_module or "", name), []).append(op)
+        if op.function.is_method:
+            methods.setdefault(name, []).append(op)
+    result = [_functions_of(name, module, False, ops, outs) for (module, name), ops in functions.items()]
+    # An out= operator without a functional twin of its own stands alone.
+    result += [_functions_of(name, "", True, ops, outs) for name, ops in methods.items()]
+    return tuple(result)
+
+
+def documentation(function: PythonFunction) -> str:
+    """The docstring; its first line is what `inspect.signature` reads."""
+    merged = function.signatures[0]
+    parts = []
+    starred = False
+    for p in merged.parameters:
+        if p.keyword and not starred:
+            starred = True
+            parts.append("*")
+        if merged.method and merged.is_self(p):
+            parts.append("$self")
+            continue
+        default = p.default
+        if default is not None:
+            default = {"[]": "()", "Mean": "1", "Sum": "2"}.get(default, default)
+            if default.startswith("["):
+                default = f"({default[1:-1]},)"
+            if default in ("contiguous_format", "preserve_format", "long", "float"):
+                default = "None"
+        parts.append(p.name + (f"={default}" if default is not None else ""))
+    if not merged.method:
+        parts.insert(0, "$module")
+    head = f"{function.name}({', '.join(parts)})\n--\n\n"
+    body = next((s.op.function.origin.doc for s in function.signatures if s.op.function.origin.doc), None) or ""
+    schemas = "\n".join(f"    {s.op.schema}" for s in function.signatures)
+    return head + (body + "\n\n" if body else "") + "Schemas:\n" + schemas
+
+
+__all__ = ["Parameter", "PythonFunction", "Signature", "c_arguments", "documentation", "python_functions"]

@@ -1,0 +1,94 @@
+"""The math helpers that a scalar expression may call: the one list of them.
+
+Each is `tp_<name>_<dtype>` of csrc/include/tensorpy/math.h. A helper that has no entry for a dtype class cannot be used
+in an expression of that class; one that is not vectorisable gets a plain strided loop only.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+LeafClass: TypeAlias = Literal["bool", "uint", "sint", "float", "complex"]
+ResultKind: TypeAlias = Literal["same", "bool", "real"]
+
+LEAF_CLASSES: tuple[LeafClass, ...] = ("bool", "uint", "sint", "float", "complex")
+
+_LETTERS: dict[str, tuple[LeafClass, ...]] = {
+    "b": ("bool",),
+    "i": ("uint", "sint"),
+    "f": ("float",),
+    "c": ("complex",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """`result` is the type against that of the arguments; `vector` are the classes whose loops the compiler vectorises."""
+
+    name: str
+    arity: int
+    classes: frozenset[LeafClass]
+    vector: frozenset[LeafClass]
+    result: ResultKind
+    cost: int
+    modular: bool  # on integers: the low bits of the result depend on the low bits of the arguments only
+
+
+def _classes(letters: str) -> frozenset[LeafClass]:
+    return frozenset(leaf for letter in letters for leaf in _LETTERS[letter])
+
+
+HELPERS: dict[str, Helper] = {}
+
+
+def _declare(
+    names: str, arity: int, classes: str, vector: str = "", result: ResultKind = "same", cost: int = 0
+) -> None:
+    for name in names.split():
+        HELPERS[name] = Helper(name, arity, _classes(classes), _classes(vector), result, cost, False)
+
+
+# Names, number of arguments, classes (b, i, f, c), vectorised classes.
+_declare("abs", 1, "ifc", "if", "real")
+_declare("sgn", 1, "ifc", "if")
+_declare("square", 1, "ifc", "if")
+_declare("conj", 1, "c", "c")
+_declare("reciprocal", 1, "fc", "f")
+_declare("sqrt rsqrt", 1, "fc", "f", cost=1)
+_declare("exp exp2 expm1 log log2 log10 log1p sigmoid tanh", 1, "fc", "f", cost=3)
+_declare("sin cos", 1, "fc", "f", cost=3)
+_declare("tan asin acos atan sinh cosh asinh acosh atanh", 1, "fc", "f", cost=4)
+_declare("erf erfc", 1, "f", "f", cost=3)
+_declare("erfinv ndtri", 1, "f", "f", cost=4)
+_declare("lgamma digamma trigamma i0 i0e i1 i1e log_ndtr", 1, "f", cost=5)
+_declare("zeta polygamma", 2, "f", cost=6)
+_declare("floor ceil round trunc frac", 1, "f", "f")
+_declare("isnan isinf isfinite", 1, "fc", "fc", "bool")
+_declare("signbit", 1, "if", "if", "bool")
+_declare("angle", 1, "fc", "f", "real", cost=3)
+_declare("pow", 2, "ifc", "f", cost=4)
+_declare("atan2 hypot", 2, "f", "f", cost=4)
+_declare("fmod remainder floor_divide", 2, "if", cost=3)
+_declare("div_trunc", 2, "if", "f", cost=3)
+_declare("copysign", 2, "f", "f")
+_declare("nextafter", 2, "f", "f")
+_declare("maximum minimum", 2, "bif", "bif")
+_declare("fmax fmin", 2, "bif", "bif")
+_declare("logaddexp logaddexp2", 2, "fc", "f", cost=5)
+_declare("xlogy xlog1py", 2, "f", "f", cost=3)
+_declare("gcd lcm", 2, "i", cost=4)
+_declare("lshift rshift", 2, "i", "i")
+
+# Forms that look like calls and are part of the language.
+FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where": 3}
+
+# `largest` stands for the largest finite number of the type it is used in.
+CONSTANTS = {
+    "pi": 3.141592653589793238,
+    "e": 2.718281828459045235,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "largest": sys.float_info.max,
+}

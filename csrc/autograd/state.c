@@ -1,0 +1,179 @@
+/* state.c: what a tensor knows about its gradient: requires_grad, grad_fn, accumulators; detaching. */
+#include "autograd/node.h"
+
+#include "Functions.h"
+#include "autograd/engine.h"
+#include "autograd/internal.h"
+#include "core/alloc.h"
+#include "core/parallel.h"
+
+#include <pthread.h>
+#include <string.h>
+
+tp_autograd_meta *tp_autograd_meta_ensure(tp_tensor *t) {
+    if (t->autograd) return t->autograd;
+    tp_autograd_meta *m = tp_alloc(sizeof *m);
+    if (!m) return NULL;
+    memset(m, 0, sizeof *m);
+    return t->autograd = m;
+}
+
+static void free_meta(tp_tensor *t) {
+    tp_autograd_meta *m = t->autograd;
+    t->autograd = NULL;
+    if (t->flags & TP_FLAG_RETAINS_GRAD && m->grad_fn) tp_forget_keeper(m->grad_fn, t);
+    tp_release(m->grad);
+    tp_node_release(m->grad_fn);
+    if (m->hooks) tp_autograd_host.free_hooks(m->hooks);
+    tp_free(m, sizeof *m);
+}
+
+__attribute__((constructor)) static void install(void) { tp_core_hooks.free_autograd = free_meta; }
+
+bool tp_is_leaf(const tp_tensor *t) { return !tp_requires_grad(t) || !(t->autograd && t->autograd->grad_fn); }
+
+int tp_set_requires_grad(tp_tensor *t, bool value) {
+    if (value == tp_requires_grad(t)) return 0;
+    if (value && !tp_is_floating(t) && !tp_is_complex(t))
+        return tp_fail(TP_RuntimeError, "only Tensors of floating point and complex dtype can require gradients, not %s",
+                       tp_dtype_names[t->dtype]);
+    if (!value && !tp_is_leaf(t))
+        return tp_fail(TP_RuntimeError,
+                       "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                       "a subgraph that doesn't require differentiation use var_no_grad = var.detach()");
+    if (value && t->flags & TP_FLAG_INFERENCE && !tp_tls.inference_mode)
+        return tp_fail(TP_RuntimeError, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed");
+    tp_autograd_meta *m = tp_autograd_meta_ensure(t);
+    if (!m) return -1;
+    m->requires_grad = value;
+    t->flags = (uint16_t)(value ? t->flags | TP_FLAG_REQUIRES_GRAD : t->flags & ~TP_FLAG_REQUIRES_GRAD);
+    return 0;
+}
+
+int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
+    if (grad == t) return tp_fail(TP_RuntimeError, "can't assign a tensor as its own grad");
+    if (!tp_same_sizes(t, grad)) {
+        tp_autotext a = {0}, b = {0};
+        tp_text_ints(&a, tp_sizes(grad));
+        tp_text_ints(&b, tp_sizes(t));
+        return tp_fail(TP_RuntimeError, "assigned grad has data of a different size: %s for a tensor of %s", a.text, b.text);
+    }
+    if (grad->dtype != t->dtype)
+        return tp_fail(TP_RuntimeError, "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'",
+                       tp_dtype_names[grad->dtype], tp_dtype_names[t->dtype]);
+    tp_autograd_meta *m = tp_autograd_meta_ensure(t);
+    if (!m) return -1;
+    tp_tensor *old = m->grad;
+    m->grad = tp_retain(grad);
+    tp_release(old);
+    return 0;
+}
+
+/* ---- detaching ---- */
+
+tp_tensor *tp_detached_alias(tp_tensor *t) {
+    tp_tensor *alias = tp_new_alias(t, tp_sizes(t), tp_strides(t), t->byte_offset);
+    if (alias) alias->flags |= t->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_WRAPPED_NUMBER);
+    return alias;
+}
+
+tp_tensor *tp_detached_data(tp_tensor *t) {
+    tp_tensor *alias = tp_detached_alias(t);
+    if (alias) alias->flags |= TP_FLAG_UNVERSIONED;
+    return alias;
+}
+
+/* ---- accumulators ---- */
+
+typedef struct {
+    tp_node base;
+    tp_tensor *variable; /* owned */
+    pthread_mutex_t lock;
+} accumulate_grad;
+
+static pthread_mutex_t accumulator_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A first gradient becomes .grad itself if nothing else holds it and it is laid out as the leaf. */
+static tp_tensor *first_grad(tp_tensor *grad) {
+    bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
+                atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 && tp_is_dense(grad);
+    if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
+    return ours ? tp_detached_alias(grad) : tp_clone(grad, TP_NO_FORMAT);
+}
+
+static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
+    tp_autograd_meta *m = variable->autograd;
+    if (!m->grad) {
+        m->grad = first_grad(grad);
+        return m->grad ? 0 : -1;
+    }
+    if (!tp_grad_enabled()) return tp_add__Tensor(m->grad, grad, TP_SCALAR_I(1));
+    tp_tensor *sum = tp_add_Tensor(m->grad, grad, TP_SCALAR_I(1));
+    if (!sum) return -1;
+    tp_release(m->grad);
+    m->grad = sum;
+    return 0;
+}
+
+/* Kernels give up the interpreter lock, so two threads may be here at once; waiting for the other must not hold it. */
+static void lock_without_host(pthread_mutex_t *lock) {
+    if (pthread_mutex_trylock(lock) == 0) return;
+    void *host = tp_host_lock_release();
+    pthread_mutex_lock(lock);
+    tp_host_lock_acquire(host);
+}
+
+static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    (void)out;
+    accumulate_grad *self = (accumulate_grad *)n;
+    if (!grads[0]) return 0;
+    lock_without_host(&self->lock);
+    int status = add_to_grad(self->variable, grads[0]);
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+static void accumulate_release(tp_node *n) { (void)n; }
+
+/* It lives as long as the graph points to it; the leaf has known it weakly. */
+static void accumulate_end(tp_node *n) {
+    accumulate_grad *self = (accumulate_grad *)n;
+    if (!self->variable) return; /* it could not be finished */
+    pthread_mutex_lock(&accumulator_lock);
+    if (self->variable->autograd && self->variable->autograd->accumulator == n) self->variable->autograd->accumulator = NULL;
+    pthread_mutex_unlock(&accumulator_lock);
+    pthread_mutex_destroy(&self->lock);
+    tp_release(self->variable);
+}
+
+static const tp_node_type accumulate_type = {"AccumulateGrad", "accumulate", sizeof(accumulate_grad), accumulate_apply,
+                                             accumulate_release, accumulate_end};
+
+/* A node whose count has reached zero is on its way out and may not be taken up again. */
+static bool retain_if_alive(tp_node *n) {
+    int32_t count = atomic_load(&n->refcount);
+    while (count > 0)
+        if (atomic_compare_exchange_weak(&n->refcount, &count, count + 1)) return true;
+    return false;
+}
+
+tp_node *tp_accumulator(tp_tensor *leaf) {
+    pthread_mutex_lock(&accumulator_lock);
+    tp_node *n = leaf->autograd->accumulator;
+    if (!n || !retain_if_alive(n)) {
+        n = tp_node_new(&accumulate_type, 0);
+        if (n && tp_node_add_input(n, leaf) >= 0) {
+            accumulate_grad *self = (accumulate_grad *)n;
+            n->sequence = UINT64_MAX; /* as soon as it is ready */
+            pthread_mutex_init(&self->lock, NULL);
+            self->variable = tp_retain(leaf);
+            leaf->autograd->accumulator = n;
+        }
+    }
+    pthread_mutex_unlock(&accumulator_lock);
+    return n;
+}
+
+tp_tensor *tp_accumulator_variable_borrow(const tp_node *n) {
+    return n->type == &accumulate_type ? ((const accumulate_grad *)n)->variable : NULL;
+}

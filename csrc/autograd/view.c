@@ -1,0 +1,227 @@
+/* view.c: views and in-place operators in the graph.
+ *
+ * A view knows its base. When a view is changed in place, the change is recorded on the base (CopySlices: the gradient of
+ * the base passes the operator's node in the view's region), and each view's grad_fn is made anew from the base's when
+ * it is next asked for (the storage's version tells that something was written since). */
+#include "autograd/node.h"
+
+#include "Functions.h"
+#include "autograd/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view) {
+    if (!view || view == base || view->base) return view;
+    tp_tensor *root = base->base ? base->base : base;
+    view->base = tp_retain(root);
+    view->view_version = tp_version(view);
+    view->flags |= base->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_VIEW_NO_GRAD | TP_FLAG_VIEW_MULTI);
+    if (tp_tls.grad_disabled) view->flags |= TP_FLAG_VIEW_NO_GRAD;
+    return view;
+}
+
+tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views) {
+    for (int64_t i = 0; views && i < views->size; i++) {
+        tp_as_view(base, views->items[i]);
+        views->items[i]->flags |= TP_FLAG_VIEW_MULTI;
+    }
+    return views;
+}
+
+/* ---- the gradient of a strided view ---- */
+
+typedef struct {
+    tp_node base;
+    tp_ints base_sizes, base_strides, sizes, strides;
+    int64_t offset; /* of the view from the base, in elements */
+} as_strided_node;
+
+static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    as_strided_node *self = (as_strided_node *)n;
+    if (!grads[0] || !tp_node_wants(n, 0)) return 0;
+    out[0] = tp__as_strided_backward(grads[0], self->base_sizes, self->base_strides, self->sizes, self->strides, self->offset);
+    return out[0] ? 0 : -1;
+}
+
+static void keeps_nothing(tp_node *n) { (void)n; }
+
+static void as_strided_free_copies(tp_node *n) {
+    as_strided_node *self = (as_strided_node *)n;
+    tp_saved_ints_free(&self->base_sizes);
+    tp_saved_ints_free(&self->base_strides);
+    tp_saved_ints_free(&self->sizes);
+    tp_saved_ints_free(&self->strides);
+}
+
+static const tp_node_type as_strided_type = {"AsStridedBackward0", "as_strided", sizeof(as_strided_node),
+                                             as_strided_apply, keeps_nothing, as_strided_free_copies};
+
+tp_node *tp_as_strided_node(tp_tensor *base, const tp_tensor *view) {
+    tp_autonode *n = tp_node_new(&as_strided_type, 1);
+    if (!n || tp_node_set_edge(n, 0, base) < 0) return NULL;
+    as_strided_node *self = (as_strided_node *)n;
+    self->base_sizes = tp_save_ints(tp_sizes(base));
+    self->base_strides = tp_save_ints(tp_strides(base));
+    self->sizes = tp_save_ints(tp_sizes(view));
+    self->strides = tp_save_ints(tp_strides(view));
+    self->offset = (view->byte_offset - base->byte_offset) / tp_itemsize((tp_dtype)view->dtype);
+    return tp_take(n);
+}
+
+/* ---- a view's history ---- */
+
+static bool base_was_recorded(const tp_tensor *view) {
+    return view->view_version != tp_version(view) && view->base->flags & TP_FLAG_REQUIRES_GRAD &&
+           view->base->autograd->grad_fn;
+}
+
+bool tp_view_gained_grad(const tp_tensor *view) {
+    return !(view->flags & TP_FLAG_VIEW_NO_GRAD) && base_was_recorded(view);
+}
+
+static int renew_history(tp_tensor *view) {
+    tp_autonode *n = tp_as_strided_node(view->base, view);
+    return n ? tp_node_set_output(n, view) : -1;
+}
+
+tp_node *tp_grad_fn_borrow(tp_tensor *t) {
+    if (t->base && tp_view_gained_grad(t) && renew_history(t) < 0) return NULL;
+    return t->autograd ? t->autograd->grad_fn : NULL;
+}
+
+/* ---- in place ---- */
+
+int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
+    if (!tp_grad_enabled()) return 0;
+    if (tp_requires_grad(self) && tp_is_leaf(self))
+        return tp_fail(TP_RuntimeError, "%s: a leaf Variable that requires grad is being used in an in-place operation.", op);
+    if (!self->base || !(records || tp_requires_grad(self) || tp_requires_grad(self->base))) return 0;
+    if (tp_requires_grad(self->base) && !self->base->autograd->grad_fn)
+        return tp_fail(TP_RuntimeError,
+                       "%s: a view of a leaf Variable that requires grad is being used in an in-place operation.", op);
+    if (self->flags & TP_FLAG_VIEW_MULTI)
+        return tp_fail(TP_RuntimeError,
+                       "%s: Output 0 of a function that returns multiple views is a view and is being modified inplace. "
+                       "The output of such functions may not be modified in place; clone it first, or index the base",
+                       op);
+    if (self->flags & TP_FLAG_VIEW_NO_GRAD)
+        return tp_fail(TP_RuntimeError,
+                       "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the "
+                       "view and the change both inside no_grad, or both outside",
+                       op);
+    return 0;
+}
+
+typedef struct {
+    tp_node base;
+    tp_node *fn; /* owned: the in-place operator's node; its edges were moved here */
+    tp_ints base_sizes, base_strides, sizes, strides;
+    int64_t offset;
+} copy_slices_node;
+
+/* fn decides what to compute by its edges, so they stay set on it too. */
+static int copy_slices_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    copy_slices_node *self = (copy_slices_node *)n;
+    if (!grads[0]) return 0;
+    tp_tensor *inner[self->fn->nedges + 1];
+    memset(inner, 0, sizeof inner);
+    tp_autoref *grad = tp_new_empty_strided(self->base_sizes, self->base_strides, (tp_dtype)grads[0]->dtype, grads[0]->device);
+    if (!grad || tp_copy_(grad, grads[0], false) < 0) return -1;
+    tp_autoref *slice = tp_as_strided(grad, self->sizes, self->strides, TP_SOME_INT(tp_storage_offset(grad) + self->offset));
+    tp_autoref *slice_grad = slice ? tp_clone(slice, TP_NO_FORMAT) : NULL;
+    if (!slice_grad) return -1;
+    tp_tensor *const fn_grads[] = {slice_grad};
+    if (self->fn->type->apply(self->fn, fn_grads, inner) < 0) return -1;
+    int status = 0;
+    if (inner[0]) status = tp_copy_(slice, inner[0], false);
+    else status = tp_zero_(slice);
+    tp_release(inner[0]);
+    out[0] = tp_take(grad);
+    for (int i = 1; i < self->fn->nedges; i++) out[i] = inner[i];
+    return status;
+}
+
+static void copy_slices_release(tp_node *n) {
+    copy_slices_node *self = (copy_slices_node *)n;
+    if (!self->fn) return; /* the node was not finished */
+    self->fn->type->release(self->fn);
+    self->fn->released = true;
+}
+
+static void copy_slices_free_copies(tp_node *n) {
+    copy_slices_node *self = (copy_slices_node *)n;
+    tp_node_release(self->fn);
+    tp_saved_ints_free(&self->base_sizes);
+    tp_saved_ints_free(&self->base_strides);
+    tp_saved_ints_free(&self->sizes);
+    tp_saved_ints_free(&self->strides);
+}
+
+static const tp_node_type copy_slices_type = {"CopySlices", "copy_slices", sizeof(copy_slices_node), copy_slices_apply,
+                                              copy_slices_release, copy_slices_free_copies};
+
+static int rebase_view(tp_tensor *view, tp_node *fn) {
+    tp_tensor *base = view->base;
+    tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? fn->nedges : 1);
+    if (!n || tp_node_set_edge(n, 0, base) < 0) return -1;
+    copy_slices_node *self = (copy_slices_node *)n;
+    for (int i = 1; i < fn->nedges; i++) n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
+    self->fn = tp_node_retain(fn);
+    self->base_sizes = tp_save_ints(tp_sizes(base));
+    self->base_strides = tp_save_ints(tp_strides(base));
+    self->sizes = tp_save_ints(tp_sizes(view));
+    self->strides = tp_save_ints(tp_strides(view));
+    self->offset = (view->byte_offset - base->byte_offset) / tp_itemsize((tp_dtype)view->dtype);
+    if (tp_node_add_input(fn, view) < 0 || tp_node_set_output(n, base) < 0) return -1;
+    return renew_history(view);
+}
+
+int tp_rebase_history(tp_tensor *self, tp_node *node) {
+    return self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
+}
+
+int tp_out_no_grad(const char *op) {
+    return tp_fail(TP_RuntimeError,
+                   "%s(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                   "arguments requires grad.",
+                   op);
+}
+
+/* ---- operators without a formula ---- */
+
+typedef struct {
+    tp_node base;
+    const char *op;
+} missing_formula_node;
+
+static int missing_formula_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    (void)grads;
+    (void)out;
+    return tp_fail(TP_RuntimeError, "derivative for %s is not implemented", ((missing_formula_node *)n)->op);
+}
+static const tp_node_type missing_formula_type = {"NotImplemented", "not implemented", sizeof(missing_formula_node),
+                                                  missing_formula_apply, keeps_nothing, NULL};
+
+tp_node *tp_not_differentiable_node(const char *op, int nedges) {
+    tp_node *n = tp_node_new(&missing_formula_type, nedges);
+    if (n) ((missing_formula_node *)n)->op = op;
+    return n;
+}
+
+bool tp_wants_grad_list(tp_tensors list) {
+    for (int64_t i = 0; i < list.size; i++)
+        if (tp_requires_grad(list.data[i])) return true;
+    return false;
+}
+
+tp_tensor *tp_sum_to_sizes(tp_tensor *grad, tp_ints sizes) {
+    int64_t dims[TP_MAX_DIMS];
+    int n = 0, lead = grad->ndim - (int)sizes.size;
+    for (int d = 0; d < grad->ndim; d++)
+        if (d < lead || (sizes.data[d - lead] == 1 && grad->sizes[d] != 1)) dims[n++] = d;
+    if (n == 0) return tp_retain(grad);
+    tp_autoref *sum = tp_sum_dim_IntList(grad, (tp_ints){dims, n}, true, TP_NO_DTYPE);
+    if (!sum || lead == 0) return tp_take(sum);
+    return tp_view(sum, sizes);
+}

@@ -1,0 +1,199 @@
+/* device.c: the registry of device types, their names, and the CPU's and Meta's operations.
+ *
+ * Invariant: registered[type] is written once, before any tensor of that type exists, and never unset. */
+#include "core/device.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_NAME 31 /* with ":127" it fits into tp_device_print's buffer */
+
+tp_keyset tp_device_keys[TP_NUM_DEVICES];
+
+static const char *const own_names[TP_NUM_DEVICES] = {
+#define NAME(id, name, key) #name,
+    TP_FORALL_DEVICES(NAME)
+#undef NAME
+};
+static char new_names[TP_NUM_DEVICES][MAX_NAME + 1]; /* of renamed types; otherwise empty */
+
+/* ---- CPU and Meta ---- */
+
+static void *cpu_allocate(tp_device d TP_UNUSED, size_t nbytes, void **context) {
+    *context = NULL;
+    return tp_alloc(nbytes);
+}
+static void cpu_release(tp_device d TP_UNUSED, void *data, size_t nbytes, void *context TP_UNUSED) {
+    tp_free(data, nbytes);
+}
+static int cpu_copy(tp_device d TP_UNUSED, void *dst, const void *src, size_t nbytes) {
+    if (nbytes) memmove(dst, src, nbytes);
+    return 0;
+}
+static int one_device(void) { return 1; }
+static int device_zero(void) { return 0; }
+static int set_device_zero(int index) {
+    return index == 0 ? 0 : tp_fail(TP_RuntimeError, "device index %d out of range: there is 1 device", index);
+}
+static int synchronize_nothing(tp_device d TP_UNUSED) { return 0; }
+
+static const tp_device_ops cpu_ops = {
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .copy_from_host = cpu_copy,
+    .copy_to_host = cpu_copy,
+    .copy_inside = cpu_copy,
+    .device_count = one_device,
+    .current_device = device_zero,
+    .set_device = set_device_zero,
+    .synchronize = synchronize_nothing,
+};
+
+/* Meta tensors have no data: the storage asks for none, and copies have nothing to copy. */
+static void *meta_allocate(tp_device d TP_UNUSED, size_t nbytes TP_UNUSED, void **context) {
+    *context = NULL;
+    return tp_fail_null(TP_RuntimeError, "a meta tensor has no data");
+}
+static void meta_release(tp_device d TP_UNUSED, void *data TP_UNUSED, size_t nbytes TP_UNUSED,
+                         void *context TP_UNUSED) {}
+static int meta_copy(tp_device d TP_UNUSED, void *dst TP_UNUSED, const void *src TP_UNUSED, size_t nbytes TP_UNUSED) {
+    return 0;
+}
+static int meta_copy_to_host(tp_device d TP_UNUSED, void *dst TP_UNUSED, const void *src TP_UNUSED,
+                             size_t nbytes TP_UNUSED) {
+    return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+}
+
+static const tp_device_ops meta_ops = {
+    .allocate = meta_allocate,
+    .release = meta_release,
+    .copy_from_host = meta_copy,
+    .copy_to_host = meta_copy_to_host,
+    .copy_inside = meta_copy,
+    .device_count = one_device,
+    .current_device = device_zero,
+    .set_device = set_device_zero,
+    .synchronize = synchronize_nothing,
+};
+
+static const tp_device_ops *registered[TP_NUM_DEVICES] = {[TP_DEVICE_CPU] = &cpu_ops, [TP_DEVICE_META] = &meta_ops};
+
+/* ---- registry ---- */
+
+void tp_register_device(tp_device_type type, const tp_device_ops *ops) { registered[type] = ops; }
+
+const tp_device_ops *tp_device_get_ops(tp_device_type type) {
+    if ((unsigned)type >= TP_NUM_DEVICES) return tp_fail_null(TP_RuntimeError, "invalid device type %d", (int)type);
+    const tp_device_ops *ops = registered[type];
+    if (!ops)
+        return tp_fail_null(TP_RuntimeError, "device type %s is not available: no backend is registered for it",
+                            tp_device_type_name(type));
+    return ops;
+}
+
+int tp_device_resolve(tp_device d, tp_device *out) {
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)d.type);
+    if (!ops) return -1;
+    if (d.type == TP_DEVICE_CPU || d.type == TP_DEVICE_META) {
+        d.index = -1;
+    } else if (d.index < 0) {
+        int current = ops->current_device();
+        if (current < 0) return -1;
+        d.index = (int8_t)current;
+    } else {
+        int count = ops->device_count();
+        if (count < 0) return -1;
+        if (d.index >= count)
+            return tp_fail(TP_RuntimeError, "invalid device ordinal: %s:%d, but there are %d devices of that type",
+                           tp_device_type_name((tp_device_type)d.type), d.index, count);
+    }
+    *out = d;
+    return 0;
+}
+
+/* ---- names ---- */
+
+const char *tp_device_type_name(tp_device_type type) {
+    if ((unsigned)type >= TP_NUM_DEVICES) return "none";
+    return new_names[type][0] ? new_names[type] : own_names[type];
+}
+
+static int type_of_name(const char *name, size_t length) {
+    for (int type = 0; type < TP_NUM_DEVICES; type++) {
+        const char *own = own_names[type], *new = new_names[type];
+        if (strlen(own) == length && memcmp(own, name, length) == 0) return type;
+        if (length && strlen(new) == length && memcmp(new, name, length) == 0) return type;
+    }
+    return -1;
+}
+
+static bool is_name(const char *name) {
+    size_t length = strlen(name);
+    if (length == 0 || length > MAX_NAME || isdigit((unsigned char)name[0])) return false;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_') return false;
+    return true;
+}
+
+int tp_rename_device(tp_device_type type, const char *name) {
+    if (type < TP_DEVICE_PRIVATEUSE1 || type >= TP_NUM_DEVICES)
+        return tp_fail(TP_RuntimeError, "only the privateuse device types can be renamed");
+    if (strcmp(new_names[type], name) == 0) return 0;
+    if (new_names[type][0])
+        return tp_fail(TP_RuntimeError, "the backend's name has already been set! Current backend: %s",
+                       new_names[type]);
+    if (!is_name(name))
+        return tp_fail(TP_RuntimeError, "invalid backend name '%s': 1 to %d letters, digits and underscores", name,
+                       MAX_NAME);
+    if (type_of_name(name, strlen(name)) >= 0)
+        return tp_fail(TP_RuntimeError, "Cannot register %s backend with in-tree device name: %s", own_names[type],
+                       name);
+    strcpy(new_names[type], name);
+    return 0;
+}
+
+static int fail_unknown_type(const char *text) {
+    tp_autotext names = {0};
+    for (int type = 0; type < TP_NUM_DEVICES; type++)
+        tp_text_add(&names, "%s%s", type ? ", " : "", tp_device_type_name((tp_device_type)type));
+    return tp_fail(TP_RuntimeError, "Expected one of %s device type at start of device string: %s", names.text, text);
+}
+
+/* Digits without a leading zero, up to INT8_MAX; -1 otherwise. */
+static int parse_index(const char *digits) {
+    int value = 0;
+    if (!*digits || (digits[0] == '0' && digits[1])) return -1;
+    for (; *digits; digits++) {
+        if (*digits < '0' || *digits > '9') return -1;
+        value = value * 10 + (*digits - '0');
+        if (value > INT8_MAX) return -1;
+    }
+    return value;
+}
+
+int tp_device_parse(const char *text, tp_device *out) {
+    if (!*text) return tp_fail(TP_RuntimeError, "Device string must not be empty");
+    const char *colon = strchr(text, ':');
+    int type = type_of_name(text, colon ? (size_t)(colon - text) : strlen(text));
+    if (type < 0) return fail_unknown_type(text);
+    int index = colon ? parse_index(colon + 1) : -1;
+    if (colon && index < 0) return tp_fail(TP_RuntimeError, "Invalid device string: '%s'", text);
+    *out = (tp_device){(int8_t)type, (int8_t)index};
+    return 0;
+}
+
+const char *tp_device_print(tp_device d, char *buffer) {
+    if (d.type < 0) strcpy(buffer, "None");
+    else if (d.index < 0) snprintf(buffer, 40, "%s", tp_device_type_name((tp_device_type)d.type));
+    else snprintf(buffer, 40, "%s:%d", tp_device_type_name((tp_device_type)d.type), d.index);
+    return buffer;
+}
+
+static tp_device default_device = {TP_DEVICE_CPU, -1};
+
+tp_device tp_default_device(void) { return default_device; }
+void tp_set_default_device(tp_device d) { default_device = d; }

@@ -1,0 +1,73 @@
+/* device.h: devices and what a device must be able to do.
+ *
+ * A device is a type and an index. Everything that the core asks of a device (memory, copies to and from the host) goes
+ * through its tp_device_ops, registered once per type: the CPU and Meta register theirs at load, OpenCL and outside
+ * backends when they are opened. */
+#pragma once
+
+#include "core/base.h"
+
+#define TP_FORALL_DEVICES(X) \
+    X(CPU, cpu, CPU)         \
+    X(META, meta, Meta)      \
+    X(OPENCL, opencl, OpenCL) \
+    X(PRIVATEUSE1, privateuseone, PrivateUse1) \
+    X(PRIVATEUSE2, privateusetwo, PrivateUse2) \
+    X(PRIVATEUSE3, privateusethree, PrivateUse3)
+
+typedef enum {
+#define TP_DEVICE_ENUM(id, name, key) TP_DEVICE_##id,
+    TP_FORALL_DEVICES(TP_DEVICE_ENUM)
+#undef TP_DEVICE_ENUM
+        TP_NUM_DEVICES
+} tp_device_type;
+
+typedef struct {
+    int8_t type;  /* tp_device_type; -1 is None of a `Device?` */
+    int8_t index; /* -1: the current device of that type */
+} tp_device;
+
+#define TP_CPU ((tp_device){TP_DEVICE_CPU, -1})
+#define TP_META ((tp_device){TP_DEVICE_META, -1})
+#define TP_NO_DEVICE ((tp_device){-1, -1})
+
+TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.type && a.index == b.index; }
+
+/* A set of dispatch keys (dispatch/key.h), and the set of a new dense tensor on each device type. The core does not
+ * know what the keys mean: the dispatcher fills the array at load, the core copies from it when it makes a tensor. */
+typedef uint64_t tp_keyset;
+extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
+
+typedef struct tp_device_ops {
+    /* Memory of at least nbytes, 64-byte aligned; `*context` comes back at release. NULL and the error set on
+     * failure. */
+    void *(*allocate)(tp_device d, size_t nbytes, void **context);
+    void (*release)(tp_device d, void *data, size_t nbytes, void *context);
+    /* Copies bytes between the host and the device, or inside the device; complete on return. */
+    int (*copy_from_host)(tp_device d, void *dst, const void *src, size_t nbytes);
+    int (*copy_to_host)(tp_device d, void *dst, const void *src, size_t nbytes);
+    int (*copy_inside)(tp_device d, void *dst, const void *src, size_t nbytes);
+    int (*device_count)(void);
+    int (*current_device)(void);
+    int (*set_device)(int index);
+    int (*synchronize)(tp_device d);
+} tp_device_ops;
+
+void tp_register_device(tp_device_type type, const tp_device_ops *ops);
+const tp_device_ops *tp_device_get_ops(tp_device_type type); /* NULL and the error set if none is registered */
+
+/* The device with its index filled in: the current one for -1, always -1 for the CPU and Meta, which have no index.
+ * Fails for a device that is not registered or not there. */
+int tp_device_resolve(tp_device d, tp_device *out);
+
+const char *tp_device_type_name(tp_device_type type); /* "cpu"; a renamed PrivateUse type has its new name */
+/* Names a PrivateUse type, once; RuntimeError for another type, a name that is taken, or a second name. */
+int tp_rename_device(tp_device_type type, const char *name);
+/* Parses "cpu", "opencl:1"; RuntimeError for an unknown name or a bad index. */
+int tp_device_parse(const char *text, tp_device *out);
+/* Writes "cpu" or "opencl:0" into a buffer of at least 40 bytes and returns it. */
+const char *tp_device_print(tp_device d, char *buffer);
+
+/* Where a factory makes its tensor when it is told no device: the CPU, until set. */
+tp_device tp_default_device(void);
+void tp_set_default_device(tp_device d);

@@ -1,0 +1,110 @@
+/* error.c: the thread's pending error and growing texts.
+ *
+ * Invariant: a message is complete before it replaces the pending one, so an error may quote the one before it. Texts
+ * use malloc, not tp_alloc: they must work while allocations are made to fail, and count in no leak test. */
+#include "core/error.h"
+
+#include "core/tls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const class_names[] = {"NoError",
+#define NAME(name) #name,
+                                          TP_FORALL_ERRORS(NAME)
+#undef NAME
+};
+
+static bool text_reserve(tp_text *t, size_t more) {
+    if (t->length + more < t->capacity) return true;
+    size_t capacity = (t->length + more + 1) * 2;
+    char *text = realloc(t->text, capacity);
+    if (!text) return false;
+    t->text = text;
+    t->capacity = capacity;
+    return true;
+}
+
+static void text_add_list(tp_text *t, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (n < 0 || !text_reserve(t, (size_t)n)) return;
+    vsnprintf(t->text + t->length, (size_t)n + 1, format, args);
+    t->length += (size_t)n;
+}
+
+void tp_text_add(tp_text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    text_add_list(t, format, args);
+    va_end(args);
+}
+
+void tp_text_free(tp_text *t) {
+    free(t->text);
+    *t = (tp_text){0};
+}
+
+static void replace_message(tp_error_class cls, tp_text message) {
+    tp_thread_register(); /* so that the text is freed when the thread ends */
+    tp_text_free(&tp_tls.error_text);
+    tp_tls.error_text = message;
+    tp_tls.error_class = cls;
+}
+
+int tp_fail(tp_error_class cls, const char *format, ...) {
+    tp_text message = {0};
+    va_list args;
+    va_start(args, format);
+    text_add_list(&message, format, args);
+    va_end(args);
+    replace_message(cls, message);
+    return -1;
+}
+
+int tp_fail_memory(int64_t bytes) {
+    return tp_fail(TP_MemoryError, "can't allocate memory: you tried to allocate %lld bytes", (long long)bytes);
+}
+
+int tp_error_prefix(const char *format, ...) {
+    tp_text message = {0};
+    va_list args;
+    va_start(args, format);
+    text_add_list(&message, format, args);
+    va_end(args);
+    tp_text_add(&message, "%s", tp_error_message());
+    replace_message(tp_tls.error_class, message);
+    return -1;
+}
+
+tp_error_class tp_error_pending(void) { return tp_tls.error_class; }
+
+const char *tp_error_message(void) {
+    if (tp_tls.error_text.text) return tp_tls.error_text.text;
+    return tp_tls.error_class == TP_NoError ? "" : "out of memory";
+}
+
+const char *tp_error_class_name(tp_error_class cls) {
+    return (size_t)cls < sizeof class_names / sizeof *class_names ? class_names[cls] : "unknown";
+}
+
+void tp_error_clear(void) {
+    if (tp_tls.error_class == TP_NoError) return;
+    tp_text_free(&tp_tls.error_text);
+    tp_tls.error_class = TP_NoError;
+}
+
+tp_saved_error tp_error_take(void) {
+    tp_saved_error saved = {tp_tls.error_class, tp_tls.error_text};
+    tp_tls.error_class = TP_NoError;
+    tp_tls.error_text = (tp_text){0};
+    return saved;
+}
+
+void tp_error_restore_steal(tp_saved_error *saved) {
+    replace_message(saved->cls, saved->message);
+    *saved = (tp_saved_error){TP_NoError, {0}};
+}

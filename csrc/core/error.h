@@ -1,0 +1,61 @@
+/* error.h: the thread's pending error.
+ *
+ * The core never knows Python. A failing function records a class and a message here and returns NULL or -1
+ * (Note [Status] in base.h); the Python layer turns the pending error into the exception of that class. A second error
+ * before the first was taken replaces it. */
+#pragma once
+
+#include "core/base.h"
+
+#include <stdarg.h>
+
+#define TP_FORALL_ERRORS(X) \
+    X(RuntimeError)         \
+    X(TypeError)            \
+    X(ValueError)           \
+    X(IndexError)           \
+    X(NotImplementedError)  \
+    X(MemoryError)          \
+    X(OverflowError)        \
+    X(AssertionError)       \
+    X(BufferError)          \
+    X(PythonError) /* the interpreter's own exception is already set */
+
+typedef enum {
+    TP_NoError,
+#define TP_ERROR_ENUM(name) TP_##name,
+    TP_FORALL_ERRORS(TP_ERROR_ENUM)
+#undef TP_ERROR_ENUM
+} tp_error_class;
+
+/* Records the error; always returns -1, so that `return tp_fail(...)` serves a status function. */
+int tp_fail(tp_error_class cls, const char *format, ...) TP_COLD TP_PRINTF(2, 3);
+int tp_fail_memory(int64_t bytes) TP_COLD;
+/* The same for a function that returns a pointer. */
+#define tp_fail_null(...) (tp_fail(__VA_ARGS__), NULL)
+/* Puts "prefix" in front of the pending message; returns -1. Used to add the operator or the argument's name. */
+int tp_error_prefix(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
+
+tp_error_class tp_error_pending(void);
+const char *tp_error_message(void); /* "" without one; valid until the next tp_fail on this thread */
+const char *tp_error_class_name(tp_error_class cls);
+void tp_error_clear(void);
+
+/* A text that grows, for messages and printed forms; `text` is NUL-terminated and owned; lost bytes are dropped
+ * silently when memory is out, since it serves messages only. */
+typedef struct {
+    char *text;
+    size_t length, capacity;
+} tp_text;
+void tp_text_add(tp_text *t, const char *format, ...) TP_PRINTF(2, 3);
+void tp_text_free(tp_text *t);
+#define tp_autotext TP_CLEANUP(tp_text_free) tp_text
+
+/* The pending error as a value: moved out of the thread (which then has none) and put back, here or on another thread.
+ * For clean-up that must not lose it, and for errors of worker threads. */
+typedef struct {
+    tp_error_class cls;
+    tp_text message;
+} tp_saved_error;
+tp_saved_error tp_error_take(void);
+void tp_error_restore_steal(tp_saved_error *saved);

@@ -1,0 +1,171 @@
+/* generator.c: the state of random number generators, and the default generator of each device.
+ *
+ * Invariants: a default generator, once made, is never replaced or freed, so it may be borrowed for good;
+ * `defaults.mutex` is taken before a generator's own. */
+#include "core/generator.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_INDEX 128 /* a device index is an int8_t */
+
+static struct {
+    pthread_mutex_t mutex;
+    bool seeded; /* by tp_manual_seed */
+    uint64_t seed;
+    tp_generator *made[TP_NUM_DEVICES][MAX_INDEX];
+    tp_generator store[TP_NUM_DEVICES]; /* the generators of index 0, so that these need no allocation */
+} defaults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t mix(uint64_t x) { /* splitmix64 */
+    x += UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+/* Without /dev/urandom (a bare chroot) the clock and the process have to do. */
+static uint64_t seed_from_os(void) {
+    uint64_t seed = 0;
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t n;
+        do n = read(fd, &seed, sizeof seed);
+        while (n < 0 && errno == EINTR);
+        close(fd);
+        if (n == (ssize_t)sizeof seed) return seed;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return mix((uint64_t)now.tv_nsec ^ mix((uint64_t)now.tv_sec ^ mix((uint64_t)getpid())));
+}
+
+static void init_generator(tp_generator *g, tp_device device, uint64_t seed) {
+    atomic_init(&g->refcount, 1);
+    g->device = device;
+    g->seed = seed;
+    g->offset = 0;
+    pthread_mutex_init(&g->mutex, NULL);
+}
+
+tp_generator *tp_generator_new(tp_device device) {
+    if (tp_device_resolve(device, &device) < 0) return NULL;
+    tp_generator *g = tp_alloc(sizeof *g);
+    if (g) init_generator(g, device, TP_DEFAULT_SEED);
+    return g;
+}
+
+static tp_philox_state state_of(tp_generator *g) {
+    pthread_mutex_lock(&g->mutex);
+    tp_philox_state state = {g->seed, g->offset};
+    pthread_mutex_unlock(&g->mutex);
+    return state;
+}
+
+static void set_state(tp_generator *g, tp_philox_state state) {
+    pthread_mutex_lock(&g->mutex);
+    g->seed = state.seed;
+    g->offset = state.offset;
+    pthread_mutex_unlock(&g->mutex);
+}
+
+tp_generator *tp_generator_clone(tp_generator *g) {
+    tp_generator *clone = tp_generator_new(g->device);
+    if (clone) set_state(clone, state_of(g));
+    return clone;
+}
+
+void tp_generator_free(tp_generator *g) {
+    pthread_mutex_destroy(&g->mutex);
+    tp_free(g, sizeof *g);
+}
+
+/* ---- default generators ---- */
+
+static tp_generator *make_default(tp_device device, int slot) {
+    tp_generator *g = slot == 0 ? &defaults.store[device.type] : tp_alloc(sizeof *g);
+    if (g) init_generator(g, device, defaults.seeded ? defaults.seed : seed_from_os());
+    return g;
+}
+
+tp_generator *tp_default_generator_borrow(tp_device device) {
+    if (tp_device_resolve(device, &device) < 0) return NULL;
+    int slot = device.index > 0 ? device.index : 0;
+    pthread_mutex_lock(&defaults.mutex);
+    tp_generator **made = &defaults.made[device.type][slot];
+    if (!*made) *made = make_default(device, slot);
+    tp_generator *g = *made;
+    pthread_mutex_unlock(&defaults.mutex);
+    return g;
+}
+
+void tp_manual_seed(uint64_t seed) {
+    pthread_mutex_lock(&defaults.mutex);
+    defaults.seeded = true;
+    defaults.seed = seed;
+    for (int type = 0; type < TP_NUM_DEVICES; type++)
+        for (int slot = 0; slot < MAX_INDEX; slot++)
+            if (defaults.made[type][slot]) tp_generator_manual_seed(defaults.made[type][slot], seed);
+    pthread_mutex_unlock(&defaults.mutex);
+}
+
+/* A thread that is gone in the child may have held a mutex at the fork; what it guards is whole words at worst. */
+static void after_fork_in_child(void) {
+    pthread_mutex_init(&defaults.mutex, NULL);
+    for (int type = 0; type < TP_NUM_DEVICES; type++)
+        for (int slot = 0; slot < MAX_INDEX; slot++)
+            if (defaults.made[type][slot]) pthread_mutex_init(&defaults.made[type][slot]->mutex, NULL);
+}
+
+static void __attribute__((constructor)) watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+
+/* ---- state ---- */
+
+void tp_generator_manual_seed(tp_generator *g, uint64_t seed) { set_state(g, (tp_philox_state){seed, 0}); }
+
+uint64_t tp_generator_seed(tp_generator *g) {
+    uint64_t seed = seed_from_os();
+    tp_generator_manual_seed(g, seed);
+    return seed;
+}
+
+uint64_t tp_generator_initial_seed(tp_generator *g) { return state_of(g).seed; }
+
+int tp_generator_reserve(tp_generator *g, uint64_t n, tp_philox_state *out) {
+    if (!g) g = tp_default_generator_borrow(TP_CPU);
+    if (!g) return -1;
+    pthread_mutex_lock(&g->mutex);
+    *out = (tp_philox_state){g->seed, g->offset};
+    g->offset += n;
+    pthread_mutex_unlock(&g->mutex);
+    return 0;
+}
+
+static void put_u64(uint8_t *bytes, uint64_t v) {
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(v >> (8 * i));
+}
+static uint64_t get_u64(const uint8_t *bytes) {
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) v |= (uint64_t)bytes[i] << (8 * i);
+    return v;
+}
+
+void tp_generator_get_state(tp_generator *g, uint8_t bytes[TP_GENERATOR_STATE_BYTES]) {
+    tp_philox_state state = state_of(g);
+    put_u64(bytes, state.seed);
+    put_u64(bytes + 8, state.offset);
+}
+
+int tp_generator_set_state(tp_generator *g, const uint8_t *bytes, size_t size) {
+    if (size != TP_GENERATOR_STATE_BYTES)
+        return tp_fail(TP_RuntimeError, "RNG state is wrong size: expected %d bytes, got %zu", TP_GENERATOR_STATE_BYTES,
+                       size);
+    set_state(g, (tp_philox_state){get_u64(bytes), get_u64(bytes + 8)});
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* list.h: the list and optional types of schema arguments, passed by value and borrowed.
+ *
+ * `size < 0` is None of an optional list. */
+#pragma once
+
+#include "core/base.h"
+#include "core/scalar.h"
+
+struct tp_tensor;
+
+typedef struct {
+    const int64_t *data;
+    int64_t size;
+} tp_ints; /* int[], SymInt[], int[2], int[]? */
+typedef struct {
+    const double *data;
+    int64_t size;
+} tp_floats; /* float[], float[]? */
+typedef struct {
+    const bool *data;
+    int64_t size;
+} tp_bools; /* bool[3] */
+typedef struct {
+    const tp_scalar *data;
+    int64_t size;
+} tp_scalars; /* Scalar[] */
+typedef struct {
+    struct tp_tensor *const *data;
+    int64_t size;
+} tp_tensors; /* Tensor[], Tensor?[] (an element may be NULL) */
+
+typedef struct {
+    bool has;
+    int64_t value;
+} tp_opt_int; /* int?, SymInt? */
+typedef struct {
+    bool has;
+    double value;
+} tp_opt_float;
+typedef int8_t tp_opt_bool; /* -1 is None */
+
+#define TP_INTS(...) ((tp_ints){(const int64_t[]){__VA_ARGS__}, TP_COUNTOF(((const int64_t[]){__VA_ARGS__}))})
+#define TP_NO_INTS ((tp_ints){NULL, -1})
+#define TP_EMPTY_INTS ((tp_ints){NULL, 0})
+#define TP_SOME_INT(v) ((tp_opt_int){true, (v)})
+#define TP_NO_INT ((tp_opt_int){false, 0})
+#define TP_SOME_FLOAT(v) ((tp_opt_float){true, (v)})
+#define TP_NO_FLOAT ((tp_opt_float){false, 0})

@@ -1,0 +1,113 @@
+/* storage.c: storages: one block for struct and data where the data is small, else data from the device.
+ *
+ * Invariant: data == inline_data(s) means that the data lies in the struct's own block and is not released by itself;
+ * otherwise it belongs to the deleter if there is one, else to the device. */
+#include "core/storage.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <string.h>
+
+#define HEAD 64        /* the struct, padded so that inline data is aligned as every block is */
+#define INLINE_MAX 512 /* bytes of data that share the struct's block */
+_Static_assert(sizeof(tp_storage) <= HEAD, "the struct has to fit in front of its inline data");
+
+static inline void *inline_data(tp_storage *s) { return (char *)s + HEAD; }
+
+static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block) {
+    tp_storage *s = tp_alloc_inline(block);
+    if (tp_unlikely(!s)) return NULL;
+    atomic_init(&s->refcount, 1);
+    atomic_init(&s->version, 0);
+    s->data = NULL;
+    s->nbytes = nbytes;
+    s->block = block;
+    s->device = device;
+    s->resizable = true;
+    s->context = NULL;
+    s->deleter = NULL;
+    return s;
+}
+
+static void *device_allocate(tp_device device, size_t nbytes, void **context) {
+    if (device.type == TP_DEVICE_CPU) return tp_alloc(nbytes);
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)device.type);
+    return ops ? ops->allocate(device, nbytes, context) : NULL;
+}
+
+static tp_storage *new_with_block(tp_device device, size_t nbytes) {
+    tp_storage *s = new_head(device, nbytes, HEAD);
+    if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
+    s->data = device_allocate(device, nbytes, &s->context);
+    if (s->data) return s;
+    tp_free(s, HEAD);
+    return NULL;
+}
+
+tp_storage *tp_storage_new(tp_device device, size_t nbytes) {
+    if (tp_likely(device.type == TP_DEVICE_CPU)) {
+        device.index = -1;
+        if (nbytes - 1 < INLINE_MAX) { /* 1 to INLINE_MAX */
+            tp_storage *s = new_head(device, nbytes, HEAD + nbytes);
+            if (tp_likely(s != NULL)) s->data = inline_data(s);
+            return s;
+        }
+    } else if (tp_device_resolve(device, &device) < 0) {
+        return NULL;
+    }
+    return new_with_block(device, nbytes);
+}
+
+tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, void (*deleter)(void *, void *),
+                                 void *context) {
+    if (tp_device_resolve(device, &device) < 0) return NULL;
+    tp_storage *s = new_head(device, nbytes, HEAD);
+    if (!s) return NULL;
+    s->data = data;
+    s->resizable = false;
+    s->context = context;
+    s->deleter = deleter ? deleter : tp_storage_keep_blob;
+    return s;
+}
+
+void tp_storage_keep_blob(void *context TP_UNUSED, void *data TP_UNUSED) {}
+
+static void release_data(tp_storage *s) {
+    if (s->deleter) s->deleter(s->context, s->data);
+    else if (!s->data || s->data == inline_data(s)) return;
+    else if (s->device.type == TP_DEVICE_CPU) tp_free_inline(s->data, s->nbytes);
+    else tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, s->data, s->nbytes, s->context);
+}
+
+static int copy_inside(tp_device device, void *dst, const void *src, size_t nbytes) {
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)device.type);
+    return ops ? ops->copy_inside(device, dst, src, nbytes) : -1;
+}
+
+/* New data with the old content; the storage is untouched after a failure. */
+static int grow_data(tp_storage *s, size_t nbytes) {
+    void *context = NULL, *data = device_allocate(s->device, nbytes, &context);
+    if (!data) return -1;
+    if (s->nbytes && copy_inside(s->device, data, s->data, s->nbytes) < 0) {
+        tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, data, nbytes, context);
+        return -1;
+    }
+    release_data(s);
+    s->data = data;
+    s->context = context;
+    return 0;
+}
+
+int tp_storage_resize(tp_storage *s, size_t nbytes) {
+    if (nbytes <= s->nbytes) return 0;
+    if (!s->resizable) return tp_fail(TP_RuntimeError, "Trying to resize storage that is not resizable");
+    if (s->device.type != TP_DEVICE_META && grow_data(s, nbytes) < 0) return -1;
+    s->nbytes = nbytes;
+    return 0;
+}
+
+void tp_storage_free(tp_storage *s) {
+    release_data(s);
+    tp_free_inline(s, s->block);
+}

@@ -1,0 +1,45 @@
+/* storage.h: a reference-counted block of memory on a device, shared by all tensors that view it.
+ *
+ * The storage owns the version counter: every in-place operator on any view raises it, and autograd compares it with
+ * the version that it saw when it saved a tensor. */
+#pragma once
+
+#include "core/device.h"
+
+#include <stdatomic.h>
+
+typedef struct tp_storage {
+    _Atomic int32_t refcount;
+    _Atomic uint32_t version;
+    void *data; /* on `device`; NULL for Meta and for zero bytes */
+    size_t nbytes;
+    size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
+    tp_device device;
+    bool resizable;
+    void *context;                                /* the device's, or the deleter's */
+    void (*deleter)(void *context, void *data);   /* for memory from outside; NULL otherwise */
+} tp_storage;
+
+tp_storage *tp_storage_new(tp_device device, size_t nbytes);
+/* Wraps memory from outside, which is never resized; `deleter` runs when the last tensor goes. After a failure the
+ * memory is still the caller's. */
+tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, void (*deleter)(void *, void *),
+                                 void *context);
+/* The deleter that leaves the memory alone; what a NULL deleter stands for. */
+void tp_storage_keep_blob(void *context, void *data);
+/* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
+ * enough; after a failure it is as it was. */
+int tp_storage_resize(tp_storage *s, size_t nbytes);
+void tp_storage_free(tp_storage *s);
+
+TP_INLINE tp_storage *tp_storage_retain(tp_storage *s) {
+    atomic_fetch_add_explicit(&s->refcount, 1, memory_order_relaxed);
+    return s;
+}
+/* A count of one can only be ours, so the locked decrement is skipped. */
+TP_INLINE void tp_storage_release(tp_storage *s) {
+    if (!s) return;
+    if (atomic_load_explicit(&s->refcount, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&s->refcount, 1, memory_order_acq_rel) == 1)
+        tp_storage_free(s);
+}

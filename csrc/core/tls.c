@@ -1,0 +1,114 @@
+/* tls.c: the per-thread state, the registry of threads that hold any, and what happens to it at exit and at a fork.
+ *
+ * Invariant: the registry lists exactly the registered threads that are alive in this process; `ended` holds the
+ * counters of all others. */
+#include "core/tls.h"
+
+#include "core/alloc.h"
+
+#include <pthread.h>
+
+__thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
+
+static struct {
+    pthread_mutex_t lock;
+    tp_thread_state *first;
+    int64_t ended_blocks, ended_bytes;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+static void fold_counters(tp_thread_state *t) {
+    int64_t blocks, bytes;
+    tp_alloc_thread_live(t, &blocks, &bytes);
+    registry.ended_blocks += blocks;
+    registry.ended_bytes += bytes;
+    atomic_store_explicit(&t->small_blocks, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->small_bytes, 0, memory_order_relaxed);
+}
+
+static void unlink_thread(tp_thread_state *t) {
+    if (t->previous) t->previous->next = t->next;
+    if (t->next) t->next->previous = t->previous;
+    if (registry.first == t) registry.first = t->next;
+    t->next = t->previous = NULL;
+}
+
+/* Runs at a thread's exit. A later destructor of the same thread may free blocks and so register it once more; then
+ * this runs again. */
+static void thread_exit(void *state) {
+    tp_thread_state *t = state;
+    tp_alloc_thread_exit(t);
+    tp_text_free(&t->error_text);
+    t->error_class = TP_NoError;
+    pthread_mutex_lock(&registry.lock);
+    fold_counters(t);
+    unlink_thread(t);
+    t->registered = false;
+    for (int c = 0; c < TP_SIZE_CLASSES; c++) tp_set_free_room(t, c, 0);
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static void before_fork(void) {
+    pthread_mutex_lock(&registry.lock);
+    tp_alloc_fork_lock();
+}
+
+static void after_fork_in_parent(void) {
+    tp_alloc_fork_unlock();
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* Only the forking thread lives on; the memory of the others' states will be used again, so they leave the registry.
+ * The blocks in their lists are lost to the child. */
+static void after_fork_in_child(void) {
+    for (tp_thread_state *t = registry.first, *next; t; t = next) {
+        next = t->next;
+        if (t == &tp_tls) continue;
+        fold_counters(t);
+        unlink_thread(t);
+    }
+    after_fork_in_parent();
+}
+
+static void set_up(void) {
+    exit_key_made = pthread_key_create(&exit_key, thread_exit) == 0;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+bool tp_thread_register(void) {
+    if (tp_tls.registered) return true;
+    pthread_once(&once, set_up);
+    if (!exit_key_made || pthread_setspecific(exit_key, &tp_tls) != 0) return false;
+    pthread_mutex_lock(&registry.lock);
+    tp_tls.previous = NULL;
+    tp_tls.next = registry.first;
+    if (registry.first) registry.first->previous = &tp_tls;
+    registry.first = &tp_tls;
+    tp_tls.registered = true;
+    tp_alloc_thread_start(&tp_tls);
+    pthread_mutex_unlock(&registry.lock);
+    return true;
+}
+
+void tp_thread_sum_live(int64_t *blocks, int64_t *bytes) {
+    pthread_mutex_lock(&registry.lock);
+    *blocks = registry.ended_blocks;
+    *bytes = registry.ended_bytes;
+    for (tp_thread_state *t = registry.first; t; t = t->next) {
+        int64_t thread_blocks, thread_bytes;
+        tp_alloc_thread_live(t, &thread_blocks, &thread_bytes);
+        *blocks += thread_blocks;
+        *bytes += thread_bytes;
+    }
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void tp_thread_count_unregistered(int64_t blocks, int64_t bytes) {
+    pthread_mutex_lock(&registry.lock);
+    registry.ended_blocks += blocks;
+    registry.ended_bytes += bytes;
+    pthread_mutex_unlock(&registry.lock);
+}

@@ -1,0 +1,46 @@
+/* tls.h: all per-thread state of the library in one struct, so that a call reads it with one address.
+ *
+ * Dispatch: a call's key set is (union of the tensors' keys | include) & ~exclude. Autocast keys are excluded until
+ * autocast is switched on for their device.
+ *
+ * A thread is registered when it first has something to give back at its exit (blocks in free lists, an error text, or
+ * counters to be summed). The initial-exec model reads tp_tls without a call; it also means that the struct comes out
+ * of the loader's small reserve for libraries opened late, so it stays well below 1 KB. */
+#pragma once
+
+#include "core/base.h"
+#include "core/error.h"
+
+#include <stdatomic.h>
+
+#define TP_SIZE_CLASSES 20
+
+typedef struct tp_thread_state {
+    uint64_t include, exclude;
+    bool grad_disabled; /* inverted, so that zeroed state is the default */
+    bool inference_mode;
+    bool anomaly_mode;
+    bool anomaly_check_nan;
+    int32_t backward_depth; /* engine runs that this thread is inside of */
+    bool in_parallel;       /* inside a chunk of tp_parallel_for */
+    bool registered;        /* the thread's exit handler is in place */
+    /* Small blocks (alloc.h): how many more a list may take, 0 before registration; the lists; and the blocks and bytes
+     * that this thread got from the C library minus those that it gave back, which changes on the slow paths only. */
+    _Atomic uint16_t free_room[TP_SIZE_CLASSES];
+    void *free_lists[TP_SIZE_CLASSES];
+    _Atomic int64_t small_blocks, small_bytes;
+    tp_error_class error_class;
+    tp_text error_text;
+    struct tp_thread_state *next, *previous; /* in the registry */
+    struct tp_autocast_state *autocast;
+} tp_thread_state;
+_Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
+
+extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
+
+/* Puts the thread into the registry; false if its exit handler cannot be installed (memory is out). */
+bool tp_thread_register(void);
+/* The small blocks that are live: the sum over all threads, those that have ended included. */
+void tp_thread_sum_live(int64_t *blocks, int64_t *bytes);
+/* Counts for a thread that could not be registered. */
+void tp_thread_count_unregistered(int64_t blocks, int64_t bytes);

@@ -1,0 +1,144 @@
+/* cast.c: conversion between any two dtypes, one loop per pair (tp_loop_fn: operand 0 from operand 1).
+ *
+ * A float goes to an integer as in C where it fits. Outside, where C has no answer, it saturates in int64 (int32 for the
+ * narrower types) and is cut to the integer's width; NaN is 0. A complex number gives its real part, and true where any
+ * part is not zero. */
+#include "cpu/kernels.h"
+#include "cpu/pointwise_loop.h"
+
+#define READ_PLAIN(v) (v)
+#define READ_BOOL READ_PLAIN
+#define READ_UINT8 READ_PLAIN
+#define READ_UINT16 READ_PLAIN
+#define READ_UINT32 READ_PLAIN
+#define READ_UINT64 READ_PLAIN
+#define READ_INT8 READ_PLAIN
+#define READ_INT16 READ_PLAIN
+#define READ_INT32 READ_PLAIN
+#define READ_INT64 READ_PLAIN
+#define READ_FLOAT16 tp_half_to_float
+#define READ_BFLOAT16 tp_bfloat_to_float
+#define READ_FLOAT32 READ_PLAIN
+#define READ_FLOAT64 READ_PLAIN
+#define READ_COMPLEX64 READ_PLAIN
+#define READ_COMPLEX128 READ_PLAIN
+
+#define SATURATE(name, from, to, low, high) \
+    TP_INLINE to name(from v) { return v != v ? 0 : v >= high ? to##_MAX_ : v < low ? to##_MIN_ : (to)v; }
+#define int32_t_MAX_ INT32_MAX
+#define int32_t_MIN_ INT32_MIN
+#define int64_t_MAX_ INT64_MAX
+#define int64_t_MIN_ INT64_MIN
+SATURATE(f32_to_i32, float, int32_t, -0x1p31f, 0x1p31f)
+SATURATE(f64_to_i32, double, int32_t, -0x1p31, 0x1p31)
+SATURATE(f32_to_i64, float, int64_t, -0x1p63f, 0x1p63f)
+SATURATE(f64_to_i64, double, int64_t, -0x1p63, 0x1p63)
+
+/* A negative float goes through int64, so that -1.0 is the largest value. */
+TP_INLINE uint64_t f64_to_u64(double v) {
+    if (v >= 0x1p63) return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
+    return (uint64_t)f64_to_i64(v);
+}
+TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
+
+/* __real__ of a real number is the number. */
+#define TO_INTEGER(type, v, from_float, from_double)                                                                 \
+    _Generic(__real__(v), float: (type)from_float((float)__real__(v)), double: (type)from_double((double)__real__(v)), \
+             default: (type)__real__(v))
+#define TO_SMALL(type, v) TO_INTEGER(type, v, f32_to_i32, f64_to_i32)
+#define TO_WIDE(type, v) TO_INTEGER(type, v, f32_to_i64, f64_to_i64)
+
+#define TO BOOL
+#define TO_TYPE bool
+#define TO_VALUE(v) ((v) != 0)
+#include "cpu/cast_to.h"
+#define TO UINT8
+#define TO_TYPE uint8_t
+#define TO_VALUE(v) TO_SMALL(uint8_t, v)
+#include "cpu/cast_to.h"
+#define TO UINT16
+#define TO_TYPE uint16_t
+#define TO_VALUE(v) TO_SMALL(uint16_t, v)
+#include "cpu/cast_to.h"
+#define TO UINT32
+#define TO_TYPE uint32_t
+#define TO_VALUE(v) TO_WIDE(uint32_t, v)
+#include "cpu/cast_to.h"
+#define TO UINT64
+#define TO_TYPE uint64_t
+#define TO_VALUE(v) TO_INTEGER(uint64_t, v, f32_to_u64, f64_to_u64)
+#include "cpu/cast_to.h"
+#define TO INT8
+#define TO_TYPE int8_t
+#define TO_VALUE(v) TO_SMALL(int8_t, v)
+#include "cpu/cast_to.h"
+#define TO INT16
+#define TO_TYPE int16_t
+#define TO_VALUE(v) TO_SMALL(int16_t, v)
+#include "cpu/cast_to.h"
+#define TO INT32
+#define TO_TYPE int32_t
+#define TO_VALUE(v) TO_SMALL(int32_t, v)
+#include "cpu/cast_to.h"
+#define TO INT64
+#define TO_TYPE int64_t
+#define TO_VALUE(v) TO_WIDE(int64_t, v)
+#include "cpu/cast_to.h"
+#define TO FLOAT16
+#define TO_TYPE tp_half
+#define TO_VALUE(v) tp_float_to_half((float)__real__(v))
+#include "cpu/cast_to.h"
+#define TO BFLOAT16
+#define TO_TYPE tp_bfloat
+#define TO_VALUE(v) tp_float_to_bfloat((float)__real__(v))
+#include "cpu/cast_to.h"
+#define TO FLOAT32
+#define TO_TYPE float
+#define TO_VALUE(v) ((float)__real__(v))
+#include "cpu/cast_to.h"
+#define TO FLOAT64
+#define TO_TYPE double
+#define TO_VALUE(v) ((double)__real__(v))
+#include "cpu/cast_to.h"
+#define TO COMPLEX64
+#define TO_TYPE tp_complex64
+#define TO_VALUE(v) ((tp_complex64)(v))
+#include "cpu/cast_to.h"
+#define TO COMPLEX128
+#define TO_TYPE tp_complex128
+#define TO_VALUE(v) ((tp_complex128)(v))
+#include "cpu/cast_to.h"
+
+/* ---- float16 with the CPU's own conversion ---- */
+
+#ifdef __F16C__
+#include <immintrin.h>
+
+static void cvt_float_from_half(char *const *data, const int64_t *strides, int64_t n, const void *params) {
+    bool contiguous = strides[0] == sizeof(float) && strides[1] == sizeof(tp_half);
+    int64_t i = 0;
+    for (; contiguous && i + 8 <= n; i += 8)
+        _mm256_storeu_ps((float *)data[0] + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)((tp_half *)data[1] + i))));
+    char *const rest[] = {data[0] + i * strides[0], data[1] + i * strides[1]};
+    to_FLOAT32_from_FLOAT16(rest, strides, n - i, params);
+}
+
+static void cvt_half_from_float(char *const *data, const int64_t *strides, int64_t n, const void *params) {
+    bool contiguous = strides[0] == sizeof(tp_half) && strides[1] == sizeof(float);
+    int64_t i = 0;
+    for (; contiguous && i + 8 <= n; i += 8)
+        _mm_storeu_si128((void *)((tp_half *)data[0] + i), _mm256_cvtps_ph(_mm256_loadu_ps((float *)data[1] + i), 0));
+    char *const rest[] = {data[0] + i * strides[0], data[1] + i * strides[1]};
+    to_FLOAT16_from_FLOAT32(rest, strides, n - i, params);
+}
+#else
+#define cvt_float_from_half to_FLOAT32_from_FLOAT16
+#define cvt_half_from_float to_FLOAT16_from_FLOAT32
+#endif
+
+#define ROW(id, name, ctype, category) [TP_##id] = to_##id##_from_any,
+const tp_cast_kernels TP_CAP(tp_cast) = {
+    .loops = {TP_FORALL_DTYPES(ROW)},
+    .float_from_half = cvt_float_from_half,
+    .half_from_float = cvt_half_from_float,
+};

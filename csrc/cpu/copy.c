@@ -1,0 +1,192 @@
+/* copy.c: copying whole tensors, and filling them. Any strides, dtypes and devices; see tp_copy_data.
+ *
+ * Where both sides are laid out alike it is memcpy. All else is a plan that runs a conversion loop; tp_iter_run tiles
+ * transposed ones. Between devices the bytes that a tensor spans go through a copy on the host: device kernels that know
+ * better register their own copy_. */
+#include "cpu/copy.h"
+
+#include "core/parallel.h"
+#include "iter/iter.h"
+
+#include <string.h>
+
+#define COPY_GRAIN ((int64_t)1 << 20) /* bytes of memcpy or memset worth a thread */
+
+/* ---- bytes ---- */
+
+typedef struct {
+    char *to;
+    const char *from;
+    int value;
+} byte_range;
+
+static void copy_range(int64_t begin, int64_t end, void *context) {
+    const byte_range *r = context;
+    memcpy(r->to + begin, r->from + begin, (size_t)(end - begin));
+}
+
+static void set_range(int64_t begin, int64_t end, void *context) {
+    const byte_range *r = context;
+    memset(r->to + begin, r->value, (size_t)(end - begin));
+}
+
+static int over_bytes(tp_range_fn fn, byte_range *r, int64_t nbytes) {
+    if (nbytes < COPY_GRAIN) {
+        fn(0, nbytes, r);
+        return 0;
+    }
+    void *lock = tp_host_lock_release();
+    int status = tp_parallel_for(nbytes, COPY_GRAIN, fn, r);
+    tp_host_lock_acquire(lock);
+    return status;
+}
+
+static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
+
+/* One dtype, and element i of the memory is the same element of both. */
+static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
+    if (a->dtype != b->dtype || !tp_same_sizes(a, b)) return false;
+    if (tp_is_contiguous(a) && tp_is_contiguous(b)) return true;
+    if (!tp_is_dense(a) || !tp_is_dense(b)) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
+    return true;
+}
+
+/* ---- on the host ---- */
+
+static int copy_on_host(tp_tensor *dst, const tp_tensor *src) {
+    if (laid_out_alike(dst, src)) {
+        byte_range r = {.to = tp_data(dst), .from = tp_data(src)};
+        return over_bytes(copy_range, &r, nbytes_of(dst));
+    }
+    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
+    it.dtype[1] = it.dtype[0]; /* the loop itself converts */
+    it.loop_dtype[1] = it.loop_dtype[0];
+    return tp_iter_run(&it, tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype), NULL, TP_GRAIN);
+}
+
+/* ---- between devices ---- */
+
+/* What a tensor spans of its storage, in bytes from the storage's start. */
+static int span_of(const tp_tensor *t, int64_t *begin, int64_t *nbytes) {
+    int64_t low, high, itemsize = tp_itemsize((tp_dtype)t->dtype);
+    if (tp_strided_extent(tp_sizes(t), tp_strides(t), &low, &high) < 0) return -1;
+    *begin = t->byte_offset + low * itemsize;
+    *nbytes = (high - low + 1) * itemsize;
+    return 0;
+}
+
+/* A host tensor of t's geometry over a copy of the bytes that t spans. */
+static tp_tensor *mirror_on_host(const tp_tensor *t) {
+    int64_t begin, nbytes;
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);
+    if (!ops || span_of(t, &begin, &nbytes) < 0) return NULL;
+    tp_storage *s = tp_storage_new(TP_CPU, (size_t)nbytes);
+    if (!s) return NULL;
+    tp_tensor *mirror = NULL;
+    if (ops->copy_to_host(t->device, s->data, (const char *)t->storage->data + begin, (size_t)nbytes) == 0)
+        mirror = tp_new_on_storage(s, tp_sizes(t), tp_strides(t), t->byte_offset - begin, (tp_dtype)t->dtype);
+    tp_storage_release(s);
+    return mirror;
+}
+
+static int send_bytes(tp_tensor *dst, const void *from) {
+    int64_t begin, nbytes;
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)dst->device.type);
+    if (!ops || span_of(dst, &begin, &nbytes) < 0) return -1;
+    return ops->copy_from_host(dst->device, (char *)dst->storage->data + begin, from, (size_t)nbytes);
+}
+
+static int copy_from_host(tp_tensor *dst, const tp_tensor *src) {
+    if (laid_out_alike(dst, src)) return send_bytes(dst, tp_data(src));
+    tp_autoref *mirror = mirror_on_host(dst);
+    if (!mirror || copy_on_host(mirror, src) < 0) return -1;
+    return send_bytes(dst, mirror->storage->data);
+}
+
+static int copy_to_host(tp_tensor *dst, const tp_tensor *src) {
+    if (laid_out_alike(dst, src)) {
+        const tp_device_ops *ops = tp_device_get_ops((tp_device_type)src->device.type);
+        return ops ? ops->copy_to_host(src->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(src)) : -1;
+    }
+    tp_autoref *mirror = mirror_on_host(src);
+    return mirror ? copy_on_host(dst, mirror) : -1;
+}
+
+static int copy_inside_device(tp_tensor *dst, const tp_tensor *src) {
+    if (tp_device_equal(dst->device, src->device) && laid_out_alike(dst, src)) {
+        const tp_device_ops *ops = tp_device_get_ops((tp_device_type)dst->device.type);
+        return ops ? ops->copy_inside(dst->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(dst)) : -1;
+    }
+    tp_autoref *mirror = mirror_on_host(src);
+    return mirror ? copy_from_host(dst, mirror) : -1;
+}
+
+int tp_copy_data(tp_tensor *dst, const tp_tensor *src) {
+    bool to_host = dst->device.type == TP_DEVICE_CPU, from_host = src->device.type == TP_DEVICE_CPU;
+    if (dst->device.type == TP_DEVICE_META) return 0;
+    if (src->device.type == TP_DEVICE_META)
+        return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (dst->numel == 0) return 0;
+    if (tp_likely(to_host && from_host)) return copy_on_host(dst, src);
+    if (from_host) return copy_from_host(dst, src);
+    return to_host ? copy_to_host(dst, src) : copy_inside_device(dst, src);
+}
+
+/* ---- filling ---- */
+
+#define FILL(name, type)                                                                                   \
+    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params) {           \
+        const type value = *(const type *)params;                                                          \
+        if (strides[0] == sizeof(type)) {                                                                  \
+            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
+        } else {                                                                                           \
+            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
+        }                                                                                                  \
+    }
+FILL(fill_1, uint8_t)
+FILL(fill_2, uint16_t)
+FILL(fill_4, uint32_t)
+FILL(fill_8, uint64_t)
+FILL(fill_16, tp_complex128)
+
+static tp_loop_fn fill_loop(int64_t itemsize) {
+    switch (itemsize) {
+    case 1: return fill_1;
+    case 2: return fill_2;
+    case 4: return fill_4;
+    case 8: return fill_8;
+    default: return fill_16;
+    }
+}
+
+static bool all_bytes_equal(const unsigned char *p, int64_t n) {
+    for (int64_t i = 1; i < n; i++)
+        if (p[i] != p[0]) return false;
+    return true;
+}
+
+static int fill_on_host(tp_tensor *t, const void *element) {
+    int64_t itemsize = tp_itemsize((tp_dtype)t->dtype);
+    if (all_bytes_equal(element, itemsize) && tp_is_dense(t)) {
+        byte_range r = {.to = tp_data(t), .value = *(const unsigned char *)element};
+        return over_bytes(set_range, &r, nbytes_of(t));
+    }
+    tp_iter it;
+    if (tp_iter_plan(&it, &t, 1, 1, tp_sizes(t)) < 0) return -1;
+    return tp_iter_run(&it, fill_loop(itemsize), element, TP_GRAIN);
+}
+
+int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
+    tp_complex128 element[1];
+    if (t->device.type == TP_DEVICE_META || t->numel == 0) return 0;
+    tp_scalar_store(value, (tp_dtype)t->dtype, element);
+    if (t->device.type == TP_DEVICE_CPU) return fill_on_host(t, element);
+    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)t->dtype, TP_CPU);
+    if (!one) return -1;
+    memcpy(tp_data(one), element, (size_t)tp_itemsize((tp_dtype)t->dtype));
+    return copy_from_host(t, one);
+}

@@ -1,0 +1,145 @@
+/* gemm.c: brings matrix products to BLAS.
+ *
+ * BLAS takes a matrix whose rows or columns are contiguous, with a leading dimension between them. out = a b in column-major
+ * order is out^T = b^T a^T in row-major order, so a column-major out swaps the operands instead of being copied. */
+#include "cpu/gemm.h"
+
+#include "core/parallel.h"
+#include "cpu/blas.h"
+#include "cpu/copy.h"
+#include "iter/iter.h"
+
+#include <string.h>
+
+typedef struct {
+    char *data;
+    int64_t rows, cols, row_stride, col_stride;
+} matrix;
+
+static matrix matrix_of(const tp_tensor *t) {
+    return (matrix){tp_data(t), t->sizes[0], t->sizes[1], t->strides[0], t->strides[1]};
+}
+static matrix transposed(matrix m) { return (matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride}; }
+
+/* How BLAS would read the matrix: leading dimension and whether it is the transposed of row-major; false if it cannot. */
+static bool blas_layout(const matrix *m, int *leading, int *trans) {
+    int64_t at_least_cols = m->cols > 1 ? m->cols : 1, at_least_rows = m->rows > 1 ? m->rows : 1;
+    bool one_row = m->rows == 1, one_col = m->cols == 1;
+    if ((m->col_stride == 1 || one_col) && (m->row_stride >= at_least_cols || one_row)) {
+        *leading = (int)(one_row ? at_least_cols : m->row_stride);
+        *trans = TP_BLAS_NO_TRANS;
+        return m->col_stride == 1 || one_col ? (one_row ? at_least_cols : m->row_stride) <= INT32_MAX : false;
+    }
+    if ((m->row_stride == 1 || one_row) && (m->col_stride >= at_least_rows || one_col)) {
+        *leading = (int)(one_col ? at_least_rows : m->col_stride);
+        *trans = TP_BLAS_TRANS;
+        return (one_col ? at_least_rows : m->col_stride) <= INT32_MAX;
+    }
+    return false;
+}
+
+static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+    const tp_blas *blas = tp_blas_get();
+    int lda, ldb, ldc, ta, tb, tc;
+    if (!blas) return -1;
+    blas_layout(&c, &ldc, &tc);
+    if (tc == TP_BLAS_TRANS) {
+        matrix swapped = transposed(a);
+        a = transposed(b);
+        b = swapped;
+        c = transposed(c);
+        blas_layout(&c, &ldc, &tc);
+    }
+    blas_layout(&a, &lda, &ta);
+    blas_layout(&b, &ldb, &tb);
+    int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
+    bool release = (double)m * n * k > 1e5;
+    void *host = release ? tp_host_lock_release() : NULL;
+    tp_complex128 za = tp_scalar_complex(alpha), zb = tp_scalar_complex(beta);
+    tp_complex64 ca = (tp_complex64)za, cb = (tp_complex64)zb;
+    switch (dtype) {
+    case TP_FLOAT32:
+        blas->sgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, (float)tp_scalar_double(alpha), (float *)a.data, lda, (float *)b.data, ldb,
+                    (float)tp_scalar_double(beta), (float *)c.data, ldc);
+        break;
+    case TP_FLOAT64:
+        blas->dgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, tp_scalar_double(alpha), (double *)a.data, lda, (double *)b.data, ldb,
+                    tp_scalar_double(beta), (double *)c.data, ldc);
+        break;
+    case TP_COMPLEX64: blas->cgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, &ca, a.data, lda, b.data, ldb, &cb, c.data, ldc); break;
+    default: blas->zgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, &za, a.data, lda, b.data, ldb, &zb, c.data, ldc); break;
+    }
+    if (release) tp_host_lock_acquire(host);
+    return 0;
+}
+
+/* ---- integers ---- */
+
+#define INTEGER_GEMM(name, type, wide)                                                                               \
+    static void gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {                             \
+        for (int64_t i = 0; i < c.rows; i++)                                                                         \
+            for (int64_t j = 0; j < c.cols; j++) {                                                                   \
+                wide sum = 0;                                                                                        \
+                for (int64_t k = 0; k < a.cols; k++)                                                                 \
+                    sum += (wide)((type *)a.data)[i * a.row_stride + k * a.col_stride] *                             \
+                           (wide)((type *)b.data)[k * b.row_stride + j * b.col_stride];                              \
+                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];                                  \
+                *out = (type)((wide)alpha * sum + (beta ? (wide)beta * (wide)*out : 0));                             \
+            }                                                                                                        \
+    }
+INTEGER_GEMM(uint8, uint8_t, uint32_t)
+INTEGER_GEMM(uint16, uint16_t, uint32_t)
+INTEGER_GEMM(uint32, uint32_t, uint32_t)
+INTEGER_GEMM(uint64, uint64_t, uint64_t)
+INTEGER_GEMM(bool, bool, uint32_t)
+
+static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+    int64_t x = tp_scalar_int(alpha), y = tp_scalar_int(beta); /* modulo 2**n, signed and unsigned agree */
+    switch (tp_itemsize(dtype)) {
+    case 1: (dtype == TP_BOOL ? gemm_bool : gemm_uint8)(a, b, c, x, y); break;
+    case 2: gemm_uint16(a, b, c, x, y); break;
+    case 4: gemm_uint32(a, b, c, x, y); break;
+    default: gemm_uint64(a, b, c, x, y); break;
+    }
+    return 0;
+}
+
+/* ---- operands ---- */
+
+/* t, or a contiguous copy of dtype `to`; new. */
+static tp_tensor *operand(const tp_tensor *t, tp_dtype to) {
+    int leading, trans;
+    matrix m = matrix_of(t);
+    if ((tp_dtype)t->dtype == to && blas_layout(&m, &leading, &trans)) return tp_retain((tp_tensor *)t);
+    tp_autoref *copy = tp_new_empty(tp_sizes(t), to, TP_CPU);
+    return copy && tp_copy_data(copy, t) == 0 ? tp_take(copy) : NULL;
+}
+
+static int check_fits(const tp_tensor *a, const tp_tensor *out) {
+    if (a->sizes[1] <= INT32_MAX && out->sizes[0] <= INT32_MAX && out->sizes[1] <= INT32_MAX) return 0;
+    return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+}
+
+static int scale(tp_tensor *out, const tp_scalar *beta) {
+    if (!tp_scalar_equals_int(beta, 0)) return tp_fail(TP_RuntimeError, "matrix product: an empty product with beta needs the caller's care");
+    tp_scalar zero = {.kind = TP_SCALAR_INT, .i = 0};
+    return tp_fill_data(out, &zero);
+}
+
+int tp_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
+    if (out->numel == 0) return 0;
+    if (a->sizes[1] == 0) return tp_scalar_equals_int(beta, 1) ? 0 : scale(out, beta);
+    tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
+        return integer_gemm(dtype, matrix_of(a), matrix_of(b), matrix_of(out), alpha, beta);
+    if (check_fits(a, out) < 0) return -1;
+    tp_autoref *left = operand(a, compute), *right = operand(b, compute);
+    int leading, trans;
+    matrix m = matrix_of(out);
+    bool direct = dtype == compute && blas_layout(&m, &leading, &trans);
+    tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
+    if (!left || !right || !target) return -1;
+    if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
+    if (call_blas(compute, matrix_of(left), matrix_of(right), matrix_of(target), alpha, beta) < 0) return -1;
+    return direct ? 0 : tp_copy_data(out, target);
+}

@@ -1,0 +1,106 @@
+/* key.h: dispatch keys and key sets.
+ *
+ * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS is the only list,
+ * from low to high priority: a call goes to the highest key of its set. Every tensor carries its backend's key, the
+ * autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0 (Undefined) is in no set and stands for "no
+ * key left".
+ *
+ * Note [Trace bit]
+ * The highest key, Trace, is never a tensor's. While a trace runs it is in the thread's include set, and the masks that
+ * redispatch applies (TP_BELOW_*) keep it, so every layer's redispatch comes back to the trace fallback, which records
+ * the next layer and jumps to it. Without a trace no instruction is spent on it. */
+#pragma once
+
+#include "core/device.h"
+#include "core/tensor.h"
+#include "core/tls.h"
+
+/* Dense backends first: their order is that of TP_FORALL_DEVICES, and the other per-backend groups repeat it. */
+#define TP_FORALL_BACKENDS(X, prefix) \
+    X(prefix##CPU)                    \
+    X(prefix##Meta)                   \
+    X(prefix##OpenCL)                 \
+    X(prefix##PrivateUse1)            \
+    X(prefix##PrivateUse2)            \
+    X(prefix##PrivateUse3)
+
+#define TP_FORALL_KEYS(X)          \
+    X(Undefined)                   \
+    TP_FORALL_BACKENDS(X, )        \
+    X(Mkldnn)                      \
+    X(Sparse)                      \
+    X(SparseCsr)                   \
+    X(Quantized)                   \
+    X(NestedTensor)                \
+    X(ZeroTensor)                  \
+    X(Python)                      \
+    X(BackendSelect)               \
+    X(Functionalize)               \
+    X(ADInplaceOrView)             \
+    X(AutogradOther)               \
+    TP_FORALL_BACKENDS(X, Autograd) \
+    X(Profiler)                    \
+    X(Tracer)                      \
+    TP_FORALL_BACKENDS(X, Autocast) \
+    X(Batched)                     \
+    X(PythonMode)                  \
+    X(Trace)
+
+typedef enum {
+#define TP_KEY_ENUM(name) TP_KEY_##name,
+    TP_FORALL_KEYS(TP_KEY_ENUM)
+#undef TP_KEY_ENUM
+        TP_NUM_KEYS
+} tp_key;
+_Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
+
+#define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
+/* The keys from First to Last, which are adjacent in the list. */
+#define TP_KEY_RANGE(First, Last) ((((tp_keyset)2 << TP_KEY_##Last) - 1) & ~(TP_BIT(First) - 1))
+
+#define TP_BACKEND_KEYS TP_KEY_RANGE(CPU, PrivateUse3)
+#define TP_LAYOUT_KEYS TP_KEY_RANGE(Mkldnn, ZeroTensor)
+#define TP_AUTOGRAD_KEYS TP_KEY_RANGE(AutogradOther, AutogradPrivateUse3)
+#define TP_AUTOCAST_KEYS TP_KEY_RANGE(AutocastCPU, AutocastPrivateUse3)
+
+/* What is left for a layer's redispatch; the trace bit stays (Note [Trace bit]). */
+#define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))
+#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
+#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
+#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
+
+/* Excluded on a fresh thread; tp_tls.exclude is stored relative to it, so that zeroed state is the default. */
+#define TP_DEFAULT_EXCLUDED TP_AUTOCAST_KEYS
+
+TP_INLINE tp_key tp_highest_key(tp_keyset ks) { return (tp_key)(63 - __builtin_clzll(ks | 1)); }
+TP_INLINE tp_keyset tp_excluded_keys(void) { return tp_tls.exclude ^ TP_DEFAULT_EXCLUDED; }
+TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) { return (ks | tp_tls.include) & ~tp_excluded_keys(); }
+
+const char *tp_key_name(tp_key key); /* "AutogradCPU" */
+tp_key tp_key_parse(const char *name); /* TP_KEY_Undefined for an unknown name, without an error */
+/* The backend key of a device type, its autograd and its autocast key. */
+TP_INLINE tp_key tp_backend_key(int type) { return (tp_key)(TP_KEY_CPU + type); }
+TP_INLINE tp_key tp_autograd_key(int type) { return (tp_key)(TP_KEY_AutogradCPU + type); }
+TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU + type); }
+
+/* Guards: change the thread's sets for a scope.
+ *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope */
+typedef struct {
+    tp_keyset include, exclude;
+} tp_dispatch_state;
+TP_INLINE tp_dispatch_state tp_dispatch_state_get(void) { return (tp_dispatch_state){tp_tls.include, tp_tls.exclude}; }
+TP_INLINE void tp_dispatch_state_restore(const tp_dispatch_state *s) {
+    tp_tls.include = s->include;
+    tp_tls.exclude = s->exclude;
+}
+TP_INLINE tp_dispatch_state tp_exclude(tp_keyset ks) {
+    tp_dispatch_state old = tp_dispatch_state_get();
+    tp_tls.exclude = (tp_excluded_keys() | ks) ^ TP_DEFAULT_EXCLUDED;
+    return old;
+}
+TP_INLINE tp_dispatch_state tp_include(tp_keyset ks) {
+    tp_dispatch_state old = tp_dispatch_state_get();
+    tp_tls.include |= ks;
+    return old;
+}
+#define tp_dispatch_guard TP_CLEANUP(tp_dispatch_state_restore) TP_UNUSED tp_dispatch_state

@@ -1,0 +1,393 @@
+/* op.c: the operator list, registration, and the computation of dispatch tables.
+ *
+ * Note [Kernel precedence]
+ * For an operator and a key, the first of these that exists is the table's entry:
+ *   1. the kernel registered for the key itself (the newest one, if it was overridden);
+ *   2. for a backend or layout key: CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
+ *   3. CompositeImplicitAutograd, for a backend or layout key and for an Autograd key; for the latter only if the
+ *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
+ *   4. for an Autograd key: the alias Autograd;
+ *   5. the key's fallback: boxed, or fallthrough.
+ * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are skipped:
+ * they are not `live`.
+ *
+ * Tables are written under one mutex and read without: an entry is one aligned pointer, and a kernel that was taken out
+ * stays valid for the calls that are under way, since registrations are unlinked but their code stays. */
+#include "dispatch/op.h"
+
+#include "core/alloc.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NUM_SLOTS (TP_NUM_KEYS + TP_NUM_ALIAS)
+#define NUM_BUCKETS 4096
+
+typedef struct registration_node {
+    tp_registration r;
+    tp_op *op; /* NULL: a fallback */
+    struct registration_node *older;
+} registration_node;
+
+/* An operator's registrations by slot (runtime key or alias), newest first. Allocated with the first one. */
+typedef struct tp_op_registrations {
+    registration_node *slot[NUM_SLOTS];
+} tp_op_registrations;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tp_op *buckets[NUM_BUCKETS];
+static tp_op **all_ops;
+static int64_t op_count, op_capacity;
+static registration_node *fallbacks[TP_NUM_KEYS];
+static int64_t last_handle;
+
+static const char *const alias_names[TP_NUM_ALIAS] = {
+    [TP_ALIAS_Autograd] = "Autograd",
+    [TP_ALIAS_CompositeImplicitAutograd] = "CompositeImplicitAutograd",
+    [TP_ALIAS_CompositeExplicitAutograd] = "CompositeExplicitAutograd",
+    [TP_ALIAS_CompositeExplicitAutogradNonFunctional] = "CompositeExplicitAutogradNonFunctional",
+};
+
+const char *tp_slot_name(tp_key key) {
+    return key < TP_NUM_KEYS ? tp_key_name(key) : alias_names[key - TP_NUM_KEYS];
+}
+
+tp_key tp_slot_parse(const char *name) {
+    for (int a = 0; a < TP_NUM_ALIAS; a++)
+        if (strcmp(alias_names[a], name) == 0) return (tp_key)(TP_NUM_KEYS + a);
+    return tp_key_parse(name);
+}
+
+/* ---- the operator list ---- */
+
+static uint64_t hash_name(const char *name, const char *overload) {
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3u;
+    h = (h ^ '.') * 0x100000001b3u;
+    for (; *overload; overload++) h = (h ^ (uint8_t)*overload) * 0x100000001b3u;
+    return h % NUM_BUCKETS;
+}
+
+tp_op *tp_find_op(const char *name, const char *overload) {
+    for (tp_op *op = buckets[hash_name(name, overload)]; op; op = op->next)
+        if (strcmp(op->info->name, name) == 0 && strcmp(op->info->overload, overload) == 0) return op;
+    return NULL;
+}
+
+tp_op *tp_find_op_qualified(const char *qualified) {
+    char name[128];
+    if (strncmp(qualified, "aten::", 6) == 0) qualified += 6;
+    const char *dot = strrchr(qualified, '.');
+    size_t n = dot ? (size_t)(dot - qualified) : strlen(qualified);
+    if (n >= sizeof name) return NULL;
+    memcpy(name, qualified, n);
+    name[n] = 0;
+    return tp_find_op(name, dot ? dot + 1 : "");
+}
+
+int64_t tp_op_count(void) { return op_count; }
+tp_op *tp_op_at(int64_t i) { return all_ops[i]; }
+
+const char *tp_op_name(const tp_op *op, char *buffer) {
+    snprintf(buffer, 128, op->info->overload[0] ? "%s.%s" : "%s", op->info->name, op->info->overload);
+    return buffer;
+}
+
+static int reserve_ops(int64_t n) {
+    if (op_count + n <= op_capacity) return 0;
+    int64_t capacity = op_capacity * 2 > op_count + n ? op_capacity * 2 : op_count + n + 64;
+    tp_op **grown = realloc(all_ops, (size_t)capacity * sizeof *grown);
+    if (!grown) return tp_fail_memory(capacity * (int64_t)sizeof *grown);
+    all_ops = grown;
+    op_capacity = capacity;
+    return 0;
+}
+
+static void compute_table(tp_op *op);
+
+int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
+    pthread_mutex_lock(&lock);
+    int status = reserve_ops(n);
+    for (int64_t i = 0; status == 0 && i < n; i++) {
+        const tp_op *twin = tp_find_op(infos[i].name, infos[i].overload);
+        if (twin) {
+            status = tp_fail(TP_RuntimeError, "operator %s.%s is declared twice: at %s and at %s", infos[i].name,
+                             infos[i].overload, twin->info->declared_at, infos[i].declared_at);
+            break;
+        }
+        uint64_t h = hash_name(infos[i].name, infos[i].overload);
+        ops[i].info = &infos[i];
+        ops[i].next = buckets[h];
+        buckets[h] = &ops[i];
+        all_ops[op_count++] = &ops[i];
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- tables ---- */
+
+static registration_node *slot_of(const tp_op *op, int slot) {
+    return op->registrations ? op->registrations->slot[slot] : NULL;
+}
+
+static bool is_backend(tp_key key) { return (TP_BACKEND_KEYS | TP_LAYOUT_KEYS) >> key & 1; }
+static bool is_autograd(tp_key key) { return TP_AUTOGRAD_KEYS >> key & 1; }
+
+/* Whether the backend that an Autograd key stands above has a kernel that is not made of differentiable parts. */
+static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
+    if (slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)) ||
+        slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))
+        return true;
+    if (autograd == TP_KEY_AutogradOther) {
+        for (int k = TP_KEY_Mkldnn; k <= TP_KEY_ZeroTensor; k++)
+            if (slot_of(op, k)) return true;
+        return false;
+    }
+    return slot_of(op, TP_KEY_CPU + (autograd - TP_KEY_AutogradCPU)) != NULL;
+}
+
+/* Note [Kernel precedence]. NULL: nothing. */
+static registration_node *resolve(const tp_op *op, tp_key key) {
+    registration_node *r = slot_of(op, key);
+    if (r) return r;
+    if (is_backend(key)) {
+        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))) return r;
+        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
+        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
+    }
+    if (is_autograd(key)) {
+        registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
+        if (implicit && !backend_needs_formula(op, key)) return implicit;
+        if ((r = slot_of(op, TP_ALIAS_KEY(Autograd)))) return r;
+    }
+    return fallbacks[key];
+}
+
+static void compute_entry(tp_op *op, tp_key key) {
+    registration_node *r = resolve(op, key);
+    tp_keyset bit = (tp_keyset)1 << key;
+    bool fallthrough = r ? !r->r.fn && !r->r.boxed : !is_backend(key);
+    op->live = fallthrough ? op->live & ~bit : op->live | bit;
+    op->boxed_keys = r && r->r.boxed ? op->boxed_keys | bit : op->boxed_keys & ~bit;
+    tp_fn entry = NULL;
+    if (r && r->r.boxed) entry = op->info->box;
+    else if (r) entry = r->r.fn;
+    __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
+}
+
+static void compute_table(tp_op *op) {
+    for (int k = 1; k < TP_NUM_KEYS; k++) compute_entry(op, (tp_key)k);
+}
+
+const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback) {
+    registration_node *r = resolve(op, key);
+    if (is_fallback) *is_fallback = r && !r->op;
+    return r ? &r->r : NULL;
+}
+
+/* ---- registration ---- */
+
+static int64_t add_registration(tp_op *op, registration_node **slot, const tp_registration *r) {
+    registration_node *node = malloc(sizeof *node);
+    if (!node) return tp_fail_memory(sizeof *node);
+    node->r = *r;
+    node->r.handle = ++last_handle;
+    node->op = op;
+    node->older = *slot;
+    *slot = node;
+    return node->r.handle;
+}
+
+static int ensure_registrations(tp_op *op) {
+    if (op->registrations) return 0;
+    op->registrations = calloc(1, sizeof *op->registrations);
+    return op->registrations ? 0 : tp_fail_memory(sizeof *op->registrations);
+}
+
+int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
+    pthread_mutex_lock(&lock);
+    int status = 0;
+    for (int64_t i = 0; status == 0 && i < n; i++) {
+        tp_op *op = entries[i].op;
+        tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source};
+        if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void tp_compute_all_tables(void) {
+    pthread_mutex_lock(&lock);
+    for (int64_t i = 0; i < op_count; i++) compute_table(all_ops[i]);
+    pthread_mutex_unlock(&lock);
+}
+
+int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
+                    const char *source, bool allow_override) {
+    pthread_mutex_lock(&lock);
+    int64_t handle = -1;
+    char name[128];
+    char *kept = strdup(source);
+    registration_node *there = slot_of(op, key);
+    if (!kept)
+        tp_fail_memory((int64_t)strlen(source));
+    else if (there && !allow_override)
+        tp_fail(TP_RuntimeError,
+                "%s already has a kernel for %s, registered from %s; this one comes from %s. "
+                "Deregister the first, or pass allow_override=True",
+                tp_op_name(op, name), tp_slot_name(key), there->r.source, source);
+    else if (ensure_registrations(op) == 0) {
+        tp_registration r = {.key = key, .fn = fn, .boxed = boxed, .context = context, .free_context = free_context,
+                             .source = kept};
+        handle = add_registration(op, &op->registrations->slot[key], &r);
+    }
+    if (handle > 0) compute_table(op);
+    else free(kept);
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
+                             const char *source) {
+    pthread_mutex_lock(&lock);
+    int64_t handle = -1;
+    char *kept = strdup(source);
+    if (!kept)
+        tp_fail_memory((int64_t)strlen(source));
+    else if (fallbacks[key])
+        tp_fail(TP_RuntimeError, "the key %s already has a fallback, registered from %s; this one comes from %s",
+                tp_key_name(key), fallbacks[key]->r.source, source);
+    else {
+        tp_registration r = {.key = key, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
+        handle = add_registration(NULL, &fallbacks[key], &r);
+    }
+    if (handle > 0)
+        for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
+    else
+        free(kept);
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+/* Unlinks the node with this handle from a list; the caller holds the lock. */
+static registration_node *unlink_handle(registration_node **list, int64_t handle) {
+    for (; *list; list = &(*list)->older)
+        if ((*list)->r.handle == handle) {
+            registration_node *found = *list;
+            *list = found->older;
+            return found;
+        }
+    return NULL;
+}
+
+static registration_node *unlink_anywhere(int64_t handle, tp_op **op, int *key) {
+    registration_node *node;
+    for (*key = 0; *key < TP_NUM_KEYS; ++*key)
+        if ((node = unlink_handle(&fallbacks[*key], handle))) return node;
+    for (int64_t i = 0; i < op_count; i++) {
+        *op = all_ops[i];
+        for (int s = 0; (*op)->registrations && s < NUM_SLOTS; s++)
+            if ((node = unlink_handle(&(*op)->registrations->slot[s], handle))) return node;
+    }
+    return NULL;
+}
+
+int tp_deregister(int64_t handle) {
+    pthread_mutex_lock(&lock);
+    tp_op *op = NULL;
+    int key = 0;
+    registration_node *node = unlink_anywhere(handle, &op, &key);
+    if (node && node->op)
+        compute_table(node->op);
+    else if (node)
+        for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], (tp_key)key);
+    pthread_mutex_unlock(&lock);
+    if (!node) return tp_fail(TP_RuntimeError, "no registration has the handle %lld", (long long)handle);
+    if (node->r.free_context) node->r.free_context(node->r.context);
+    free((char *)node->r.source); /* only run-time registrations have a handle that anyone knows */
+    free(node);
+    return 0;
+}
+
+/* ---- boxed calls ---- */
+
+void tp_value_release(tp_value *v) {
+    if (v->tag == TP_TENSOR) tp_release(v->tensor);
+    if (v->tag == TP_TENSOR_SEQ) tp_tensor_seq_free(v->seq);
+    v->tag = TP_NONE;
+}
+
+tp_keyset tp_keys_of_values(const tp_value *args, int n) {
+    tp_keyset ks = 0;
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        if (args[i].tag == TP_TENSOR) {
+            ks |= args[i].tensor->keys;
+            any = true;
+        } else if (args[i].tag == TP_TENSORS) {
+            for (int64_t j = 0; j < args[i].tensors.size; j++)
+                if (args[i].tensors.data[j]) ks |= args[i].tensors.data[j]->keys, any = true;
+        }
+    }
+    return any ? ks : TP_BIT(BackendSelect);
+}
+
+int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
+    const registration_node *r = resolve(op, tp_highest_key(ks & op->live));
+    return r->r.boxed(op, ks, args, results, r->r.context);
+}
+
+int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
+    tp_key key = tp_highest_key(ks & op->live);
+    if (op->boxed_keys >> key & 1) return tp_call_boxed_kernel(op, ks, (tp_value *)args, results);
+    if (!op->table[key]) return tp_missing_kernel(op, ks, args);
+    return op->info->signature->call(op->table[key], ks, args, results);
+}
+
+int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results) {
+    return tp_redispatch_boxed(op, tp_effective_keys(tp_keys_of_values(args, op->info->nargs)), args, results);
+}
+
+/* ---- a missing kernel ---- */
+
+static void describe_tensor_arguments(const tp_op *op, const tp_value *args, tp_text *text) {
+    const char *comma = "";
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (args[i].tag != TP_TENSOR) continue;
+        char device[40];
+        tp_text_add(text, "%s%s: %s on %s", comma, op->info->args[i].name, tp_dtype_names[args[i].tensor->dtype],
+                    tp_device_print(args[i].tensor->device, device));
+        comma = ", ";
+    }
+    if (!*comma) tp_text_add(text, "no tensors");
+}
+
+static void list_backends(const tp_op *op, tp_text *text) {
+    const char *comma = "";
+    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++)
+        if (op->table[k]) {
+            tp_text_add(text, "%s%s", comma, tp_key_name((tp_key)k));
+            comma = ", ";
+        }
+    if (!*comma) tp_text_add(text, "none");
+}
+
+int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
+    char name[128];
+    tp_key key = tp_highest_key(ks & op->live);
+    tp_autotext arguments = {0}, backends = {0};
+    describe_tensor_arguments(op, args, &arguments);
+    list_backends(op, &backends);
+    return tp_fail(TP_NotImplementedError,
+                   "Could not run '%s' on %s: it has no kernel for that backend.\n"
+                   "  arguments: %s\n"
+                   "  backends that have one: %s\n"
+                   "  next step: move the tensors to one of these devices, or register a kernel "
+                   "(tensorpy.dispatch.table(\"%s\") shows what is there)",
+                   tp_op_name(op, name), key == TP_KEY_Undefined ? "no backend" : tp_key_name(key),
+                   arguments.text ? arguments.text : "", backends.text ? backends.text : "", tp_op_name(op, name));
+}

@@ -1,0 +1,139 @@
+/* op.h: the operator table and the computed dispatch tables.
+ *
+ * Every operator has one tp_op: its schema, its registrations (which key, which kernel, from where) and the table that is
+ * computed from them at registration: one kernel per key, or NULL. A call takes the highest key of
+ * (keys of its tensors, after the thread's include and exclude sets) & op->live and jumps: no lock, no lookup, no
+ * allocation. Note [Kernel precedence] in op.c says how the table is computed.
+ *
+ * Two calling conventions. A declared operator has an unboxed C signature `R kernel(tp_keyset ks, args...)`, where ks is
+ * the set that led to this kernel; a layer passes `ks & TP_BELOW_...` on. The boxed convention
+ * `int kernel(op, ks, args, results, context)` serves custom operators and fallbacks. The generator makes the adaptors,
+ * one pair per C signature (tp_signature): a boxed kernel is called from unboxed code through `info->box`, an entry stub
+ * per operator; an unboxed one from boxed code through `signature->call`. */
+#pragma once
+
+#include "dispatch/key.h"
+#include "dispatch/value.h"
+
+typedef void (*tp_fn)(void); /* any unboxed kernel; cast to the operator's own type before a call */
+
+struct tp_op;
+/* args: one value per schema argument, borrowed. results: one per schema return, new. Returns 0, or -1 with the error
+ * set and no results. An operator whose returns are all aliases of arguments (in-place, out=) leaves results NONE. */
+typedef int (*tp_boxed_fn)(const struct tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
+
+typedef struct {
+    int (*call)(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results);
+} tp_signature;
+
+typedef struct {
+    const char *name;          /* argument's or return's name ("" if unnamed) */
+    const char *type;          /* as in the schema: "Tensor?", "int[2]" */
+    const char *default_value; /* as in the schema, or NULL */
+    uint8_t tag;               /* tp_tag of the value */
+    bool optional;
+    bool kwarg_only, is_out, is_write;
+} tp_argument;
+
+typedef struct {
+    int64_t handle;
+    tp_key key; /* as registered: a runtime key, or TP_NUM_KEYS + tp_alias_key */
+    tp_fn fn;   /* one of fn and boxed; both NULL: fallthrough */
+    tp_boxed_fn boxed;
+    void *context;
+    void (*free_context)(void *);
+    const char *source; /* "cpu/binary.c", or file:line of a Python registration */
+} tp_registration;
+
+/* Alias keys: a registration for many runtime keys at once. */
+typedef enum {
+    TP_ALIAS_Autograd,
+    TP_ALIAS_CompositeImplicitAutograd,
+    TP_ALIAS_CompositeExplicitAutograd,
+    TP_ALIAS_CompositeExplicitAutogradNonFunctional,
+    TP_NUM_ALIAS
+} tp_alias_key;
+#define TP_ALIAS_KEY(name) ((tp_key)(TP_NUM_KEYS + TP_ALIAS_##name))
+
+/* Tags that C code asks for (the rest is known to the generator and to Python only). */
+#define TP_TAG_NONDETERMINISTIC_BITWISE (1u << 0)
+#define TP_TAG_DYNAMIC_OUTPUT_SHAPE (1u << 1)
+#define TP_TAG_DATA_DEPENDENT_OUTPUT (1u << 2)
+#define TP_TAG_NEEDS_CONTIGUOUS_STRIDES (1u << 3)
+
+/* What the YAML says of an operator: constant. */
+typedef struct {
+    const char *name;         /* "add" */
+    const char *overload;     /* "Tensor", or "" */
+    const char *schema;
+    const char *const *tags;  /* NULL-terminated */
+    const char *declared_at;  /* "yaml/native_functions.yaml:12" */
+    const tp_argument *args, *returns;
+    uint16_t nargs, nreturns;
+    uint32_t tag_bits;
+    const tp_signature *signature; /* NULL for a custom operator: boxed only */
+    tp_fn box;                     /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
+} tp_op_info;
+
+typedef struct tp_op {
+    tp_fn table[TP_NUM_KEYS]; /* the computed kernel per key; NULL: none */
+    tp_keyset live;           /* keys that do something: the others are skipped */
+    tp_keyset boxed_keys;     /* keys whose table entry is info->box: a boxed kernel lies behind it */
+    const tp_op_info *info;
+    struct tp_op_registrations *registrations;
+    struct tp_op *next; /* in its hash bucket */
+} tp_op;
+
+/* ---- the operator list ---- */
+/* Declares `n` operators; both arrays stay. */
+int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n);
+tp_op *tp_find_op(const char *name, const char *overload); /* NULL if there is none, without an error */
+tp_op *tp_find_op_qualified(const char *qualified);        /* "add.Tensor", "aten::add.Tensor" */
+int64_t tp_op_count(void);
+tp_op *tp_op_at(int64_t i);
+/* "add.Tensor", or "relu", into a buffer of 128 bytes. */
+const char *tp_op_name(const tp_op *op, char *buffer);
+
+/* ---- registration ---- */
+typedef struct {
+    tp_op *op;
+    tp_fn fn;
+    const char *source; /* what tables show as the kernel's origin */
+} tp_kernel_entry;
+/* Registers the generator's kernels of one key. */
+int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
+/* Registers one kernel at run time. With `allow_override` false, a kernel that is there already for the key is a
+ * RuntimeError that names both sources. Returns a handle > 0 for tp_deregister, or -1. */
+int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
+                    const char *source, bool allow_override);
+/* A boxed kernel for every operator of a key that has none of its own (boxed NULL: fallthrough). */
+int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
+                             const char *source);
+int tp_deregister(int64_t handle);
+/* Computes every operator's table; called once at load, after the generated registrations. */
+void tp_compute_all_tables(void);
+/* The name of a runtime or alias key, and back (TP_KEY_Undefined for an unknown one). */
+const char *tp_slot_name(tp_key key);
+tp_key tp_slot_parse(const char *name);
+
+/* ---- calling ---- */
+/* Why there is no kernel: operator, arguments, backends that have it, the next step. Always returns -1. */
+int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) TP_COLD;
+/* Calls op with boxed arguments from the top (computes the key set), or with a key set given. */
+int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results);
+int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
+/* What `op->box` calls after packing. */
+int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results);
+/* The union of the tensors' key sets in boxed arguments. */
+tp_keyset tp_keys_of_values(const tp_value *args, int n);
+
+/* ---- looking ---- */
+/* Where table[key] came from: the registration's key name and source; NULL if nothing is there. */
+const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback);
+/* The trace fallback's sink: called once per layer with the kernel's key, before and after; NULL switches tracing off
+ * for this thread. */
+typedef struct tp_tracer {
+    void (*enter)(struct tp_tracer *t, const tp_op *op, tp_key key, const tp_value *args);
+    void (*leave)(struct tp_tracer *t, const tp_op *op, tp_key key, double seconds, int status);
+} tp_tracer;
+tp_tracer *tp_set_tracer(tp_tracer *t); /* returns the previous one; adds or removes Trace from the include set */

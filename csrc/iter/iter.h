@@ -1,0 +1,81 @@
+/* iter.h: the tensor iterator: one plan for walking over several tensors at once.
+ *
+ * From operands it makes: the common dtype, the broadcast shape, outputs (allocated with the inputs' layout, or checked
+ * and resized), an order of dimensions in which memory is walked forward, merged dimensions, and a split over threads.
+ * Pointwise operators use it through pointwise.h, reductions through reduce.h; an OpenCL launch reads the same plan.
+ *
+ * In a plan dimension 0 is the fastest. Strides are in bytes. Operands are numbered outputs first. */
+#pragma once
+
+#include "core/tensor.h"
+
+#define TP_MAX_OPERANDS 8
+
+/* The kinds of type promotion, as PyTorch names them. */
+typedef enum {
+    TP_PROMOTE_DEFAULT,          /* the common dtype */
+    TP_PROMOTE_NO_OPMATH,        /* the same; the loop moves values without arithmetic (16-bit floats stay as they are) */
+    TP_PROMOTE_INT_TO_FLOAT,     /* integers and bool become the default float */
+    TP_PROMOTE_ALWAYS_BOOL,      /* computes in the common dtype, gives bool */
+    TP_PROMOTE_COMPLEX_TO_FLOAT, /* computes in the common dtype, a complex one gives its real type */
+    TP_PROMOTE_BOOL_TO_LONG,     /* bool becomes int64 */
+} tp_promotion;
+
+/* An operand: a tensor, or a number that takes part in promotion as a 0-dimensional wrapped number would. */
+typedef struct {
+    tp_tensor *tensor;       /* borrowed; NULL if a number */
+    const tp_scalar *number; /* NULL if a tensor */
+} tp_operand;
+
+/* PyTorch's result type of operands: dimensioned tensors before 0-dimensional tensors before numbers, in each category.
+ * TP_NO_DTYPE and the error set where there is none. */
+tp_dtype tp_result_type(const tp_operand *operands, int n);
+/* What an operator computes in, given the operands' result type, and the dtype of what it gives. */
+tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common);
+TP_INLINE tp_dtype tp_promotion_result(tp_promotion promotion, tp_dtype compute) {
+    if (promotion == TP_PROMOTE_ALWAYS_BOOL) return TP_BOOL;
+    return promotion == TP_PROMOTE_COMPLEX_TO_FLOAT ? tp_to_real_dtype(compute) : compute;
+}
+/* "Float", "Long": how PyTorch's messages name a dtype. */
+const char *tp_scalar_type_name(tp_dtype d);
+
+typedef struct {
+    int noperands, noutputs;
+    int ndim;
+    int64_t numel;
+    int64_t shape[TP_MAX_DIMS];                      /* merged, fastest first */
+    int64_t strides[TP_MAX_OPERANDS][TP_MAX_DIMS];   /* bytes */
+    char *data[TP_MAX_OPERANDS];                     /* on the operands' device */
+    tp_dtype dtype[TP_MAX_OPERANDS];                 /* as stored */
+    tp_dtype loop_dtype[TP_MAX_OPERANDS];            /* as the loop wants it; converted through blocks where they differ */
+} tp_iter;
+
+/* Broadcasts: the shape of all operands in natural order into `shape` (slowest first); returns ndim or -1. */
+int tp_iter_broadcast(const tp_operand *operands, int n, int64_t *shape);
+/* Strides (elements) for a new output of `shape`: the dimension order of the inputs is kept, as in PyTorch. */
+void tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int64_t *strides);
+/* Fills in a plan for walking `tensors` (outputs first, all broadcastable to `shape`): reorders and merges. A NULL
+ * tensor stands for a number whose value lies at data[i], which the caller sets afterwards. */
+int tp_iter_plan(tp_iter *it, tp_tensor *const *tensors, int noutputs, int n, tp_ints shape);
+/* The plan of one dimension; data, strides and dtypes are the caller's to set. */
+void tp_iter_flat(tp_iter *it, int noutputs, int n, int64_t numel);
+/* How two tensors share memory: element for element, in part, or in a way that the strides do not settle. */
+typedef enum { TP_OVERLAP_NONE, TP_OVERLAP_EXACT, TP_OVERLAP_PARTIAL, TP_OVERLAP_UNKNOWN } tp_overlap;
+tp_overlap tp_overlap_of(const tp_tensor *a, const tp_tensor *b);
+/* Fails where several elements of an output lie at one address. */
+int tp_check_internal_overlap(const tp_tensor *output);
+/* Fails where an output overlaps itself, or overlaps an input in part. TP_OVERLAP_UNKNOWN passes: whoever must be right
+ * asks tp_overlap_of and copies. A NULL input is skipped. */
+int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n);
+
+/* An inner loop: n elements; data[i] is operand i's first element and strides[i] its step in bytes. `params` are the
+ * operator's other arguments, in schema order. */
+struct tp_value;
+typedef void (*tp_loop_fn)(char *const *data, const int64_t *strides, int64_t n, const void *params);
+/* The loop that copies operand 1 to operand 0 with conversion, and a copy of whole tensors by it: any strides and dtypes,
+ * src broadcast to dst; both on the CPU or one of them, without overlap. In cpu/cast.c and cpu/copy.c. */
+tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to);
+int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
+/* Runs a loop over the plan: splits over threads at `grain`, gives up the interpreter lock for long runs, converts
+ * operands whose dtype differs from loop_dtype through blocks that stay in the L1 cache. */
+int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t grain);

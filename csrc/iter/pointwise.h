@@ -1,0 +1,24 @@
+/* pointwise.h: everything between a pointwise operator's registration and its inner loops.
+ *
+ * The generator describes each pointwise operator of the YAML by one tp_pointwise; one function serves its functional,
+ * in-place and out= variants on the CPU and on Meta. Operands that are contiguous, of one dtype and one shape take a
+ * short path that never builds an iterator. */
+#pragma once
+
+#include "dispatch/value.h"
+#include "iter/iter.h"
+
+typedef struct {
+    const char *name;          /* "add.Tensor", for messages */
+    uint8_t ninputs, nparams;
+    uint8_t promotion;         /* tp_promotion */
+    int8_t input_dtype[4];     /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes part */
+    uint16_t loop_mask;        /* bit d: dtype d has a loop (16-bit floats use float32's) */
+    uint16_t grain_shift;      /* cost: the grain is TP_GRAIN >> grain_shift */
+    const tp_loop_fn *loops;   /* by dtype; chosen for this CPU at load */
+} tp_pointwise;
+
+/* The functional variant, and the in-place and out= variants. `params` are boxed, in schema order. */
+tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
+                      bool inplace);

@@ -1,0 +1,70 @@
+/* promote.c: result types: which dtype an operator computes in and which it gives.
+ *
+ * PyTorch's rule (aten/src/ATen/native/TypeProperties.cpp): operands fall into three groups, tensors with dimensions,
+ * 0-dimensional tensors and numbers. Each group promotes by itself; a lower group changes the result of a higher one only
+ * where it is of a higher category. */
+#include "iter/iter.h"
+
+/* The promotion of a group so far with one more dtype. */
+static int promote_group(tp_dtype *group, tp_dtype d) {
+    if (*group == TP_NO_DTYPE || *group == d) {
+        *group = d;
+        return 0;
+    }
+    *group = tp_promote_dtypes(*group, d);
+    return *group == TP_NO_DTYPE ? -1 : 0;
+}
+
+static tp_dtype combine_groups(tp_dtype high, tp_dtype low) {
+    if (high == TP_NO_DTYPE) return low;
+    if (low == TP_NO_DTYPE || tp_is_complex_dtype(high)) return high;
+    if (tp_is_floating_dtype(high)) return tp_is_complex_dtype(low) ? tp_to_complex_dtype(high) : high;
+    if (tp_is_complex_dtype(low)) return low; /* also for the wide unsigned types, which promote with no complex type */
+    if (high == TP_BOOL || tp_is_floating_dtype(low)) return tp_promote_dtypes(high, low);
+    return high;
+}
+
+static tp_dtype wrapped_dtype(const tp_tensor *t) {
+    if (tp_is_complex(t)) return tp_to_complex_dtype(tp_default_dtype());
+    return tp_is_floating(t) ? tp_default_dtype() : (tp_dtype)t->dtype;
+}
+
+tp_dtype tp_result_type(const tp_operand *operands, int n) {
+    tp_dtype dimensioned = TP_NO_DTYPE, zero_dim = TP_NO_DTYPE, number = TP_NO_DTYPE;
+    for (int i = 0; i < n; i++) {
+        const tp_tensor *t = operands[i].tensor;
+        int status;
+        if (!t)
+            status = operands[i].number ? promote_group(&number, tp_scalar_dtype(operands[i].number)) : 0;
+        else if (t->ndim)
+            status = promote_group(&dimensioned, (tp_dtype)t->dtype);
+        else if (t->flags & TP_FLAG_WRAPPED_NUMBER)
+            status = promote_group(&number, wrapped_dtype(t));
+        else
+            status = promote_group(&zero_dim, (tp_dtype)t->dtype);
+        if (status < 0) return TP_NO_DTYPE;
+    }
+    tp_dtype low = combine_groups(zero_dim, number);
+    if (low == TP_NO_DTYPE && tp_error_pending()) return TP_NO_DTYPE;
+    return combine_groups(dimensioned, low);
+}
+
+tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common) {
+    switch (promotion) {
+    case TP_PROMOTE_INT_TO_FLOAT: return common < TP_FLOAT16 ? tp_default_dtype() : common;
+    case TP_PROMOTE_BOOL_TO_LONG: return common == TP_BOOL ? TP_INT64 : common;
+    default: return common;
+    }
+}
+
+/* The names of C++ types that PyTorch's messages use. */
+const char *tp_scalar_type_name(tp_dtype d) {
+    static const char *const names[TP_NUM_DTYPES] = {
+        [TP_BOOL] = "Bool",       [TP_UINT8] = "Byte",          [TP_UINT16] = "UInt16",
+        [TP_UINT32] = "UInt32",   [TP_UINT64] = "UInt64",       [TP_INT8] = "Char",
+        [TP_INT16] = "Short",     [TP_INT32] = "Int",           [TP_INT64] = "Long",
+        [TP_FLOAT16] = "Half",    [TP_BFLOAT16] = "BFloat16",   [TP_FLOAT32] = "Float",
+        [TP_FLOAT64] = "Double",  [TP_COMPLEX64] = "ComplexFloat", [TP_COMPLEX128] = "ComplexDouble",
+    };
+    return names[d];
+}

@@ -1,0 +1,209 @@
+/* run.c: running an inner loop over a plan.
+ *
+ * A range of the flattened iteration space is walked in pieces of whole rows where possible. Rows that are short are
+ * turned: the loop then runs down the second dimension, in tiles that stay in the L1 cache, so that a call serves many
+ * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in square tiles, so that
+ * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack. */
+#include "core/parallel.h"
+#include "iter/iter.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+#define BLOCK 512    /* elements of an operand converted at a time */
+#define SHORT_ROW 16 /* a row below this is turned, */
+#define TURN_RATIO 4 /* if there are this many times as many rows */
+#define TILE_ROWS 256
+#define TILE 64      /* a square tile of an operand that lies across, */
+#define LINE 64      /* which is one that leaves its cache line with each element */
+
+typedef struct {
+    const tp_iter *it;
+    tp_loop_fn loop;
+    const void *params;
+    bool converts;
+} run;
+
+/* ---- one dimension ---- */
+
+typedef struct {
+    const run *r;
+    char *data[TP_MAX_OPERANDS];
+    int64_t strides[TP_MAX_OPERANDS];
+    tp_loop_fn cast[TP_MAX_OPERANDS]; /* NULL: the loop works on the operand itself */
+    alignas(64) char buffers[TP_MAX_OPERANDS][BLOCK * sizeof(tp_complex128)];
+} blocks;
+
+static void cast_input(blocks *b, int i, char *from, int64_t stride, int64_t n) {
+    char *const data[] = {b->buffers[i], from};
+    const int64_t strides[] = {tp_itemsize(b->r->it->loop_dtype[i]), stride};
+    b->cast[i](data, strides, n, NULL);
+}
+
+static void cast_output(blocks *b, int i, char *to, int64_t stride, int64_t n) {
+    char *const data[] = {to, b->buffers[i]};
+    const int64_t strides[] = {stride, tp_itemsize(b->r->it->loop_dtype[i])};
+    b->cast[i](data, strides, n, NULL);
+}
+
+static void start_blocks(blocks *b, const int64_t *strides, char *const *data) {
+    const tp_iter *it = b->r->it;
+    for (int i = 0; i < it->noperands; i++) {
+        tp_dtype stored = it->dtype[i], wanted = it->loop_dtype[i];
+        b->cast[i] = NULL;
+        b->strides[i] = strides[i];
+        if (stored == wanted) continue;
+        b->cast[i] = i < it->noutputs ? tp_cast_loop(wanted, stored) : tp_cast_loop(stored, wanted);
+        b->data[i] = b->buffers[i];
+        b->strides[i] = strides[i] == 0 && i >= it->noutputs ? 0 : tp_itemsize(wanted);
+        if (b->strides[i] == 0) cast_input(b, i, data[i], 0, 1);
+    }
+}
+
+static void run_blocks(const run *r, char *const *data, const int64_t *strides, int64_t n) {
+    const tp_iter *it = r->it;
+    blocks b;
+    b.r = r;
+    start_blocks(&b, strides, data);
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t count = n - at < BLOCK ? n - at : BLOCK;
+        for (int i = 0; i < it->noperands; i++) {
+            char *here = data[i] + at * strides[i];
+            if (!b.cast[i])
+                b.data[i] = here;
+            else if (i >= it->noutputs && b.strides[i])
+                cast_input(&b, i, here, strides[i], count);
+        }
+        r->loop(b.data, b.strides, count, r->params);
+        for (int i = 0; i < it->noutputs; i++)
+            if (b.cast[i]) cast_output(&b, i, data[i] + at * strides[i], strides[i], count);
+    }
+}
+
+static inline void run_row(const run *r, char *const *data, const int64_t *strides, int64_t n) {
+    if (r->converts)
+        run_blocks(r, data, strides, n);
+    else
+        r->loop(data, strides, n, r->params);
+}
+
+/* ---- two dimensions ---- */
+
+typedef struct {
+    char *data[TP_MAX_OPERANDS];
+    int64_t inner[TP_MAX_OPERANDS], outer[TP_MAX_OPERANDS];
+    int n;
+} rectangle;
+
+/* `count` runs of n elements: `step` leads from one run to the next, `along` from an element to the next. */
+static void run_rows(const run *r, char *const *data, const int64_t *along, const int64_t *step, int64_t n, int64_t count) {
+    char *at[TP_MAX_OPERANDS];
+    int operands = r->it->noperands;
+    for (int i = 0; i < operands; i++) at[i] = data[i];
+    for (int64_t row = 0; row < count; row++) {
+        run_row(r, at, along, n);
+        for (int i = 0; i < operands; i++) at[i] += step[i];
+    }
+}
+
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+
+static void run_turned(const run *r, const rectangle *x, int64_t n, int64_t rows) {
+    char *at[TP_MAX_OPERANDS];
+    for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+        for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i];
+        run_rows(r, at, x->outer, x->inner, at_most(rows - row, TILE_ROWS), n);
+    }
+}
+
+static void run_tiles(const run *r, const rectangle *x, int64_t n, int64_t rows) {
+    char *at[TP_MAX_OPERANDS];
+    for (int64_t row = 0; row < rows; row += TILE)
+        for (int64_t column = 0; column < n; column += TILE) {
+            for (int i = 0; i < x->n; i++) at[i] = x->data[i] + row * x->outer[i] + column * x->inner[i];
+            run_rows(r, at, x->inner, x->outer, at_most(n - column, TILE), at_most(rows - row, TILE));
+        }
+}
+
+static bool lies_across(const rectangle *x) {
+    for (int i = 0; i < x->n; i++)
+        if (x->outer[i] && llabs(x->inner[i]) >= LINE && llabs(x->outer[i]) < LINE) return true;
+    return false;
+}
+
+static void run_rectangle(const run *r, const rectangle *x, int64_t n, int64_t rows) {
+    if (n < SHORT_ROW && rows >= TURN_RATIO * n)
+        run_turned(r, x, n, rows);
+    else if (rows > 1 && n > TILE && lies_across(x))
+        run_tiles(r, x, n, rows);
+    else
+        run_rows(r, x->data, x->inner, x->outer, n, rows);
+}
+
+/* ---- a range of the flattened space ---- */
+
+typedef struct {
+    int64_t at[TP_MAX_DIMS];
+    rectangle x;
+} position;
+
+static void seek(const tp_iter *it, int64_t flat, position *p) {
+    p->x.n = it->noperands;
+    for (int i = 0; i < it->noperands; i++) {
+        p->x.data[i] = it->data[i];
+        p->x.inner[i] = it->strides[i][0];
+        p->x.outer[i] = it->ndim > 1 ? it->strides[i][1] : 0;
+    }
+    for (int d = 0; d < it->ndim; d++) {
+        p->at[d] = flat % it->shape[d];
+        flat /= it->shape[d];
+        for (int i = 0; i < it->noperands; i++) p->x.data[i] += p->at[d] * it->strides[i][d];
+    }
+}
+
+static void move_along(const tp_iter *it, position *p, int d, int64_t steps) {
+    p->at[d] += steps;
+    for (int i = 0; i < it->noperands; i++) p->x.data[i] += steps * it->strides[i][d];
+}
+
+/* Behind a piece of n elements in each of `rows` rows; dimensions that have come to their end carry. */
+static void advance(const tp_iter *it, position *p, int64_t n, int64_t rows) {
+    move_along(it, p, 0, n);
+    for (int d = 0; d + 1 < it->ndim && p->at[d] == it->shape[d]; d++) {
+        move_along(it, p, d, -it->shape[d]);
+        move_along(it, p, d + 1, d == 0 ? rows : 1);
+    }
+}
+
+static void walk(int64_t begin, int64_t end, void *context) {
+    const run *r = context;
+    const tp_iter *it = r->it;
+    position p;
+    seek(it, begin, &p);
+    while (begin < end) {
+        int64_t n = it->shape[0] - p.at[0], rows = 1, left = end - begin;
+        if (n > left) {
+            n = left;
+        } else if (p.at[0] == 0 && it->ndim > 1) {
+            rows = it->shape[1] - p.at[1];
+            if (rows > left / n) rows = left / n;
+        }
+        run_rectangle(r, &p.x, n, rows);
+        begin += n * rows;
+        advance(it, &p, n, rows);
+    }
+}
+
+int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t grain) {
+    if (it->numel == 0) return 0;
+    run r = {.it = it, .loop = loop, .params = params};
+    for (int i = 0; i < it->noperands; i++) r.converts |= it->dtype[i] != it->loop_dtype[i];
+    if (it->numel < grain) {
+        walk(0, it->numel, &r);
+        return 0;
+    }
+    void *lock = tp_host_lock_release();
+    int status = tp_parallel_for(it->numel, grain, walk, &r);
+    tp_host_lock_acquire(lock);
+    return status;
+}

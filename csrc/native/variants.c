@@ -1,0 +1,53 @@
+/* variants.c: out= and in-place variants that copy a functional variant's result.
+ *
+ * They run below autograd: the layers above have recorded the variant itself, so the copy must not be seen by them. */
+#include "native/variants.h"
+
+#include "Functions.h"
+#include "dispatch/key.h"
+#include "iter/iter.h"
+
+#define LAYERS (TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView))
+
+static int copy_below_layers(tp_tensor *self, tp_tensor *made) {
+    tp_dispatch_guard guard = tp_exclude(LAYERS);
+    return tp_copy_(self, made, false);
+}
+
+static int check_cast(const tp_tensor *from, const tp_tensor *to) {
+    if (tp_can_cast((tp_dtype)from->dtype, (tp_dtype)to->dtype)) return 0;
+    return tp_fail(TP_RuntimeError, "result type %s can't be cast to the desired output type %s",
+                   tp_scalar_type_name((tp_dtype)from->dtype), tp_scalar_type_name((tp_dtype)to->dtype));
+}
+
+static int check_device(const tp_tensor *out, const tp_tensor *made) {
+    char wanted[40], found[40];
+    if (tp_device_equal(out->device, made->device)) return 0;
+    return tp_fail(TP_RuntimeError, "Expected out tensor to have device %s, but got %s instead",
+                   tp_device_print(made->device, wanted), tp_device_print(out->device, found));
+}
+
+int tp_copy_into_out(tp_tensor *out, tp_tensor *made) {
+    if (check_cast(made, out) < 0 || check_device(out, made) < 0) return -1;
+    if (!tp_same_sizes(out, made) && tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS) < 0) return -1;
+    return copy_below_layers(out, made);
+}
+
+int tp_copy_into_self(tp_tensor *self, tp_tensor *made) {
+    if (check_cast(made, self) < 0) return -1;
+    if (tp_same_sizes(self, made)) return copy_below_layers(self, made);
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(self));
+    tp_text_add(&text, " doesn't match the broadcast shape ");
+    tp_text_ints(&text, tp_sizes(made));
+    return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
+}
+
+int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+    int status = 0;
+    for (int i = 0; i < n; i++) {
+        if (status == 0) status = tp_copy_into_out(outs[i], made[i]);
+        tp_release(made[i]);
+    }
+    return status;
+}

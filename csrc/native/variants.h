@@ -1,0 +1,11 @@
+/* variants.h: the out= and in-place variants of operators that only have a functional kernel. */
+#pragma once
+
+#include "core/tensor.h"
+
+/* Resizes out to made's sizes and copies; RuntimeError if made's dtype may not be cast to out's. */
+int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
+/* The same without resizing; sizes must agree. */
+int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
+/* For several outputs; releases the n tensors of made. */
+int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

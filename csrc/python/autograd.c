@@ -1,0 +1,385 @@
+/* autograd.c: backward(), grad_fn objects and hooks.
+ *
+ * A Node object owns its node; the node knows the object weakly, so that `t.grad_fn is t.grad_fn`. Hooks are Python
+ * dicts that hang on the node (for a leaf: on its autograd state). */
+#include "python/autograd.h"
+
+#include "autograd/engine.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- Node objects ---- */
+
+typedef struct {
+    PyObject_HEAD
+    tp_node *node;
+    PyObject *weakrefs;
+} py_node;
+static PyTypeObject node_type;
+#define NODE(o) (((py_node *)(o))->node)
+
+PyObject *tp_py_node(tp_node *n) {
+    if (!n) Py_RETURN_NONE;
+    if (n->pyobj) return Py_NewRef((PyObject *)n->pyobj);
+    py_node *o = PyObject_New(py_node, &node_type);
+    if (!o) return NULL;
+    o->node = tp_node_retain(n);
+    o->weakrefs = NULL;
+    n->pyobj = o;
+    return (PyObject *)o;
+}
+
+PyObject *tp_py_grad_fn(tp_tensor *t) {
+    tp_error_clear();
+    tp_node *n = tp_grad_fn_borrow(t);
+    return !n && tp_error_pending() ? tp_py_raise() : tp_py_node(n);
+}
+
+static void node_dealloc(PyObject *o) {
+    if (((py_node *)o)->weakrefs) PyObject_ClearWeakRefs(o);
+    NODE(o)->pyobj = NULL;
+    tp_node_release(NODE(o));
+    PyObject_Free(o);
+}
+
+static PyObject *node_name(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyUnicode_FromString(NODE(o)->type->name);
+}
+static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", NODE(o)->type->name, o); }
+
+static PyObject *node_next_functions(PyObject *o, void *unused) {
+    (void)unused;
+    tp_node *n = NODE(o);
+    PyObject *tuple = PyTuple_New(n->nedges);
+    for (int i = 0; tuple && i < n->nedges; i++) {
+        PyObject *next = tp_py_node(n->edges[i].node);
+        PyObject *pair = next ? Py_BuildValue("NI", next, n->edges[i].input_nr) : NULL;
+        if (!pair) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, i, pair);
+    }
+    return tuple;
+}
+static PyObject *node_variable(PyObject *o, void *unused) {
+    (void)unused;
+    tp_tensor *t = tp_accumulator_variable_borrow(NODE(o));
+    if (t) return tp_py_wrap(t);
+    return PyErr_Format(PyExc_AttributeError, "only AccumulateGrad has a variable, not %s", NODE(o)->type->name);
+}
+static PyObject *node_sequence(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(NODE(o)->sequence);
+}
+
+/* ---- hooks ---- */
+
+static tp_py_hooks *hooks_ensure(tp_py_hooks **slot) {
+    if (!*slot) *slot = PyMem_Calloc(1, sizeof **slot);
+    if (!*slot) PyErr_NoMemory();
+    return *slot;
+}
+
+static PyObject *dict_ensure(PyObject **slot) {
+    if (!*slot) *slot = PyDict_New();
+    return *slot;
+}
+
+/* _tensor_hooks(t): the dict of hooks on t's gradient. */
+static PyObject *tensor_hooks(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_tensor_hooks() takes a Tensor");
+    tp_tensor *t = tp_py_tensor_borrow(arg);
+    tp_node *fn = tp_grad_fn_borrow(t);
+    tp_autograd_meta *m = tp_autograd_meta_ensure(t);
+    tp_py_hooks *hooks = m ? hooks_ensure(fn ? &fn->hooks : &m->hooks) : NULL;
+    PyObject *all = hooks ? dict_ensure(&hooks->tensor) : NULL;
+    PyObject *number = all ? PyLong_FromLong(fn ? (long)m->output_nr : 0) : NULL;
+    PyObject *dict = number ? PyDict_GetItemWithError(all, number) : NULL;
+    if (number && !dict && !PyErr_Occurred()) {
+        PyObject *fresh = PyDict_New();
+        if (fresh && PyDict_SetItem(all, number, fresh) == 0) dict = fresh;
+        Py_XDECREF(fresh);
+    }
+    Py_XDECREF(number);
+    return Py_XNewRef(dict);
+}
+
+static PyObject *node_hooks(PyObject *o, bool before) {
+    tp_py_hooks *hooks = hooks_ensure(&NODE(o)->hooks);
+    return hooks ? Py_XNewRef(dict_ensure(before ? &hooks->before : &hooks->after)) : NULL;
+}
+static PyObject *node_pre_hooks(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return node_hooks(o, true);
+}
+static PyObject *node_post_hooks(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return node_hooks(o, false);
+}
+
+static PyObject *grads_tuple(tp_tensor *const *grads, int n) {
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *item = grads[i] ? tp_py_wrap(grads[i]) : Py_NewRef(Py_None);
+        if (!item) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
+}
+
+/* Puts what a hook returned into a slot; None changes nothing. */
+static int replace_grad(tp_tensor **slot, PyObject *value) {
+    if (value == Py_None) return 0;
+    if (!tp_py_is_tensor(value)) {
+        PyErr_Format(PyExc_TypeError, "a hook must return None or a Tensor, not %s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    tp_tensor *old = *slot;
+    *slot = tp_retain(tp_py_tensor_borrow(value));
+    tp_release(old);
+    return 0;
+}
+
+static int replace_grads(tp_tensor **slots, int n, PyObject *value, const char *what) {
+    if (value == Py_None) return 0;
+    PyObject *one = PyTuple_Check(value) ? Py_NewRef(value) : PyTuple_Pack(1, value);
+    int status = one && PyTuple_GET_SIZE(one) == n ? 0 : -1;
+    if (one && status < 0) PyErr_Format(PyExc_RuntimeError, "a %s must return %d gradients, not %zd", what, n, PyTuple_GET_SIZE(one));
+    for (int i = 0; status == 0 && i < n; i++) status = replace_grad(&slots[i], PyTuple_GET_ITEM(one, i));
+    Py_XDECREF(one);
+    return status;
+}
+
+/* The callables of a dict, as they are now: a hook may remove itself. */
+static PyObject *callables(PyObject *dict) { return dict ? PyDict_Values(dict) : PyList_New(0); }
+
+static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
+    PyObject *key, *dict;
+    Py_ssize_t pos = 0;
+    while (all && PyDict_Next(all, &pos, &key, &dict)) {
+        long nr = PyLong_AsLong(key);
+        PyObject *list = callables(dict);
+        for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+            if (nr >= count || !grads[nr]) continue;
+            PyObject *grad = tp_py_wrap(grads[nr]);
+            PyObject *result = grad ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), grad) : NULL;
+            Py_XDECREF(grad);
+            if (!result || replace_grad(&grads[nr], result) < 0) Py_CLEAR(list);
+            Py_XDECREF(result);
+        }
+        if (!list) return -1;
+        Py_DECREF(list);
+    }
+    return 0;
+}
+
+static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int status = run_tensor_hooks(hooks->tensor, grads, count);
+    PyObject *list = status == 0 ? callables(hooks->before) : NULL;
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+        PyObject *tuple = grads_tuple(grads, count);
+        PyObject *result = tuple ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), tuple) : NULL;
+        Py_XDECREF(tuple);
+        if (!result || replace_grads(grads, count, result, "node pre-hook") < 0) Py_CLEAR(list);
+        Py_XDECREF(result);
+    }
+    if (!list) tp_py_error_to_core();
+    status = list ? 0 : -1;
+    Py_XDECREF(list);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor **grads, int ngrads) {
+    if (!hooks->after) return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *list = callables(hooks->after);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+        PyObject *inputs = grads_tuple(out, nout), *outputs = grads_tuple(grads, ngrads);
+        PyObject *result = inputs && outputs ? PyObject_CallFunctionObjArgs(PyList_GET_ITEM(list, i), inputs, outputs, NULL) : NULL;
+        Py_XDECREF(inputs);
+        Py_XDECREF(outputs);
+        if (!result || replace_grads(out, nout, result, "node hook") < 0) Py_CLEAR(list);
+        Py_XDECREF(result);
+    }
+    if (!list) tp_py_error_to_core();
+    int status = list ? 0 : -1;
+    Py_XDECREF(list);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static void free_hooks(tp_py_hooks *hooks) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_XDECREF(hooks->tensor);
+    Py_XDECREF(hooks->before);
+    Py_XDECREF(hooks->after);
+    PyMem_Free(hooks);
+    PyGILState_Release(gil);
+}
+
+static void forget_node(void *pyobj) { (void)pyobj; /* cannot happen: the object owns the node */ }
+
+int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
+    if (m->hooks) Py_VISIT(m->hooks->tensor);
+    return 0;
+}
+void tp_py_clear_autograd(tp_autograd_meta *m) {
+    if (m->hooks) Py_CLEAR(m->hooks->tensor);
+}
+
+/* ---- anomaly mode ---- */
+
+/* The Python stack as text, malloc'd: where the forward call is. */
+static char *where(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("traceback");
+    PyObject *list = module ? PyObject_CallMethod(module, "format_stack", NULL) : NULL;
+    PyObject *empty = PyUnicode_FromString("");
+    PyObject *text = list && empty ? PyUnicode_Join(empty, list) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    char *copy = utf8 ? strdup(utf8) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(list);
+    Py_XDECREF(empty);
+    Py_XDECREF(text);
+    PyGILState_Release(gil);
+    return copy;
+}
+
+static int show_anomaly(const tp_node *n) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s", n->type->name, n->trace);
+    if (PyErr_Occurred()) PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(gil);
+    return 0;
+}
+
+static PyObject *set_anomaly(PyObject *self, PyObject *args) {
+    (void)self;
+    int enabled, check_nan;
+    if (!PyArg_ParseTuple(args, "pp", &enabled, &check_nan)) return NULL;
+    tp_tls.anomaly_mode = enabled;
+    tp_tls.anomaly_check_nan = check_nan;
+    Py_RETURN_NONE;
+}
+static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return Py_BuildValue("NN", PyBool_FromLong(tp_tls.anomaly_mode), PyBool_FromLong(tp_tls.anomaly_check_nan));
+}
+
+/* ---- backward ---- */
+
+/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem; size -1 for None itself. */
+static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors *out) {
+    *out = (tp_tensors){NULL, -1};
+    if (o == Py_None) return 0;
+    PyObject *fast = PySequence_Fast(o, what);
+    if (!fast) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    tp_tensor **data = PyMem_Malloc(((size_t)n + 1) * sizeof *data);
+    int status = data ? 0 : (PyErr_NoMemory(), -1);
+    for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
+        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        else if (optional && item == Py_None) data[i] = NULL;
+        else status = (PyErr_Format(PyExc_TypeError, "%s: element %zd is a %s, not a Tensor", what, i, Py_TYPE(item)->tp_name), -1);
+    }
+    Py_DECREF(fast);
+    if (status < 0) PyMem_Free(data);
+    else *out = (tp_tensors){data, n};
+    return status;
+}
+
+/* _run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs, accumulate) -> tuple of gradients or None */
+static PyObject *run_backward(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *roots_object, *grads_object, *inputs_object, *result = NULL;
+    int retain_graph, create_graph, accumulate;
+    tp_tensors roots = {NULL, -1}, grads = {NULL, -1}, inputs = {NULL, -1};
+    tp_tensor **out = NULL;
+    if (!PyArg_ParseTuple(args, "OOppOp", &roots_object, &grads_object, &retain_graph, &create_graph, &inputs_object, &accumulate)) return NULL;
+    if (tensor_list(roots_object, false, "tensors must be a sequence of tensors", &roots) < 0 ||
+        tensor_list(grads_object, true, "grad_tensors must be a sequence of tensors", &grads) < 0 ||
+        tensor_list(inputs_object, false, "inputs must be a sequence of tensors", &inputs) < 0)
+        goto done;
+    if (inputs.size >= 0 && !accumulate && !(out = PyMem_Calloc((size_t)inputs.size + 1, sizeof *out))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if (tp_backward(roots, grads, retain_graph, create_graph, inputs, out) < 0) tp_py_raise();
+    else if (!out) result = Py_NewRef(Py_None);
+    else {
+        result = grads_tuple(out, (int)inputs.size);
+        for (int64_t i = 0; i < inputs.size; i++) tp_release(out[i]);
+    }
+done:
+    PyMem_Free((void *)roots.data);
+    PyMem_Free((void *)grads.data);
+    PyMem_Free((void *)inputs.data);
+    PyMem_Free(out);
+    return result;
+}
+
+static PyObject *retain_grad(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return tp_py_check(tp_retain_grad(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    int value = total ? PyObject_IsTrue(args[0]) : 1;
+    if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
+    return value < 0 || tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);
+}
+
+PyMethodDef tp_py_autograd_methods[] = {
+    {"retain_grad", retain_grad, METH_NOARGS, "retain_grad($self, /)\n--\n\nKeeps the gradient of a result in .grad."},
+    {"requires_grad_", (PyCFunction)(void (*)(void))requires_grad_, METH_FASTCALL | METH_KEYWORDS,
+     "requires_grad_($self, requires_grad=True)\n--\n\nSays whether a gradient is wanted; returns the tensor."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name."},
+    {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
+    {"_post_hooks", node_post_hooks, METH_NOARGS, NULL},
+    {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef node_getset[] = {
+    {"next_functions", node_next_functions, NULL, "(node, output number) of each argument; None where no gradient goes.", NULL},
+    {"variable", node_variable, NULL, "The leaf of an AccumulateGrad.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyTypeObject node_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tensorpy.autograd.Node",
+    .tp_basicsize = sizeof(py_node),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A call that was recorded for backward.",
+    .tp_dealloc = node_dealloc,
+    .tp_repr = node_repr,
+    .tp_methods = node_methods,
+    .tp_getset = node_getset,
+    .tp_weaklistoffset = offsetof(py_node, weakrefs),
+};
+
+static PyMethodDef functions[] = {
+    {"_run_backward", run_backward, METH_VARARGS, NULL},
+    {"_tensor_hooks", tensor_hooks, METH_O, NULL},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
+    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_autograd(PyObject *m) {
+    tp_autograd_host = (tp_autograd_host_hooks){hooks_before, hooks_after, free_hooks, forget_node, where, show_anomaly};
+    if (PyModule_AddType(m, &node_type) < 0) return -1;
+    return PyModule_AddFunctions(m, functions);
+}

@@ -1,0 +1,20 @@
+/* autograd.h: the Python side of the graph: Node objects, hooks, backward. */
+#pragma once
+
+#include "autograd/node.h"
+#include "python/common.h"
+
+/* Hooks of a tensor or node: dicts that Python fills in, id -> callable. Owned references; NULL until used. */
+typedef struct tp_py_hooks {
+    PyObject *tensor; /* dict: output number -> dict of hooks on that output's gradient */
+    PyObject *before; /* node pre-hooks: hook(grad_outputs) */
+    PyObject *after;  /* node hooks: hook(grad_inputs, grad_outputs) */
+} tp_py_hooks;
+
+/* grad_fn as a Python object (new), None for a leaf; NULL with the exception set. */
+PyObject *tp_py_grad_fn(tp_tensor *t);
+PyObject *tp_py_node(tp_node *n);
+
+/* For the garbage collector: what a tensor's autograd state refers to in Python. */
+int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg);
+void tp_py_clear_autograd(tp_autograd_meta *m);

@@ -1,0 +1,100 @@
+/* common.h: what the files of csrc/python share: the object types and the way errors cross.
+ *
+ * Note [Identity]
+ * A tensor and its Python object know each other. While Python refers to the object, the object owns one reference to the
+ * tensor. When the last Python reference goes while C still holds the tensor (saved for backward, a `.grad`), the object
+ * is kept, now owned by the tensor (TP_FLAG_OWNS_PYOBJ), if anything could tell it from a new one: attributes, weak
+ * references, a subclass. Otherwise it is dropped and a later trip to Python makes a new one. */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "dispatch/op.h"
+
+typedef struct {
+    PyObject_HEAD
+    tp_tensor *tensor;
+    PyObject *dict;
+    PyObject *weakrefs;
+} tp_py_tensor;
+
+extern PyTypeObject tp_py_tensor_type;
+
+TP_INLINE bool tp_py_is_tensor(PyObject *o) {
+    return Py_TYPE(o) == &tp_py_tensor_type || PyType_IsSubtype(Py_TYPE(o), &tp_py_tensor_type);
+}
+TP_INLINE tp_tensor *tp_py_tensor_borrow(PyObject *o) { return ((tp_py_tensor *)o)->tensor; }
+
+/* A new reference to the Python object of t. `steal` takes over the caller's reference to t; a NULL t raises the
+ * pending error. */
+PyObject *tp_py_wrap_steal(tp_tensor *t);
+PyObject *tp_py_wrap(tp_tensor *t);
+/* An object of a given Tensor type for a tensor that has none. */
+PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t);
+/* Results of a call: a tuple (or the struct sequence `type`) of n tensors, stolen; v[0] NULL raises. */
+PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type);
+PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq); /* a list, or raises */
+PyObject *tp_py_from_scalar(const tp_scalar *s);
+
+/* ---- errors ---- */
+/* Raises the pending core error as a Python exception; returns NULL. */
+PyObject *tp_py_raise(void);
+/* For status functions: 0 stays 0; -1 raises and stays -1. */
+int tp_py_check(int status);
+/* The current Python exception becomes the core's pending error (TP_PythonError), so that C callers see a failure. */
+int tp_py_error_to_core(void);
+
+/* ---- small objects (types.c) ---- */
+typedef struct {
+    PyObject_HEAD
+    tp_dtype dtype;
+} tp_py_dtype;
+typedef struct {
+    PyObject_HEAD
+    tp_device device;
+} tp_py_device;
+typedef struct {
+    PyObject_HEAD
+    int value; /* tp_memory_format or tp_layout */
+    const char *name;
+} tp_py_enum;
+
+extern PyTypeObject tp_py_dtype_type, tp_py_device_type, tp_py_memory_format_type, tp_py_layout_type, tp_py_size_type;
+
+PyObject *tp_py_dtype_object(tp_dtype d); /* new */
+PyObject *tp_py_device_object(tp_device d);
+PyObject *tp_py_memory_format_object(tp_memory_format f);
+PyObject *tp_py_layout_object(tp_layout l);
+PyObject *tp_py_size(tp_ints v); /* a tensorpy.Size */
+PyObject *tp_py_ints_tuple(tp_ints v);
+/* A dtype, a device, ... from an object that a user gave: 1 converted, 0 of another type, -1 raised. */
+int tp_py_to_dtype(PyObject *o, tp_dtype *out);
+int tp_py_to_device(PyObject *o, tp_device *out);
+int tp_py_to_scalar(PyObject *o, tp_scalar *out);
+int tp_py_to_int(PyObject *o, int64_t *out);
+
+/* ---- parts of the module, each adds its names to `m` ---- */
+int tp_py_init_types(PyObject *m);
+int tp_py_init_tensor(PyObject *m);
+int tp_py_init_new(PyObject *m);
+int tp_py_init_interop(PyObject *m);
+int tp_py_init_autograd(PyObject *m);
+int tp_py_init_autocast(PyObject *m);
+int tp_py_init_dispatch(PyObject *m);
+int tp_py_init_generator(PyObject *m);
+int tp_py_init_context(PyObject *m);
+int tp_py_init_functions(PyObject *m); /* generated */
+/* Methods and attributes that Tensor has beside the generated ones. */
+extern PyMethodDef tp_py_generated_methods[], tp_py_tensor_methods[], tp_py_interop_methods[], tp_py_autograd_methods[];
+extern PyGetSetDef tp_py_tensor_getset[];
+extern PyMappingMethods tp_py_tensor_mapping;
+extern PySequenceMethods tp_py_tensor_sequence;
+extern PyNumberMethods tp_py_tensor_number;
+extern PyBufferProcs tp_py_tensor_buffer;
+PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op);
+
+/* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
+tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

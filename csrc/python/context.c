@@ -1,0 +1,183 @@
+/* context.c: the switches of a thread and of the process: grad mode, dispatch sets, default dtype and device, threads. */
+#include "python/common.h"
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+#include "cpu/capability.h"
+#include "dispatch/key.h"
+
+#include <string.h>
+
+#define FUNCTION(name) static PyObject *name(PyObject *self, PyObject *arg)
+
+FUNCTION(is_grad_enabled) {
+    (void)self, (void)arg;
+    return PyBool_FromLong(!tp_tls.grad_disabled);
+}
+FUNCTION(set_grad_enabled) {
+    (void)self;
+    int truth = PyObject_IsTrue(arg);
+    if (truth < 0) return NULL;
+    tp_tls.grad_disabled = !truth;
+    Py_RETURN_NONE;
+}
+FUNCTION(is_inference_mode_enabled) {
+    (void)self, (void)arg;
+    return PyBool_FromLong(tp_tls.inference_mode);
+}
+FUNCTION(set_inference_mode) {
+    (void)self;
+    int truth = PyObject_IsTrue(arg);
+    if (truth < 0) return NULL;
+    tp_tls.inference_mode = truth;
+    Py_RETURN_NONE;
+}
+FUNCTION(get_default_dtype) {
+    (void)self, (void)arg;
+    return tp_py_dtype_object(tp_default_dtype());
+}
+FUNCTION(set_default_dtype) {
+    (void)self;
+    tp_dtype d;
+    int ok = tp_py_to_dtype(arg, &d);
+    if (ok < 0) return NULL;
+    if (ok == 0 || !tp_is_floating_dtype(d))
+        return PyErr_Format(PyExc_TypeError, "only floating-point types are supported as the default type");
+    tp_set_default_dtype(d);
+    Py_RETURN_NONE;
+}
+FUNCTION(get_default_device) {
+    (void)self, (void)arg;
+    return tp_py_device_object(tp_default_device());
+}
+FUNCTION(set_default_device) {
+    (void)self;
+    tp_device d = TP_CPU;
+    int ok = arg == Py_None ? 1 : tp_py_to_device(arg, &d);
+    if (ok < 0) return NULL;
+    if (ok == 0) return PyErr_Format(PyExc_TypeError, "set_default_device() takes a device, not %s", Py_TYPE(arg)->tp_name);
+    tp_set_default_device(d);
+    Py_RETURN_NONE;
+}
+FUNCTION(get_num_threads) {
+    (void)self, (void)arg;
+    return PyLong_FromLong(tp_get_num_threads());
+}
+FUNCTION(set_num_threads) {
+    (void)self;
+    long n = PyLong_AsLong(arg);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    if (tp_py_check(tp_set_num_threads(n > INT32_MAX ? INT32_MAX : (int)n)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+FUNCTION(cpu_capability) {
+    (void)self, (void)arg;
+    return PyUnicode_FromString(tp_capability_name(tp_cpu_capability()));
+}
+FUNCTION(memory_stats) {
+    (void)self, (void)arg;
+    tp_memory_stats s = tp_alloc_stats();
+    return Py_BuildValue("{s:L,s:L,s:L,s:L}", "live_blocks", (long long)s.live_blocks, "live_bytes", (long long)s.live_bytes,
+                         "peak_bytes", (long long)s.peak_bytes, "cached_bytes", (long long)s.cached_bytes);
+}
+FUNCTION(reset_peak_memory) {
+    (void)self, (void)arg;
+    tp_alloc_reset_peak();
+    Py_RETURN_NONE;
+}
+FUNCTION(empty_cache) {
+    (void)self, (void)arg;
+    tp_alloc_empty_cache();
+    Py_RETURN_NONE;
+}
+FUNCTION(fail_allocation_after) {
+    (void)self;
+    long long n = PyLong_AsLongLong(arg);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    tp_alloc_fail_after(n);
+    Py_RETURN_NONE;
+}
+
+/* ---- promotion ---- */
+
+static PyObject *two_dtypes(PyObject *const *args, Py_ssize_t n, const char *name, tp_dtype *a, tp_dtype *b) {
+    if (n != 2 || tp_py_to_dtype(args[0], a) <= 0 || tp_py_to_dtype(args[1], b) <= 0)
+        return PyErr_Format(PyExc_TypeError, "%s() takes two dtypes", name);
+    return Py_None;
+}
+static PyObject *promote_types(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)self;
+    tp_dtype a, b;
+    if (!two_dtypes(args, n, "promote_types", &a, &b)) return NULL;
+    tp_dtype d = tp_promote_dtypes(a, b);
+    return d == TP_NO_DTYPE ? tp_py_raise() : tp_py_dtype_object(d);
+}
+static PyObject *can_cast(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)self;
+    tp_dtype a, b;
+    if (!two_dtypes(args, n, "can_cast", &a, &b)) return NULL;
+    return PyBool_FromLong(tp_can_cast(a, b));
+}
+
+/* ---- the thread's dispatch sets: (include, exclude) as words ---- */
+
+FUNCTION(get_dispatch_sets) {
+    (void)self, (void)arg;
+    return Py_BuildValue("KK", (unsigned long long)tp_tls.include, (unsigned long long)tp_excluded_keys());
+}
+static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
+    (void)self;
+    unsigned long long include, exclude;
+    if (!PyArg_ParseTuple(args, "KK", &include, &exclude)) return NULL;
+    tp_tls.include = include;
+    tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether calls are recorded for backward in this thread."},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "is_inference_mode_enabled()\n--\n\nWhether inference mode is on in this thread."},
+    {"_set_inference_mode", set_inference_mode, METH_O, NULL},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, "get_default_dtype()\n--\n\nThe dtype that Python floats become."},
+    {"set_default_dtype", set_default_dtype, METH_O, "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
+    {"get_default_device", get_default_device, METH_NOARGS, "get_default_device()\n--\n\nWhere factories make tensors."},
+    {"set_default_device", set_default_device, METH_O, "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
+    {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads a large operator uses."},
+    {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n, /)\n--\n\nSets how many threads a large operator uses."},
+    {"promote_types", (PyCFunction)(void (*)(void))promote_types, METH_FASTCALL, "promote_types(type1, type2, /)\n--\n\nThe smallest dtype that both promote to."},
+    {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_FASTCALL, "can_cast(from_, to, /)\n--\n\nWhether a result of one dtype may be written to another."},
+    {"_cpu_capability", cpu_capability, METH_NOARGS, NULL},
+    {"_memory_stats", memory_stats, METH_NOARGS, NULL},
+    {"_reset_peak_memory", reset_peak_memory, METH_NOARGS, NULL},
+    {"_empty_cache", empty_cache, METH_NOARGS, NULL},
+    {"_fail_allocation_after", fail_allocation_after, METH_O, NULL},
+    {"_get_dispatch_sets", get_dispatch_sets, METH_NOARGS, NULL},
+    {"_set_dispatch_sets", set_dispatch_sets, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the interpreter lock, for kernels ---- */
+
+static void *release_gil(void) { return PyGILState_Check() ? PyEval_SaveThread() : NULL; }
+static void acquire_gil(void *state) {
+    if (state) PyEval_RestoreThread(state);
+}
+
+int tp_py_init_context(PyObject *m) {
+    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil});
+    for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
+        PyObject *keys = PyObject_GetAttrString(m, "_KEYS");
+        if (!keys) {
+            PyErr_Clear();
+            keys = PyDict_New();
+            if (!keys || PyModule_AddObjectRef(m, "_KEYS", keys) < 0) return -1;
+        }
+        PyObject *bit = PyLong_FromUnsignedLongLong((tp_keyset)1 << k);
+        int status = bit ? PyDict_SetItemString(keys, tp_key_name((tp_key)k), bit) : -1;
+        Py_XDECREF(bit);
+        Py_DECREF(keys);
+        if (status < 0) return -1;
+    }
+    return PyModule_AddFunctions(m, functions);
+}

@@ -1,0 +1,154 @@
+/* dispatch.c: looking into the dispatcher: traces, tables, explanations; operators by name. */
+#include "python/common.h"
+
+#include "dispatch/boxing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- trace ---- */
+
+/* A tracer that appends (operator, key, arguments, seconds, depth) to a list, or prints. */
+typedef struct {
+    tp_tracer base;
+    PyObject *events; /* NULL: print */
+    int depth;
+} py_tracer;
+
+static PyObject *describe_tensor(const tp_tensor *t) {
+    return Py_BuildValue("NNN", tp_py_dtype_object((tp_dtype)t->dtype), tp_py_size(tp_sizes(t)), tp_py_device_object(t->device));
+}
+
+/* One entry per argument: (dtype, shape, device) of a tensor, a list of these, or None for anything else. */
+static PyObject *describe_arguments(const tp_op *op, const tp_value *args) {
+    PyObject *tuple = PyTuple_New(op->info->nargs);
+    for (int i = 0; tuple && i < op->info->nargs; i++) {
+        PyObject *item = NULL;
+        if (args[i].tag == TP_TENSOR) {
+            item = describe_tensor(args[i].tensor);
+        } else if (args[i].tag == TP_TENSORS) {
+            item = PyList_New(args[i].tensors.size);
+            for (int64_t k = 0; item && k < args[i].tensors.size; k++)
+                PyList_SET_ITEM(item, k, args[i].tensors.data[k] ? describe_tensor(args[i].tensors.data[k]) : Py_NewRef(Py_None));
+        } else {
+            item = Py_NewRef(Py_None);
+        }
+        if (!item) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
+}
+
+static void trace_enter(tp_tracer *base, const tp_op *op, tp_key key, const tp_value *args) {
+    py_tracer *t = (py_tracer *)base;
+    char name[128];
+    tp_op_name(op, name);
+    if (!t->events) {
+        PySys_WriteStdout("%*s[call] op=[%s], key=[%s]\n", t->depth, "", name, tp_key_name(key));
+    } else {
+        PyGILState_STATE gil = PyGILState_Ensure();
+        PyObject *arguments = describe_arguments(op, args);
+        PyObject *event = arguments ? Py_BuildValue("[s,s,N,d,i]", name, tp_key_name(key), arguments, 0.0, t->depth) : NULL;
+        if (!event || PyList_Append(t->events, event) < 0) PyErr_Clear();
+        Py_XDECREF(event);
+        PyGILState_Release(gil);
+    }
+    t->depth++;
+}
+
+/* The time goes into the event that is open at this depth: the last one there. */
+static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double seconds, int status) {
+    py_tracer *t = (py_tracer *)base;
+    (void)op, (void)key, (void)status;
+    t->depth--;
+    if (!t->events) return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    for (Py_ssize_t i = PyList_GET_SIZE(t->events) - 1; i >= 0; i--) {
+        PyObject *event = PyList_GET_ITEM(t->events, i);
+        if (PyLong_AsLong(PyList_GET_ITEM(event, 4)) != t->depth) continue;
+        PyList_SetItem(event, 3, PyFloat_FromDouble(seconds));
+        break;
+    }
+    PyGILState_Release(gil);
+}
+
+static __thread py_tracer tracer = {.base = {trace_enter, trace_leave}};
+
+/* _set_trace(list | None | True): collect into a list, print, or stop. Returns the previous sink. */
+static PyObject *set_trace(PyObject *self, PyObject *arg) {
+    (void)self;
+    PyObject *old = tracer.events;
+    tracer.events = PyList_Check(arg) ? Py_NewRef(arg) : NULL;
+    tp_tracer *previous = tp_set_tracer(arg == Py_None ? NULL : &tracer.base);
+    if (tp_error_pending()) return tp_py_raise();
+    tracer.depth = 0;
+    if (old) return old;
+    return previous ? Py_NewRef(Py_True) : Py_NewRef(Py_None);
+}
+
+/* ---- tables ---- */
+
+static tp_op *find_op(const char *name) {
+    tp_op *op = tp_find_op_qualified(name);
+    if (!op) PyErr_Format(PyExc_ValueError, "there is no operator '%s'; tensorpy.dispatch.operators() lists all", name);
+    return op;
+}
+
+/* _dispatch_table(name): list of (key, registered as, source, kind) for every runtime key that has an entry. */
+static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
+    (void)self;
+    const char *name = PyUnicode_AsUTF8(arg);
+    tp_op *op = name ? find_op(name) : NULL;
+    PyObject *rows = op ? PyList_New(0) : NULL;
+    for (int k = 1; rows && k < TP_NUM_KEYS; k++) {
+        bool fallback = false;
+        const tp_registration *r = tp_resolve(op, (tp_key)k, &fallback);
+        if (!r) continue;
+        const char *kind = fallback ? "fallback" : r->boxed ? "boxed" : r->fn ? "kernel" : "fallthrough";
+        PyObject *row = Py_BuildValue("ssss", tp_key_name((tp_key)k), tp_slot_name(r->key), r->source, kind);
+        if (!row || PyList_Append(rows, row) < 0) Py_CLEAR(rows);
+        Py_XDECREF(row);
+    }
+    return rows;
+}
+
+/* _operator_info(name): (schema, tags, declared at). */
+static PyObject *operator_info(PyObject *self, PyObject *arg) {
+    (void)self;
+    const char *name = PyUnicode_AsUTF8(arg);
+    tp_op *op = name ? find_op(name) : NULL;
+    PyObject *tags = op ? PyList_New(0) : NULL;
+    for (const char *const *tag = op ? op->info->tags : NULL; tags && *tag; tag++) {
+        PyObject *text = PyUnicode_FromString(*tag);
+        if (!text || PyList_Append(tags, text) < 0) Py_CLEAR(tags);
+        Py_XDECREF(text);
+    }
+    return tags ? Py_BuildValue("sNs", op->info->schema, tags, op->info->declared_at) : NULL;
+}
+
+static PyObject *operators(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *list = PyList_New(tp_op_count());
+    for (int64_t i = 0; list && i < tp_op_count(); i++) {
+        char name[128];
+        PyList_SET_ITEM(list, i, PyUnicode_FromString(tp_op_name(tp_op_at(i), name)));
+    }
+    return list;
+}
+
+static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_tensor_keys() takes a Tensor");
+    return PyLong_FromUnsignedLongLong(tp_py_tensor_borrow(arg)->keys);
+}
+
+static PyMethodDef functions[] = {
+    {"_set_trace", set_trace, METH_O, NULL},
+    {"_dispatch_table", dispatch_table, METH_O, NULL},
+    {"_operator_info", operator_info, METH_O, NULL},
+    {"_operators", operators, METH_NOARGS, NULL},
+    {"_tensor_keys", tensor_keys, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_dispatch(PyObject *m) { return PyModule_AddFunctions(m, functions); }

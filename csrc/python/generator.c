@@ -1,0 +1,89 @@
+/* generator.c: the Generator object and the process's default generator. */
+#include "python/generator.h"
+
+static PyObject *wrap_generator_steal(tp_generator *g) {
+    if (!g) return tp_py_raise();
+    tp_py_generator *o = PyObject_New(tp_py_generator, &tp_py_generator_type);
+    if (!o) tp_generator_release(g);
+    else o->generator = g;
+    return (PyObject *)o;
+}
+#define GENERATOR(o) (((tp_py_generator *)(o))->generator)
+
+static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"device", NULL};
+    (void)type;
+    PyObject *where = NULL;
+    tp_device device = TP_CPU;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", names, &where)) return NULL;
+    int ok = where && where != Py_None ? tp_py_to_device(where, &device) : 1;
+    if (ok == 0) PyErr_Format(PyExc_TypeError, "Generator() takes a device, not %s", Py_TYPE(where)->tp_name);
+    return ok > 0 ? wrap_generator_steal(tp_generator_new(device)) : NULL;
+}
+static void generator_dealloc(PyObject *o) {
+    tp_generator_release(GENERATOR(o));
+    PyObject_Free(o);
+}
+/* Any int: reduced modulo 2**64, as PyTorch maps negative seeds. */
+static PyObject *generator_manual_seed(PyObject *o, PyObject *seed) {
+    unsigned long long value = PyLong_AsUnsignedLongLongMask(seed);
+    if (PyErr_Occurred()) return NULL;
+    tp_generator_manual_seed(GENERATOR(o), value);
+    return Py_NewRef(o);
+}
+static PyObject *generator_seed(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(tp_generator_seed(GENERATOR(o)));
+}
+static PyObject *generator_initial_seed(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(tp_generator_initial_seed(GENERATOR(o)));
+}
+static PyObject *generator_get_state(PyObject *o, PyObject *unused) {
+    (void)unused;
+    tp_tensor *t = tp_new_empty(TP_INTS(16), TP_UINT8, TP_CPU);
+    if (t) tp_generator_get_state(GENERATOR(o), tp_data(t));
+    return tp_py_wrap_steal(t);
+}
+static PyObject *generator_set_state(PyObject *o, PyObject *state) {
+    tp_tensor *t = tp_py_is_tensor(state) ? tp_py_tensor_borrow(state) : NULL;
+    if (!t || t->dtype != TP_UINT8 || t->numel != 16 || !tp_is_contiguous(t))
+        return PyErr_Format(PyExc_TypeError, "set_state() takes a state that get_state() gave: 16 contiguous uint8 on the CPU");
+    return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), 16)) < 0 ? NULL : Py_NewRef(o);
+}
+static PyObject *generator_clone(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return wrap_generator_steal(tp_generator_clone(GENERATOR(o)));
+}
+static PyObject *generator_device(PyObject *o, void *unused) {
+    (void)unused;
+    return tp_py_device_object(GENERATOR(o)->device);
+}
+
+static PyMethodDef methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O, "manual_seed($self, seed, /)\n--\n\nStarts the sequence that belongs to the seed."},
+    {"seed", generator_seed, METH_NOARGS, "seed($self, /)\n--\n\nStarts from a seed that the system gives, and returns it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self, /)\n--\n\nThe seed in use."},
+    {"get_state", generator_get_state, METH_NOARGS, "get_state($self, /)\n--\n\nSeed and position, as 16 bytes."},
+    {"set_state", generator_set_state, METH_O, "set_state($self, state, /)\n--\n\nGoes back to a state."},
+    {"clone_state", generator_clone, METH_NOARGS, "clone_state($self, /)\n--\n\nA generator of its own in the same state."},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef getset[] = {{"device", generator_device, NULL, "The device that it draws for.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+PyTypeObject tp_py_generator_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tensorpy.Generator",
+    .tp_basicsize = sizeof(tp_py_generator),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Generator(device='cpu')\n--\n\nA source of random numbers: Philox 4x32-10, a seed and a position.",
+    .tp_new = generator_new,
+    .tp_dealloc = generator_dealloc,
+    .tp_methods = methods,
+    .tp_getset = getset,
+};
+
+int tp_py_init_generator(PyObject *m) {
+    if (PyModule_AddType(m, &tp_py_generator_type) < 0) return -1;
+    PyObject *standard = wrap_generator_steal(tp_generator_retain(tp_default_generator_borrow(TP_CPU)));
+    return standard ? PyModule_AddObject(m, "default_generator", standard) : -1;
+}

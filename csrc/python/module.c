@@ -1,0 +1,58 @@
+/* module.c: the extension module tensorpy._C: loads the operators, then adds each part's names. */
+#include "python/common.h"
+
+#include "dispatch/generated.h"
+#include "python/autograd.h"
+#include "python/returns.h"
+
+int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
+    char qualified[64];
+    snprintf(qualified, sizeof qualified, "tensorpy._C.%s", name);
+    PyObject *sub = PyModule_New(qualified);
+    if (!sub || PyModule_AddFunctions(sub, functions) < 0) {
+        Py_XDECREF(sub);
+        return -1;
+    }
+    return PyModule_AddObject(m, name, sub);
+}
+
+PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad) {
+    if (t && requires_grad && tp_set_requires_grad(t, true) < 0) {
+        tp_release(t);
+        t = NULL;
+    }
+    return tp_py_wrap_steal(t);
+}
+
+int tp_py_check_out_count(const tp_value *v, int n) {
+    if (v->tensors.size == n) return 0;
+    PyErr_Format(PyExc_TypeError, "out= takes a tuple of %d tensors, not of %zd", n, (Py_ssize_t)v->tensors.size);
+    return -1;
+}
+
+static int load_operators(void) {
+    if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
+    tp_compute_all_tables();
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "tensorpy._C",
+    .m_doc = "The C half of tensorpy.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit__C(void);
+__attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
+    static int (*const parts[])(PyObject *) = {
+        tp_py_init_types,     tp_py_init_generator, tp_py_init_tensor,  tp_py_init_context,   tp_py_init_functions,
+        tp_py_init_return_types, tp_py_init_new,    tp_py_init_interop, tp_py_init_autograd,  tp_py_init_autocast,
+        tp_py_init_dispatch,
+    };
+    if (load_operators() < 0) return tp_py_raise();
+    PyObject *m = PyModule_Create(&definition);
+    for (int i = 0; m && i < TP_COUNTOF(parts); i++)
+        if (parts[i](m) < 0) Py_CLEAR(m);
+    return m;
+}

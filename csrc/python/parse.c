@@ -1,0 +1,392 @@
+/* parse.c: the one argument parser of all generated functions. */
+#include "python/parse.h"
+
+#include "core/generator.h"
+#include "python/generator.h"
+
+#include <string.h>
+
+/* ---- scratch ---- */
+
+typedef struct block {
+    struct block *next;
+    max_align_t data[];
+} block;
+
+void tp_py_args_init(tp_py_args *a) {
+    a->self = a->out = NULL;
+    a->nints = a->nscalars = 0;
+    a->blocks = NULL;
+}
+
+void tp_py_args_free(tp_py_args *a) {
+    for (block *b = a->blocks, *next; b; b = next) {
+        next = b->next;
+        PyMem_Free(b);
+    }
+}
+
+void *tp_py_scratch(tp_py_args *a, size_t size) {
+    block *b = PyMem_Malloc(sizeof *b + size);
+    if (!b) return PyErr_NoMemory();
+    b->next = a->blocks;
+    a->blocks = b;
+    return b->data;
+}
+
+static int64_t *scratch_ints(tp_py_args *a, Py_ssize_t n) {
+    if (a->nints + n > TP_PY_SCRATCH_INTS) return tp_py_scratch(a, (size_t)n * sizeof(int64_t));
+    int64_t *p = a->ints + a->nints;
+    a->nints += (int)n;
+    return p;
+}
+
+static tp_scalar *scratch_scalar(tp_py_args *a) {
+    if (a->nscalars == TP_PY_SCRATCH_SCALARS) return tp_py_scratch(a, sizeof(tp_scalar));
+    return &a->scalars[a->nscalars++];
+}
+
+/* ---- one argument ---- */
+
+static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
+    if (PyLong_Check(o) && !PyBool_Check(o)) {
+        if (p->size == 0) return 0;
+        Py_ssize_t n = p->size == 255 ? 1 : p->size;
+        int64_t *data = scratch_ints(a, n), first;
+        if (!data || tp_py_to_int(o, &first) < 0) return -1;
+        for (Py_ssize_t i = 0; i < n; i++) data[i] = first;
+        *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
+        return 1;
+    }
+    if (!PyTuple_Check(o) && !PyList_Check(o)) {
+        int64_t single;
+        int ok = p->size ? tp_py_to_int(o, &single) : 0;
+        if (ok <= 0) return ok;
+        int64_t *data = scratch_ints(a, 1);
+        if (!data) return -1;
+        *data = single;
+        *out = (tp_value){.tag = TP_INTS_, .ints = {data, 1}};
+        return 1;
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    int64_t *data = scratch_ints(a, n ? n : 1);
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int ok = tp_py_to_int(PySequence_Fast_GET_ITEM(o, i), &data[i]);
+        if (ok <= 0) return ok;
+    }
+    if (n == 1 && p->size != 0 && p->size != 255) { /* (3,) for int[2] */
+        int64_t *repeated = scratch_ints(a, p->size);
+        if (!repeated) return -1;
+        for (int i = 0; i < p->size; i++) repeated[i] = data[0];
+        data = repeated;
+        n = p->size;
+    }
+    *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
+    return 1;
+}
+
+static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, tp_value *out) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    tp_tensor **data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
+        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        else if (optional_elements && item == Py_None) data[i] = NULL;
+        else return 0;
+    }
+    *out = (tp_value){.tag = TP_TENSORS, .tensors = {data, n}};
+    return 1;
+}
+
+static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    tp_scalar *data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int ok = tp_py_to_scalar(PySequence_Fast_GET_ITEM(o, i), &data[i]);
+        if (ok <= 0) return ok;
+    }
+    *out = (tp_value){.tag = TP_SCALARS, .scalars = {data, n}};
+    return 1;
+}
+
+static int convert_floats(tp_py_args *a, PyObject *o, tp_value *out) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    double *data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
+        if (!PyFloat_Check(item) && !PyLong_Check(item)) return 0;
+        data[i] = PyFloat_AsDouble(item);
+        if (data[i] == -1.0 && PyErr_Occurred()) return -1;
+    }
+    *out = (tp_value){.tag = TP_FLOATS, .floats = {data, n}};
+    return 1;
+}
+
+static int convert_bools(tp_py_args *a, PyObject *o, tp_value *out) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    bool *data = tp_py_scratch(a, (size_t)(n ? n : 1));
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
+        if (!PyBool_Check(item)) return 0;
+        data[i] = item == Py_True;
+    }
+    *out = (tp_value){.tag = TP_BOOLS, .bools = {data, n}};
+    return 1;
+}
+
+static int convert_scalar(tp_py_args *a, PyObject *o, tp_value *out) {
+    tp_scalar *s = scratch_scalar(a);
+    if (!s) return -1;
+    int ok = tp_py_to_scalar(o, s);
+    if (ok > 0) *out = (tp_value){.tag = TP_SCALAR, .scalar = s};
+    return ok;
+}
+
+static int convert_float(PyObject *o, tp_value *out) {
+    tp_scalar s;
+    int ok = tp_py_to_scalar(o, &s);
+    if (ok <= 0 || s.kind == TP_SCALAR_COMPLEX) return ok < 0 ? -1 : 0;
+    *out = (tp_value){.tag = TP_FLOAT, .f = tp_scalar_double(&s)};
+    return 1;
+}
+
+static int convert_bool(PyObject *o, tp_value *out) {
+    if (PyBool_Check(o)) {
+        *out = (tp_value){.tag = TP_BOOL_, .b = o == Py_True};
+        return 1;
+    }
+    if (strcmp(Py_TYPE(o)->tp_name, "numpy.bool") != 0 && strcmp(Py_TYPE(o)->tp_name, "numpy.bool_") != 0) return 0;
+    int truth = PyObject_IsTrue(o);
+    *out = (tp_value){.tag = TP_BOOL_, .b = truth > 0};
+    return truth < 0 ? -1 : 1;
+}
+
+static int convert_enum(PyObject *o, PyTypeObject *type, tp_tag tag, tp_value *out) {
+    if (!Py_IS_TYPE(o, type)) return 0;
+    *out = (tp_value){.tag = tag, .i = ((tp_py_enum *)o)->value};
+    return 1;
+}
+
+int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
+    if (p->tag == TP_TENSOR && tp_py_is_tensor(o)) {
+        *out = (tp_value){.tag = TP_TENSOR, .tensor = tp_py_tensor_borrow(o)};
+        return 1;
+    }
+    if (o == Py_None) {
+        if (!(p->flags & TP_PARAM_OPTIONAL)) return 0;
+        *out = (tp_value){.tag = TP_NONE};
+        return 1;
+    }
+    int ok;
+    switch ((tp_tag)p->tag) {
+    case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
+    case TP_SCALAR: return convert_scalar(a, o, out);
+    case TP_INT:
+        ok = tp_py_to_int(o, &out->i);
+        if (ok > 0) out->tag = TP_INT;
+        return ok;
+    case TP_FLOAT: return convert_float(o, out);
+    case TP_BOOL_: return convert_bool(o, out);
+    case TP_STR:
+        if (!PyUnicode_Check(o)) return 0;
+        *out = (tp_value){.tag = TP_STR, .str = PyUnicode_AsUTF8(o)};
+        return out->str ? 1 : -1;
+    case TP_INTS_: return convert_ints(a, p, o, out);
+    case TP_FLOATS: return convert_floats(a, o, out);
+    case TP_BOOLS: return convert_bools(a, o, out);
+    case TP_SCALARS: return convert_scalars(a, o, out);
+    case TP_DTYPE: {
+        tp_dtype d;
+        ok = tp_py_to_dtype(o, &d);
+        if (ok > 0) *out = (tp_value){.tag = TP_DTYPE, .i = d};
+        return ok;
+    }
+    case TP_DEVICE:
+        ok = tp_py_to_device(o, &out->device);
+        if (ok > 0) out->tag = TP_DEVICE;
+        return ok;
+    case TP_LAYOUT: return convert_enum(o, &tp_py_layout_type, TP_LAYOUT, out);
+    case TP_MEMORY_FORMAT: return convert_enum(o, &tp_py_memory_format_type, TP_MEMORY_FORMAT, out);
+    case TP_GENERATOR:
+        if (!Py_IS_TYPE(o, &tp_py_generator_type)) return 0;
+        *out = (tp_value){.tag = TP_GENERATOR, .generator = ((tp_py_generator *)o)->generator};
+        return 1;
+    default: return 0;
+    }
+}
+
+/* ---- one signature ---- */
+
+/* Why a signature did not fit, for the message; filled in by a second pass only. */
+typedef struct {
+    tp_text *text;
+} complaint;
+
+/* NumPy's names for the same parameters, as PyTorch takes them. */
+static const char *const numpy_names[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"}, {"other", "x2"}, {"input", "self"}, {"self", "input"}};
+
+static bool keyword_matches(PyObject *keyword, const char *name) {
+    if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;
+    for (size_t i = 0; i < sizeof numpy_names / sizeof *numpy_names; i++)
+        if (strcmp(numpy_names[i][0], name) == 0 && PyUnicode_CompareWithASCIIString(keyword, numpy_names[i][1]) == 0)
+            return true;
+    return false;
+}
+
+static int find_keyword(const tp_py_signature *s, PyObject *kwnames, int param) {
+    Py_ssize_t n = PyTuple_GET_SIZE(kwnames);
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (keyword_matches(PyTuple_GET_ITEM(kwnames, k), s->params[param].name)) return (int)k;
+    return -1;
+}
+
+static void complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
+    if (why) tp_text_add(why, "argument '%s' must be %s, not %s", p->name, p->type, Py_TYPE(o)->tp_name);
+}
+
+/* view(2, 3): the positional arguments from `first` on are one list of ints. */
+static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp_value *out) {
+    int64_t *data = scratch_ints(a, n ? n : 1);
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int ok = tp_py_to_int(args[i], &data[i]);
+        if (ok <= 0) return ok;
+    }
+    *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
+    return 1;
+}
+
+static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
+    return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs &&
+           !PyTuple_Check(args[at]) && !PyList_Check(args[at]) && (nargs - at > 1 || PyLong_Check(args[at]));
+}
+
+/* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */
+static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                 PyObject *kwnames, tp_text *why) {
+    Py_ssize_t used = 0, nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0, used_kw = 0;
+    for (int i = 0; i < s->nparams; i++) {
+        const tp_py_param *p = &s->params[i];
+        PyObject *o = NULL;
+        if (i == 0 && self) {
+            o = self;
+        } else if (!(p->flags & TP_PARAM_KEYWORD) && used < nargs) {
+            if (spreads(s, i, args, nargs, used)) {
+                int ok = convert_spread(a, args + used, nargs - used, &a->values[i]);
+                if (ok < 0) return -1;
+                if (ok == 0) return complain_type(why, p, args[used]), 0;
+                used = nargs;
+                continue;
+            }
+            o = args[used++];
+        } else if (nkw) {
+            int k = find_keyword(s, kwnames, i);
+            if (k >= 0) {
+                o = args[nargs + k];
+                used_kw++;
+            }
+        }
+        if (!o) {
+            if (!(p->flags & TP_PARAM_DEFAULT)) {
+                if (why) tp_text_add(why, "missing argument '%s'", p->name);
+                return 0;
+            }
+            a->values[i] = p->value;
+            continue;
+        }
+        if (i == 0) a->self = o;
+        if (p->flags & TP_PARAM_OUT && o != Py_None) a->out = o;
+        int ok = tp_py_convert(a, p, o, &a->values[i]);
+        if (ok < 0) return -1;
+        if (ok == 0) return complain_type(why, p, o), 0;
+    }
+    if (used < nargs) {
+        if (why) tp_text_add(why, "takes %d positional arguments but %zd were given", s->npositional, nargs + (self != NULL));
+        return 0;
+    }
+    return used_kw == nkw ? 1 : (why ? tp_text_add(why, "unknown or repeated keyword") : (void)0, 0);
+}
+
+/* ---- errors ---- */
+
+static size_t edit_distance(const char *a, const char *b) {
+    size_t row[64], la = strlen(a), lb = strlen(b);
+    if (lb >= 64) return 99;
+    for (size_t j = 0; j <= lb; j++) row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t old = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+            diagonal = old;
+        }
+    }
+    return row[lb];
+}
+
+/* The first keyword that no signature knows, with the nearest name that one knows. NULL: all are known. */
+static const char *unknown_keyword(const tp_py_function *f, PyObject *kwnames, const char **nearest) {
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
+        const char *text = PyUnicode_AsUTF8(keyword);
+        size_t best = 4;
+        bool known = false;
+        *nearest = NULL;
+        for (int s = 0; text && s < f->nsignatures; s++)
+            for (int i = 0; i < f->signatures[s].nparams; i++) {
+                const char *name = f->signatures[s].params[i].name;
+                known |= keyword_matches(keyword, name);
+                size_t d = edit_distance(text, name);
+                if (d < best) best = d, *nearest = name;
+            }
+        if (text && !known) return text;
+    }
+    return NULL;
+}
+
+static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames) {
+    const char *nearest, *unknown = unknown_keyword(f, kwnames, &nearest);
+    if (unknown)
+        return nearest ? PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'. Did you mean '%s'?",
+                                      f->name, unknown, nearest)
+                       : PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'", f->name, unknown);
+    tp_autotext text = {0};
+    for (int s = 0; s < f->nsignatures; s++) {
+        tp_py_args a;
+        tp_py_args_init(&a);
+        tp_autotext why = {0};
+        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, &why);
+        tp_py_args_free(&a);
+        if (ok < 0) return NULL;
+        if (f->nsignatures == 1) return PyErr_Format(PyExc_TypeError, "%s(): %s", f->name, why.text ? why.text : "");
+        tp_text_add(&text, "\n * %s: %s", f->signatures[s].text, why.text ? why.text : "");
+    }
+    return PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments; it takes one of%s", f->name,
+                        text.text ? text.text : "");
+}
+
+PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    nargs = PyVectorcall_NARGS(nargs);
+    tp_py_args a;
+    for (int s = 0; s < f->nsignatures; s++) {
+        tp_py_args_init(&a);
+        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
+        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
+        if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
+        if (tp_likely(ok != 0)) return result;
+    }
+    return no_match(f, self, args, nargs, kwnames);
+}

@@ -1,0 +1,25 @@
+/* returns.h: how generated calls turn C results into Python objects. */
+#pragma once
+
+#include "python/common.h"
+#include "return_types.h"
+
+int tp_py_init_return_types(PyObject *m); /* generated */
+int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions);
+
+/* A factory's result, with requires_grad set. */
+PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad);
+/* out= with several tensors: TypeError unless there are n. */
+int tp_py_check_out_count(const tp_value *v, int n);
+
+#define TP_PY_RETURN_VALUE(ctype, call, convert)     \
+    do {                                             \
+        ctype result;                                \
+        if ((call) < 0) return tp_py_raise();        \
+        return convert;                              \
+    } while (0)
+#define TP_PY_RETURN_VALUE_B(call) TP_PY_RETURN_VALUE(bool, call, PyBool_FromLong(result))
+#define TP_PY_RETURN_VALUE_J(call) TP_PY_RETURN_VALUE(int64_t, call, PyLong_FromLongLong(result))
+#define TP_PY_RETURN_VALUE_F(call) TP_PY_RETURN_VALUE(double, call, PyFloat_FromDouble(result))
+#define TP_PY_RETURN_VALUE_S(call) TP_PY_RETURN_VALUE(tp_scalar, call, tp_py_from_scalar(&result))
+#define TP_PY_RETURN_VALUE_D(call) TP_PY_RETURN_VALUE(tp_dtype, call, tp_py_dtype_object(result))

@@ -1,0 +1,392 @@
+/* tensor.c: the Tensor type: its life, identity and attributes.
+ *
+ * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list and are not tracked by
+ * the garbage collector until they get an attribute dictionary. */
+#include "python/common.h"
+
+#include "Functions.h"
+#include "autograd/node.h"
+#include "python/autograd.h"
+#include "python/parse.h"
+
+#include <string.h>
+#include <structmember.h>
+
+/* ---- life ---- */
+
+#define MAX_FREE_OBJECTS 256
+static tp_py_tensor *free_objects[MAX_FREE_OBJECTS];
+static int free_count;
+
+static tp_py_tensor *new_object(PyTypeObject *type) {
+    tp_py_tensor *self;
+    if (type != &tp_py_tensor_type) {
+        self = (tp_py_tensor *)type->tp_alloc(type, 0);
+    } else if (free_count > 0) {
+        self = free_objects[--free_count];
+        PyObject_Init((PyObject *)self, type);
+    } else {
+        self = PyObject_GC_New(tp_py_tensor, type);
+    }
+    if (self) self->dict = self->weakrefs = NULL;
+    return self;
+}
+
+PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
+    if (!t) return tp_py_raise();
+    tp_py_tensor *self = new_object(type);
+    if (!self) {
+        tp_release(t);
+        return NULL;
+    }
+    self->tensor = t;
+    t->pyobj = self;
+    return (PyObject *)self;
+}
+
+PyObject *tp_py_wrap_steal(tp_tensor *t) {
+    if (tp_unlikely(!t)) return tp_py_raise();
+    if (tp_likely(!t->pyobj)) return tp_py_wrap_as_steal(&tp_py_tensor_type, t);
+    PyObject *self = t->pyobj;
+    if (t->flags & TP_FLAG_OWNS_PYOBJ) { /* the object owns the tensor again, with the reference that was stolen */
+        t->flags &= (uint16_t)~TP_FLAG_OWNS_PYOBJ;
+        return self;
+    }
+    Py_INCREF(self);
+    tp_release(t);
+    return self;
+}
+
+PyObject *tp_py_wrap(tp_tensor *t) { return tp_py_wrap_steal(tp_retain(t)); }
+
+/* Whether anything could tell the object from a new one for the same tensor. */
+static bool has_identity(const tp_py_tensor *self) {
+    return self->dict || self->weakrefs || Py_TYPE(self) != &tp_py_tensor_type;
+}
+
+/* The collector marks an object that was finalised once, in the lowest bit of the second word of its header (CPython 3.8
+ * to 3.14); a kept object may be dropped again later. */
+static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
+
+/* The last Python reference is gone: hands the object over to a tensor that C still holds. */
+static bool keep_for_c(tp_py_tensor *self) {
+    tp_tensor *t = self->tensor;
+    if (!t || atomic_load_explicit(&t->refcount, memory_order_acquire) == 1 || !has_identity(self)) return false;
+    t->flags |= TP_FLAG_OWNS_PYOBJ;
+    tp_release(t); /* the object's reference; not the last */
+    return true;
+}
+
+static void tensor_finalize(PyObject *o) {
+    if (Py_TYPE(o) != &tp_py_tensor_type && keep_for_c((tp_py_tensor *)o)) {
+        Py_INCREF(o);
+        forget_finalized(o);
+    }
+}
+
+static void let_go(tp_py_tensor *self) {
+    tp_tensor *t = self->tensor;
+    self->tensor = NULL;
+    if (!t) return;
+    t->pyobj = NULL;
+    tp_release(t);
+}
+
+static void tensor_dealloc(PyObject *o) {
+    tp_py_tensor *self = (tp_py_tensor *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    if (type == &tp_py_tensor_type && (self->dict || self->weakrefs) && keep_for_c(self)) {
+        Py_SET_REFCNT(o, 1);
+        return;
+    }
+    if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
+    if (self->weakrefs) PyObject_ClearWeakRefs(o);
+    Py_CLEAR(self->dict);
+    let_go(self);
+    if (type != &tp_py_tensor_type) type->tp_free(o);
+    else if (free_count < MAX_FREE_OBJECTS) free_objects[free_count++] = self;
+    else PyObject_GC_Del(o);
+}
+
+static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
+    tp_py_tensor *self = (tp_py_tensor *)o;
+    Py_VISIT(self->dict);
+    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(o));
+    /* What only this object keeps alive through the tensor can be part of a cycle. */
+    if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
+        return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);
+    return 0;
+}
+
+static int tensor_clear(PyObject *o) {
+    tp_py_tensor *self = (tp_py_tensor *)o;
+    Py_CLEAR(self->dict);
+    if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
+        tp_py_clear_autograd(self->tensor->autograd);
+    return 0;
+}
+
+/* The tensor goes and owned its object: called by the core from any thread. */
+static void free_pyobj(void *pyobj) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    ((tp_py_tensor *)pyobj)->tensor = NULL;
+    Py_DECREF((PyObject *)pyobj);
+    PyGILState_Release(gil);
+}
+
+/* Tensor(data) and subclasses: float32 from data, as torch.Tensor; Tensor(tensor) is an alias. */
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    (void)kwargs;
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (n == 1 && tp_py_is_tensor(PyTuple_GET_ITEM(args, 0)))
+        return tp_py_wrap_as_steal(type, tp_alias(tp_py_tensor_borrow(PyTuple_GET_ITEM(args, 0))));
+    if (n == 1 && !PyLong_Check(PyTuple_GET_ITEM(args, 0))) {
+        tp_tensor *t = tp_py_tensor_from_data(PyTuple_GET_ITEM(args, 0), tp_default_dtype(), TP_CPU);
+        return t ? tp_py_wrap_as_steal(type, t) : NULL;
+    }
+    int64_t sizes[TP_MAX_DIMS];
+    if (n > TP_MAX_DIMS) return PyErr_Format(PyExc_ValueError, "Tensor() takes at most %d sizes", TP_MAX_DIMS);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int ok = tp_py_to_int(PyTuple_GET_ITEM(args, i), &sizes[i]);
+        if (ok < 0) return NULL;
+        if (ok == 0) return PyErr_Format(PyExc_TypeError, "Tensor() takes data or sizes, not %s", Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+    }
+    if (n == 0) sizes[n++] = 0;
+    return tp_py_wrap_as_steal(type, tp_new_empty((tp_ints){sizes, n}, tp_default_dtype(), TP_CPU));
+}
+
+/* ---- results ---- */
+
+PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type) {
+    if (!v[0]) return tp_py_raise();
+    PyObject *tuple = type ? PyStructSequence_New(type) : PyTuple_New(n);
+    for (int i = 0; i < n; i++) {
+        PyObject *item = tuple ? (v[i] ? tp_py_wrap_steal(v[i]) : Py_NewRef(Py_None)) : NULL;
+        if (!item) {
+            if (!tuple) tp_release(v[i]);
+            Py_CLEAR(tuple);
+        } else if (type) {
+            PyStructSequence_SetItem(tuple, i, item);
+        } else {
+            PyTuple_SET_ITEM(tuple, i, item);
+        }
+    }
+    return tuple;
+}
+
+PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq) {
+    if (!seq) return tp_py_raise();
+    PyObject *tuple = PyTuple_New(seq->size);
+    for (int64_t i = 0; tuple && i < seq->size; i++) {
+        PyObject *item = tp_py_wrap_steal(tp_take(seq->items[i]));
+        if (!item) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, i, item);
+    }
+    tp_tensor_seq_free(seq);
+    return tuple;
+}
+
+PyObject *tp_py_from_scalar(const tp_scalar *s) {
+    switch (s->kind) {
+    case TP_SCALAR_BOOL: return PyBool_FromLong(s->b);
+    case TP_SCALAR_INT: return PyLong_FromLongLong(s->i);
+    case TP_SCALAR_UINT: return PyLong_FromUnsignedLongLong(s->u);
+    case TP_SCALAR_FLOAT: return PyFloat_FromDouble(s->f);
+    default: return PyComplex_FromDoubles(creal(s->c), cimag(s->c));
+    }
+}
+
+/* ---- attributes ---- */
+
+#define TENSOR(o) tp_py_tensor_borrow(o)
+#define GETTER(name, expression)                           \
+    static PyObject *get_##name(PyObject *o, void *unused) { \
+        (void)unused;                                      \
+        tp_tensor *t = TENSOR(o);                          \
+        return expression;                                 \
+    }
+
+GETTER(shape, tp_py_size(tp_sizes(t)))
+GETTER(dtype, tp_py_dtype_object((tp_dtype)t->dtype))
+GETTER(device, tp_py_device_object(t->device))
+GETTER(ndim, PyLong_FromLong(t->ndim))
+GETTER(itemsize, PyLong_FromLongLong(tp_itemsize((tp_dtype)t->dtype)))
+GETTER(nbytes, PyLong_FromLongLong(t->numel *tp_itemsize((tp_dtype)t->dtype)))
+GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
+GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
+GETTER(base, t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
+GETTER(version, PyLong_FromUnsignedLong(tp_version(t)))
+GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
+GETTER(retains_grad, PyBool_FromLong(t->flags & TP_FLAG_RETAINS_GRAD))
+GETTER(T, tp_py_wrap_steal(tp_numpy_T(t)))
+GETTER(mT, tp_py_wrap_steal(tp_mT(t)))
+GETTER(H, tp_py_wrap_steal(tp_matrix_H(t)))
+GETTER(mH, tp_py_wrap_steal(tp_mH(t)))
+GETTER(real, tp_py_wrap_steal(tp_real(t)))
+GETTER(imag, tp_py_wrap_steal(tp_imag(t)))
+GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
+GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
+GETTER(grad, t->autograd && t->autograd->grad ? tp_py_wrap(t->autograd->grad) : Py_NewRef(Py_None))
+GETTER(data, tp_py_wrap_steal(tp_detached_data(t)))
+
+static PyObject *get_layout(PyObject *o, void *unused) {
+    (void)o, (void)unused;
+    return tp_py_layout_object(TP_STRIDED);
+}
+static PyObject *get_false(PyObject *o, void *unused) {
+    (void)o, (void)unused;
+    Py_RETURN_FALSE;
+}
+static PyObject *get_grad_fn(PyObject *o, void *unused) {
+    (void)unused;
+    return tp_py_grad_fn(TENSOR(o));
+}
+
+static int set_requires_grad(PyObject *o, PyObject *value, void *unused) {
+    (void)unused;
+    int truth = value ? PyObject_IsTrue(value) : (PyErr_SetString(PyExc_AttributeError, "requires_grad cannot be deleted"), -1);
+    return truth < 0 ? -1 : tp_py_check(tp_set_requires_grad(TENSOR(o), truth));
+}
+
+static int set_grad(PyObject *o, PyObject *value, void *unused) {
+    (void)unused;
+    tp_tensor *t = TENSOR(o);
+    if (!value || value == Py_None) {
+        if (t->autograd) {
+            tp_tensor *old = tp_take(t->autograd->grad);
+            tp_release(old);
+        }
+        return 0;
+    }
+    if (!tp_py_is_tensor(value)) return PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name), -1;
+    return tp_py_check(tp_set_grad(t, TENSOR(value)));
+}
+
+static int set_data(PyObject *o, PyObject *value, void *unused) {
+    (void)unused;
+    if (!value || !tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
+    return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
+}
+
+#define SETTER_VIEW(name, view)                                                     \
+    static int set_##name(PyObject *o, PyObject *value, void *unused) {             \
+        (void)unused;                                                               \
+        PyObject *part = value ? get_##name(o, NULL) : NULL;                        \
+        if (!part) return -1;                                                       \
+        PyObject *done = PyObject_CallMethod(part, view, "O", value);               \
+        Py_DECREF(part);                                                            \
+        Py_XDECREF(done);                                                           \
+        return done ? 0 : -1;                                                       \
+    }
+SETTER_VIEW(real, "copy_")
+SETTER_VIEW(imag, "copy_")
+
+static PyObject *get_dict(PyObject *o, void *unused) {
+    (void)unused;
+    tp_py_tensor *self = (tp_py_tensor *)o;
+    if (!self->dict) {
+        self->dict = PyDict_New();
+        if (self->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+    }
+    return Py_XNewRef(self->dict);
+}
+
+/* Setting an attribute makes the dictionary, and from then on the collector has to know the object. */
+static int tensor_setattro(PyObject *o, PyObject *name, PyObject *value) {
+    int status = PyObject_GenericSetAttr(o, name, value);
+    if (((tp_py_tensor *)o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+    return status;
+}
+
+static PyObject *get_names(PyObject *o, void *unused) {
+    (void)unused;
+    PyObject *names = PyTuple_New(TENSOR(o)->ndim);
+    for (int i = 0; names && i < TENSOR(o)->ndim; i++) PyTuple_SET_ITEM(names, i, Py_NewRef(Py_None));
+    return names;
+}
+
+PyGetSetDef tp_py_tensor_getset[] = {
+    {"shape", get_shape, NULL, "The sizes, as a tensorpy.Size.", NULL},
+    {"dtype", get_dtype, NULL, "The element type.", NULL},
+    {"device", get_device, NULL, "Where the elements are.", NULL},
+    {"layout", get_layout, NULL, "tensorpy.strided.", NULL},
+    {"ndim", get_ndim, NULL, "The number of dimensions.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether a gradient is wanted.", NULL},
+    {"grad", get_grad, set_grad, "The gradient that backward() has added up, or None.", NULL},
+    {"grad_fn", get_grad_fn, NULL, "The node of the graph that made this tensor, or None.", NULL},
+    {"_grad_fn", get_grad_fn, NULL, NULL, NULL},
+    {"is_leaf", get_is_leaf, NULL, "Whether the tensor is an input of the graph, not a result.", NULL},
+    {"retains_grad", get_retains_grad, NULL, "Whether a result keeps its gradient.", NULL},
+    {"data", get_data, set_data, "The same memory without history; writes to it are not tracked.", NULL},
+    {"_base", get_base, NULL, "The tensor that this one views, or None.", NULL},
+    {"_version", get_version, NULL, "How often the memory was written in place.", NULL},
+    {"output_nr", get_output_nr, NULL, "Which result of grad_fn this is.", NULL},
+    {"T", get_T, NULL, "All dimensions reversed.", NULL},
+    {"mT", get_mT, NULL, "The last two dimensions swapped.", NULL},
+    {"H", get_H, NULL, "The conjugate transpose of a matrix.", NULL},
+    {"mH", get_mH, NULL, "The last two dimensions swapped and conjugated.", NULL},
+    {"real", get_real, set_real, "The real part, a view.", NULL},
+    {"imag", get_imag, set_imag, "The imaginary part, a view.", NULL},
+    {"is_meta", get_is_meta, NULL, "Whether the tensor is on the meta device.", NULL},
+    {"is_cpu", get_is_cpu, NULL, "Whether the tensor is in host memory.", NULL},
+    {"is_cuda", get_false, NULL, NULL, NULL},
+    {"is_sparse", get_false, NULL, NULL, NULL},
+    {"is_sparse_csr", get_false, NULL, NULL, NULL},
+    {"is_quantized", get_false, NULL, NULL, NULL},
+    {"is_nested", get_false, NULL, NULL, NULL},
+    {"is_mkldnn", get_false, NULL, NULL, NULL},
+    {"names", get_names, NULL, "A None for each dimension.", NULL},
+    {"__dict__", get_dict, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- the type ---- */
+
+/* By identity; the lowest bits of an address are always zero. */
+static Py_hash_t tensor_hash(PyObject *o) { return (Py_hash_t)((uintptr_t)o >> 4); }
+
+PyTypeObject tp_py_tensor_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tensorpy.Tensor",
+    .tp_doc = "A strided array of one dtype on one device, with a gradient if it wants one.",
+    .tp_basicsize = sizeof(tp_py_tensor),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = tensor_new,
+    .tp_dealloc = tensor_dealloc,
+    .tp_finalize = tensor_finalize,
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_free = PyObject_GC_Del,
+    .tp_setattro = tensor_setattro,
+    .tp_getset = tp_py_tensor_getset,
+    .tp_dictoffset = offsetof(tp_py_tensor, dict),
+    .tp_weaklistoffset = offsetof(tp_py_tensor, weakrefs),
+    .tp_hash = tensor_hash,
+    .tp_richcompare = tp_py_tensor_richcompare,
+    .tp_as_number = &tp_py_tensor_number,
+    .tp_as_mapping = &tp_py_tensor_mapping,
+    .tp_as_sequence = &tp_py_tensor_sequence,
+    .tp_as_buffer = &tp_py_tensor_buffer,
+};
+
+static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
+    int total = 0;
+    for (int i = 0; i < n; i++)
+        for (const PyMethodDef *m = tables[i]; m->ml_name; m++) total++;
+    PyMethodDef *all = PyMem_Calloc((size_t)total + 1, sizeof *all);
+    PyMethodDef *end = all;
+    for (int i = 0; all && i < n; i++)
+        for (const PyMethodDef *m = tables[i]; m->ml_name; m++) *end++ = *m;
+    return all;
+}
+
+int tp_py_init_tensor(PyObject *m) {
+    PyMethodDef *const tables[] = {tp_py_tensor_methods, tp_py_interop_methods, tp_py_autograd_methods,
+                                   tp_py_generated_methods};
+    tp_core_hooks.free_pyobj = free_pyobj;
+    tp_py_tensor_type.tp_methods = join_methods(tables, TP_COUNTOF(tables));
+    if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
+    return PyModule_AddObjectRef(m, "Tensor", (PyObject *)&tp_py_tensor_type);
+}

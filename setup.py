@@ -1,0 +1,74 @@
+"""Builds tensorpy: runs the generator, writes build.ninja, runs ninja.
+
+TENSORPY_BUILD picks release (the default), debug or asan; TENSORPY_WERROR=1 makes warnings errors; CC the compiler;
+TENSORPY_CFLAGS adds flags.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent.resolve()
+sys.path.insert(0, str(ROOT))
+
+
+def ninja_command() -> list[str]:
+    try:
+        import ninja
+    except ImportError:
+        return ["ninja"]
+    return [str(Path(ninja.BIN_DIR) / "ninja")]
+
+
+def build_native(targets: tuple[str, ...] = ()) -> Path:
+    """Generates and compiles; returns the extension module's path in the build tree."""
+    from codegen.__main__ import generate, load_catalog, write_changed
+    from codegen.errors import YamlError, YamlErrors
+    from codegen.ninja_file import Options, write_ninja
+
+    mode = os.environ.get("TENSORPY_BUILD", "release")
+    options = Options(
+        root=ROOT,
+        build=ROOT / "build" / mode,
+        compiler=os.environ.get("CC", "cc"),
+        mode=mode,
+        werror=os.environ.get("TENSORPY_WERROR", "") == "1",
+        extra=shlex.split(os.environ.get("TENSORPY_CFLAGS", "")),
+    )
+    try:
+        write_changed(options.build / "gen", generate(load_catalog(ROOT / "yaml")))
+    except (YamlError, YamlErrors) as error:
+        sys.exit(str(error))
+    module = write_ninja(options)
+    if subprocess.run([*ninja_command(), "-C", str(options.build), *targets]).returncode != 0:
+        sys.exit("tensorpy: the C build failed; the compiler's message is above")
+    return module
+
+
+class NinjaBuild(build_ext):
+    def build_extension(self, ext: Extension) -> None:
+        target = Path(self.get_ext_fullpath(ext.name))
+        built = build_native()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_suffix(".new")
+        shutil.copyfile(built, fresh)
+        fresh.replace(target)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["native"]:  # make native: rebuild in place, without pip
+        built = build_native(tuple(sys.argv[2:]))
+        if not sys.argv[2:]:
+            fresh = ROOT / "tensorpy" / (built.name + ".new")
+            shutil.copyfile(built, fresh)
+            fresh.replace(ROOT / "tensorpy" / built.name)
+    else:
+        setup(ext_modules=[Extension("tensorpy._C", sources=[])], cmdclass={"build_ext": NinjaBuild})

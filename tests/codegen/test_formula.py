@@ -1,0 +1,454 @@
+"""Formulas: what they lower to, what they refuse, what they need of their variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codegen.catalog import Catalog, build_catalog
+from codegen.emit_autograd import (
+    emit_derivative_checks,
+    emit_inplace_or_view,
+    emit_nodes_c,
+    emit_nodes_h,
+    emit_variable_type,
+)
+from codegen.emit_formula import emit_composite
+from codegen.errors import Location, YamlError, YamlErrors
+from codegen.formula import Result, Slot, Variable, used
+from codegen.formula_lower import lower_body
+from codegen.loader import load_derivatives, load_native_functions
+
+OPERATORS = """
+- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  dispatch: {CPU: add_cpu}
+- func: add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+  dispatch: {CPU: adds_cpu}
+- func: add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+  dispatch: {CPU: add__cpu}
+- func: add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+  dispatch: {CPU: add_out_cpu}
+- func: rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+  dispatch: {CPU: rsub_cpu}
+- func: mul.Tensor(Tensor self, Tensor other) -> Tensor
+  dispatch: {CPU: mul_cpu}
+- func: mul.Scalar(Tensor self, Scalar other) -> Tensor
+  dispatch: {CPU: muls_cpu}
+- func: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+  dispatch: {CPU: mul__cpu}
+- func: neg(Tensor self) -> Tensor
+  dispatch: {CPU: neg_cpu}
+- func: conj(Tensor(a) self) -> Tensor(a)
+- func: exp(Tensor self) -> Tensor
+  dispatch: {CPU: exp_cpu}
+- func: reciprocal(Tensor self) -> Tensor
+  dispatch: {CPU: reciprocal_cpu}
+- func: gt.Scalar(Tensor self, Scalar other) -> Tensor
+  dispatch: {CPU: gt_cpu}
+- func: where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+  dispatch: {CPU: where_cpu}
+- func: zeros_like(Tensor self, *, ScalarType? dtype=None) -> Tensor
+  dispatch: {CPU: zeros_like_cpu}
+- func: clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor
+  dispatch: {CPU: clone_cpu}
+- func: expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)
+  dispatch: {CPU: expand_cpu}
+- func: reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)
+- func: sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
+  dispatch: {CPU: sum_cpu}
+- func: sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+  dispatch: {CPU: sumd_cpu}
+- func: max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+  dispatch: {CPU: maxd_cpu}
+- func: scaled(Tensor self, Tensor? weight, *, str mode='mean', int? dim=None) -> (Tensor, Tensor, Tensor)
+  dispatch: {CPU: scaled_cpu}
+- func: scaled_backward(Tensor grad, Tensor self, bool[2] output_mask) -> (Tensor, Tensor)
+  dispatch: {CPU: scaled_backward_cpu}
+- func: cat(Tensor[] tensors, int dim=0) -> Tensor
+  dispatch: {CPU: cat_cpu}
+- func: split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
+  dispatch: {CPU: split_cpu}
+- func: equal(Tensor self, Tensor other) -> bool
+  dispatch: {CPU: equal_cpu}
+- func: frob(Tensor self) -> Tensor
+  dispatch: {CPU: frob_cpu}
+"""
+
+HERE = Location("derivatives.yaml", 7)
+
+VARIABLES = {
+    "grad": Variable("Tensor", "grads[0]"),
+    "self": Variable("Tensor", "self"),
+    "other": Variable("Tensor", "other"),
+    "weight": Variable("Tensor?", "weight"),
+    "alpha": Variable("Scalar", "alpha"),
+    "dim": Variable("int", "dim"),
+    "size": Variable("int[]", "size"),
+    "end": Variable("int?", "end"),
+    "keepdim": Variable("bool", "keepdim"),
+    "mode": Variable("str", "mode"),
+    "tensors": Variable("Tensor[]", "tensors"),
+    "shapeless": Variable("Tensor", "", {"sizes": "node->shapeless_sizes", "dtype": "node->shapeless_dtype"}),
+    "mask": Variable("bool[]", "mask", length=2),
+}
+GRADIENT = Result.of_slots([Slot("out[0]")])
+
+
+def catalog_of(operators: str = OPERATORS, derivatives: str = "") -> Catalog:
+    functions = load_native_functions(operators, None)
+    entries = load_derivatives(derivatives, functions) if derivatives else []
+    return build_catalog(functions, entries, [], {})
+
+
+CATALOG = catalog_of()
+
+
+def lower(text: str, result: Result = GRADIENT) -> str:
+    return "\n".join(lower_body(VARIABLES, text, result, CATALOG, HERE))
+
+
+def calls(text: str) -> list[str]:
+    """The operators that a text calls, in order."""
+    names = {op.c for op in CATALOG}
+    return [name for name in re.findall(r"\btp_(\w+)\(", text) if name in names]
+
+
+# ---- lowering ----
+
+
+def test_every_temporary_is_owned_and_checked() -> None:
+    text = lower("grad * other.exp() + self")
+    assert calls(text) == ["exp", "mul_Tensor", "add_Tensor"]
+    made = re.findall(r"tp_autoref \*(t\d+) = tp_\w+\(", text)
+    assert len(made) == 3
+    for name in made:
+        assert f"if (!{name}) return -1;" in text
+    assert text.endswith(f"out[0] = tp_take({made[-1]});\nreturn 0;")
+
+
+def test_a_variable_is_retained() -> None:
+    assert "out[0] = tp_retain(grads[0]);" in lower("grad")
+
+
+def test_no_gradient() -> None:
+    assert lower("undefined()") == lower("None") == "return 0;"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("self * 2", ["mul_Scalar"]),
+        ("2 * self", ["mul_Scalar"]),
+        ("self * other", ["mul_Tensor"]),
+        ("1 - self", ["rsub_Scalar"]),
+        ("2 / self", ["reciprocal", "mul_Scalar"]),
+        ("-self", ["neg"]),
+        ("self.sum(dim, True)", ["sum_dim_IntList"]),
+        ("self.sum([0, 1])", ["sum_dim_IntList"]),
+        ("self.sum()", ["sum"]),
+        ("other.where(self > 0, grad)", ["gt_Scalar", "where_self"]),
+    ],
+)
+def test_overloads(text: str, expected: list[str]) -> None:
+    assert calls(lower(text)) == expected
+
+
+def test_arguments_are_converted() -> None:
+    assert "tp_mul_Scalar(self, TP_SCALAR_I(2))" in lower("self * 2")
+    assert "tp_mul_Scalar(self, TP_SCALAR_F(0.5))" in lower("self * 0.5")
+    assert "tp_sum_dim_IntList(self, TP_INTS(dim), keepdim, TP_FLOAT64)" in lower(
+        "self.sum(dim, keepdim, dtype=float64)"
+    )
+    assert "tp_sum_dim_IntList(self, TP_NO_INTS, false, TP_NO_DTYPE)" in lower("self.sum(None)")
+
+
+def test_conjugate_of_a_real_tensor_is_no_call() -> None:
+    assert "? tp_conj(other) : tp_retain(other)" in lower("grad * other.conj()")
+
+
+def test_only_the_chosen_branch_is_computed() -> None:
+    text = lower("grad if alpha == 1 else grad * alpha.conj()")
+    assert re.search(r"if \(tp_scalar_equal\(alpha, TP_SCALAR_I\(1\)\)\) \{\n +t\d = tp_retain\(grads\[0\]\);", text)
+    assert text.index("} else {") < text.index("tp_scalar_conj(alpha)")
+
+
+def test_number_branches_are_an_expression() -> None:
+    assert "(end.has ? end.value : 0)" in lower("self.sum(end if end is not None else 0)")
+
+
+def test_short_circuit() -> None:
+    text = lower("grad if dim > 0 and size[0] == 1 else -grad")
+    assert re.search(r"bool b1 = \(dim > 0\);\nif \(b1\) \{\n.*tp_list_index\(size.size, 0\)", text)
+
+
+def test_statements_and_branches() -> None:
+    text = lower("x = grad * self\nif weight is not None:\n    y = x * weight\nelse:\n    y = x\n-y")
+    assert calls(text) == ["mul_Tensor", "mul_Tensor", "neg"]
+    assert re.search(r"\} else \{\n +t\d = tp_retain\(t1\);\n\}", text)  # x belongs to the outer block
+
+
+def test_early_return() -> None:
+    text = lower("if mode == 'mean':\n    return grad * 2\ngrad")
+    assert 'tp_str_equal(mode, "mean")' in text
+    assert text.count("return 0;") == 2
+
+
+def test_two_names_for_one_tensor() -> None:
+    text = lower("if keepdim:\n    a = -grad\n    b = a\nelse:\n    a = grad\n    b = -self\na + b")
+    assert text.count("= tp_retain(t1);") == 2  # neither takes what the other needs
+
+
+def test_tuples() -> None:
+    text = lower("values, _ = self.max(dim)\nvalues")
+    assert "tp_tensor2 r1 = tp_max_dim(self, dim, false);" in text and "if (!r1.v[0]) return -1;" in text
+    assert "tp_take(t2)" in lower("self.max(dim)[1]")
+    two = Result.of_slots([Slot("out[0]"), Slot("out[1]")])
+    text = lower("scaled_backward(grad, self, mask)", two)
+    assert "if (!r1.v[0] && tp_error_pending()) return -1;" in text  # an output may be absent
+    assert "out[1] = tp_take(t2);" in text
+    assert lower("x = -grad\n(x, x)", two).count("tp_retain(t1)") == 2
+
+
+def test_lists() -> None:
+    many = Result.of_slots([Slot("out", "node->n")])
+    text = lower("grad.split_with_sizes(size, dim)", many)
+    assert "tp_autoseq *q1" in text and "tp_put_gradients(out, node->n, tp_tensor_seq_borrow(q1)) < 0" in text
+    assert "(tp_tensor *const[]){self, other}, 2}" in lower("cat([self, other])")
+    assert "tp_ints_join(a1, tp_ints_slice(size, 0, 1), TP_INTS((-1)))" in lower("self.reshape(size[:1] + [-1])")
+    # A list that depends on a condition outlives the branch that made it.
+    text = lower("self.reshape([1, dim] if keepdim else size)")
+    assert text.startswith("int64_t a1[2];")
+
+
+def test_metadata() -> None:
+    assert "tp_expand(grads[0], node->shapeless_sizes, false)" in lower("grad.expand(shapeless.shape)")
+    assert "tp_ints_numel(node->shapeless_sizes)" in lower("grad * shapeless.numel()")
+    assert "self->numel" in lower("grad * self.numel()")
+
+
+def test_inplace_on_own_tensor() -> None:
+    text = lower("x = -grad\nx.mul_(other)\nx")
+    assert "if (tp_mul__Tensor(t1, other) < 0) return -1;" in text
+
+
+def test_values() -> None:
+    assert "if (tp_equal(self, other, &v1) < 0) return -1;" in lower("grad if equal(self, other) else -grad")
+
+
+def test_pointless_brackets_do_not_matter() -> None:
+    assert lower("(grad * self)") == lower("grad*self") == lower("x = grad * self; x")
+
+
+# ---- mistakes ----
+
+MISTAKES = [
+    ("grad * othr", 0, "unknown name 'othr'", "did you mean 'other'"),
+    ("grad.mull(self)", 0, "unknown operator 'mull'", "did you mean 'mul'"),
+    ("grad.mul('a')", 0, "no overload of 'mul' takes (Tensor, str)", "mul.Scalar(Tensor self, Scalar other)"),
+    ("grad * weight", 0, "no overload of 'mul' takes (Tensor, Tensor?)", "tested for None first"),
+    ("grad.sum(keepdims=True)", 0, "takes (Tensor, keepdims=bool)", "bool keepdim=False"),
+    ("grad +", 0, "not Python syntax", "name = expression"),
+    ("", 0, "an empty formula", "write an expression"),
+    ("dim", 0, "the result is int, not Tensor?", "give a Tensor?"),
+    ("x = grad * self\ngrad", 1, "'x' is assigned and never used", "take it out"),
+    ("y = grad\n-grad * z\n", 2, "unknown name 'z'", "the formula knows"),
+    ("grad if self else -grad", 0, "the tensor `self` as a condition", "where(condition, a, b)"),
+    ("grad if self is None else -grad", 0, "`self` is never None here", "take the test out"),
+    ("grad.mul_(self)", 0, "`mul_.Tensor` would write to the given 'grad'", "call `mul`"),
+    ("x = grad * self\nx.neg()\nx", 2, "the result of `x.neg()` is lost", "assign it"),
+    ("if keepdim:\n    x = grad\n-x", 3, "'x' is assigned in one branch only", "assign it in both"),
+    ("a, b, c = self.max(dim)\na", 1, "3 names for 2 results", "write 2 names"),
+    ("self = grad\nself", 1, "an assignment to 'self', which is given", "another name"),
+    ("(grad, grad)", 0, "the result is tuple, not Tensor?", "give a Tensor?"),
+    ("self.max(dim)[2]", 0, "item 2 of 2", "count from 0 to 1"),
+    ("self[0]", 0, "an index into a tensor", "select(dim, index)"),
+    ("grad.shap", 0, "a tensor has no `.shap`", "did you mean 'shape'"),
+    ("[x for x in tensors]", 0, "is not part of a formula", "use calls"),
+    ("if mode == 'mean':\n    grad\n", 1, "no result", "each branch"),
+    ("grad if mode == 3 else -grad", 0, "compares str with int", "compare numbers"),
+    ("grad if keepdim else dim", 0, "is Tensor and int", "same type"),
+    ("grad.expand(weight.shape)", 0, "`weight` may be None", "is not None else undefined()"),
+    ("x = grad\nx += self\nx", 2, "an augmented assignment", "x.add_"),
+    ("if keepdim:\n    x = grad\nelse:\n    x = dim\nx", 1, "'x' is Tensor and int", "same type"),
+    ("for i in size: grad", 0, "is not part of a formula", "`if`"),
+    ("grad * [1, 'a']", 0, "a list of int, str", "make lists of tensors"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "what", "fix"), MISTAKES)
+def test_mistakes(text: str, line: int, what: str, fix: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        lower(text)
+    error = caught.value
+    assert what in error.what
+    assert fix in error.fix
+    assert error.location == Location("derivatives.yaml", 7 + (line if "\n" in text.strip() else 0))
+
+
+# ---- used ----
+
+
+def test_used() -> None:
+    uses = used("x = grad.expand(self.shape) * other\nx if weight is not None and self.ndim > dim else x.sum(size[0])")
+    assert uses["grad"].whole and uses["other"].whole and uses["dim"].whole
+    assert not uses["self"].whole and uses["self"].parts == {"sizes"}
+    assert not uses["weight"].whole and uses["weight"].parts == {"defined"}
+    assert uses["size"].indices == {0} and not uses["size"].whole
+    assert "sum" not in uses and "expand" not in uses
+    uses = used("f(self.numel(), self.dtype, self.size(dim), grads[1], tensors.sizes(dim + 1), len(tensors))")
+    assert uses["self"].parts == {"sizes", "dtype"} and not uses["self"].whole
+    assert uses["grads"].indices == {1}
+    assert uses["tensors"].sizes_along == {"dim + 1"} and uses["tensors"].parts == {"length"}
+    assert used("self.shape * self.exp()")["self"].whole
+
+
+# ---- composites ----
+
+
+def composite(schema: str, text: str) -> str:
+    body = "".join(f"    {line}\n" for line in text.splitlines())
+    catalog = catalog_of(f"{OPERATORS}- func: {schema}\n  composite: |\n{body}")
+    return emit_composite(catalog.by_name[schema.split("(")[0]], catalog)
+
+
+def test_composite() -> None:
+    text = composite("silu2(Tensor self, *, float? default=None) -> Tensor", "self * (-self).exp()")
+    assert text.startswith("static tp_tensor *formula_silu2(tp_keyset ks, tp_tensor *self, tp_opt_float default_) {")
+    assert "(void)ks;" in text and "(void)default_;" in text and "return tp_take(t3);" in text
+    text = composite("twin(Tensor self) -> (Tensor, Tensor)", "(self, -self)")
+    assert "return (tp_tensor2){{tp_retain(self), tp_take(t1)}};" in text
+    text = composite("both(Tensor self) -> Tensor[]", "[self, self]")
+    assert "return tp_tensor_seq_of(" in text
+    text = composite("count(Tensor self) -> int", "self.numel() * 2")
+    assert "*result = (self->numel * 2);" in text
+    text = composite("twice_(Tensor(a!) self) -> Tensor(a!)", "self.mul_(self)\nself.add_(self)")
+    assert "tp_mul__Tensor(self, self) < 0" in text and text.endswith("return 0;\n}\n")
+    with pytest.raises(YamlError, match="return a tensor in every case"):
+        composite("maybe(Tensor self, Tensor? weight) -> Tensor", "weight")
+
+
+# ---- nodes and kernels ----
+
+DERIVATIVES = """
+- name: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  self: grad
+  other: grad * alpha.conj()
+- name: add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+  self: grad
+- name: mul.Tensor(Tensor self, Tensor other) -> Tensor
+  self: grad * other.conj()
+  other: grad * self.conj()
+- name: exp(Tensor self) -> Tensor
+  self: grad * result
+- name: sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
+  self: grad.expand(self.shape)
+- name: max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+  output_differentiability: [True, False]
+  self: where(indices > 0, grad, grad_values * dim)
+- name: scaled(Tensor self, Tensor? weight, *, str mode='mean', int? dim=None) -> (Tensor, Tensor, Tensor)
+  self, weight: scaled_backward(grads[0] + grads[2], self, grad_input_mask)
+- name: cat(Tensor[] tensors, int dim=0) -> Tensor
+  tensors: grad.split_with_sizes(tensors.sizes(dim), dim)
+- name: expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)
+  self: grad
+- name: split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
+  self: cat(grads, dim)
+"""
+
+
+def function(text: str, name: str) -> str:
+    """The definition of a C function."""
+    found = re.search(rf"^[^\n]*\b{name}\([^\n]*\) \{{\n.*?^\}}", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, name
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def derived() -> Catalog:
+    return catalog_of(derivatives=DERIVATIVES)
+
+
+def test_nodes(derived: Catalog) -> None:
+    header = emit_nodes_h(derived)
+    for name in ("AddBackward0", "AddBackward1", "MulBackward0", "SumBackward0", "MaxBackward0", "CatBackward0"):
+        assert f"}} {name};" in header
+    fields = re.search(r"typedef struct \{([^}]*)\} SumBackward0;", header)
+    assert fields is not None and fields[1].split(";") == ["\n    tp_node base", "\n    tp_ints self_sizes", "\n"]
+    text = emit_nodes_c(derived)
+    assert "tp_saved_get(&node->other, &node->base)" in function(text, "MulBackward0_self")
+    assert "tp_node_wants(base, 1) && MulBackward0_other" in function(text, "MulBackward0_apply")
+    assert "tp_saved_ints_free(&node->self_sizes);" in function(text, "SumBackward0_free_copies")
+    scaled = function(text, "ScaledBackward0_self_weight")
+    assert "if (!grads[0] && !grads[2]) return 0;" in scaled
+    assert "grads[2] ? tp_retain(grads[2]) : tp_zeros_for_input(&node->base, 2)" in scaled
+    assert "const bool grad_input_mask[] = {tp_node_wants(&node->base, 0), tp_node_wants(&node->base, 1)};" in scaled
+    assert "tp_gradients_of_list(&node->base, grads)" in function(text, "SplitWithSizesBackward0_self")
+    shards = [emit_nodes_c(derived, i, 2) for i in range(2)]
+    assert sum(shard.count("const tp_node_type ") for shard in shards) == text.count("const tp_node_type ")
+
+
+def test_autograd_kernels(derived: Catalog) -> None:
+    text = emit_variable_type(derived)
+    hot = function(text, "autograd_mul_Tensor")
+    assert "(tp_requires_grad(self) | tp_requires_grad(other)) && tp_grad_enabled()" in hot
+    assert "tp_redispatch_mul_Tensor(ks & TP_BELOW_AUTOGRAD, self, other)" in hot and "tp_node_new" not in hot
+    record = function(text, "record_mul_Tensor")
+    assert record.index("tp_save(&node->self, self)") < record.index("tp_redispatch_mul_Tensor")
+    assert "if (tp_node_wants(fn, 1)) {" in record
+    inplace = function(text, "record_mul__Tensor")
+    order = ["tp_check_inplace(self", "tp_clone(self", "tp_redispatch_mul__Tensor", "tp_rebase_history(self, fn)"]
+    assert [inplace.index(part) for part in order] == sorted(inplace.index(part) for part in order)
+    assert 'tp_out_no_grad("add.out")' in function(text, "autograd_add_out")
+    assert 'tp_not_differentiable_node("frob", 1)' in function(text, "record_frob")
+    assert "tp_save_output(&node->result, result0, 0)" in function(text, "record_exp")
+    assert "tp_save(&node->result1, result1)" in function(text, "record_max_dim")  # has no history
+    assert "tp_requires_grad" not in function(text, "autograd_equal")
+    assert "bias" not in text and "autograd_conj" not in text and "autograd_reshape" not in text
+    cat = function(text, "record_cat")
+    assert "tp_node_new(&CatBackward0_type, (int)tensors.size)" in cat
+    assert "node->tensors_sizes0 = tp_save_sizes_along(tensors, dim);" in cat
+
+
+def test_versions_and_views(derived: Catalog) -> None:
+    text = emit_inplace_or_view(derived)
+    assert "tp_bump_version(self);" in function(text, "inplace_or_view_add__Tensor")
+    assert "tp_bump_version(out);" in function(text, "inplace_or_view_add_out")
+    assert "return tp_as_view(self, got);" in function(text, "inplace_or_view_expand")
+    assert "return tp_as_views(self, got);" in function(text, "inplace_or_view_split_with_sizes")
+    assert "inplace_or_view_add_Tensor" not in text and "inplace_or_view_conj" not in text
+
+
+def test_every_tensor_argument_is_named() -> None:
+    catalog = catalog_of(
+        derivatives="\n- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self: grad * other\n"
+    )
+    with pytest.raises(YamlErrors) as caught:
+        emit_derivative_checks(catalog)
+    assert "mul.Tensor has no formula for 'Tensor other'" in str(caught.value)
+
+
+def test_mistakes_are_collected() -> None:
+    catalog = catalog_of(
+        derivatives="\n- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self: grad * othr\n  other: grd\n"
+    )
+    with pytest.raises(YamlErrors) as caught:
+        emit_nodes_c(catalog)
+    assert [(e.location.line, e.fix) for e in caught.value.errors] == [
+        (3, "did you mean 'other'?"),
+        (4, "did you mean 'grad'?"),
+    ]
+
+
+# ---- the tree's own derivatives.yaml ----
+
+
+def test_every_schema_is_pytorch_s(torch_yaml: Callable[[str], Path]) -> None:
+    text = torch_yaml("ATen/native/native_functions.yaml").read_text()
+    theirs = {line.removeprefix("- func: ") for line in text.splitlines()}
+    ours = Path(__file__, "../../../yaml/derivatives.yaml").resolve().read_text().splitlines()
+    names = [line.removeprefix("- name: ") for line in ours if line.startswith("- name: ")]
+    assert len(names) == len(set(names)) > 60
+    assert [name for name in names if name not in theirs and not name.startswith("_")] == []

@@ -111,7 +111,7 @@ def build(folder: Path, name: str, capability: str) -> ctypes.CDLL:
 
 
 def reference(name: str) -> Callable[[Any], Any]:
-    import mpmath as mp
+    import mpmath as mp  # type: ignore[import-untyped]
 
     mp.mp.dps = 40
     table: dict[str, Callable[[Any], Any]] = {

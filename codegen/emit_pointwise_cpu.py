@@ -266,9 +266,8 @@ class _Loop:
         yield "}"
 
     def head(self) -> Iterator[str]:
-        yield (
-            f"static void {self.name}_loop(char *const *data, const int64_t *strides, int64_t n, const void *params_) {{"
-        )
+        arguments = "char *const *data, const int64_t *strides, int64_t n, const void *params_"
+        yield f"static void {self.name}_loop({arguments}) {{"
         used = _used([self.block])
         loads = [line for p in self.op.params for line in self.load_param(p, used)]
         if loads:
@@ -417,9 +416,8 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         guard,
     ]
     for op in ops:
-        source.append(
-            f"    {{&tp_pointwise_{op.c_name}, {{{', '.join(f'{serving[op.c_name]}_loops_{c}' for c in CAPABILITIES)}}}}},"
-        )
+        loops = ", ".join(f"{serving[op.c_name]}_loops_{c}" for c in CAPABILITIES)
+        source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops}}}}},")
     source.append("#else")
     for op in ops:
         source.append(f"    {{&tp_pointwise_{op.c_name}, {{{serving[op.c_name]}_loops_baseline}}}},")

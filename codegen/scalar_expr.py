@@ -3,9 +3,10 @@
     expression = a Python expression over the operator's arguments, numbers, pi, e, inf, nan, largest and the helpers
     block      = {name "=" expression (";" | newline)} expression
 
-Arithmetic is C's in the compute type T of the dtype class: `/` needs a floating or complex T, `//` and `%` are Python's,
-integers wrap. A str parameter is compared with a literal, an optional one tested with `is None`. A literal becomes a
-constant of the type it meets, so float stays float. The tree is in scalar_ir.py, its lowering in scalar_lower.py.
+Arithmetic is C's in the compute type T of the dtype class: `/` needs a floating or complex T, `//` and `%` are
+Python's, integers wrap. A str parameter is compared with a literal, an optional one tested with `is None`. A literal
+becomes a constant of the type it meets, so float stays float. The tree is in scalar_ir.py, its lowering in
+scalar_lower.py.
 """
 
 from __future__ import annotations

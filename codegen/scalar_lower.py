@@ -64,9 +64,9 @@ BY_SUFFIX: Mapping[str, DtypeInfo] = {d.suffix: d for d in COMPUTE_DTYPES}
 
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false "
-    "half quad global local constant private kernel uchar ushort uint ulong image sampler event complex imaginary I "
-    "read_only write_only out data strides params n i".split()
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true "
+    "false half quad global local constant private kernel uchar ushort uint ulong image sampler event complex "
+    "imaginary I read_only write_only out data strides params params_ n i m".split()
 )
 _VECTOR_TYPE = re.compile(r"(u?(char|short|int|long)|float|double|half)(2|3|4|8|16)$")
 

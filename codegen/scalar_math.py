@@ -6,6 +6,7 @@ in an expression of that class; one that is not vectorisable gets a plain stride
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -25,7 +26,7 @@ _LETTERS: dict[str, tuple[LeafClass, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """`result` is the type against that of the arguments; `vector` are the classes whose loops the compiler vectorises."""
+    """`result` is the type against that of the arguments; `vector` are the classes that the compiler vectorises."""
 
     name: str
     arity: int
@@ -33,7 +34,6 @@ class Helper:
     vector: frozenset[LeafClass]
     result: ResultKind
     cost: int
-    modular: bool  # on integers: the low bits of the result depend on the low bits of the arguments only
 
 
 def _classes(letters: str) -> frozenset[LeafClass]:
@@ -47,7 +47,7 @@ def _declare(
     names: str, arity: int, classes: str, vector: str = "", result: ResultKind = "same", cost: int = 0
 ) -> None:
     for name in names.split():
-        HELPERS[name] = Helper(name, arity, _classes(classes), _classes(vector), result, cost, False)
+        HELPERS[name] = Helper(name, arity, _classes(classes), _classes(vector), result, cost)
 
 
 # Names, number of arguments, classes (b, i, f, c), vectorised classes.
@@ -86,8 +86,8 @@ FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where
 
 # `largest` stands for the largest finite number of the type it is used in.
 CONSTANTS = {
-    "pi": 3.141592653589793238,
-    "e": 2.718281828459045235,
+    "pi": math.pi,
+    "e": math.e,
     "inf": float("inf"),
     "nan": float("nan"),
     "largest": sys.float_info.max,

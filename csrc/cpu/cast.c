@@ -31,8 +31,18 @@
 #define int64_t_MIN_ INT64_MIN
 SATURATE(f32_to_i32, float, int32_t, -0x1p31f, 0x1p31f)
 SATURATE(f64_to_i32, double, int32_t, -0x1p31, 0x1p31)
+#if defined(__SSE2__) && defined(__x86_64__) && !defined(__AVX512DQ__)
+/* Without vectors of this conversion the instruction itself is best: what does not fit gives INT64_MIN. */
+#include <immintrin.h>
+TP_INLINE int64_t f64_to_i64(double v) {
+    int64_t i = _mm_cvttsd_si64(_mm_set_sd(v));
+    return tp_likely(i != INT64_MIN) ? i : v != v ? 0 : v > 0 ? INT64_MAX : INT64_MIN;
+}
+TP_INLINE int64_t f32_to_i64(float v) { return f64_to_i64((double)v); }
+#else
 SATURATE(f32_to_i64, float, int64_t, -0x1p63f, 0x1p63f)
 SATURATE(f64_to_i64, double, int64_t, -0x1p63, 0x1p63)
+#endif
 
 /* A negative float goes through int64, so that -1.0 is the largest value. */
 TP_INLINE uint64_t f64_to_u64(double v) {

@@ -1,7 +1,7 @@
 /* copy.c: copying whole tensors, and filling them. Any strides, dtypes and devices; see tp_copy_data.
  *
- * Where both sides are laid out alike it is memcpy. All else is a plan that runs a conversion loop; tp_iter_run tiles
- * transposed ones. Between devices the bytes that a tensor spans go through a copy on the host: device kernels that know
+ * Where both sides are laid out alike it is memcpy; a transposed copy goes by blocks whose lines are a cache line long on
+ * both sides; all else is a plan that runs a conversion loop. Between devices the bytes that a tensor spans go through a copy on the host: device kernels that know
  * better register their own copy_. */
 #include "cpu/copy.h"
 
@@ -53,19 +53,151 @@ static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
     return true;
 }
 
+/* ---- one element to many ---- */
+
+/* Operand 0 becomes the element that operand 1 points at (in every row; its stride is 0). */
+#define SPREAD(name, type)                                                                                 \
+    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) { \
+        const type value = *(const type *)data[1];                                                         \
+        if (strides[0] == sizeof(type)) {                                                                  \
+            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
+        } else {                                                                                           \
+            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
+        }                                                                                                  \
+    }
+SPREAD(spread_1, uint8_t)
+SPREAD(spread_2, uint16_t)
+SPREAD(spread_4, uint32_t)
+SPREAD(spread_8, uint64_t)
+SPREAD(spread_16, tp_complex128)
+
+static tp_loop_fn spread_loop(int64_t itemsize) {
+    switch (itemsize) {
+    case 1: return spread_1;
+    case 2: return spread_2;
+    case 4: return spread_4;
+    case 8: return spread_8;
+    default: return spread_16;
+    }
+}
+
+/* ---- transposed ---- */
+
+/* A block is one cache line of the source per element of a cache line of the destination. It is read whole before it is
+ * written, so it does not matter that rows at a power of two apart compete for the same places in the cache. */
+#define LINE 64
+#define BLOCKS_ACROSS 4 /* neighbouring lines of the source that are read together */
+
+#define TRANSPOSE(name, type)                                                                                       \
+    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) {     \
+        enum { EDGE = LINE / sizeof(type) };                                                                         \
+        type block[EDGE][EDGE];                                                                                      \
+        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));          \
+        for (int64_t j = 0; j < m; j++) {                                                                            \
+            type *const line = (type *)(to + j * to_stride);                                                         \
+            if (n == EDGE) {                                                                                         \
+                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                            \
+            } else {                                                                                                 \
+                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                               \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+TRANSPOSE(transpose_1, uint8_t)
+TRANSPOSE(transpose_2, uint16_t)
+TRANSPOSE(transpose_4, uint32_t)
+TRANSPOSE(transpose_8, uint64_t)
+TRANSPOSE(transpose_16, tp_complex128)
+
+typedef void (*transpose_fn)(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m);
+
+static transpose_fn transpose_of(int64_t itemsize) {
+    switch (itemsize) {
+    case 1: return transpose_1;
+    case 2: return transpose_2;
+    case 4: return transpose_4;
+    case 8: return transpose_8;
+    default: return transpose_16;
+    }
+}
+
+typedef struct {
+    const tp_iter *it;
+    transpose_fn transpose;
+    int64_t itemsize, edge;
+    int64_t strip, strips; /* rows of the destination in a strip, strips in each pair of the first two dimensions */
+} transposition;
+
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+
+static void transpose_strip(const transposition *t, char *to, const char *from, int64_t rows) {
+    const tp_iter *it = t->it;
+    for (int64_t i = 0; i < it->shape[0]; i += t->edge)
+        for (int64_t j = 0; j < rows; j += t->edge)
+            t->transpose(to + j * it->strides[0][1] + i * t->itemsize, it->strides[0][1],
+                         from + i * it->strides[1][0] + j * t->itemsize, it->strides[1][0],
+                         at_most(it->shape[0] - i, t->edge), at_most(rows - j, t->edge));
+}
+
+static void transpose_range(int64_t begin, int64_t end, void *context) {
+    const transposition *t = context;
+    const tp_iter *it = t->it;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t row = unit % t->strips * t->strip, rest = unit / t->strips;
+        char *to = it->data[0] + row * it->strides[0][1], *from = it->data[1] + row * it->strides[1][1];
+        for (int d = 2; d < it->ndim; d++) {
+            to += rest % it->shape[d] * it->strides[0][d];
+            from += rest % it->shape[d] * it->strides[1][d];
+            rest /= it->shape[d];
+        }
+        transpose_strip(t, to, from, at_most(it->shape[1] - row, t->strip));
+    }
+}
+
+static bool is_transposed(const tp_iter *it, int64_t itemsize) {
+    int64_t edge = LINE / itemsize;
+    return it->ndim > 1 && it->strides[0][0] == itemsize && it->strides[1][1] == itemsize &&
+           it->strides[1][0] != 0 && it->shape[0] >= edge &&
+           it->shape[1] >= edge;
+}
+
+static int copy_transposed(const tp_iter *it, int64_t itemsize) {
+    int64_t edge = LINE / itemsize, strip = BLOCKS_ACROSS * edge, strips = (it->shape[1] + strip - 1) / strip;
+    transposition t = {.it = it, .transpose = transpose_of(itemsize), .itemsize = itemsize, .edge = edge, .strip = strip,
+                       .strips = strips};
+    int64_t units = it->numel / (it->shape[0] * it->shape[1]) * strips, grain = TP_GRAIN / (strip * it->shape[0]) + 1;
+    void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(units, grain, transpose_range, &t);
+    tp_host_lock_acquire(lock);
+    return status;
+}
+
 /* ---- on the host ---- */
+
+/* A broadcast copy reads one element for many: with a conversion, the fewer elements are converted first. */
+static int copy_converted(tp_tensor *dst, const tp_tensor *src) {
+    tp_autoref *converted = tp_new_empty(tp_sizes(src), (tp_dtype)dst->dtype, TP_CPU);
+    return converted && tp_copy_data(converted, src) == 0 ? tp_copy_data(dst, converted) : -1;
+}
+
+static int copy_by_plan(tp_tensor *dst, const tp_tensor *src) {
+    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
+    int64_t itemsize = tp_itemsize((tp_dtype)dst->dtype);
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
+    if (dst->dtype == src->dtype && is_transposed(&it, itemsize)) return copy_transposed(&it, itemsize);
+    tp_loop_fn loop = tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype);
+    if (dst->dtype == src->dtype && it.strides[1][0] == 0) loop = spread_loop(itemsize);
+    it.dtype[1] = it.loop_dtype[1] = it.dtype[0]; /* the loop itself converts */
+    return tp_iter_run(&it, loop, NULL, TP_GRAIN);
+}
 
 static int copy_on_host(tp_tensor *dst, const tp_tensor *src) {
     if (laid_out_alike(dst, src)) {
         byte_range r = {.to = tp_data(dst), .from = tp_data(src)};
         return over_bytes(copy_range, &r, nbytes_of(dst));
     }
-    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
-    tp_iter it;
-    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
-    it.dtype[1] = it.dtype[0]; /* the loop itself converts */
-    it.loop_dtype[1] = it.loop_dtype[0];
-    return tp_iter_run(&it, tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype), NULL, TP_GRAIN);
+    if (dst->dtype != src->dtype && src->numel < dst->numel) return copy_converted(dst, src);
+    return copy_by_plan(dst, src);
 }
 
 /* ---- between devices ---- */
@@ -138,46 +270,24 @@ int tp_copy_data(tp_tensor *dst, const tp_tensor *src) {
 
 /* ---- filling ---- */
 
-#define FILL(name, type)                                                                                   \
-    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params) {           \
-        const type value = *(const type *)params;                                                          \
-        if (strides[0] == sizeof(type)) {                                                                  \
-            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
-        } else {                                                                                           \
-            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
-        }                                                                                                  \
-    }
-FILL(fill_1, uint8_t)
-FILL(fill_2, uint16_t)
-FILL(fill_4, uint32_t)
-FILL(fill_8, uint64_t)
-FILL(fill_16, tp_complex128)
-
-static tp_loop_fn fill_loop(int64_t itemsize) {
-    switch (itemsize) {
-    case 1: return fill_1;
-    case 2: return fill_2;
-    case 4: return fill_4;
-    case 8: return fill_8;
-    default: return fill_16;
-    }
-}
-
 static bool all_bytes_equal(const unsigned char *p, int64_t n) {
     for (int64_t i = 1; i < n; i++)
         if (p[i] != p[0]) return false;
     return true;
 }
 
-static int fill_on_host(tp_tensor *t, const void *element) {
+static int fill_on_host(tp_tensor *t, void *element) {
     int64_t itemsize = tp_itemsize((tp_dtype)t->dtype);
     if (all_bytes_equal(element, itemsize) && tp_is_dense(t)) {
         byte_range r = {.to = tp_data(t), .value = *(const unsigned char *)element};
         return over_bytes(set_range, &r, nbytes_of(t));
     }
+    tp_tensor *tensors[] = {t, NULL};
     tp_iter it;
-    if (tp_iter_plan(&it, &t, 1, 1, tp_sizes(t)) < 0) return -1;
-    return tp_iter_run(&it, fill_loop(itemsize), element, TP_GRAIN);
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(t)) < 0) return -1;
+    it.data[1] = (char *)element;
+    it.dtype[1] = it.loop_dtype[1] = it.dtype[0];
+    return tp_iter_run(&it, spread_loop(itemsize), NULL, TP_GRAIN);
 }
 
 int tp_fill_data(tp_tensor *t, const tp_scalar *value) {

@@ -7,13 +7,18 @@
 
 #include "cpu/capability.h"
 #include "iter/iter.h"
+#include "iter/reduce.h"
 
-#define TP_FORALL_CPU_FAMILIES(X) X(cast)
+#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce)
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES]; /* [to][from] */
     tp_loop_fn float_from_half, half_from_float; /* in place of the loops between float16 and float32 */
 } tp_cast_kernels;
+
+typedef struct {
+    tp_reduction sum[TP_NUM_DTYPES]; /* by the dtype of the accumulator; bool: any */
+} tp_reduce_kernels;
 
 typedef struct {
 #define TP_FAMILY_MEMBER(family) const tp_##family##_kernels *family;

@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "core/parallel.h"
+#include "cpu/blas.h"
 #include "cpu/capability.h"
 #include "dispatch/key.h"
 
@@ -134,7 +135,25 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* Methods that are written in Python are put on the C types once, at import. */
+static PyObject *set_type_attribute(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *type, *name, *value;
+    if (!PyArg_ParseTuple(args, "O!UO", &PyType_Type, &type, &name, &value)) return NULL;
+    if (PyDict_SetItem(((PyTypeObject *)type)->tp_dict, name, value) < 0) return NULL;
+    PyType_Modified((PyTypeObject *)type);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_print_dispatcher(PyObject *self, PyObject *arg) {
+    int truth = PyObject_IsTrue(arg);
+    (void)self;
+    return truth < 0 ? NULL : tp_py_set_trace(truth ? Py_True : Py_None);
+}
+
 static PyMethodDef functions[] = {
+    {"_set_type_attribute", set_type_attribute, METH_VARARGS, NULL},
+    {"_set_print_dispatcher", set_print_dispatcher, METH_O, NULL},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether calls are recorded for backward in this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "is_inference_mode_enabled()\n--\n\nWhether inference mode is on in this thread."},
@@ -164,7 +183,21 @@ static void acquire_gil(void *state) {
     if (state) PyEval_RestoreThread(state);
 }
 
+/* Where the Python package finds a BLAS library; malloc'd, or NULL. */
+static char *locate_blas(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("tensorpy._blas");
+    PyObject *path = module ? PyObject_CallMethod(module, "locate", NULL) : NULL;
+    char *copy = path && PyUnicode_Check(path) ? strdup(PyUnicode_AsUTF8(path)) : NULL;
+    Py_XDECREF(path);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return copy;
+}
+
 int tp_py_init_context(PyObject *m) {
+    tp_blas_set_locator(locate_blas);
     tp_set_host_lock((tp_host_lock){release_gil, acquire_gil});
     for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
         PyObject *keys = PyObject_GetAttrString(m, "_KEYS");

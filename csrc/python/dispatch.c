@@ -75,8 +75,7 @@ static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double sec
 static __thread py_tracer tracer = {.base = {trace_enter, trace_leave}};
 
 /* _set_trace(list | None | True): collect into a list, print, or stop. Returns the previous sink. */
-static PyObject *set_trace(PyObject *self, PyObject *arg) {
-    (void)self;
+PyObject *tp_py_set_trace(PyObject *arg) {
     PyObject *old = tracer.events;
     tracer.events = PyList_Check(arg) ? Py_NewRef(arg) : NULL;
     tp_tracer *previous = tp_set_tracer(arg == Py_None ? NULL : &tracer.base);
@@ -84,6 +83,11 @@ static PyObject *set_trace(PyObject *self, PyObject *arg) {
     tracer.depth = 0;
     if (old) return old;
     return previous ? Py_NewRef(Py_True) : Py_NewRef(Py_None);
+}
+
+static PyObject *set_trace(PyObject *self, PyObject *arg) {
+    (void)self;
+    return tp_py_set_trace(arg);
 }
 
 /* ---- tables ---- */

@@ -1,0 +1,157 @@
+/* reduce.c: the inner loops of reductions (iter/reduce.h), compiled once per capability.
+ *
+ * A sum runs in LANE_BYTES of lanes: lane i takes every element whose number is i modulo the number of lanes, and the
+ * lanes are added in halves. The lanes are the same for every capability, so results are too. Integers are added as
+ * unsigned, where overflow is defined. */
+#include "cpu/kernels.h"
+#include "iter/reduce.h"
+
+#include <string.h>
+
+#define LANE_BYTES 256
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define VECTORS (LANE_BYTES / VECTOR_BYTES)
+
+/* T: the number type; an element is `parts` of them (2 for complex). */
+#define SUM(name, T, parts)                                                                                          \
+    typedef T name##_vector __attribute__((vector_size(VECTOR_BYTES)));                                              \
+                                                                                                                     \
+    static void name##_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n * parts * sizeof(T)); }                 \
+                                                                                                                     \
+    /* Sums n numbers, n at least the number of lanes, into the first `parts` lanes. */                              \
+    static void name##_lanes(T *lanes, const T *in, int64_t n) {                                                     \
+        enum { LANES = LANE_BYTES / sizeof(T) };                                                                     \
+        name##_vector sum[VECTORS];                                                                                  \
+        memcpy(sum, in, LANE_BYTES);                                                                                 \
+        int64_t i = LANES;                                                                                           \
+        for (; i + LANES <= n; i += LANES) {                                                                         \
+            _Pragma("GCC unroll 16") for (int k = 0; k < VECTORS; k++) {                                             \
+                name##_vector v;                                                                                     \
+                memcpy(&v, in + i + k * (int64_t)(VECTOR_BYTES / sizeof(T)), sizeof v);                              \
+                sum[k] += v;                                                                                         \
+            }                                                                                                        \
+        }                                                                                                            \
+        memcpy(lanes, sum, LANE_BYTES);                                                                              \
+        for (int64_t k = 0; i + k < n; k++) lanes[k] += in[i + k];                                                   \
+        for (int64_t half = LANES / 2; half >= parts; half /= 2)                                                     \
+            for (int64_t k = 0; k < half; k++) lanes[k] += lanes[k + half];                                          \
+    }                                                                                                                \
+                                                                                                                     \
+    /* Elements any distance apart, in four interleaved sums. */                                                     \
+    static void name##_strided(T *acc, const char *in, int64_t stride, int64_t n) {                                  \
+        T sum[4][parts] = {{0}};                                                                                     \
+        for (int64_t i = 0; i + 4 <= n; i += 4)                                                                      \
+            for (int k = 0; k < 4; k++)                                                                              \
+                for (int c = 0; c < parts; c++) sum[k][c] += ((const T *)(in + (i + k) * stride))[c];                \
+        for (int64_t i = n & ~(int64_t)3; i < n; i++)                                                                \
+            for (int c = 0; c < parts; c++) sum[i & 3][c] += ((const T *)(in + i * stride))[c];                      \
+        for (int c = 0; c < parts; c++) acc[c] += (sum[0][c] + sum[1][c]) + (sum[2][c] + sum[3][c]);                 \
+    }                                                                                                                \
+                                                                                                                     \
+    static void name##_fold(void *acc_, const char *in, int64_t stride, int64_t n, int64_t index) {                  \
+        (void)index;                                                                                                 \
+        T *acc = acc_, lanes[LANE_BYTES / sizeof(T)];                                                                \
+        if (stride != parts * sizeof(T) || n * parts < (int64_t)(LANE_BYTES / sizeof(T))) {                          \
+            name##_strided(acc, in, stride, n);                                                                      \
+            return;                                                                                                  \
+        }                                                                                                            \
+        name##_lanes(lanes, (const T *)in, n * parts);                                                               \
+        for (int c = 0; c < parts; c++) acc[c] += lanes[c];                                                          \
+    }                                                                                                                \
+                                                                                                                     \
+    static void name##_combine(void *into_, const void *from_, int64_t n) {                                          \
+        T *into = into_;                                                                                             \
+        const T *from = from_;                                                                                       \
+        for (int64_t i = 0; i < n * parts; i++) into[i] += from[i];                                                  \
+    }                                                                                                                \
+                                                                                                                     \
+    static void name##_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,          \
+                                 int64_t rows, int64_t index) {                                                      \
+        (void)index;                                                                                                 \
+        T *acc = acc_;                                                                                               \
+        bool contiguous = stride == parts * sizeof(T);                                                               \
+        int64_t row = 0;                                                                                             \
+        for (; contiguous && row + 4 <= rows; row += 4, in += 4 * row_stride) {                                      \
+            const T *a = (const T *)in, *b = (const T *)(in + row_stride);                                           \
+            const T *c = (const T *)(in + 2 * row_stride), *d = (const T *)(in + 3 * row_stride);                    \
+            for (int64_t i = 0; i < n * parts; i++) acc[i] += (a[i] + b[i]) + (c[i] + d[i]);                         \
+        }                                                                                                            \
+        for (; row < rows; row++, in += row_stride) {                                                                \
+            if (contiguous) {                                                                                        \
+                name##_combine(acc, in, n);                                                                          \
+                continue;                                                                                            \
+            }                                                                                                        \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                for (int c = 0; c < parts; c++) acc[i * parts + c] += ((const T *)(in + i * stride))[c];             \
+        }                                                                                                            \
+    }
+
+SUM(sum_f32, float, 1)
+SUM(sum_f64, double, 1)
+SUM(sum_c64, float, 2)
+SUM(sum_c128, double, 2)
+SUM(sum_i64, uint64_t, 1)
+
+/* The results are the accumulators. */
+#define FINISH(name, bytes)                                                                                  \
+    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) {             \
+        (void)count;                                                                                         \
+        (void)params;                                                                                        \
+        memcpy(out, acc, (size_t)n * bytes);                                                                 \
+    }
+FINISH(finish_1, 1)
+FINISH(finish_4, 4)
+FINISH(finish_8, 8)
+FINISH(finish_16, 16)
+
+/* ---- any: the sum of bools ---- */
+
+static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
+
+static void any_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+    (void)index;
+    uint8_t found = *(uint8_t *)acc;
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i];
+    else
+        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i * stride];
+    *(uint8_t *)acc = found;
+}
+
+static void any_combine(void *into, const void *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)into)[i] |= ((const uint8_t *)from)[i];
+}
+
+static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, int64_t row_stride, int64_t rows,
+                          int64_t index) {
+    (void)index;
+    for (int64_t row = 0; row < rows; row++, in += row_stride)
+        if (stride == 1)
+            any_combine(acc, in, n);
+        else
+            for (int64_t i = 0; i < n; i++) ((uint8_t *)acc)[i] |= (uint8_t)in[i * stride];
+}
+
+/* ---- the table ---- */
+
+#define REDUCTION(dtype, bytes, name, finish_)                                                         \
+    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold = name##_fold,     \
+               .fold_rows = name##_fold_rows, .combine = name##_combine, .finish = finish_}
+
+const tp_reduce_kernels TP_CAP(tp_reduce) = {
+    .sum = {
+        REDUCTION(TP_BOOL, 1, any, finish_1),
+        REDUCTION(TP_INT64, 8, sum_i64, finish_8),
+        REDUCTION(TP_FLOAT32, 4, sum_f32, finish_4),
+        REDUCTION(TP_FLOAT64, 8, sum_f64, finish_8),
+        REDUCTION(TP_COMPLEX64, 8, sum_c64, finish_8),
+        REDUCTION(TP_COMPLEX128, 16, sum_c128, finish_16),
+    },
+};

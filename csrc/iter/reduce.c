@@ -1,0 +1,422 @@
+/* reduce.c: the reduction driver.
+ *
+ * The plan splits the input's dimensions into kept and reduced ones, each list ordered by stride and merged. Outputs are
+ * worked on in tiles along the first kept dimension; the reduced space of a tile is cut into leaves, runs along the first
+ * reduced dimension. A leaf is folded in one of two ways:
+ *   - inner: the reduced dimension lies closest in memory; each output of the tile folds its own run;
+ *   - outer: the kept one does; the tile's accumulators take row after row, which vectorises across them.
+ * Rows of few kept elements without gaps between them are widened: several rows count as one, and the accumulators of the
+ * same output are combined at the end.
+ *
+ * Leaves go onto a stack of tiles of accumulators in the manner of a binary counter. Where there are few outputs, the
+ * leaves are dealt out in parts of a fixed size; the parts' tiles are kept and combined by the caller, in the same
+ * manner. */
+#include "iter/reduce.h"
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+#include "iter/iter.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE_BYTES 4096      /* of accumulators in a tile */
+#define PART_ELEMENTS 65536  /* input elements in a part, at least */
+#define MANY_TILES 32        /* with so many tiles, parts are not needed to keep threads busy */
+#define MAX_PARTS 64
+#define BLOCK 512            /* elements converted at a time */
+#define LEAF_ROWS 64         /* rows of a leaf, by default */
+#define SHORT_RUN 32         /* below this a run is better taken as rows */
+#define NARROW 64            /* rows below this are widened, to about WIDE elements */
+#define WIDE 256
+#define MAX_SLOTS 48         /* the stack: one slot per bit of the number of leaves */
+#define STACK_BYTES 16384
+
+/* ---- the plan ---- */
+
+typedef struct {
+    int n;
+    int64_t size[TP_MAX_DIMS + 1], in[TP_MAX_DIMS + 1], out[TP_MAX_DIMS + 1]; /* strides in bytes */
+} dims;
+
+typedef struct {
+    const tp_reduction *r;
+    const void *params;
+    char *in, *out;
+    tp_dtype in_dtype, out_dtype;
+    dims kept, reduced;
+    bool rows;               /* fold by rows (outer), not by runs (inner) */
+    int64_t widen;           /* rows of the input in a row that is folded; the tile has as many times its outputs */
+    int64_t count;           /* elements per output */
+    int64_t width, tiles;    /* outputs in a tile, tiles along the first kept dimension times the other kept ones */
+    int64_t tiles_across;    /* tiles along the first kept dimension */
+    int64_t leaf;            /* elements of the first reduced dimension in a leaf */
+    int64_t leaves_along, leaves; /* leaves along the first reduced dimension, and in all */
+    int64_t parts, part_leaves;
+    char *partials;          /* tile accumulators of each part, if there are several */
+} plan;
+
+static void add_dim(dims *d, int64_t size, int64_t in, int64_t out) {
+    int at = d->n++;
+    for (; at > 0 && llabs(d->in[at - 1]) > llabs(in); at--) {
+        d->size[at] = d->size[at - 1];
+        d->in[at] = d->in[at - 1];
+        d->out[at] = d->out[at - 1];
+    }
+    d->size[at] = size;
+    d->in[at] = in;
+    d->out[at] = out;
+}
+
+static void merge(dims *d) {
+    int last = 0;
+    for (int i = 1; i < d->n; i++) {
+        if (d->in[last] * d->size[last] == d->in[i] && d->out[last] * d->size[last] == d->out[i]) {
+            d->size[last] *= d->size[i];
+            continue;
+        }
+        last++;
+        d->size[last] = d->size[i];
+        d->in[last] = d->in[i];
+        d->out[last] = d->out[i];
+    }
+    d->n = last + 1;
+}
+
+/* From the last dimension, so that among equal strides the last one stays first. Reduced dimensions are walked forward;
+ * the order inside them is free unless the reduction is indexed. */
+static void split_dims(plan *p, const tp_tensor *self, uint64_t mask, const tp_tensor *out) {
+    int64_t in_item = tp_itemsize(p->in_dtype), out_item = tp_itemsize(p->out_dtype);
+    bool keepdim = out->ndim == self->ndim;
+    int kept = out->ndim;
+    for (int d = self->ndim - 1; d >= 0; d--) {
+        bool reduce = mask >> d & 1;
+        int64_t size = self->sizes[d], in = self->strides[d] * in_item;
+        if (!reduce || keepdim) kept--;
+        if (size == 1) continue;
+        if (!reduce) {
+            add_dim(&p->kept, size, in, out->strides[kept] * out_item);
+            continue;
+        }
+        if (in < 0 && !p->r->indexed) {
+            p->in += (size - 1) * in;
+            in = -in;
+        }
+        add_dim(&p->reduced, size, in, 0);
+    }
+    if (!p->kept.n) add_dim(&p->kept, 1, 0, 0);
+    if (!p->reduced.n) add_dim(&p->reduced, 1, 0, 0);
+    merge(&p->kept);
+    merge(&p->reduced);
+}
+
+static int64_t numel_of(const dims *d) {
+    int64_t n = 1;
+    for (int i = 0; i < d->n; i++) n *= d->size[i];
+    return n;
+}
+
+/* Takes `widen` rows as one where rows of few elements follow each other without a gap. */
+static void widen_rows(plan *p) {
+    dims *k = &p->kept, *r = &p->reduced;
+    p->widen = 1;
+    if (p->r->indexed || k->size[0] >= NARROW || k->in[0] != tp_itemsize(p->in_dtype)) return;
+    if (r->in[0] != k->size[0] * k->in[0] || r->size[0] < 4 * WIDE) return;
+    int64_t widen = WIDE / k->size[0];
+    while (r->size[0] % widen && widen > WIDE / k->size[0] / 2) widen--; /* a divisor, if there is one close by */
+    p->widen = widen;
+}
+
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
+
+/* Runs where the reduced dimension is the closer one and long enough, or where rows would be too short to vectorise. */
+static bool prefers_rows(const plan *p) {
+    const dims *k = &p->kept, *r = &p->reduced;
+    if (k->size[0] == 1) return false;
+    if (llabs(r->in[0]) < llabs(k->in[0])) return r->size[0] < SHORT_RUN && k->size[0] >= 4;
+    return k->size[0] >= 8 || p->widen > 1 || r->size[0] < k->size[0];
+}
+
+static void cut(plan *p) {
+    int64_t per_output = p->rows ? p->widen : 1;
+    p->width = at_most(p->kept.size[0], at_least(TILE_BYTES / p->r->size / per_output, 1));
+    if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->count, 1), 1));
+    p->tiles_across = divide_up(p->kept.size[0], p->width);
+    p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
+    p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
+    p->leaves_along = divide_up(p->reduced.size[0], p->leaf);
+    p->leaves = p->leaves_along * (numel_of(&p->reduced) / p->reduced.size[0]);
+    int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
+    p->parts = p->tiles >= MANY_TILES ? 1 : at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
+    p->parts = at_least(p->parts, 1);
+    p->part_leaves = divide_up(p->leaves, p->parts);
+    p->parts = divide_up(p->leaves, p->part_leaves);
+}
+
+/* ---- a leaf ---- */
+
+typedef struct {
+    const plan *p;
+    tp_loop_fn cast; /* NULL: the input is what the reduction reads */
+    tp_loop_fn cast_out;
+    alignas(64) char block[BLOCK * sizeof(tp_complex128)];
+} worker;
+
+static void convert(worker *w, const char *from, int64_t stride, int64_t n) {
+    char *const data[] = {w->block, (char *)from};
+    const int64_t strides[] = {tp_itemsize(w->p->r->in), stride};
+    w->cast(data, strides, n, NULL);
+}
+
+static void fold_run(worker *w, char *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+    const tp_reduction *r = w->p->r;
+    if (!w->cast) {
+        r->fold(acc, in, stride, n, index);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t count = at_most(n - i, BLOCK);
+        convert(w, in + i * stride, stride, count);
+        r->fold(acc, w->block, tp_itemsize(r->in), count, index + i);
+    }
+}
+
+static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t row_stride, int64_t rows, int64_t index) {
+    const tp_reduction *r = w->p->r;
+    int64_t stride = w->p->kept.in[0];
+    if (!w->cast) {
+        r->fold_rows(acc, n, in, stride, row_stride, rows, index);
+        return;
+    }
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < n; i += BLOCK) {
+            int64_t count = at_most(n - i, BLOCK);
+            convert(w, in + row * row_stride + i * stride, stride, count);
+            r->fold_rows(acc + i * r->size, count, w->block, tp_itemsize(r->in), 0, 1, index + row);
+        }
+}
+
+/* Rows that count as several: whole ones, then what is left, each into its own accumulators. */
+static void fold_wide_rows(worker *w, char *acc, const char *in, int64_t rows) {
+    const plan *p = w->p;
+    int64_t n = p->kept.size[0], step = p->reduced.in[0], whole = rows / p->widen, rest = rows % p->widen;
+    if (whole) fold_rows(w, acc, n * p->widen, in, step * p->widen, whole, 0);
+    if (rest) fold_rows(w, acc, n * rest, in + whole * p->widen * step, 0, 1, 0);
+}
+
+static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64_t leaf) {
+    const plan *p = w->p;
+    int64_t chunk = leaf % p->leaves_along, rest = leaf / p->leaves_along, begin = chunk * p->leaf;
+    int64_t n = at_most(p->reduced.size[0] - begin, p->leaf), index = leaf / p->leaves_along * p->reduced.size[0] + begin;
+    in += begin * p->reduced.in[0];
+    for (int d = 1; d < p->reduced.n; d++) {
+        in += rest % p->reduced.size[d] * p->reduced.in[d];
+        rest /= p->reduced.size[d];
+    }
+    if (p->rows && p->widen > 1)
+        fold_wide_rows(w, acc, in, n);
+    else if (p->rows)
+        fold_rows(w, acc, width, in, p->reduced.in[0], n, index);
+    else
+        for (int64_t i = 0; i < width; i++)
+            fold_run(w, acc + i * p->r->size, in + i * p->kept.in[0], p->reduced.in[0], n, index);
+}
+
+/* ---- a tile ---- */
+
+/* Accumulators in a slot of the stack. */
+static int64_t slot_width(const plan *p) { return p->width * p->widen; }
+
+static int slots_for(int64_t leaves) {
+    int slots = 1;
+    while (leaves >>= 1) slots++;
+    return slots;
+}
+
+/* The pair of slots that a binary counter merges after its `done`-th step, and at the end all that are left. */
+static int merge_slots(const tp_reduction *r, char *stack, int64_t slot_bytes, int64_t n, int top, int64_t done, bool last) {
+    for (; top > 1 && (last || !(done & 1)); done >>= 1, top--)
+        r->combine(stack + (top - 2) * slot_bytes, stack + (top - 1) * slot_bytes, n);
+    return top;
+}
+
+/* Reduces leaves [begin, end) of a tile into the first slot. */
+static void reduce_leaves(worker *w, char *stack, int64_t width, const char *in, int64_t begin, int64_t end) {
+    const plan *p = w->p;
+    int64_t n = width * p->widen, slot_bytes = slot_width(p) * p->r->size;
+    int top = 0;
+    for (int64_t leaf = begin; leaf < end; leaf++) {
+        char *slot = stack + top++ * slot_bytes;
+        p->r->init(slot, n);
+        fold_leaf(w, slot, width, in, leaf);
+        top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, leaf + 1 == end);
+    }
+}
+
+/* Combines what widening has spread out. */
+static void narrow(const plan *p, char *acc) {
+    int64_t n = p->kept.size[0];
+    for (int64_t rows = p->widen; rows > 1;) {
+        int64_t half = (rows + 1) / 2;
+        p->r->combine(acc, acc + half * n * p->r->size, (rows - half) * n);
+        rows = half;
+    }
+}
+
+static void write_results(worker *w, char *out, char *acc, int64_t width) {
+    const plan *p = w->p;
+    if (p->widen > 1) narrow(p, acc);
+    if (!w->cast_out) {
+        p->r->finish(out, acc, width, p->count, p->params);
+        return;
+    }
+    int64_t itemsize = tp_itemsize(p->r->out);
+    for (int64_t i = 0; i < width; i += BLOCK) {
+        int64_t n = at_most(width - i, BLOCK);
+        p->r->finish(w->block, acc + i * p->r->size, n, p->count, p->params);
+        char *const data[] = {out + i * p->kept.out[0], w->block};
+        const int64_t strides[] = {p->kept.out[0], itemsize};
+        w->cast_out(data, strides, n, NULL);
+    }
+}
+
+/* Where tile t begins in the input and the output, and how many outputs it has. */
+static int64_t locate_tile(const plan *p, int64_t t, char **in, char **out) {
+    int64_t first = t % p->tiles_across * p->width, rest = t / p->tiles_across;
+    *in = p->in + first * p->kept.in[0];
+    *out = p->out + first * p->kept.out[0];
+    for (int d = 1; d < p->kept.n; d++) {
+        *in += rest % p->kept.size[d] * p->kept.in[d];
+        *out += rest % p->kept.size[d] * p->kept.out[d];
+        rest /= p->kept.size[d];
+    }
+    return at_most(p->kept.size[0] - first, p->width);
+}
+
+static void start_worker(worker *w, const plan *p) {
+    const tp_reduction *r = p->r;
+    w->p = p;
+    w->cast = p->in_dtype == r->in ? NULL : tp_cast_loop(p->in_dtype, r->in);
+    bool direct = p->out_dtype == r->out && (p->width == 1 || p->kept.out[0] == tp_itemsize(r->out));
+    w->cast_out = direct ? NULL : tp_cast_loop(r->out, p->out_dtype);
+}
+
+static void run_tile(worker *w, char *stack, int64_t unit) {
+    const plan *p = w->p;
+    char *in, *out;
+    int64_t part = unit % p->parts, begin = part * p->part_leaves, width = locate_tile(p, unit / p->parts, &in, &out);
+    reduce_leaves(w, stack, width, in, begin, at_most(begin + p->part_leaves, p->leaves));
+    int64_t slot_bytes = slot_width(p) * p->r->size;
+    if (p->parts > 1)
+        memcpy(p->partials + unit * slot_bytes, stack, (size_t)slot_bytes);
+    else
+        write_results(w, out, stack, width);
+}
+
+static void run_units(int64_t begin, int64_t end, void *context) {
+    const plan *p = context;
+    worker w;
+    alignas(64) char small[STACK_BYTES];
+    size_t bytes = (size_t)(slots_for(p->part_leaves) * slot_width(p) * p->r->size);
+    char *stack = bytes <= sizeof small ? small : tp_alloc(bytes);
+    if (!stack) return;
+    start_worker(&w, p);
+    for (int64_t unit = begin; unit < end; unit++) run_tile(&w, stack, unit);
+    if (stack != small) tp_free(stack, bytes);
+}
+
+/* Combines the parts of each tile, in the first parts' place. */
+static void combine_parts(plan *p) {
+    worker w;
+    start_worker(&w, p);
+    int64_t slot_bytes = slot_width(p) * p->r->size;
+    for (int64_t t = 0; t < p->tiles; t++) {
+        char *in, *out, *tile = p->partials + t * p->parts * slot_bytes;
+        int64_t width = locate_tile(p, t, &in, &out);
+        for (int64_t step = 1; step < p->parts; step *= 2)
+            for (int64_t i = 0; i + step < p->parts; i += 2 * step)
+                p->r->combine(tile + i * slot_bytes, tile + (i + step) * slot_bytes, width * p->widen);
+        write_results(&w, out, tile, width);
+    }
+}
+
+static int run_plan(plan *p) {
+    int64_t units = p->tiles * p->parts, total = numel_of(&p->kept) * p->count;
+    int64_t grain = TP_GRAIN / at_least(total / units, 1) + 1;
+    size_t bytes = p->parts > 1 ? (size_t)(units * slot_width(p) * p->r->size) : 0;
+    if (bytes && !(p->partials = tp_alloc(bytes))) return -1;
+    void *lock = total >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(units, grain, run_units, p);
+    if (status == 0 && p->parts > 1) combine_parts(p);
+    tp_host_lock_acquire(lock);
+    tp_free(p->partials, bytes);
+    return status;
+}
+
+/* ---- entries ---- */
+
+/* A small contiguous tensor as a whole: no plan. */
+static bool is_small_whole(const tp_reduction *r, const tp_tensor *self, const tp_tensor *out) {
+    return out->numel == 1 && self->numel <= TP_REDUCE_LEAF && tp_is_contiguous(self) && (tp_dtype)self->dtype == r->in &&
+           (tp_dtype)out->dtype == r->out;
+}
+
+static int reduce_small_whole(const tp_reduction *r, const tp_tensor *self, tp_tensor *out, const void *params) {
+    alignas(64) char acc[64];
+    r->init(acc, 1);
+    if (self->numel) r->fold(acc, tp_data(self), tp_itemsize(r->in), self->numel, 0);
+    r->finish(tp_data(out), acc, 1, self->numel, params);
+    return 0;
+}
+
+static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const tp_tensor *self, uint64_t mask,
+                                                    tp_tensor *out, const void *params) {
+    plan p;
+    p.r = r;
+    p.params = params;
+    p.in = tp_data(self);
+    p.out = tp_data(out);
+    p.in_dtype = (tp_dtype)self->dtype;
+    p.out_dtype = (tp_dtype)out->dtype;
+    p.kept.n = p.reduced.n = 0;
+    p.partials = NULL;
+    split_dims(&p, self, mask, out);
+    p.count = numel_of(&p.reduced);
+    widen_rows(&p);
+    p.rows = prefers_rows(&p);
+    if (!p.rows) p.widen = 1;
+    cut(&p);
+    return run_plan(&p);
+}
+
+int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params) {
+    if (out->numel == 0) return 0;
+    if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
+    return reduce_by_plan(r, self, mask, out, params);
+}
+
+int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask) {
+    *mask = dim.size <= 0 ? ~UINT64_C(0) : 0;
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t d = tp_wrap_dim(dim.data[i], ndim);
+        if (d < 0) return -1;
+        if (*mask >> d & 1)
+            return tp_fail(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
+        *mask |= UINT64_C(1) << d;
+    }
+    return 0;
+}
+
+int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes) {
+    int n = 0;
+    for (int d = 0; d < self->ndim; d++) {
+        if (!(mask >> d & 1))
+            sizes[n++] = self->sizes[d];
+        else if (keepdim)
+            sizes[n++] = 1;
+    }
+    return n;
+}

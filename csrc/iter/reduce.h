@@ -1,0 +1,38 @@
+/* reduce.h: the driver of reductions over any dimensions of a tensor.
+ *
+ * A reduction says how elements are folded into an accumulator and how accumulators are put together; the driver brings
+ * it the elements: inner, outer and mixed dimensions, any strides, conversion through blocks that stay in the L1 cache,
+ * threads. Accumulators are combined in a binary tree over leaves of at most TP_REDUCE_LEAF elements, so a sum's error
+ * grows with the logarithm of the count. The tree depends on the shape only, not on the number of threads.
+ *
+ * Kernels are in cpu/reduce.c, compiled per capability; the operators that use them in native/reduce.c. */
+#pragma once
+
+#include "core/tensor.h"
+
+#define TP_REDUCE_LEAF 2048
+
+typedef struct {
+    tp_dtype in, out;    /* what fold reads and finish writes; others are converted */
+    int64_t size;        /* bytes of an accumulator, at most 64; alignment up to 16 */
+    int64_t leaf_rows;   /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
+    bool indexed;        /* `index` matters: only for one reduced dimension, or a contiguous tensor as a whole */
+    void (*init)(void *acc, int64_t n);
+    /* Folds n elements, `stride` bytes apart, into one accumulator. index: the first one's number in the reduced space. */
+    void (*fold)(void *acc, const char *in, int64_t stride, int64_t n, int64_t index);
+    /* Folds rows of n elements into n accumulators: element i of each row into the i-th. */
+    void (*fold_rows)(void *acc, int64_t n, const char *in, int64_t stride, int64_t row_stride, int64_t rows,
+                      int64_t index);
+    /* Puts n accumulators each into another that came earlier. */
+    void (*combine)(void *into, const void *from, int64_t n);
+    /* Writes n contiguous results. count: how many elements each is of. `params` is the operator's own. */
+    void (*finish)(void *out, const void *acc, int64_t n, int64_t count, const void *params);
+} tp_reduction;
+
+/* A set of dimensions as bits; all of them for an absent or empty list. Fails on a dimension out of range or twice. */
+int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask);
+/* The sizes that are left: without the dimensions of the mask, or with size 1 in their place. Returns their number. */
+int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes);
+
+/* Reduces the dimensions of the mask. `out` has the sizes that tp_reduce_sizes gives (either way) and any strides. */
+int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params);

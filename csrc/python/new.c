@@ -1,0 +1,559 @@
+/* new.c: tensors from Python data: tensor(), as_tensor(), asarray(), scalar_tensor().
+ *
+ * Nested sequences are read twice. `discover` follows the first elements down to get the sizes, then walks everything
+ * once for the dtype and checks the lengths; `fill` writes the numbers. Rows of exact floats, ints and bools are read
+ * without any call into Python. Python code can run in between (an __index__, an own sequence), so a row is measured
+ * again after each such call, and what changed under our hands is an error, never a bad read. */
+#include "python/arguments.h"
+#include "python/interop.h"
+
+#include "Functions.h"
+#include "autograd/node.h"
+#include "iter/iter.h"
+
+#include <math.h>
+
+typedef struct {
+    int ndim;
+    int64_t sizes[TP_MAX_DIMS];
+    tp_dtype dtype;   /* so far; TP_NO_DTYPE: no element seen */
+    bool wants_dtype; /* infer it */
+} layout;
+
+/* ---- what an object is ---- */
+
+static bool is_text(PyObject *o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
+static bool is_plain_number(PyObject *o) {
+    return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o);
+}
+/* Tensors of one element count as numbers inside a list, as in PyTorch. */
+static bool is_array(PyObject *o) {
+    return tp_py_is_tensor(o) ? tp_py_tensor_borrow(o)->numel != 1 : tp_py_is_ndarray(o) && !tp_py_is_numpy_scalar(o);
+}
+static bool is_sequence(PyObject *o) {
+    if (PyList_Check(o) || PyTuple_Check(o)) return true;
+    if (is_plain_number(o) || is_text(o) || tp_py_is_tensor(o) || PyDict_Check(o)) return false;
+    return PySequence_Check(o) && !tp_py_is_numpy_scalar(o);
+}
+
+/* The array's memory as a tensor (new). */
+static tp_tensor *array_tensor(PyObject *o) {
+    return tp_py_is_tensor(o) ? tp_retain(tp_py_tensor_borrow(o)) : tp_py_alias_ndarray(o, false);
+}
+
+/* A list or tuple with the sequence's elements (new). */
+static PyObject *as_row(PyObject *o) {
+    PyObject *row = PySequence_Fast(o, "not a sequence");
+    if (!row && !PyErr_ExceptionMatches(PyExc_MemoryError) && !PyErr_ExceptionMatches(PyExc_RecursionError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "could not determine the shape of object type '%s'", Py_TYPE(o)->tp_name);
+    }
+    return row;
+}
+
+static int too_deep(PyObject *o) {
+    PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(o)->tp_name);
+    return -1;
+}
+
+/* ---- sizes ---- */
+
+static int append_array_sizes(layout *l, PyObject *o) {
+    tp_autoref *t = array_tensor(o);
+    if (!t) return -1;
+    if (l->ndim + t->ndim > TP_MAX_DIMS) return too_deep(o);
+    for (int i = 0; i < t->ndim; i++) l->sizes[l->ndim++] = t->sizes[i];
+    return 0;
+}
+
+/* Follows the first elements. */
+static int discover_sizes(layout *l, PyObject *data) {
+    PyObject *o = Py_NewRef(data);
+    int status = 0;
+    while (status == 0 && !is_array(o) && is_sequence(o)) {
+        PyObject *row = l->ndim == TP_MAX_DIMS ? (too_deep(o), NULL) : as_row(o);
+        Py_DECREF(o);
+        if (!row) return -1;
+        Py_ssize_t n = l->sizes[l->ndim++] = PySequence_Fast_GET_SIZE(row);
+        o = n ? Py_NewRef(PySequence_Fast_GET_ITEM(row, 0)) : NULL;
+        Py_DECREF(row);
+        if (!o) return 0;
+    }
+    if (is_array(o)) status = append_array_sizes(l, o);
+    Py_DECREF(o);
+    return status;
+}
+
+/* ---- dtypes ---- */
+
+static int join_dtype(layout *l, tp_dtype d) {
+    if (l->dtype == d) return 0;
+    l->dtype = l->dtype == TP_NO_DTYPE ? d : tp_promote_dtypes(l->dtype, d);
+    if (l->dtype != TP_NO_DTYPE) return 0;
+    tp_py_raise();
+    return -1;
+}
+
+static int cannot_infer(PyObject *o) {
+    if (is_text(o)) return too_deep(o);
+    PyErr_Format(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(o)->tp_name);
+    return -1;
+}
+
+static int element_dtype(PyObject *o, tp_dtype *out) {
+    tp_scalar value;
+    if (tp_py_is_tensor(o)) {
+        *out = (tp_dtype)tp_py_tensor_borrow(o)->dtype;
+        return 0;
+    }
+    if (tp_py_is_numpy_scalar(o)) return tp_py_numpy_scalar(o, out, &value) ? 0 : cannot_infer(o);
+    if (PyBool_Check(o)) *out = TP_BOOL;
+    else if (PyFloat_Check(o)) *out = tp_default_dtype();
+    else if (PyLong_Check(o)) *out = TP_INT64;
+    else if (PyComplex_Check(o)) *out = tp_to_complex_dtype(tp_default_dtype());
+    else return cannot_infer(o);
+    return 0;
+}
+
+/* How many elements from `i` on are of exactly this type; they share a dtype. */
+static Py_ssize_t run_of_type(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, PyTypeObject *type) {
+    Py_ssize_t start = i;
+    while (i < n && Py_IS_TYPE(items[i], type)) i++;
+    return i - start;
+}
+
+static int row_changed(void) {
+    PyErr_SetString(PyExc_RuntimeError, "tensor(): the data changed size while it was read");
+    return -1;
+}
+
+static int row_dtype(layout *l, PyObject *row) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(row);
+    for (Py_ssize_t i = 0; i < n;) {
+        PyObject *o = PySequence_Fast_GET_ITEM(row, i);
+        tp_dtype d;
+        if (is_sequence(o)) { /* where the first element was a number */
+            const char *wanted = l->dtype != TP_NO_DTYPE && tp_is_floating_dtype(l->dtype)
+                                     ? "must be real number, not %s" : "'%s' object cannot be interpreted as an integer";
+            PyErr_Format(PyExc_TypeError, wanted, Py_TYPE(o)->tp_name);
+            return -1;
+        }
+        Py_ssize_t same = is_plain_number(o) ? run_of_type(PySequence_Fast_ITEMS(row), i, n, Py_TYPE(o)) : 1;
+        Py_INCREF(o);
+        int status = l->wants_dtype && (element_dtype(o, &d) < 0 || join_dtype(l, d) < 0) ? -1 : 0;
+        Py_DECREF(o);
+        if (status < 0) return -1;
+        if (PySequence_Fast_GET_SIZE(row) != n) return row_changed();
+        i += same;
+    }
+    return 0;
+}
+
+static int ragged(const layout *l, int depth, Py_ssize_t got) {
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)l->sizes[depth], depth, got);
+    return -1;
+}
+
+static int walk_array(layout *l, PyObject *o, int depth) {
+    tp_autoref *t = array_tensor(o);
+    if (!t) return -1;
+    for (int i = 0; i < t->ndim && depth + i < l->ndim; i++)
+        if (t->sizes[i] != l->sizes[depth + i]) return ragged(l, depth + i, t->sizes[i]);
+    if (t->ndim != l->ndim - depth) {
+        PyErr_Format(PyExc_ValueError, "expected %d dimensions at dim %d (got %d)", l->ndim - depth, depth, t->ndim);
+        return -1;
+    }
+    return l->wants_dtype ? join_dtype(l, (tp_dtype)t->dtype) : 0;
+}
+
+static int walk(layout *l, PyObject *o, int depth) {
+    if (is_array(o)) return walk_array(l, o, depth);
+    if (!is_sequence(o)) {
+        PyErr_SetString(PyExc_TypeError, "not a sequence");
+        return -1;
+    }
+    PyObject *row = as_row(o);
+    if (!row) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(row);
+    int status = n == l->sizes[depth] ? 0 : ragged(l, depth, n);
+    if (status == 0 && depth == l->ndim - 1) status = row_dtype(l, row);
+    for (Py_ssize_t i = 0; status == 0 && depth < l->ndim - 1 && i < n; i++) {
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(row, i));
+        status = walk(l, item, depth + 1);
+        Py_DECREF(item);
+        if (status == 0 && PySequence_Fast_GET_SIZE(row) != n) status = row_changed();
+    }
+    Py_DECREF(row);
+    return status;
+}
+
+static int discover(layout *l, PyObject *data) {
+    if (is_text(data)) {
+        PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+        return -1;
+    }
+    if (discover_sizes(l, data) < 0) return -1;
+    if (l->ndim > 0) return walk(l, data, 0);
+    tp_dtype d;
+    return !l->wants_dtype ? 0 : element_dtype(data, &d) < 0 ? -1 : join_dtype(l, d);
+}
+
+/* ---- elements ---- */
+
+static int overflow_error(PyObject *o) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "Overflow when unpacking long long: %.60R", o);
+    return -1;
+}
+
+static int integer_to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
+    if (d == TP_UINT64) {
+        *s = (tp_scalar){.kind = TP_SCALAR_UINT, .u = PyLong_AsUnsignedLongLong(o)};
+        if (!PyErr_Occurred()) return 0;
+        PyErr_Clear();
+    }
+    if (d >= TP_FLOAT16) *s = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = PyLong_AsDouble(o)};
+    else if (d == TP_BOOL) *s = (tp_scalar){.kind = TP_SCALAR_BOOL, .b = PyObject_IsTrue(o) > 0};
+    else *s = (tp_scalar){.kind = TP_SCALAR_INT, .i = PyLong_AsLongLong(o)};
+    return PyErr_Occurred() ? overflow_error(o) : 0;
+}
+
+/* An object that is no number itself: one that converts to one, with the dtype given. */
+static int converted_to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
+    if (d >= TP_FLOAT16) {
+        *s = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = PyFloat_AsDouble(o)};
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *index = PyNumber_Index(o);
+    int status = index ? integer_to_scalar(index, d, s) : -1;
+    Py_XDECREF(index);
+    return status;
+}
+
+static int tensor_to_scalar(PyObject *o, tp_scalar *s) {
+    tp_tensor *t = tp_py_tensor_borrow(o);
+    if (t->numel == 1) return tp_py_check(tp_item(t, s));
+    PyErr_SetString(PyExc_TypeError, "only tensors of a single element can be converted to a number");
+    return -1;
+}
+
+static int to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
+    tp_dtype own;
+    if (PyBool_Check(o)) *s = (tp_scalar){.kind = TP_SCALAR_BOOL, .b = o == Py_True};
+    else if (PyFloat_Check(o)) *s = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = PyFloat_AS_DOUBLE(o)};
+    else if (PyLong_Check(o)) return integer_to_scalar(o, d, s);
+    else if (PyComplex_Check(o)) {
+        Py_complex c = PyComplex_AsCComplex(o);
+        *s = (tp_scalar){.kind = TP_SCALAR_COMPLEX, .c = CMPLX(c.real, c.imag)};
+    } else if (tp_py_is_tensor(o)) return tensor_to_scalar(o, s);
+    else if (tp_py_is_numpy_scalar(o) && tp_py_numpy_scalar(o, &own, s)) return 0;
+    else if (is_text(o)) return too_deep(o);
+    else return converted_to_scalar(o, d, s);
+    return 0;
+}
+
+static int store(PyObject *o, tp_dtype d, char *to) {
+    tp_scalar s;
+    if (to_scalar(o, d, &s) < 0) return -1;
+    if (s.kind == TP_SCALAR_COMPLEX && !tp_is_complex_dtype(d) && d != TP_BOOL) {
+        PyErr_Format(PyExc_TypeError, d < TP_FLOAT16 ? "'%s' object cannot be interpreted as an integer"
+                                                     : "must be real number, not %s", Py_TYPE(o)->tp_name);
+        return -1;
+    }
+    if (!tp_is_floating_dtype(d) && !tp_is_complex_dtype(d) && tp_py_check(tp_scalar_check_fits(&s, d)) < 0) return -1;
+    tp_scalar_store(&s, d, to);
+    return 0;
+}
+
+/* Exact floats or ints into their own dtypes, as far as they go: how many were written. */
+#define FILL_RUN(name, type, test, value)                                                             \
+    static Py_ssize_t name(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) {            \
+        type *out = (type *)to;                                                                       \
+        for (; i < n && test(items[i]); i++) out[i] = (type)value(items[i]);                          \
+        return i;                                                                                     \
+    }
+FILL_RUN(fill_float32, float, PyFloat_CheckExact, PyFloat_AS_DOUBLE)
+FILL_RUN(fill_float64, double, PyFloat_CheckExact, PyFloat_AS_DOUBLE)
+#define IS_TRUE(o) ((o) == Py_True)
+FILL_RUN(fill_bool, bool, PyBool_Check, IS_TRUE)
+
+static Py_ssize_t fill_int64(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) {
+    int64_t *out = (int64_t *)to;
+    for (; i < n && PyLong_CheckExact(items[i]); i++) {
+        int overflow;
+        out[i] = PyLong_AsLongLongAndOverflow(items[i], &overflow);
+        if (tp_unlikely(overflow)) break;
+    }
+    return i;
+}
+
+static Py_ssize_t fill_run(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, tp_dtype d, char *to) {
+    switch (d) {
+    case TP_FLOAT32: return fill_float32(items, i, n, to);
+    case TP_FLOAT64: return fill_float64(items, i, n, to);
+    case TP_INT64: return fill_int64(items, i, n, to);
+    case TP_BOOL: return fill_bool(items, i, n, to);
+    default: return i;
+    }
+}
+
+static int fill_row(PyObject *row, tp_dtype d, char *to) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(row);
+    int64_t itemsize = tp_itemsize(d);
+    for (Py_ssize_t i = 0; (i = fill_run(PySequence_Fast_ITEMS(row), i, n, d, to)) < n; i++) {
+        PyObject *o = Py_NewRef(PySequence_Fast_GET_ITEM(row, i));
+        int status = store(o, d, to + i * itemsize);
+        Py_DECREF(o);
+        if (status < 0) return -1;
+        if (PySequence_Fast_GET_SIZE(row) != n) return row_changed();
+    }
+    return 0;
+}
+
+static int fill_array(tp_tensor *result, int depth, PyObject *o, char *to) {
+    tp_autoref *from = array_tensor(o);
+    tp_ints sizes = {result->sizes + depth, result->ndim - depth}, strides = {result->strides + depth, sizes.size};
+    if (!from) return -1;
+    if (from->ndim != sizes.size) return row_changed();
+    for (int i = 0; i < from->ndim; i++)
+        if (from->sizes[i] != sizes.data[i]) return row_changed();
+    tp_autoref *part = tp_new_alias(result, sizes, strides, to - (char *)result->storage->data);
+    if (!part) return tp_py_check(-1);
+    if (from->device.type == TP_DEVICE_CPU) return tp_py_check(tp_copy_data(part, from));
+    return tp_py_check(tp_copy_(part, from, false));
+}
+
+static int fill(tp_tensor *result, int depth, PyObject *o, char *to) {
+    if (is_array(o)) return fill_array(result, depth, o, to);
+    PyObject *row = as_row(o);
+    if (!row) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(row);
+    int status = n == result->sizes[depth] ? 0 : row_changed();
+    int64_t step = result->strides[depth] * tp_itemsize((tp_dtype)result->dtype);
+    if (status == 0 && depth == result->ndim - 1) status = fill_row(row, (tp_dtype)result->dtype, to);
+    else
+        for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+            PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(row, i));
+            status = is_array(item) || is_sequence(item) ? fill(result, depth + 1, item, to + i * step) : row_changed();
+            Py_DECREF(item);
+            if (status == 0 && PySequence_Fast_GET_SIZE(row) != n) status = row_changed();
+        }
+    Py_DECREF(row);
+    return status;
+}
+
+/* ---- whole tensors ---- */
+
+static tp_tensor *raise_null(tp_tensor *t) {
+    if (!t) tp_py_raise();
+    return t;
+}
+
+/* `t` (stolen; NULL: an exception is set) with a dtype and on a device; another tensor where `copy`. */
+static tp_tensor *convert_steal(tp_tensor *t, tp_dtype dtype, tp_device device, bool copy) {
+    tp_autoref *owned = t;
+    if (!owned) return NULL;
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)t->dtype;
+    if (device.type < 0) device = t->device;
+    return raise_null(tp_to_device(owned, device, dtype, false, copy, TP_NO_FORMAT));
+}
+
+static tp_tensor *from_sequence(PyObject *data, tp_dtype dtype) {
+    layout l = {.dtype = dtype, .wants_dtype = dtype == TP_NO_DTYPE};
+    if (discover(&l, data) < 0) return NULL;
+    if (l.dtype == TP_NO_DTYPE) l.dtype = tp_default_dtype();
+    tp_autoref *t = tp_new_empty((tp_ints){l.sizes, l.ndim}, l.dtype, TP_CPU);
+    if (!t) return raise_null(NULL);
+    int status = l.ndim == 0 ? store(data, l.dtype, tp_data(t)) : fill(t, 0, data, tp_data(t));
+    return status < 0 ? NULL : tp_take(t);
+}
+
+static bool has_attribute(PyObject *o, const char *name) {
+    return PyObject_HasAttrString((PyObject *)Py_TYPE(o), name);
+}
+
+/* An object of another library that shares its memory, as a tensor over it; NULL without an exception if it cannot. */
+static tp_tensor *shared_memory(PyObject *o) {
+    if (tp_py_is_ndarray(o)) return tp_py_alias_ndarray(o, true);
+    if (has_attribute(o, "__dlpack__")) return tp_py_from_dlpack(o, Py_None, Py_None);
+    return NULL;
+}
+
+tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
+    if (device.type < 0) device = tp_default_device();
+    if (tp_py_is_tensor(data)) return convert_steal(raise_null(tp_detach(tp_py_tensor_borrow(data))), dtype, device, true);
+    if (tp_py_is_ndarray(data)) return convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true);
+    if (!is_plain_number(data) && !is_sequence(data) && !is_text(data) && !tp_py_is_numpy_scalar(data) &&
+        has_attribute(data, "__dlpack__"))
+        return convert_steal(tp_py_from_dlpack(data, Py_None, Py_None), dtype, device, true);
+    tp_tensor *t = from_sequence(data, dtype);
+    return t && device.type != TP_DEVICE_CPU ? convert_steal(t, dtype, device, false) : t;
+}
+
+/* ---- functions ---- */
+
+static PyObject *with_requires_grad_steal(tp_tensor *t, PyObject *wanted) {
+    bool requires_grad = false;
+    if (!t) return NULL;
+    int status = tp_py_take_bool(wanted, &requires_grad);
+    if (status == 0 && requires_grad) status = tp_py_check(tp_set_requires_grad(t, true));
+    if (status == 0) return tp_py_wrap_steal(t);
+    tp_release(t);
+    return NULL;
+}
+
+static int refuse_pinning(PyObject *pin_memory) {
+    bool pin = false;
+    if (tp_py_take_bool(pin_memory, &pin) < 0) return -1;
+    if (!pin) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "pin_memory needs a device backend that pins host memory");
+    return -1;
+}
+
+static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const char *const names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", NULL};
+    static const tp_py_arguments arguments = {"tensor", names, 1, 1};
+    (void)self;
+    PyObject *v[5];
+    tp_dtype dtype = TP_NO_DTYPE;
+    tp_device device = TP_NO_DEVICE;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (tp_py_take_dtype("tensor", v[1], &dtype) < 0 || tp_py_take_device("tensor", v[2], &device) < 0) return NULL;
+    if (refuse_pinning(v[4]) < 0) return NULL;
+    if (tp_py_is_tensor(v[0])) {
+        if (PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use "
+                         "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+                         "tensorpy.tensor(sourceTensor).", 1) < 0) return NULL;
+        if (device.type < 0) device = tp_py_tensor_borrow(v[0])->device;
+    }
+    return with_requires_grad_steal(tp_py_tensor_from_data(v[0], dtype, device), v[3]);
+}
+
+static PyObject *py_as_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const char *const names[] = {"data", "dtype", "device", NULL};
+    static const tp_py_arguments arguments = {"as_tensor", names, 3, 1};
+    (void)self;
+    PyObject *v[3];
+    tp_dtype dtype = TP_NO_DTYPE;
+    tp_device device = TP_NO_DEVICE;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (tp_py_take_dtype("as_tensor", v[1], &dtype) < 0 || tp_py_take_device("as_tensor", v[2], &device) < 0) return NULL;
+    if (tp_py_is_tensor(v[0])) return tp_py_wrap_steal(convert_steal(tp_retain(tp_py_tensor_borrow(v[0])), dtype, device, false));
+    tp_tensor *t = is_plain_number(v[0]) || PyList_Check(v[0]) || PyTuple_Check(v[0]) ? NULL : shared_memory(v[0]);
+    if (!t && PyErr_Occurred()) return NULL;
+    t = t ? convert_steal(t, dtype, device.type < 0 ? tp_default_device() : device, false)
+          : tp_py_tensor_from_data(v[0], dtype, device);
+    return t ? tp_py_wrap_steal(t) : NULL;
+}
+
+static PyObject *scalar_from_python(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const char *const names[] = {"s", "dtype", "layout", "device", "pin_memory", "requires_grad", NULL};
+    static const tp_py_arguments arguments = {"scalar_tensor", names, 1, 1};
+    PyObject *v[6];
+    tp_scalar s;
+    tp_dtype dtype = tp_default_dtype();
+    tp_device device = tp_default_device();
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || refuse_pinning(v[4]) < 0) return NULL;
+    if (tp_py_take_dtype("scalar_tensor", v[1], &dtype) < 0 || tp_py_take_device("scalar_tensor", v[3], &device) < 0) return NULL;
+    int ok = tp_py_to_scalar(v[0], &s);
+    if (ok == 0) PyErr_Format(PyExc_TypeError, "scalar_tensor(): argument 's' must be Number, not %s", Py_TYPE(v[0])->tp_name);
+    if (ok <= 0) return NULL;
+    tp_tensor *t = tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, device, -1);
+    return with_requires_grad_steal(raise_null(t), v[5]);
+}
+static PyObject *py_scalar_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    (void)self;
+    return scalar_from_python(args, nargs, kwnames);
+}
+
+/* ---- asarray ---- */
+
+static int refuse_alias(const char *format, const char *from, const char *to) {
+    PyErr_Format(PyExc_ValueError, format, from, to);
+    return -1;
+}
+
+/* copy=False has to be possible. */
+static int check_alias(const tp_tensor *t, tp_dtype dtype, tp_device device) {
+    if (dtype != TP_NO_DTYPE && dtype != (tp_dtype)t->dtype)
+        return refuse_alias("can't alias tensor with dtype '%s' into dtype '%s'.", tp_scalar_type_name((tp_dtype)t->dtype),
+                            tp_scalar_type_name(dtype));
+    if (device.type >= 0 && device.type != t->device.type)
+        return refuse_alias("can't alias tensor from device '%s' to '%s'.", tp_device_type_name(t->device.type),
+                            tp_device_type_name(device.type));
+    return 0;
+}
+
+/* What asarray shares memory with: tensors, arrays, DLPack, buffers (as a row of the dtype). NULL: none of these, or an
+ * exception. */
+static tp_tensor *shareable(PyObject *o, tp_dtype dtype) {
+    if (tp_py_is_tensor(o)) return tp_retain(tp_py_tensor_borrow(o));
+    tp_tensor *t = shared_memory(o);
+    if (t || PyErr_Occurred() || !PyObject_CheckBuffer(o) || tp_py_is_numpy_scalar(o)) return t;
+    tp_autoref *flat = tp_py_alias_buffer(o, true);
+    if (!flat || !(PyBytes_Check(o) || PyByteArray_Check(o))) return tp_take(flat);
+    if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype(); /* raw bytes are elements of the dtype */
+    if (flat->numel % tp_itemsize(dtype)) {
+        PyErr_Format(PyExc_ValueError, "buffer length (%lld bytes) after offset (0 bytes) must be a multiple of element size (%lld)",
+                     (long long)flat->numel, (long long)tp_itemsize(dtype));
+        return NULL;
+    }
+    return raise_null(tp_new_on_storage(flat->storage, TP_INTS(flat->numel / tp_itemsize(dtype)), TP_INTS(1), 0, dtype));
+}
+
+static tp_tensor *asarray(PyObject *o, tp_dtype dtype, tp_device device, PyObject *copy) {
+    bool forced = copy && copy != Py_None, wanted = false;
+    if (forced && tp_py_take_bool(copy, &wanted) < 0) return NULL;
+    bool number = is_plain_number(o) || PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o);
+    tp_tensor *t = number ? NULL : shareable(o, dtype);
+    if (!t && PyErr_Occurred()) return NULL;
+    if (!t && forced && !wanted) {
+        PyErr_SetString(PyExc_ValueError, "can't alias arbitrary sequence into a tensor.");
+        return NULL;
+    }
+    if (!t) return tp_py_tensor_from_data(o, dtype, device);
+    if (forced && !wanted && check_alias(t, dtype, device) < 0) {
+        tp_release(t);
+        return NULL;
+    }
+    return convert_steal(t, dtype, device, wanted);
+}
+
+static PyObject *py_asarray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const char *const names[] = {"obj", "dtype", "device", "copy", "requires_grad", NULL};
+    static const tp_py_arguments arguments = {"asarray", names, 1, 1};
+    (void)self;
+    PyObject *v[5];
+    tp_dtype dtype = TP_NO_DTYPE;
+    tp_device device = TP_NO_DEVICE;
+    bool requires_grad = false;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[4], &requires_grad) < 0) return NULL;
+    if (tp_py_take_dtype("asarray", v[1], &dtype) < 0 || tp_py_take_device("asarray", v[2], &device) < 0) return NULL;
+    tp_autoref *t = asarray(v[0], dtype, device, v[3]);
+    if (!t) return NULL;
+    if (v[4] && !requires_grad && tp_requires_grad(t)) return tp_py_wrap_steal(tp_detach(t));
+    if (requires_grad && !tp_requires_grad(t) && tp_py_is_tensor(v[0]) && t == tp_py_tensor_borrow(v[0])) {
+        tp_tensor *alias = tp_detach(t); /* the caller's tensor is not changed */
+        tp_release(t);
+        if (!(t = alias)) return tp_py_raise();
+    }
+    return with_requires_grad_steal(tp_take(t), requires_grad && !tp_requires_grad(t) ? Py_True : NULL);
+}
+
+static PyMethodDef functions[] = {
+    {"tensor", TP_PY_FASTCALL(py_tensor),
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+     "A new tensor with a copy of data: numbers, nested sequences of them, arrays, tensors."},
+    {"as_tensor", TP_PY_FASTCALL(py_as_tensor),
+     "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, sharing memory where that is possible."},
+    {"asarray", TP_PY_FASTCALL(py_asarray),
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+     "The object as a tensor: shares memory with tensors, arrays, DLPack objects and buffers unless copy is True."},
+    {"scalar_tensor", TP_PY_FASTCALL(py_scalar_tensor),
+     "scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)\n--\n\n"
+     "A tensor without dimensions that holds one number, in the default dtype."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_new(PyObject *m) { return PyModule_AddFunctions(m, functions); }

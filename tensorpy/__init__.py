@@ -1,0 +1,73 @@
+"""tensorpy: a small, fast tensor library with PyTorch's programming model, written in C.
+
+This package is thin: operators, dispatch, autograd and kernels live in the extension module `tensorpy._C`. Importing it
+loads neither NumPy nor BLAS nor OpenCL; they are opened when first needed.
+"""
+
+from __future__ import annotations
+
+import math as _math
+
+from tensorpy import _C
+from tensorpy._C import *  # noqa: F403
+from tensorpy._C import Tensor, default_generator, return_types  # noqa: F401
+
+__version__ = "0.1.0"
+
+e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
+
+from tensorpy._modes import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
+from tensorpy._tensor import is_tensor  # noqa: E402
+from tensorpy._types import finfo, iinfo  # noqa: E402
+from tensorpy.amp import autocast  # noqa: E402
+
+
+def __getattr__(name: str) -> object:
+    """Parts that most programs do not need are imported at first use."""
+    import importlib
+
+    if name in _LAZY:
+        module = importlib.import_module(f"tensorpy.{name}")
+        globals()[name] = module
+        return module
+    if name in _LAZY_NAMES:
+        value = getattr(importlib.import_module(f"tensorpy.{_LAZY_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'tensorpy' has no attribute '{name}'")
+
+
+_LAZY = {"autograd", "dispatch", "testing", "nn", "linalg", "special", "ops", "amp", "codegen"}
+_LAZY_NAMES = {"set_printoptions": "_tensor_str"}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+
+
+__all__ = [name for name in dir(_C) if not name.startswith("_")] + [
+    "autocast",
+    "e",
+    "enable_grad",
+    "finfo",
+    "get_rng_state",
+    "iinfo",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "is_tensor",
+    "manual_seed",
+    "nan",
+    "newaxis",
+    "no_grad",
+    "pi",
+    "seed",
+    "set_grad_enabled",
+    "set_rng_state",
+]

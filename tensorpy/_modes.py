@@ -1,0 +1,136 @@
+"""Grad modes as context managers and decorators: no_grad, enable_grad, set_grad_enabled, inference_mode."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tensorpy import _C
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ContextDecorator:
+    """A context manager that also decorates functions and generators, entering anew for each call or step."""
+
+    def clone(self) -> ContextDecorator:
+        return self.__class__()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]
+
+    def _wrap_generator(self, function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            sent = None
+            while True:
+                with self.clone():
+                    try:
+                        value = generator.send(sent)
+                    except StopIteration as stop:
+                        return stop.value
+                sent = yield value
+
+        return wrapper  # type: ignore[return-value]
+
+
+class _GradMode(ContextDecorator):
+    enabled: bool
+
+    def __init__(self) -> None:
+        self.previous: list[bool] = []
+
+    def __enter__(self) -> None:
+        self.previous.append(_C.is_grad_enabled())
+        _C._set_grad_enabled(self.enabled)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        _C._set_grad_enabled(self.previous.pop())
+
+    def __new__(cls, function: Any = None) -> Any:
+        """`@no_grad` without parentheses decorates at once."""
+        self = super().__new__(cls)
+        if callable(function):
+            self.__init__()  # type: ignore[misc]
+            return self(function)
+        return self
+
+
+class no_grad(_GradMode):
+    """Calls inside are not recorded for backward."""
+
+    enabled = False
+
+
+class enable_grad(_GradMode):
+    """Calls inside are recorded for backward, also within no_grad."""
+
+    enabled = True
+
+
+class set_grad_enabled(ContextDecorator):
+    """Switches recording on or off: at once, and back again if used as a context."""
+
+    def __init__(self, mode: bool) -> None:
+        self.previous = _C.is_grad_enabled()
+        self.mode = mode
+        _C._set_grad_enabled(mode)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        _C._set_grad_enabled(self.previous)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        _C._set_grad_enabled(self.previous)
+
+
+class inference_mode(ContextDecorator):
+    """No recording, and what is made inside can never be recorded: cheaper than no_grad."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = super().__new__(cls)
+        if callable(mode):
+            self.__init__()  # type: ignore[misc]
+            return self(mode)
+        return self
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode is not False
+        self.previous: list[tuple[bool, bool]] = []
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        self.previous.append((_C.is_inference_mode_enabled(), _C.is_grad_enabled()))
+        _C._set_inference_mode(self.mode)
+        _C._set_grad_enabled(not self.mode)
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        inference, grad = self.previous.pop()
+        _C._set_inference_mode(inference)
+        _C._set_grad_enabled(grad)

@@ -1,0 +1,30 @@
+"""The default generator's functions: manual_seed, seed, get/set state."""
+
+from __future__ import annotations
+
+from tensorpy._C import Generator, Tensor, default_generator
+
+
+def manual_seed(seed: int) -> Generator:
+    """Starts the default generator's sequence that belongs to `seed`; returns the generator."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Starts the default generator from a seed that the system gives, and returns that seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The default generator's seed and position, 16 bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Takes the default generator back to a state."""
+    default_generator.set_state(new_state)

@@ -1,0 +1,64 @@
+"""finfo and iinfo: the limits of dtypes."""
+
+from __future__ import annotations
+
+from tensorpy import _C
+from tensorpy._C import dtype
+
+# mantissa bits and largest exponent of each floating type (IEEE 754; bfloat16 is the upper half of a binary32)
+_FORMATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+
+
+class finfo:
+    """Limits of a floating dtype (of the parts of a complex one).
+
+    Attributes: bits, eps (distance from 1 to the next number), max, min (= -max), tiny and smallest_normal, resolution
+    (10 ** -digits), dtype (its name).
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        type = _C.get_default_dtype() if type is None else type
+        if not isinstance(type, dtype) or not (type.is_floating_point or type.is_complex):
+            raise TypeError(f"tensorpy.finfo() requires a floating point input type, not {type}. Use tensorpy.iinfo for integers")
+        real = type.to_real()
+        mantissa, exponent = _FORMATS[real.name]
+        self.bits = real.itemsize * 8
+        self.eps = 2.0**-mantissa
+        self.max = (2.0 - self.eps) * 2.0**exponent
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
+        self.resolution = 10.0 ** -int(mantissa * 0.30103)
+        self.dtype = real.name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("finfo", self.dtype))
+
+
+class iinfo:
+    """Limits of an integer dtype: bits, min, max, dtype (its name)."""
+
+    def __init__(self, type: dtype) -> None:
+        if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
+            raise TypeError(f"tensorpy.iinfo() requires an integer input type, not {type}. Use tensorpy.finfo for floats")
+        self.bits = type.itemsize * 8
+        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
+        self.max = 2 ** (self.bits - type.is_signed) - 1
+        self.dtype = type.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("iinfo", self.dtype))

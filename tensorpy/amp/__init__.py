@@ -1,0 +1,53 @@
+"""Automatic mixed precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import dtype as _dtype
+from tensorpy._modes import ContextDecorator
+
+
+class autocast(ContextDecorator):
+    """Runs operators in a lower precision where that is safe; a context manager and a decorator.
+
+    device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
+    cache_enabled: whether the cast of a weight is kept until the outermost region ends.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: _dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device_type = device_type
+        self.given_dtype = dtype
+        self.enabled = enabled
+        self.given_cache = cache_enabled
+        self.previous: list[tuple[bool, _dtype, bool]] = []
+        _, current_dtype, current_cache = _C._autocast_get(device_type)
+        self.dtype = current_dtype if dtype is None else dtype
+        self.cache_enabled = current_cache if cache_enabled is None else cache_enabled
+
+    def clone(self) -> autocast:
+        return autocast(self.device_type, self.given_dtype, self.enabled, self.given_cache)
+
+    def __enter__(self) -> autocast:
+        self.previous.append(_C._autocast_get(self.device_type))
+        _C._autocast_set(self.device_type, self.enabled, self.dtype, self.cache_enabled)
+        _C._autocast_enter()
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        _C._autocast_leave()
+        _C._autocast_set(self.device_type, *self.previous.pop())
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether a device type has an autocast layer: every one has."""
+    _C._autocast_get(device_type)
+    return True
+
+
+__all__ = ["autocast", "is_autocast_available"]

@@ -1,0 +1,81 @@
+"""Gradients: backward, grad, Function, checks, anomaly detection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
+
+
+def _as_tuple(value: Tensor | Sequence[Any] | None) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def _grads_for(outputs: tuple[Tensor, ...], grads: Tensor | Sequence[Tensor | None] | None) -> tuple[Tensor | None, ...]:
+    given = _as_tuple(grads)
+    if given and len(given) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    return given or (None,) * len(outputs)
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `.grad` of the leaves (or of `inputs` only)."""
+    outputs = _as_tuple(tensors)
+    if inputs is not None and not _as_tuple(inputs):
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    keep = create_graph if retain_graph is None else retain_graph
+    chosen = None if inputs is None else _as_tuple(inputs)
+    _C._run_backward(outputs, _grads_for(outputs, grad_tensors), keep, create_graph, chosen, True)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`."""
+    if is_grads_batched:
+        raise NotImplementedError("is_grads_batched needs vmap")
+    if allow_unused is False and materialize_grads:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    grads = _C._run_backward(roots, _grads_for(roots, grad_outputs), keep, create_graph, wanted, False)
+    if not (allow_unused or materialize_grads) and any(g is None for g in grads):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. "
+            "Set allow_unused=True if this is the desired behavior."
+        )
+    if materialize_grads:
+        grads = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True))
+    return grads
+
+
+__all__ = [
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

@@ -1,0 +1,37 @@
+"""Anomaly detection: where the forward call of a failing backward was."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tensorpy import _C
+
+
+class detect_anomaly:
+    """Inside, an error in backward shows the forward call that made its node, and a NaN gradient is an error."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.check_nan = check_nan
+        warnings.warn("Anomaly Detection has been enabled: calls are slower, use it for debugging only", stacklevel=2)
+
+    def __enter__(self) -> None:
+        self.previous = _C._get_anomaly()
+        _C._set_anomaly(True, self.check_nan)
+
+    def __exit__(self, *unused: Any) -> None:
+        _C._set_anomaly(*self.previous)
+
+
+class set_detect_anomaly:
+    """Switches anomaly detection on or off; back again if used as a context."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.previous = _C._get_anomaly()
+        _C._set_anomaly(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *unused: Any) -> None:
+        _C._set_anomaly(*self.previous)

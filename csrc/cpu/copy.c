@@ -155,9 +155,8 @@ static void transpose_range(int64_t begin, int64_t end, void *context) {
 
 static bool is_transposed(const tp_iter *it, int64_t itemsize) {
     int64_t edge = LINE / itemsize;
-    return it->ndim > 1 && it->strides[0][0] == itemsize && it->strides[1][1] == itemsize &&
-           it->strides[1][0] != 0 && it->shape[0] >= edge &&
-           it->shape[1] >= edge;
+    return it->ndim > 1 && it->strides[0][0] == itemsize && it->strides[1][1] == itemsize && it->strides[1][0] != 0 &&
+           it->shape[0] >= edge && it->shape[1] >= edge;
 }
 
 static int copy_transposed(const tp_iter *it, int64_t itemsize) {

@@ -117,20 +117,20 @@ static int64_t numel_of(const dims *d) {
     return n;
 }
 
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
+
 /* Takes `widen` rows as one where rows of few elements follow each other without a gap. */
 static void widen_rows(plan *p) {
     dims *k = &p->kept, *r = &p->reduced;
     p->widen = 1;
     if (p->r->indexed || k->size[0] >= NARROW || k->in[0] != tp_itemsize(p->in_dtype)) return;
     if (r->in[0] != k->size[0] * k->in[0] || r->size[0] < 4 * WIDE) return;
-    int64_t widen = WIDE / k->size[0];
-    while (r->size[0] % widen && widen > WIDE / k->size[0] / 2) widen--; /* a divisor, if there is one close by */
-    p->widen = widen;
+    int64_t most = at_most(WIDE, TILE_BYTES / p->r->size) / k->size[0], widen = most;
+    while (widen > most / 2 && r->size[0] % widen) widen--; /* a divisor, if there is one close by */
+    p->widen = at_least(widen, 1);
 }
-
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
-static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
 /* Runs where the reduced dimension is the closer one and long enough, or where rows would be too short to vectorise. */
 static bool prefers_rows(const plan *p) {
@@ -154,6 +154,7 @@ static void cut(plan *p) {
     p->parts = at_least(p->parts, 1);
     p->part_leaves = divide_up(p->leaves, p->parts);
     p->parts = divide_up(p->leaves, p->part_leaves);
+    if (p->count == 0) p->leaves = p->part_leaves = 0;
 }
 
 /* ---- a leaf ---- */
@@ -248,6 +249,7 @@ static void reduce_leaves(worker *w, char *stack, int64_t width, const char *in,
     const plan *p = w->p;
     int64_t n = width * p->widen, slot_bytes = slot_width(p) * p->r->size;
     int top = 0;
+    if (begin == end) p->r->init(stack, n);
     for (int64_t leaf = begin; leaf < end; leaf++) {
         char *slot = stack + top++ * slot_bytes;
         p->r->init(slot, n);
@@ -385,6 +387,7 @@ static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const
     p.partials = NULL;
     split_dims(&p, self, mask, out);
     p.count = numel_of(&p.reduced);
+    if (p.count == 0) p.reduced = (dims){.n = 1, .size = {1}}; /* cut as if there were one element, without a leaf */
     widen_rows(&p);
     p.rows = prefers_rows(&p);
     if (!p.rows) p.widen = 1;

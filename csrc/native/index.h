@@ -1,0 +1,23 @@
+/* index.h: how index and index_put_ walk: shared by the checks (native/index.c) and the kernels (cpu/index.c). */
+#pragma once
+
+#include "core/tensor.h"
+
+/* Indexed dimensions become one row of n places, given by the broadcast indices. The result has the dimensions of self
+ * before the first index, those of the indices, and the others; where indices are not neighbours, theirs come first. */
+typedef struct {
+    int nindices;
+    tp_tensor *indices[TP_MAX_DIMS]; /* int64, as given or expanded from masks; owned */
+    int dims[TP_MAX_DIMS];           /* the dimension of self that each index speaks of */
+    int nrest, before;               /* dimensions without an index, and how many of them lead */
+    int rest[TP_MAX_DIMS];
+    int nplaces;                     /* the indices' broadcast shape */
+    int64_t places[TP_MAX_DIMS];
+    int ndim;                        /* of the result */
+    int64_t sizes[TP_MAX_DIMS];
+} tp_index_plan;
+
+/* Checks and resolves; masks need data, so a plan with masks fails on Meta. 0, or -1 with an IndexError. */
+int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices);
+void tp_index_plan_free(tp_index_plan *p);
+#define tp_auto_index_plan TP_CLEANUP(tp_index_plan_free) tp_index_plan

@@ -1,0 +1,474 @@
+/* indexing.c: t[...], t[...] = value, len, in.
+ *
+ * A single int or slice goes straight to select or slice. Any other index becomes a list of items; their basic part
+ * (ints, slices, None, Ellipsis) gives one view, by as_strided where nothing records gradients, else by the chain of
+ * views that PyTorch makes. What is left (masks, index tensors) goes to index and index_put_. */
+#include "python/common.h"
+#include "python/interop.h"
+
+#include "Functions.h"
+#include "autograd/node.h"
+
+#define MAX_ITEMS (2 * TP_MAX_DIMS + 1)
+
+typedef enum { ITEM_INT, ITEM_SLICE, ITEM_NEW_AXIS, ITEM_ELLIPSIS, ITEM_BOOL, ITEM_TENSOR } item_kind;
+
+typedef struct {
+    item_kind kind;
+    bool truth;
+    int64_t start, stop, step; /* start is the int of ITEM_INT */
+    tp_tensor *index;          /* owned */
+} item;
+
+typedef struct {
+    int nitems, consumed; /* consumed: dimensions that the items speak of */
+    bool advanced;
+    item items[MAX_ITEMS];
+} key_items;
+
+static void free_items(key_items *k) {
+    for (int i = 0; i < k->nitems; i++) tp_release(k->items[i].index);
+}
+#define auto_items TP_CLEANUP(free_items) key_items
+
+/* ---- reading an index ---- */
+
+static int64_t slice_length(const item *s, int64_t size, int64_t *from) {
+    int64_t start = s->start < 0 ? s->start + size : s->start, stop = s->stop < 0 ? s->stop + size : s->stop;
+    start = start < 0 ? 0 : start > size ? size : start;
+    stop = stop < start ? start : stop > size ? size : stop;
+    *from = start;
+    return (stop - start) / s->step + ((stop - start) % s->step != 0);
+}
+
+static int read_slice(PyObject *o, item *out) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(o, &start, &stop, &step) < 0) return -1;
+    if (step < 0) return PyErr_SetString(PyExc_ValueError, "step must be greater than zero"), -1;
+    *out = (item){.kind = ITEM_SLICE, .start = start, .stop = stop, .step = step};
+    return 0;
+}
+
+static int read_int(PyObject *o, item *out) {
+    int overflow;
+    *out = (item){.kind = ITEM_INT, .start = PyLong_AsLongLongAndOverflow(o, &overflow)};
+    if (overflow) PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    return overflow ? -1 : 0;
+}
+
+/* Takes over `index`; NULL: an exception is set. */
+static int use_tensor_steal(tp_tensor *index, item *out) {
+    if (!index) return -1;
+    tp_dtype d = (tp_dtype)index->dtype;
+    *out = (item){.kind = ITEM_TENSOR, .index = index};
+    if (d != TP_BOOL && d != TP_UINT8 && d != TP_INT32 && d != TP_INT64)
+        return PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors"), -1;
+    if (index->ndim > 0) return 0;
+    tp_scalar value;
+    if (tp_item(index, &value) < 0) return tp_py_check(-1);
+    out->kind = d == TP_BOOL || d == TP_UINT8 ? ITEM_BOOL : ITEM_INT;
+    out->truth = tp_scalar_bool(&value);
+    out->start = tp_scalar_int(&value);
+    tp_release(tp_take(out->index));
+    return 0;
+}
+
+static tp_tensor *sequence_tensor(PyObject *o, tp_device device) {
+    tp_autoref *t = tp_py_tensor_from_data(o, TP_NO_DTYPE, TP_CPU);
+    if (!t) return NULL;
+    bool integer = tp_is_integral_dtype((tp_dtype)t->dtype);
+    tp_dtype dtype = t->numel == 0 && tp_is_floating(t) ? TP_INT64 : integer && t->dtype != TP_UINT8 ? TP_INT64 : (tp_dtype)t->dtype;
+    tp_tensor *index = tp_to_device(t, device.type == TP_DEVICE_META ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
+    if (!index) tp_py_raise();
+    return index;
+}
+
+static int read_item(PyObject *o, const tp_tensor *self, item *out) {
+    if (PyBool_Check(o)) *out = (item){.kind = ITEM_BOOL, .truth = o == Py_True};
+    else if (PyLong_Check(o)) return read_int(o, out);
+    else if (PySlice_Check(o)) return read_slice(o, out);
+    else if (o == Py_None) *out = (item){.kind = ITEM_NEW_AXIS};
+    else if (o == Py_Ellipsis) *out = (item){.kind = ITEM_ELLIPSIS};
+    else if (tp_py_is_tensor(o)) return use_tensor_steal(tp_retain(tp_py_tensor_borrow(o)), out);
+    else if (!tp_py_is_numpy_scalar(o) && PySequence_Check(o)) return use_tensor_steal(sequence_tensor(o, self->device), out);
+    else if (PyIndex_Check(o)) {
+        PyObject *index = PyNumber_Index(o);
+        int status = index ? read_int(index, out) : -1;
+        Py_XDECREF(index);
+        return status;
+    } else if (tp_py_is_numpy_scalar(o) || tp_py_is_ndarray(o)) {
+        tp_dtype d;
+        tp_scalar value;
+        if (tp_py_numpy_scalar(o, &d, &value) && d == TP_BOOL) {
+            *out = (item){.kind = ITEM_BOOL, .truth = value.b};
+            return 0;
+        }
+        return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                            "valid indices (got %s)", Py_TYPE(o)->tp_name), -1;
+    } else
+        return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                            "valid indices (got %s)", Py_TYPE(o)->tp_name), -1;
+    return 0;
+}
+
+static int too_many_indices(const tp_tensor *self) {
+    PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", self->ndim);
+    return -1;
+}
+
+static int add_item(key_items *k, PyObject *o, const tp_tensor *self) {
+    if (k->nitems == MAX_ITEMS) return too_many_indices(self);
+    item *it = &k->items[k->nitems];
+    it->index = NULL;
+    int status = read_item(o, self, it);
+    k->nitems++; /* also after an error: it may own a tensor */
+    if (status < 0) return -1;
+    switch (it->kind) {
+    case ITEM_INT:
+    case ITEM_SLICE: k->consumed++; break;
+    case ITEM_TENSOR:
+        k->consumed += it->index->dtype == TP_BOOL || it->index->dtype == TP_UINT8 ? it->index->ndim : 1;
+        k->advanced = true;
+        break;
+    case ITEM_BOOL: k->advanced = true; break;
+    default: break;
+    }
+    return 0;
+}
+
+static int read_key(key_items *k, PyObject *key, const tp_tensor *self) {
+    k->nitems = k->consumed = 0;
+    k->advanced = false;
+    if (!PyTuple_Check(key)) {
+        if (add_item(k, key, self) < 0) return -1;
+    } else {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+            if (add_item(k, PyTuple_GET_ITEM(key, i), self) < 0) return -1;
+    }
+    return k->consumed > self->ndim ? too_many_indices(self) : 0;
+}
+
+/* ---- the view that the basic items give ---- */
+
+/* How the items walk: `at` is a dimension of the view so far, `from` the one of self behind it. */
+typedef struct {
+    int at, from;
+    bool ellipsis;
+    int nlist;
+    tp_tensor *list[TP_MAX_DIMS]; /* what index() gets; NULL: all of a dimension; owned */
+} walk;
+
+static void free_walk(walk *w) {
+    for (int i = 0; i < w->nlist; i++) tp_release(w->list[i]);
+}
+#define auto_walk TP_CLEANUP(free_walk) walk
+
+static int skip_dims(walk *w, int n, tp_tensor *index_steal) {
+    if (w->nlist + (n ? n : 1) > TP_MAX_DIMS) {
+        tp_release(index_steal);
+        return PyErr_SetString(PyExc_IndexError, "too many indices: a tensor has at most 64 dimensions"), -1;
+    }
+    if (index_steal) w->list[w->nlist++] = index_steal;
+    else
+        for (int i = 0; i < n; i++) w->list[w->nlist++] = NULL;
+    w->at += n;
+    return 0;
+}
+
+/* True selects the one place of a new dimension, False none. */
+static tp_tensor *bool_index(bool truth, tp_device device) {
+    tp_autoref *t = tp_zeros(TP_INTS(truth), TP_INT64, TP_NO_LAYOUT, device, -1);
+    if (!t) tp_py_raise();
+    return tp_take(t);
+}
+
+static int check_int(const tp_tensor *self, int dim, int64_t i) {
+    int64_t size = self->sizes[dim];
+    if (i >= -size && i < size) return 0;
+    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim, (long long)size);
+    return -1;
+}
+
+/* Moves past an item that takes no part in the view: an index tensor, an Ellipsis. */
+static int walk_past(const key_items *k, const item *it, const tp_tensor *self, walk *w) {
+    if (it->kind == ITEM_ELLIPSIS) {
+        int n = w->ellipsis ? 0 : self->ndim - k->consumed;
+        w->ellipsis = true;
+        w->from += n;
+        return n ? skip_dims(w, n, NULL) : 0;
+    }
+    int n = it->index->dtype == TP_BOOL || it->index->dtype == TP_UINT8 ? it->index->ndim : 1;
+    w->from += n;
+    return skip_dims(w, n, tp_retain(it->index));
+}
+
+static bool is_whole(const item *it, int64_t size) {
+    int64_t from;
+    return it->step == 1 && slice_length(it, size, &from) == size;
+}
+
+/* View by view. `*view` starts as a reference to self. */
+static int chain_item(const item *it, const tp_tensor *self, walk *w, tp_tensor **view) {
+    tp_tensor *next;
+    if (it->kind == ITEM_INT) next = tp_select_int(*view, w->at, it->start);
+    else if (it->kind == ITEM_SLICE) {
+        if (is_whole(it, self->sizes[w->from])) return w->from++, skip_dims(w, 1, NULL);
+        next = tp_slice_Tensor(*view, w->at, TP_SOME_INT(it->start), TP_SOME_INT(it->stop), it->step);
+    } else next = tp_unsqueeze(*view, w->at);
+    tp_release(*view);
+    *view = next;
+    if (!next) return tp_py_check(-1);
+    w->from += it->kind == ITEM_INT || it->kind == ITEM_SLICE;
+    if (it->kind == ITEM_INT) return 0;
+    if (it->kind != ITEM_BOOL) return skip_dims(w, 1, NULL);
+    tp_tensor *index = bool_index(it->truth, self->device);
+    return index ? skip_dims(w, 1, index) : -1;
+}
+
+static int walk_chain(const key_items *k, tp_tensor *self, walk *w, tp_tensor **view) {
+    for (int i = 0; i < k->nitems; i++) {
+        const item *it = &k->items[i];
+        if (it->kind == ITEM_INT && check_int(self, w->from, it->start) < 0) return -1;
+        bool past = it->kind == ITEM_ELLIPSIS || it->kind == ITEM_TENSOR;
+        if ((past ? walk_past(k, it, self, w) : chain_item(it, self, w, view)) < 0) return -1;
+    }
+    return 0;
+}
+
+/* The same as sizes and strides; basic items only. Returns the number of dimensions, or -1. */
+static int walk_geometry(const key_items *k, const tp_tensor *self, int64_t *sizes, int64_t *strides, int64_t *offset) {
+    int from = 0, n = 0;
+    bool ellipsis = false;
+    *offset = tp_storage_offset(self);
+    for (int i = 0; i <= k->nitems; i++) {
+        const item *it = i < k->nitems ? &k->items[i] : &(const item){.kind = ITEM_ELLIPSIS};
+        int64_t skipped;
+        int rest = it->kind != ITEM_ELLIPSIS || ellipsis ? 0 : self->ndim - k->consumed;
+        if (n + (rest ? rest : 1) > TP_MAX_DIMS && i < k->nitems) return too_many_indices(self);
+        switch (it->kind) {
+        case ITEM_INT:
+            if (check_int(self, from, it->start) < 0) return -1;
+            *offset += (it->start < 0 ? it->start + self->sizes[from] : it->start) * self->strides[from];
+            from++;
+            break;
+        case ITEM_SLICE:
+            sizes[n] = slice_length(it, self->sizes[from], &skipped);
+            if (__builtin_mul_overflow(self->strides[from], it->step, &strides[n])) strides[n] = 0; /* of size 0 or 1 */
+            *offset += skipped * self->strides[from++];
+            n++;
+            break;
+        case ITEM_NEW_AXIS:
+            sizes[n] = 1;
+            strides[n++] = from < self->ndim ? self->sizes[from] * self->strides[from] : 1;
+            break;
+        default: /* the Ellipsis, once; the end stands for one */
+            ellipsis = true;
+            for (; rest > 0; rest--, from++) {
+                sizes[n] = self->sizes[from];
+                strides[n++] = self->strides[from];
+            }
+        }
+    }
+    return n;
+}
+
+/* Whether one as_strided may stand for the chain: no layer would see the difference. */
+static bool may_restride(const tp_tensor *self, bool records) {
+    if (records || tp_tls.include) return false;
+    for (int i = 0; i < self->ndim; i++)
+        if (self->strides[i] < 0) return false;
+    return true;
+}
+
+static int count_views(const key_items *k) {
+    int n = 0;
+    for (int i = 0; i < k->nitems; i++) n += k->items[i].kind != ITEM_ELLIPSIS && k->items[i].kind != ITEM_TENSOR;
+    return n;
+}
+
+/* The basic part: self itself (a new reference) where nothing changes. */
+static tp_tensor *basic_view(const key_items *k, tp_tensor *self, bool records, walk *w) {
+    if (!k->advanced && count_views(k) > 1 && may_restride(self, records)) {
+        int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset;
+        int n = walk_geometry(k, self, sizes, strides, &offset);
+        if (n < 0) return NULL;
+        tp_tensor *t = tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset));
+        if (!t) tp_py_raise();
+        return t;
+    }
+    tp_autoref *view = tp_retain(self);
+    return walk_chain(k, self, w, &view) < 0 ? NULL : tp_take(view);
+}
+
+/* ---- reading ---- */
+
+static PyObject *subscript_general(tp_tensor *self, PyObject *key) {
+    auto_items k;
+    auto_walk w = {0};
+    if (read_key(&k, key, self) < 0) return NULL;
+    tp_autoref *view = basic_view(&k, self, tp_grad_enabled() && tp_requires_grad(self), &w);
+    if (!view) return NULL;
+    if (k.advanced) return tp_py_wrap_steal(tp_index_Tensor(view, (tp_tensors){w.list, w.nlist}));
+    return tp_py_wrap_steal(view == self ? tp_alias(self) : tp_take(view));
+}
+
+static int zero_dim_error(void) {
+    PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                                      "convert a 0-dim tensor to a number");
+    return -1;
+}
+
+static tp_tensor *select_first(tp_tensor *t, PyObject *key) {
+    item it;
+    if (read_int(key, &it) < 0) return NULL;
+    if (tp_unlikely(t->ndim == 0)) return (void)zero_dim_error(), NULL;
+    tp_tensor *view = tp_select_int(t, 0, it.start);
+    if (tp_unlikely(!view)) tp_py_raise();
+    return view;
+}
+
+static PyObject *subscript(PyObject *o, PyObject *key) {
+    tp_tensor *t = tp_py_tensor_borrow(o);
+    if (PyLong_CheckExact(key)) {
+        tp_tensor *view = select_first(t, key);
+        return view ? tp_py_wrap_steal(view) : NULL;
+    }
+    if (PySlice_Check(key)) {
+        item it;
+        if (read_slice(key, &it) < 0) return NULL;
+        if (t->ndim == 0) return PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."), NULL;
+        return tp_py_wrap_steal(tp_slice_Tensor(t, 0, TP_SOME_INT(it.start), TP_SOME_INT(it.stop), it.step));
+    }
+    return subscript_general(t, key);
+}
+
+/* ---- writing ---- */
+
+static tp_tensor *raise_null(tp_tensor *t) {
+    if (!t) tp_py_raise();
+    return t;
+}
+
+static int cannot_assign(PyObject *value, const tp_tensor *to) {
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a tensor of %s", Py_TYPE(value)->tp_name, tp_dtype_names[to->dtype]);
+    return -1;
+}
+
+/* The value as a tensor (new); a tensor as it is. A number or a sequence gets the dtype of what it goes to. */
+static tp_tensor *value_tensor(PyObject *value, const tp_tensor *to) {
+    tp_scalar s;
+    if (tp_py_is_tensor(value)) return tp_retain(tp_py_tensor_borrow(value));
+    int ok = tp_py_to_scalar(value, &s);
+    if (ok < 0) return NULL;
+    if (ok > 0) return raise_null(tp_full(TP_EMPTY_INTS, &s, (tp_dtype)to->dtype, TP_NO_LAYOUT, to->device, -1));
+    if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) return cannot_assign(value, to), NULL;
+    return tp_py_tensor_from_data(value, (tp_dtype)to->dtype, to->device);
+}
+
+/* Leading dimensions of size one that the target does not have. */
+static tp_tensor *without_leading_ones(tp_tensor *value, int64_t ndim) {
+    int lead = 0;
+    while (lead < value->ndim - ndim && value->sizes[lead] == 1) lead++;
+    return lead ? raise_null(tp_view(value, (tp_ints){value->sizes + lead, value->ndim - lead})) : tp_retain(value);
+}
+
+static int assign_view(tp_tensor *view, PyObject *value) {
+    tp_scalar s;
+    if (!tp_py_is_tensor(value)) {
+        int ok = tp_py_to_scalar(value, &s);
+        if (ok < 0) return -1;
+        if (ok > 0) return tp_py_check(tp_fill__Scalar(view, &s));
+    }
+    tp_autoref *whole = value_tensor(value, view), *fitted = whole ? without_leading_ones(whole, view->ndim) : NULL;
+    return fitted ? tp_py_check(tp_copy_(view, fitted, false)) : -1;
+}
+
+static int category_of(const tp_scalar *s) {
+    static const int categories[] = {[TP_SCALAR_BOOL] = TP_BOOLEAN, [TP_SCALAR_INT] = TP_SIGNED, [TP_SCALAR_UINT] = TP_SIGNED,
+                                     [TP_SCALAR_FLOAT] = TP_FLOATING, [TP_SCALAR_COMPLEX] = TP_COMPLEX};
+    return categories[s->kind];
+}
+
+/* t[mask] = number, by masked_fill_: 1 done, 0 not of this form, -1 raised. */
+static int assign_masked(tp_tensor *view, const walk *w, PyObject *value) {
+    tp_scalar s;
+    tp_tensor *mask = w->nlist == 1 ? w->list[0] : NULL;
+    if (!mask || mask->dtype != TP_BOOL || mask->ndim > view->ndim || tp_py_is_tensor(value)) return 0;
+    for (int i = 0; i < mask->ndim; i++)
+        if (mask->sizes[i] != view->sizes[i]) return 0;
+    int ok = tp_py_to_scalar(value, &s), category = tp_dtype_categories[view->dtype];
+    if (ok <= 0) return ok;
+    if (category_of(&s) > (category == TP_UNSIGNED ? TP_SIGNED : category)) return 0;
+    int64_t sizes[TP_MAX_DIMS];
+    for (int i = 0; i < view->ndim; i++) sizes[i] = i < mask->ndim ? mask->sizes[i] : 1;
+    tp_autoref *aligned = mask->ndim == view->ndim ? tp_retain(mask) : tp_reshape(mask, (tp_ints){sizes, view->ndim});
+    return !aligned || tp_masked_fill__Scalar(view, aligned, &s) < 0 ? tp_py_check(-1) : 1;
+}
+
+/* How many dimensions index() gives for a list of indices, masks included. */
+static int indexed_ndim(const tp_tensor *view, const walk *w) {
+    int taken = 0, broadcast = 0;
+    for (int i = 0; i < w->nlist; i++) {
+        const tp_tensor *index = w->list[i];
+        if (!index) continue;
+        bool mask = index->dtype == TP_BOOL || index->dtype == TP_UINT8;
+        int ndim = mask ? 1 : index->ndim;
+        taken += mask ? index->ndim : 1;
+        if (ndim > broadcast) broadcast = ndim;
+    }
+    return view->ndim - taken + broadcast;
+}
+
+static int assign_general(tp_tensor *self, PyObject *key, PyObject *value) {
+    auto_items k;
+    auto_walk w = {0};
+    if (read_key(&k, key, self) < 0) return -1;
+    bool records = tp_grad_enabled() && (tp_requires_grad(self) || (tp_py_is_tensor(value) && tp_requires_grad(tp_py_tensor_borrow(value))));
+    tp_autoref *view = basic_view(&k, self, records, &w);
+    if (!view) return -1;
+    if (!k.advanced) return assign_view(view, value);
+    int done = assign_masked(view, &w, value);
+    if (done) return done < 0 ? -1 : 0;
+    tp_autoref *whole = value_tensor(value, view), *fitted = whole ? without_leading_ones(whole, indexed_ndim(view, &w)) : NULL;
+    return fitted ? tp_py_check(tp_index_put_(view, (tp_tensors){w.list, w.nlist}, fitted, false)) : -1;
+}
+
+static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
+    tp_tensor *t = tp_py_tensor_borrow(o);
+    if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
+    if (!PyLong_CheckExact(key)) return assign_general(t, key, value);
+    tp_autoref *view = select_first(t, key);
+    return view ? assign_view(view, value) : -1;
+}
+
+/* ---- len and in ---- */
+
+static Py_ssize_t length(PyObject *o) {
+    const tp_tensor *t = tp_py_tensor_borrow(o);
+    if (t->ndim) return t->sizes[0];
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+}
+
+/* Whether any element equals the value. */
+static int contains(PyObject *o, PyObject *value) {
+    tp_tensor *t = tp_py_tensor_borrow(o);
+    tp_scalar s;
+    bool truth = false;
+    tp_autoref *equal = NULL;
+    if (tp_py_is_tensor(value)) equal = tp_eq_Tensor(t, tp_py_tensor_borrow(value));
+    else {
+        int ok = tp_py_to_scalar(value, &s);
+        if (ok < 0) return -1;
+        if (ok == 0)
+            return PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                                (PyObject *)Py_TYPE(value)), -1;
+        equal = tp_eq_Scalar(t, &s);
+    }
+    tp_autoref *any = equal ? tp_any(equal) : NULL;
+    if (!any || tp_is_nonzero(any, &truth) < 0) return tp_py_check(-1);
+    return truth;
+}
+
+PyMappingMethods tp_py_tensor_mapping = {.mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = ass_subscript};
+PySequenceMethods tp_py_tensor_sequence = {.sq_length = length, .sq_contains = contains};

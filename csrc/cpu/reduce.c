@@ -19,51 +19,77 @@
 #endif
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
 
+/* Sums n numbers into lanes and those, by halves, into the first `parts` of them. A tail fills up with zeros. */
+#define LANES(T)                                                                                                     \
+    typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
+    enum { T##_PER_VECTOR = VECTOR_BYTES / sizeof(T), T##_LANES = LANE_BYTES / sizeof(T) };                          \
+                                                                                                                     \
+    static void T##_add_tail(T##_vector *sum, const T *in, int64_t n) {                                              \
+        int64_t whole = n / T##_PER_VECTOR, rest = n % T##_PER_VECTOR;                                               \
+        T##_vector v;                                                                                                \
+        for (int64_t k = 0; k < whole; k++) {                                                                        \
+            memcpy(&v, in + k * T##_PER_VECTOR, sizeof v);                                                           \
+            sum[k] += v;                                                                                             \
+        }                                                                                                            \
+        if (!rest) return;                                                                                           \
+        T last[T##_PER_VECTOR] = {0};                                                                                \
+        for (int64_t k = 0; k < rest; k++) last[k] = in[whole * T##_PER_VECTOR + k];                                 \
+        memcpy(&v, last, sizeof v);                                                                                  \
+        sum[whole] += v;                                                                                             \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_halve(T *out, int parts, T##_vector *sum) {                                                      \
+        T lanes[T##_PER_VECTOR];                                                                                     \
+        for (int half = VECTORS / 2; half; half /= 2)                                                                \
+            for (int k = 0; k < half; k++) sum[k] += sum[k + half];                                                  \
+        memcpy(lanes, sum, sizeof lanes);                                                                            \
+        for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2)                                                \
+            for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                              \
+        for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_add(T *out, int parts, const T *in, int64_t n) {                                                 \
+        T##_vector sum[VECTORS] = {{0}};                                                                             \
+        int64_t i = 0;                                                                                               \
+        for (; i + T##_LANES <= n; i += T##_LANES) {                                                                 \
+            T##_vector v[VECTORS];                                                                                   \
+            memcpy(v, in + i, sizeof v);                                                                             \
+            for (int k = 0; k < VECTORS; k++) sum[k] += v[k];                                                        \
+        }                                                                                                            \
+        if (i < n) T##_add_tail(sum, in + i, n - i);                                                                 \
+        T##_halve(out, parts, sum);                                                                                  \
+    }
+LANES(float)
+LANES(double)
+LANES(uint64_t)
+
+#define FEW 8 /* numbers that are not worth the lanes */
+
 /* T: the number type; an element is `parts` of them (2 for complex). */
 #define SUM(name, T, parts)                                                                                          \
-    typedef T name##_vector __attribute__((vector_size(VECTOR_BYTES)));                                              \
-                                                                                                                     \
     static void name##_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n * parts * sizeof(T)); }                 \
                                                                                                                      \
-    /* Sums n numbers, n at least the number of lanes, into the first `parts` lanes. */                              \
-    static void name##_lanes(T *lanes, const T *in, int64_t n) {                                                     \
-        enum { LANES = LANE_BYTES / sizeof(T) };                                                                     \
-        name##_vector sum[VECTORS];                                                                                  \
-        memcpy(sum, in, LANE_BYTES);                                                                                 \
-        int64_t i = LANES;                                                                                           \
-        for (; i + LANES <= n; i += LANES) {                                                                         \
-            _Pragma("GCC unroll 16") for (int k = 0; k < VECTORS; k++) {                                             \
-                name##_vector v;                                                                                     \
-                memcpy(&v, in + i + k * (int64_t)(VECTOR_BYTES / sizeof(T)), sizeof v);                              \
-                sum[k] += v;                                                                                         \
-            }                                                                                                        \
-        }                                                                                                            \
-        memcpy(lanes, sum, LANE_BYTES);                                                                              \
-        for (int64_t k = 0; i + k < n; k++) lanes[k] += in[i + k];                                                   \
-        for (int64_t half = LANES / 2; half >= parts; half /= 2)                                                     \
-            for (int64_t k = 0; k < half; k++) lanes[k] += lanes[k + half];                                          \
-    }                                                                                                                \
-                                                                                                                     \
-    /* Elements any distance apart, in four interleaved sums. */                                                     \
+    /* Elements any distance apart, in interleaved sums. */                                                          \
     static void name##_strided(T *acc, const char *in, int64_t stride, int64_t n) {                                  \
-        T sum[4][parts] = {{0}};                                                                                     \
-        for (int64_t i = 0; i + 4 <= n; i += 4)                                                                      \
-            for (int k = 0; k < 4; k++)                                                                              \
+        T sum[8][parts] = {{0}};                                                                                     \
+        int64_t i = 0;                                                                                               \
+        for (; i + 8 <= n; i += 8)                                                                                   \
+            for (int k = 0; k < 8; k++)                                                                              \
                 for (int c = 0; c < parts; c++) sum[k][c] += ((const T *)(in + (i + k) * stride))[c];                \
-        for (int64_t i = n & ~(int64_t)3; i < n; i++)                                                                \
-            for (int c = 0; c < parts; c++) sum[i & 3][c] += ((const T *)(in + i * stride))[c];                      \
-        for (int c = 0; c < parts; c++) acc[c] += (sum[0][c] + sum[1][c]) + (sum[2][c] + sum[3][c]);                 \
+        for (; i < n; i++)                                                                                           \
+            for (int c = 0; c < parts; c++) sum[i & 7][c] += ((const T *)(in + i * stride))[c];                      \
+        for (int half = 4; half; half /= 2)                                                                          \
+            for (int k = 0; k < half; k++)                                                                           \
+                for (int c = 0; c < parts; c++) sum[k][c] += sum[k + half][c];                                       \
+        for (int c = 0; c < parts; c++) acc[c] += sum[0][c];                                                         \
     }                                                                                                                \
                                                                                                                      \
-    static void name##_fold(void *acc_, const char *in, int64_t stride, int64_t n, int64_t index) {                  \
+    static void name##_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {                   \
         (void)index;                                                                                                 \
-        T *acc = acc_, lanes[LANE_BYTES / sizeof(T)];                                                                \
-        if (stride != parts * sizeof(T) || n * parts < (int64_t)(LANE_BYTES / sizeof(T))) {                          \
+        if (stride == parts * sizeof(T) && n > FEW)                                                                  \
+            T##_add(acc, parts, (const T *)in, n * parts);                                                           \
+        else                                                                                                         \
             name##_strided(acc, in, stride, n);                                                                      \
-            return;                                                                                                  \
-        }                                                                                                            \
-        name##_lanes(lanes, (const T *)in, n * parts);                                                               \
-        for (int c = 0; c < parts; c++) acc[c] += lanes[c];                                                          \
     }                                                                                                                \
                                                                                                                      \
     static void name##_combine(void *into_, const void *from_, int64_t n) {                                          \

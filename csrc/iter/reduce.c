@@ -25,7 +25,7 @@
 #define PART_ELEMENTS 65536  /* input elements in a part, at least */
 #define MANY_TILES 32        /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
-#define BLOCK 512            /* elements converted at a time */
+#define BLOCK 1024           /* elements converted at a time */
 #define LEAF_ROWS 64         /* rows of a leaf, by default */
 #define SHORT_RUN 32         /* below this a run is better taken as rows */
 #define NARROW 64            /* rows below this are widened, to about WIDE elements */

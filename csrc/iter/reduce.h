@@ -10,7 +10,7 @@
 
 #include "core/tensor.h"
 
-#define TP_REDUCE_LEAF 2048
+#define TP_REDUCE_LEAF 4096
 
 typedef struct {
     tp_dtype in, out;    /* what fold reads and finish writes; others are converted */

@@ -18,46 +18,53 @@
 #define VECTOR_BYTES 16
 #endif
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
+#define UNROLL _Pragma("GCC unroll 16")
 
 /* Sums n numbers into lanes and those, by halves, into the first `parts` of them. A tail fills up with zeros. */
 #define LANES(T)                                                                                                     \
     typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
+    typedef T T##_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));               \
     enum { T##_PER_VECTOR = VECTOR_BYTES / sizeof(T), T##_LANES = LANE_BYTES / sizeof(T) };                          \
                                                                                                                      \
     static void T##_add_tail(T##_vector *sum, const T *in, int64_t n) {                                              \
         int64_t whole = n / T##_PER_VECTOR, rest = n % T##_PER_VECTOR;                                               \
-        T##_vector v;                                                                                                \
-        for (int64_t k = 0; k < whole; k++) {                                                                        \
-            memcpy(&v, in + k * T##_PER_VECTOR, sizeof v);                                                           \
-            sum[k] += v;                                                                                             \
-        }                                                                                                            \
+        for (int64_t k = 0; k < whole; k++) sum[k] += ((const T##_unaligned *)in)[k];                                \
         if (!rest) return;                                                                                           \
         T last[T##_PER_VECTOR] = {0};                                                                                \
         for (int64_t k = 0; k < rest; k++) last[k] = in[whole * T##_PER_VECTOR + k];                                 \
-        memcpy(&v, last, sizeof v);                                                                                  \
-        sum[whole] += v;                                                                                             \
+        sum[whole] += *(const T##_unaligned *)last;                                                                  \
     }                                                                                                                \
                                                                                                                      \
-    static void T##_halve(T *out, int parts, T##_vector *sum) {                                                      \
+    /* Adds up the first `used` vectors, the others being zero. */                                                   \
+    static inline void T##_halve(T *out, int parts, T##_vector *sum, int64_t used) {                                 \
         T lanes[T##_PER_VECTOR];                                                                                     \
         for (int half = VECTORS / 2; half; half /= 2)                                                                \
-            for (int k = 0; k < half; k++) sum[k] += sum[k + half];                                                  \
-        memcpy(lanes, sum, sizeof lanes);                                                                            \
+            for (int k = 0; k < half && k + half < used; k++) sum[k] += sum[k + half];                               \
+        *(T##_unaligned *)lanes = sum[0];                                                                            \
         for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2)                                                \
             for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                              \
         for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
     }                                                                                                                \
                                                                                                                      \
+    static inline void T##_add_short(T *out, int parts, const T *in, int64_t n) {                                    \
+        T##_vector sum[VECTORS];                                                                                     \
+        int64_t used = (n + T##_PER_VECTOR - 1) / T##_PER_VECTOR;                                                    \
+        sum[used - 1] = (T##_vector){0};                                                                             \
+        for (int64_t k = 0; k < n / T##_PER_VECTOR; k++) sum[k] = ((const T##_unaligned *)in)[k];                    \
+        if (n % T##_PER_VECTOR)                                                                                      \
+            T##_add_tail(sum + used - 1, in + (used - 1) * T##_PER_VECTOR, n % T##_PER_VECTOR);                      \
+        T##_halve(out, parts, sum, used);                                                                            \
+    }                                                                                                                \
+                                                                                                                     \
     static void T##_add(T *out, int parts, const T *in, int64_t n) {                                                 \
-        T##_vector sum[VECTORS] = {{0}};                                                                             \
+        T##_vector sum[VECTORS], run[VECTORS] = {{0}}; /* run's address is not taken, so that it stays in registers */ \
         int64_t i = 0;                                                                                               \
         for (; i + T##_LANES <= n; i += T##_LANES) {                                                                 \
-            T##_vector v[VECTORS];                                                                                   \
-            memcpy(v, in + i, sizeof v);                                                                             \
-            for (int k = 0; k < VECTORS; k++) sum[k] += v[k];                                                        \
+            UNROLL for (int k = 0; k < VECTORS; k++) run[k] += ((const T##_unaligned *)(in + i))[k];                 \
         }                                                                                                            \
+        UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = run[k];                                                    \
         if (i < n) T##_add_tail(sum, in + i, n - i);                                                                 \
-        T##_halve(out, parts, sum);                                                                                  \
+        T##_halve(out, parts, sum, VECTORS);                                                                         \
     }
 LANES(float)
 LANES(double)
@@ -84,12 +91,19 @@ LANES(uint64_t)
         for (int c = 0; c < parts; c++) acc[c] += sum[0][c];                                                         \
     }                                                                                                                \
                                                                                                                      \
-    static void name##_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {                   \
+    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,          \
+                                 int64_t length, int64_t index) {                                                    \
         (void)index;                                                                                                 \
-        if (stride == parts * sizeof(T) && n > FEW)                                                                  \
-            T##_add(acc, parts, (const T *)in, n * parts);                                                           \
-        else                                                                                                         \
-            name##_strided(acc, in, stride, n);                                                                      \
+        T *acc = acc_;                                                                                               \
+        if (run_stride != parts * sizeof(T) || length < FEW) {                                                       \
+            for (int64_t i = 0; i < n; i++) name##_strided(acc + i * parts, in + i * stride, run_stride, length);    \
+        } else if (length * parts <= T##_LANES) {                                                                    \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                T##_add_short(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                 \
+        } else {                                                                                                     \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                T##_add(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                       \
+        }                                                                                                            \
     }                                                                                                                \
                                                                                                                      \
     static void name##_combine(void *into_, const void *from_, int64_t n) {                                          \
@@ -141,14 +155,17 @@ FINISH(finish_16, 16)
 
 static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
 
-static void any_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+static void any_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
+                          int64_t index) {
     (void)index;
-    uint8_t found = *(uint8_t *)acc;
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i];
-    else
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i * stride];
-    *(uint8_t *)acc = found;
+    for (int64_t run = 0; run < n; run++, in += stride) {
+        uint8_t found = 0;
+        if (run_stride == 1)
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i];
+        else
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i * run_stride];
+        ((uint8_t *)acc)[run] |= found;
+    }
 }
 
 static void any_combine(void *into, const void *from, int64_t n) {
@@ -168,7 +185,7 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name, finish_)                                                         \
-    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold = name##_fold,     \
+    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold_runs = name##_fold_runs, \
                .fold_rows = name##_fold_rows, .combine = name##_combine, .finish = finish_}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {

@@ -20,6 +20,18 @@
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
 #define UNROLL _Pragma("GCC unroll 16")
 
+/* The cases of a switch over the number of vectors in a short run. */
+#define MAX_VECTORS 16
+#define USED(T, n) case n: T##_add_short(acc, parts, n_runs, in, stride, length, n); break;
+#if VECTORS == 16
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8) USED(T, 9) \
+    USED(T, 10) USED(T, 11) USED(T, 12) USED(T, 13) USED(T, 14) USED(T, 15) USED(T, 16)
+#elif VECTORS == 8
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8)
+#else
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4)
+#endif
+
 /* Sums n numbers into lanes and those, by halves, into the first `parts` of them. A tail fills up with zeros. */
 #define LANES(T)                                                                                                     \
     typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
@@ -36,24 +48,41 @@
     }                                                                                                                \
                                                                                                                      \
     /* Adds up the first `used` vectors, the others being zero. */                                                   \
-    static inline void T##_halve(T *out, int parts, T##_vector *sum, int64_t used) {                                 \
+    TP_INLINE void T##_halve(T *out, int parts, T##_vector *sum, const int used) {                                   \
         T lanes[T##_PER_VECTOR];                                                                                     \
-        for (int half = VECTORS / 2; half; half /= 2)                                                                \
-            for (int k = 0; k < half && k + half < used; k++) sum[k] += sum[k + half];                               \
+        UNROLL for (int half = VECTORS / 2; half; half /= 2) {                                                       \
+            UNROLL for (int k = 0; k < half; k++) if (k + half < used) sum[k] += sum[k + half];                      \
+        }                                                                                                            \
         *(T##_unaligned *)lanes = sum[0];                                                                            \
-        for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2)                                                \
-            for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                              \
+        UNROLL for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2) {                                       \
+            UNROLL for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                       \
+        }                                                                                                            \
         for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
     }                                                                                                                \
                                                                                                                      \
-    static inline void T##_add_short(T *out, int parts, const T *in, int64_t n) {                                    \
-        T##_vector sum[VECTORS];                                                                                     \
-        int64_t used = (n + T##_PER_VECTOR - 1) / T##_PER_VECTOR;                                                    \
-        sum[used - 1] = (T##_vector){0};                                                                             \
-        for (int64_t k = 0; k < n / T##_PER_VECTOR; k++) sum[k] = ((const T##_unaligned *)in)[k];                    \
-        if (n % T##_PER_VECTOR)                                                                                      \
-            T##_add_tail(sum + used - 1, in + (used - 1) * T##_PER_VECTOR, n % T##_PER_VECTOR);                      \
-        T##_halve(out, parts, sum, used);                                                                            \
+    /* Runs that fit into the lanes, of `used` vectors, which is a constant where this is expanded. */               \
+    TP_INLINE void T##_add_short(T *acc, int parts, int64_t n, const char *in, int64_t stride, int64_t length,       \
+                                 const int used) {                                                                   \
+        int64_t rest = length % T##_PER_VECTOR;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                            \
+            const T##_unaligned *run = (const T##_unaligned *)(in + i * stride);                                     \
+            T##_vector sum[MAX_VECTORS];                                                                             \
+            UNROLL for (int k = 0; k < used - 1; k++) sum[k] = run[k];                                               \
+            if (rest) {                                                                                              \
+                T last[T##_PER_VECTOR] = {0};                                                                        \
+                for (int64_t k = 0; k < rest; k++) last[k] = ((const T *)(run + used - 1))[k];                       \
+                sum[used - 1] = *(const T##_unaligned *)last;                                                        \
+            } else {                                                                                                 \
+                sum[used - 1] = run[used - 1];                                                                       \
+            }                                                                                                        \
+            T##_halve(acc + i * parts, parts, sum, used);                                                            \
+        }                                                                                                            \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_add_short_runs(T *acc, int parts, int64_t n_runs, const char *in, int64_t stride, int64_t length) {   \
+        switch ((length + T##_PER_VECTOR - 1) / T##_PER_VECTOR) {                                                    \
+            FOR_USED(T)                                                                                              \
+        }                                                                                                            \
     }                                                                                                                \
                                                                                                                      \
     static void T##_add(T *out, int parts, const T *in, int64_t n) {                                                 \
@@ -98,8 +127,7 @@ LANES(uint64_t)
         if (run_stride != parts * sizeof(T) || length < FEW) {                                                       \
             for (int64_t i = 0; i < n; i++) name##_strided(acc + i * parts, in + i * stride, run_stride, length);    \
         } else if (length * parts <= T##_LANES) {                                                                    \
-            for (int64_t i = 0; i < n; i++)                                                                          \
-                T##_add_short(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                 \
+            T##_add_short_runs(acc, parts, n, in, stride, length * parts);                                           \
         } else {                                                                                                     \
             for (int64_t i = 0; i < n; i++)                                                                          \
                 T##_add(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                       \

@@ -1,8 +1,8 @@
 """Writes build.ninja: every C source of the tree and of the generator, found by folder.
 
 Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python alone, and
-`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once per
-CPU capability.
+`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once
+per CPU capability.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
         elif folder == "parallel" or "omp.h" in text:
-            library.append(Unit(source, f"obj/{name}.o", tuple([*flags, "-fopenmp"])))
+            library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:
             library.append(Unit(source, f"obj/{name}.o", tuple(flags)))
     return library, module

@@ -7,12 +7,15 @@
 #include "iter/reduce.h"
 
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #define LANE_BYTES 256
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
 #define VECTOR_BYTES 32
 #else
 #define VECTOR_BYTES 16
@@ -20,32 +23,38 @@
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* The cases of a switch over the number of vectors in a short run. */
-#define MAX_VECTORS 16
-#define USED(T, n) case n: T##_add_short(acc, parts, n_runs, in, stride, length, n); break;
-#if VECTORS == 16
-#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8) USED(T, 9) \
-    USED(T, 10) USED(T, 11) USED(T, 12) USED(T, 13) USED(T, 14) USED(T, 15) USED(T, 16)
-#elif VECTORS == 8
-#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8)
+/* The first bytes of a vector, and zeros; no byte behind them is touched. Whole 32-bit words, at least one. */
+typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+TP_INLINE words first_bytes(const void *p, size_t bytes) {
+#if defined(__AVX512F__)
+    return (words)_mm512_maskz_loadu_epi32((__mmask16)((1u << (bytes / 4)) - 1), p);
+#elif defined(__AVX2__)
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return (words)_mm256_maskload_epi32(p, _mm256_loadu_si256((const void *)(mask + 8 - bytes / 4)));
 #else
-#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4)
+    words w = {0};
+    memcpy(&w, p, bytes);
+    return w;
+#endif
+}
+
+/* A run is whole sets of lanes and a tail of 1 to VECTORS vectors; a switch makes that number a constant. */
+#define TAIL(T, n) case n: T##_add_runs(acc, parts, runs, in, stride, length, n); break;
+#define TAILS_4(T) TAIL(T, 1) TAIL(T, 2) TAIL(T, 3) TAIL(T, 4)
+#define TAILS_8(T) TAILS_4(T) TAIL(T, 5) TAIL(T, 6) TAIL(T, 7) TAIL(T, 8)
+#if VECTORS == 4
+#define TAILS TAILS_4
+#elif VECTORS == 8
+#define TAILS TAILS_8
+#else
+#define TAILS(T) TAILS_8(T) TAIL(T, 9) TAIL(T, 10) TAIL(T, 11) TAIL(T, 12) TAIL(T, 13) TAIL(T, 14) TAIL(T, 15) TAIL(T, 16)
 #endif
 
-/* Sums n numbers into lanes and those, by halves, into the first `parts` of them. A tail fills up with zeros. */
+/* Sums runs of numbers into lanes, and the lanes by halves into the first `parts` of them. */
 #define LANES(T)                                                                                                     \
     typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
     typedef T T##_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));               \
     enum { T##_PER_VECTOR = VECTOR_BYTES / sizeof(T), T##_LANES = LANE_BYTES / sizeof(T) };                          \
-                                                                                                                     \
-    static void T##_add_tail(T##_vector *sum, const T *in, int64_t n) {                                              \
-        int64_t whole = n / T##_PER_VECTOR, rest = n % T##_PER_VECTOR;                                               \
-        for (int64_t k = 0; k < whole; k++) sum[k] += ((const T##_unaligned *)in)[k];                                \
-        if (!rest) return;                                                                                           \
-        T last[T##_PER_VECTOR] = {0};                                                                                \
-        for (int64_t k = 0; k < rest; k++) last[k] = in[whole * T##_PER_VECTOR + k];                                 \
-        sum[whole] += *(const T##_unaligned *)last;                                                                  \
-    }                                                                                                                \
                                                                                                                      \
     /* Adds up the first `used` vectors, the others being zero. */                                                   \
     TP_INLINE void T##_halve(T *out, int parts, T##_vector *sum, const int used) {                                   \
@@ -60,40 +69,26 @@
         for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
     }                                                                                                                \
                                                                                                                      \
-    /* Runs that fit into the lanes, of `used` vectors, which is a constant where this is expanded. */               \
-    TP_INLINE void T##_add_short(T *acc, int parts, int64_t n, const char *in, int64_t stride, int64_t length,       \
-                                 const int used) {                                                                   \
-        int64_t rest = length % T##_PER_VECTOR;                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                            \
-            const T##_unaligned *run = (const T##_unaligned *)(in + i * stride);                                     \
-            T##_vector sum[MAX_VECTORS];                                                                             \
-            UNROLL for (int k = 0; k < used - 1; k++) sum[k] = run[k];                                               \
-            if (rest) {                                                                                              \
-                T last[T##_PER_VECTOR] = {0};                                                                        \
-                for (int64_t k = 0; k < rest; k++) last[k] = ((const T *)(run + used - 1))[k];                       \
-                sum[used - 1] = *(const T##_unaligned *)last;                                                        \
-            } else {                                                                                                 \
-                sum[used - 1] = run[used - 1];                                                                       \
+    TP_INLINE void T##_add_runs(T *acc, int parts, int64_t runs, const char *in, int64_t stride, int64_t length,     \
+                                const int used) {                                                                    \
+        const int64_t whole = (length - 1) / T##_LANES, last = (length - 1) % T##_PER_VECTOR + 1;                    \
+        for (int64_t i = 0; i < runs; i++) {                                                                         \
+            const T##_unaligned *run = (const T##_unaligned *)(in + i * stride), *tail = run + whole * VECTORS;      \
+            T##_vector sum[VECTORS];                                                                                 \
+            UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = k < used - 1 ? (T##_vector)tail[k] : (T##_vector){0};             \
+            sum[used - 1] = (T##_vector)first_bytes(tail + used - 1, last * sizeof(T));                                              \
+            for (; run < tail; run += VECTORS) {                                                                     \
+                UNROLL for (int k = 0; k < VECTORS; k++) sum[k] += run[k];                                           \
             }                                                                                                        \
-            T##_halve(acc + i * parts, parts, sum, used);                                                            \
+            if (whole)                                                                                               \
+                T##_halve(acc + i * parts, parts, sum, VECTORS);                                                     \
+            else                                                                                                     \
+                T##_halve(acc + i * parts, parts, sum, used);                                                        \
         }                                                                                                            \
     }                                                                                                                \
                                                                                                                      \
-    static void T##_add_short_runs(T *acc, int parts, int64_t n_runs, const char *in, int64_t stride, int64_t length) {   \
-        switch ((length + T##_PER_VECTOR - 1) / T##_PER_VECTOR) {                                                    \
-            FOR_USED(T)                                                                                              \
-        }                                                                                                            \
-    }                                                                                                                \
-                                                                                                                     \
-    static void T##_add(T *out, int parts, const T *in, int64_t n) {                                                 \
-        T##_vector sum[VECTORS], run[VECTORS] = {{0}}; /* run's address is not taken, so that it stays in registers */ \
-        int64_t i = 0;                                                                                               \
-        for (; i + T##_LANES <= n; i += T##_LANES) {                                                                 \
-            UNROLL for (int k = 0; k < VECTORS; k++) run[k] += ((const T##_unaligned *)(in + i))[k];                 \
-        }                                                                                                            \
-        UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = run[k];                                                    \
-        if (i < n) T##_add_tail(sum, in + i, n - i);                                                                 \
-        T##_halve(out, parts, sum, VECTORS);                                                                         \
+    static void T##_add(T *acc, int parts, int64_t runs, const char *in, int64_t stride, int64_t length) {           \
+        switch ((length - 1) % T##_LANES / T##_PER_VECTOR + 1) { TAILS(T) }                                          \
     }
 LANES(float)
 LANES(double)
@@ -126,11 +121,8 @@ LANES(uint64_t)
         T *acc = acc_;                                                                                               \
         if (run_stride != parts * sizeof(T) || length < FEW) {                                                       \
             for (int64_t i = 0; i < n; i++) name##_strided(acc + i * parts, in + i * stride, run_stride, length);    \
-        } else if (length * parts <= T##_LANES) {                                                                    \
-            T##_add_short_runs(acc, parts, n, in, stride, length * parts);                                           \
         } else {                                                                                                     \
-            for (int64_t i = 0; i < n; i++)                                                                          \
-                T##_add(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                       \
+            T##_add(acc, parts, n, in, stride, length * parts);                                                      \
         }                                                                                                            \
     }                                                                                                                \
                                                                                                                      \

@@ -143,7 +143,7 @@ static bool prefers_rows(const plan *p) {
 static void cut(plan *p) {
     int64_t per_output = p->rows ? p->widen : 1;
     p->width = at_most(p->kept.size[0], at_least(TILE_BYTES / p->r->size / per_output, 1));
-    if (!p->rows) p->width = at_most(p->width, PART_ELEMENTS / at_most(at_least(p->reduced.size[0], 16), TP_REDUCE_LEAF));
+    if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;

@@ -21,6 +21,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "dispatch/boxing.h"
 #include "iter/pointwise.h"
+#include "native/pointwise.h"
 #include "native/variants.h"
 
 """
@@ -71,6 +72,8 @@ def _pointwise(op: Operator) -> str:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
+    if op.pointwise.check is not None:
+        body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:

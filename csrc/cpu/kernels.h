@@ -1,6 +1,6 @@
 /* kernels.h: the hand-written CPU kernels that are compiled once per capability: one table per family.
  *
- * `tp_cpu.<family>` is the table in use; before tp_cpu_select it is the baseline's. A family's file ends with
+ * `tp_cpu.<family>` is the table in use, chosen when the library is loaded. A family's file ends with
  *     const tp_<family>_kernels TP_CAP(tp_<family>) = {...};
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
@@ -27,5 +27,5 @@ typedef struct {
 } tp_cpu_kernels;
 extern tp_cpu_kernels tp_cpu;
 
-/* Points tp_cpu at the kernels of a capability; called once at load. */
+/* Points tp_cpu at the kernels of a capability: at load, and by tests. */
 void tp_cpu_select(tp_capability capability);

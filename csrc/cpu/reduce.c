@@ -7,63 +7,123 @@
 #include "iter/reduce.h"
 
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #define LANE_BYTES 256
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
-#elif defined(__AVX__)
+#elif defined(__AVX2__)
 #define VECTOR_BYTES 32
 #else
 #define VECTOR_BYTES 16
 #endif
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* The first bytes of a vector, and zeros; no byte behind them is touched. Whole 32-bit words, at least one. */
+typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+TP_INLINE words first_bytes(const void *p, size_t bytes) {
+#if defined(__AVX512F__)
+    return (words)_mm512_maskz_loadu_epi32((__mmask16)((1u << (bytes / 4)) - 1), p);
+#elif defined(__AVX2__)
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return (words)_mm256_maskload_epi32(p, _mm256_loadu_si256((const void *)(mask + 8 - bytes / 4)));
+#else
+    words w = {0};
+    memcpy(&w, p, bytes);
+    return w;
+#endif
+}
+
+/* A run is whole sets of lanes and a tail of 1 to VECTORS vectors; a switch makes that number a constant. */
+#define TAIL(T, n) case n: T##_add_runs(acc, parts, runs, in, stride, length, n); break;
+#define TAILS_4(T) TAIL(T, 1) TAIL(T, 2) TAIL(T, 3) TAIL(T, 4)
+#define TAILS_8(T) TAILS_4(T) TAIL(T, 5) TAIL(T, 6) TAIL(T, 7) TAIL(T, 8)
+#if VECTORS == 4
+#define TAILS TAILS_4
+#elif VECTORS == 8
+#define TAILS TAILS_8
+#else
+#define TAILS(T) TAILS_8(T) TAIL(T, 9) TAIL(T, 10) TAIL(T, 11) TAIL(T, 12) TAIL(T, 13) TAIL(T, 14) TAIL(T, 15) TAIL(T, 16)
+#endif
+
+/* Sums runs of numbers into lanes, and the lanes by halves into the first `parts` of them. */
+#define LANES(T)                                                                                                     \
+    typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
+    typedef T T##_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));               \
+    enum { T##_PER_VECTOR = VECTOR_BYTES / sizeof(T), T##_LANES = LANE_BYTES / sizeof(T) };                          \
+                                                                                                                     \
+    /* Adds up the first `used` vectors, the others being zero. */                                                   \
+    TP_INLINE void T##_halve(T *out, int parts, T##_vector *sum, const int used) {                                   \
+        T lanes[T##_PER_VECTOR];                                                                                     \
+        UNROLL for (int half = VECTORS / 2; half; half /= 2) {                                                       \
+            UNROLL for (int k = 0; k < half; k++) if (k + half < used) sum[k] += sum[k + half];                      \
+        }                                                                                                            \
+        *(T##_unaligned *)lanes = sum[0];                                                                            \
+        UNROLL for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2) {                                       \
+            UNROLL for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                       \
+        }                                                                                                            \
+        for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
+    }                                                                                                                \
+                                                                                                                     \
+    TP_INLINE void T##_add_runs(T *acc, int parts, int64_t runs, const char *in, int64_t stride, int64_t length,     \
+                                const int used) {                                                                    \
+        const int64_t whole = (length - 1) / T##_LANES, last = (length - 1) % T##_PER_VECTOR + 1;                    \
+        for (int64_t i = 0; i < runs; i++) {                                                                         \
+            const T##_unaligned *run = (const T##_unaligned *)(in + i * stride), *tail = run + whole * VECTORS;      \
+            T##_vector sum[VECTORS];                                                                                 \
+            UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = k < used - 1 ? (T##_vector)tail[k] : (T##_vector){0};             \
+            sum[used - 1] = (T##_vector)first_bytes(tail + used - 1, last * sizeof(T));                                              \
+            for (; run < tail; run += VECTORS) {                                                                     \
+                UNROLL for (int k = 0; k < VECTORS; k++) sum[k] += run[k];                                           \
+            }                                                                                                        \
+            if (whole)                                                                                               \
+                T##_halve(acc + i * parts, parts, sum, VECTORS);                                                     \
+            else                                                                                                     \
+                T##_halve(acc + i * parts, parts, sum, used);                                                        \
+        }                                                                                                            \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_add(T *acc, int parts, int64_t runs, const char *in, int64_t stride, int64_t length) {           \
+        switch ((length - 1) % T##_LANES / T##_PER_VECTOR + 1) { TAILS(T) }                                          \
+    }
+LANES(float)
+LANES(double)
+LANES(uint64_t)
+
+#define FEW 8 /* numbers that are not worth the lanes */
 
 /* T: the number type; an element is `parts` of them (2 for complex). */
 #define SUM(name, T, parts)                                                                                          \
-    typedef T name##_vector __attribute__((vector_size(VECTOR_BYTES)));                                              \
-                                                                                                                     \
     static void name##_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n * parts * sizeof(T)); }                 \
                                                                                                                      \
-    /* Sums n numbers, n at least the number of lanes, into the first `parts` lanes. */                              \
-    static void name##_lanes(T *lanes, const T *in, int64_t n) {                                                     \
-        enum { LANES = LANE_BYTES / sizeof(T) };                                                                     \
-        name##_vector sum[VECTORS];                                                                                  \
-        memcpy(sum, in, LANE_BYTES);                                                                                 \
-        int64_t i = LANES;                                                                                           \
-        for (; i + LANES <= n; i += LANES) {                                                                         \
-            _Pragma("GCC unroll 16") for (int k = 0; k < VECTORS; k++) {                                             \
-                name##_vector v;                                                                                     \
-                memcpy(&v, in + i + k * (int64_t)(VECTOR_BYTES / sizeof(T)), sizeof v);                              \
-                sum[k] += v;                                                                                         \
-            }                                                                                                        \
-        }                                                                                                            \
-        memcpy(lanes, sum, LANE_BYTES);                                                                              \
-        for (int64_t k = 0; i + k < n; k++) lanes[k] += in[i + k];                                                   \
-        for (int64_t half = LANES / 2; half >= parts; half /= 2)                                                     \
-            for (int64_t k = 0; k < half; k++) lanes[k] += lanes[k + half];                                          \
-    }                                                                                                                \
-                                                                                                                     \
-    /* Elements any distance apart, in four interleaved sums. */                                                     \
+    /* Elements any distance apart, in interleaved sums. */                                                          \
     static void name##_strided(T *acc, const char *in, int64_t stride, int64_t n) {                                  \
-        T sum[4][parts] = {{0}};                                                                                     \
-        for (int64_t i = 0; i + 4 <= n; i += 4)                                                                      \
-            for (int k = 0; k < 4; k++)                                                                              \
+        T sum[8][parts] = {{0}};                                                                                     \
+        int64_t i = 0;                                                                                               \
+        for (; i + 8 <= n; i += 8)                                                                                   \
+            for (int k = 0; k < 8; k++)                                                                              \
                 for (int c = 0; c < parts; c++) sum[k][c] += ((const T *)(in + (i + k) * stride))[c];                \
-        for (int64_t i = n & ~(int64_t)3; i < n; i++)                                                                \
-            for (int c = 0; c < parts; c++) sum[i & 3][c] += ((const T *)(in + i * stride))[c];                      \
-        for (int c = 0; c < parts; c++) acc[c] += (sum[0][c] + sum[1][c]) + (sum[2][c] + sum[3][c]);                 \
+        for (; i < n; i++)                                                                                           \
+            for (int c = 0; c < parts; c++) sum[i & 7][c] += ((const T *)(in + i * stride))[c];                      \
+        for (int half = 4; half; half /= 2)                                                                          \
+            for (int k = 0; k < half; k++)                                                                           \
+                for (int c = 0; c < parts; c++) sum[k][c] += sum[k + half][c];                                       \
+        for (int c = 0; c < parts; c++) acc[c] += sum[0][c];                                                         \
     }                                                                                                                \
                                                                                                                      \
-    static void name##_fold(void *acc_, const char *in, int64_t stride, int64_t n, int64_t index) {                  \
+    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,          \
+                                 int64_t length, int64_t index) {                                                    \
         (void)index;                                                                                                 \
-        T *acc = acc_, lanes[LANE_BYTES / sizeof(T)];                                                                \
-        if (stride != parts * sizeof(T) || n * parts < (int64_t)(LANE_BYTES / sizeof(T))) {                          \
-            name##_strided(acc, in, stride, n);                                                                      \
-            return;                                                                                                  \
+        T *acc = acc_;                                                                                               \
+        if (run_stride != parts * sizeof(T) || length < FEW) {                                                       \
+            for (int64_t i = 0; i < n; i++) name##_strided(acc + i * parts, in + i * stride, run_stride, length);    \
+        } else {                                                                                                     \
+            T##_add(acc, parts, n, in, stride, length * parts);                                                      \
         }                                                                                                            \
-        name##_lanes(lanes, (const T *)in, n * parts);                                                               \
-        for (int c = 0; c < parts; c++) acc[c] += lanes[c];                                                          \
     }                                                                                                                \
                                                                                                                      \
     static void name##_combine(void *into_, const void *from_, int64_t n) {                                          \
@@ -115,14 +175,17 @@ FINISH(finish_16, 16)
 
 static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
 
-static void any_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+static void any_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
+                          int64_t index) {
     (void)index;
-    uint8_t found = *(uint8_t *)acc;
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i];
-    else
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i * stride];
-    *(uint8_t *)acc = found;
+    for (int64_t run = 0; run < n; run++, in += stride) {
+        uint8_t found = 0;
+        if (run_stride == 1)
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i];
+        else
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i * run_stride];
+        ((uint8_t *)acc)[run] |= found;
+    }
 }
 
 static void any_combine(void *into, const void *from, int64_t n) {
@@ -142,7 +205,7 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name, finish_)                                                         \
-    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold = name##_fold,     \
+    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold_runs = name##_fold_runs, \
                .fold_rows = name##_fold_rows, .combine = name##_combine, .finish = finish_}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {

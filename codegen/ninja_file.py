@@ -133,7 +133,7 @@ def write_ninja(options: Options) -> Path:
         "  deps = gcc",
         "  description = $in",
         "rule ar",
-        "  command = rm -f $out && ar rcs $out @$out.rsp",
+        "  command = rm -f $out && ar qcs $out @$out.rsp",
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule link",

@@ -1,9 +1,9 @@
 """`python -m benchmarks`: all families, one thread and two; a table, and a picture of the ratios.
 
-    --device NAME   the device to measure
-    --family NAME   only one family (repeatable)
-    --threads N     only this number of threads (repeatable)
-    --save          also write the table to docs/performance.md and the picture to docs/performance.png
+--device NAME   the device to measure
+--family NAME   only one family (repeatable)
+--threads N     only this number of threads (repeatable)
+--save          also write the table to docs/performance.md and the picture to docs/performance.png
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--family", action="append", choices=FAMILIES)
     parser.add_argument("--threads", action="append", type=int)
@@ -66,9 +68,15 @@ def main() -> None:
                 outcomes.append(outcome)
                 print(table([outcome]).splitlines()[-1], flush=True)
     missed = [o for o in outcomes if any(ratio > bar for _, ratio, bar in o.verdicts)]
-    print(f"\n{len(outcomes)} cases on {cpu_name()}, {len(missed)} above a bar" + ("" if torch else " (torch is not installed)"))
+    print(
+        f"\n{len(outcomes)} cases on {cpu_name()}, {len(missed)} above a bar"
+        + ("" if torch else " (torch is not installed)")
+    )
     if args.save:
-        text = f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n\n{table(outcomes)}"
+        text = (
+            f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n\n"
+            f"{table(outcomes)}"
+        )
         (DOCS / "performance.md").write_text(text)
         draw(outcomes, DOCS / "performance.png")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,11 @@ def cases(device: str) -> Iterator[Case]:
         "t[1:5, ::2]": lambda x: x[1:5, ::2],
         "reshape": lambda x: x.reshape(4, 16),
     }
-    transposes = {"tensorpy": lambda x: x.transpose(0, 1), "numpy": lambda x: x.transpose(1, 0), "torch": lambda x: x.transpose(0, 1)}
+    transposes = {
+        "tensorpy": lambda x: x.transpose(0, 1),
+        "numpy": lambda x: x.transpose(1, 0),
+        "torch": lambda x: x.transpose(0, 1),
+    }
     for name, view in views.items():
-        yield Case(name, {lib: (lambda v=view, x=x: v(x)) for lib, (x,) in tensors(grid).items()}, {"numpy": 1.0})
-    yield Case("transpose", {lib: (lambda v=transposes[lib], x=x: v(x)) for lib, (x,) in tensors(grid).items()}, {"numpy": 1.0})
+        yield Case(name, {lib: partial(view, x) for lib, (x,) in tensors(grid).items()}, {"numpy": 1.0})
+    yield Case("transpose", {lib: partial(transposes[lib], x) for lib, (x,) in tensors(grid).items()}, {"numpy": 1.0})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,39 +16,51 @@ from .libraries import tensors, torch
 MATH = ("exp", "log", "sqrt", "sin", "cos", "tanh", "log1p", "expm1")
 
 
-def cases(device: str) -> Iterator[Case]:
-    rng = np.random.default_rng(0)
+def _by_library(name: str, numpy_name: str) -> dict[str, Any]:
+    """The function of that name in each library."""
+    found = {"tensorpy": getattr(tp, name), "numpy": getattr(np, numpy_name)}
+    if torch is not None:
+        found["torch"] = getattr(torch, name)
+    return found
+
+
+def _empties(n: int) -> dict[str, Any]:
+    made = {"tensorpy": tp.empty(n), "numpy": np.empty(n, np.float32)}
+    if torch is not None:
+        made["torch"] = torch.empty(n)
+    return made
+
+
+def _arithmetic(rng: np.random.Generator) -> Iterator[Case]:
     for label, n in (("1M", 1 << 20), ("16M", 1 << 24)):
-        x, y = rng.random(n, np.float32) + 0.5, rng.random(n, np.float32) + 0.5
-        made = tensors(x, y)
-        names = {"add": ("add", "add"), "mul": ("mul", "multiply"), "div": ("div", "divide")}
-        for name, (ours, numpys) in names.items():
-            calls = {
-                "tensorpy": lambda f=getattr(tp, ours), p=made["tensorpy"]: f(*p),
-                "numpy": lambda f=getattr(np, numpys), p=made["numpy"]: f(*p),
-            }
-            outs = {"tensorpy": tp.empty(n), "numpy": np.empty(n, np.float32)}
-            into = {
-                "tensorpy": lambda f=getattr(tp, ours), p=made["tensorpy"]: f(*p, out=outs["tensorpy"]),
-                "numpy": lambda f=getattr(np, numpys), p=made["numpy"]: f(*p, out=outs["numpy"]),
-            }
-            if torch is not None:
-                calls["torch"] = lambda f=getattr(torch, ours), p=made["torch"]: f(*p)
-                outs["torch"] = torch.empty(n)
-                into["torch"] = lambda f=getattr(torch, ours), p=made["torch"]: f(*p, out=outs["torch"])
-            yield Case(f"{name} {label} float32, new output", calls, {"best": 1.0})
+        made = tensors(rng.random(n, np.float32) + 0.5, rng.random(n, np.float32) + 0.5)
+        outs = _empties(n)
+        for name, numpy_name in (("add", "add"), ("mul", "multiply"), ("div", "divide")):
+            functions = _by_library(name, numpy_name)
+            new = {lib: partial(f, *made[lib]) for lib, f in functions.items()}
+            into = {lib: partial(f, *made[lib], out=outs[lib]) for lib, f in functions.items()}
+            yield Case(f"{name} {label} float32, new output", new, {"best": 1.0})
             yield Case(f"{name} {label} float32, out=", into, {"best": 1.0})
+
+
+def _math(rng: np.random.Generator) -> Iterator[Case]:
     made = tensors(rng.random(1 << 20, np.float32) + 0.5)
     for name in MATH:
-        calls = {lib: (lambda f=getattr(module, name), p=made[lib]: f(*p)) for lib, module in (("tensorpy", tp), ("numpy", np))}
-        if torch is not None:
-            calls["torch"] = lambda f=getattr(torch, name), p=made["torch"]: f(*p)
+        calls = {lib: partial(f, *made[lib]) for lib, f in _by_library(name, name).items()}
         yield Case(f"{name} 1M float32", calls, {"best": 1.0})
     if torch is not None:
-        gelu = {"tensorpy": lambda: tp.nn.functional.gelu(made["tensorpy"][0]), "torch": lambda: torch.nn.functional.gelu(made["torch"][0])}
-        yield Case("gelu 1M float32", gelu, {"best": 1.0})
-        yield Case("sigmoid 1M float32", {"tensorpy": lambda: tp.sigmoid(made["tensorpy"][0]), "torch": lambda: torch.sigmoid(made["torch"][0])}, {"best": 1.0})
-    condition = rng.random(1 << 20) > 0.5
-    three = tensors(condition, rng.random(1 << 20, np.float32), rng.random(1 << 20, np.float32))
-    modules = {"tensorpy": tp, "numpy": np, "torch": torch}
-    yield Case("where 1M float32", {lib: (lambda m=modules[lib], p=p: m.where(*p)) for lib, p in three.items()}, {"best": 1.0})
+        for name, ours, theirs in (
+            ("gelu", tp.nn.functional.gelu, torch.nn.functional.gelu),
+            ("sigmoid", tp.sigmoid, torch.sigmoid),
+        ):
+            calls = {"tensorpy": partial(ours, *made["tensorpy"]), "torch": partial(theirs, *made["torch"])}
+            yield Case(f"{name} 1M float32", calls, {"best": 1.0})
+
+
+def cases(device: str) -> Iterator[Case]:
+    rng = np.random.default_rng(0)
+    yield from _arithmetic(rng)
+    yield from _math(rng)
+    choices = tensors(rng.random(1 << 20) > 0.5, rng.random(1 << 20, np.float32), rng.random(1 << 20, np.float32))
+    functions = _by_library("where", "where")
+    yield Case("where 1M float32", {lib: partial(f, *choices[lib]) for lib, f in functions.items()}, {"best": 1.0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -11,26 +12,28 @@ import tensorpy as tp
 from .harness import Case
 from .libraries import tensors, torch
 
+# tensorpy's and torch's name, NumPy's name, the axes that are reduced (None: all).
+REDUCTIONS = (
+    ("sum", "sum", (None, 0, 1)),
+    ("mean", "mean", (None, 0, 1)),
+    ("var", "var", (None, 0, 1)),
+    ("prod", "prod", (None, 0, 1)),
+    ("amax", "max", (0, 1)),
+    ("amin", "min", (0, 1)),
+    ("argmax", "argmax", (None, 0, 1)),
+    ("any", "any", (None, 0, 1)),
+    ("cumsum", "cumsum", (0, 1)),
+)
+
 
 def cases(device: str) -> Iterator[Case]:
     made = tensors(np.random.default_rng(0).random((1024, 1024), np.float32))
-    modules = {"tensorpy": tp, "numpy": np, "torch": torch}
-    for name in ("sum", "mean", "argmax", "cumsum", "var", "prod", "any"):
-        for axis in (None, 0, 1):
-            if name == "cumsum" and axis is None:
-                continue
-            if not hasattr(tp, name):
-                continue
+    for name, numpy_name, axes in REDUCTIONS:
+        functions = {"tensorpy": getattr(tp, name), "numpy": getattr(np, numpy_name)}
+        if torch is not None:
+            functions["torch"] = getattr(torch, name)
+        for axis in axes:
             arguments = () if axis is None else (axis,)
-            yield Case(
-                f"{name}({'' if axis is None else f'axis {axis}'}) 1024x1024",
-                {lib: (lambda f=getattr(modules[lib], name), x=x, a=arguments: f(x, *a)) for lib, (x,) in made.items()},
-                {"best": 1.0},
-            )
-    for name, numpys in (("amax", "max"), ("amin", "min")):
-        if hasattr(tp, name):
-            for axis in (0, 1):
-                calls = {"tensorpy": lambda f=getattr(tp, name), a=axis: f(made["tensorpy"][0], a), "numpy": lambda f=getattr(np, numpys), a=axis: f(made["numpy"][0], a)}
-                if torch is not None:
-                    calls["torch"] = lambda f=getattr(torch, name), a=axis: f(made["torch"][0], a)
-                yield Case(f"{name}(axis {axis}) 1024x1024", calls, {"best": 1.0})
+            calls = {lib: partial(f, *made[lib], *arguments) for lib, f in functions.items()}
+            where = "all" if axis is None else f"axis {axis}"
+            yield Case(f"{name}, {where}, 1024x1024 float32", calls, {"best": 1.0})

@@ -84,7 +84,11 @@ def table(outcomes: Sequence[Outcome]) -> str:
     head = "| family | case | threads | tensorpy | NumPy | torch | bars |\n|---|---|---|---|---|---|---|\n"
     rows = []
     for o in outcomes:
-        times = " | ".join(unit(o.seconds[name]) if name in o.seconds else "" for name in ("tensorpy", "numpy", "torch"))
-        bars = ", ".join(f"{ratio:.2f}x {name} (bar {bar:g}){'' if ratio <= bar else ' **!**'}" for name, ratio, bar in o.verdicts)
+        times = " | ".join(
+            unit(o.seconds[name]) if name in o.seconds else "" for name in ("tensorpy", "numpy", "torch")
+        )
+        bars = ", ".join(
+            f"{ratio:.2f}x {name} (bar {bar:g}){'' if ratio <= bar else ' **!**'}" for name, ratio, bar in o.verdicts
+        )
         rows.append(f"| {o.case.family} | {o.case.name} | {o.threads} | {times} | {bars} |\n")
     return head + "".join(rows)

@@ -1,7 +1,7 @@
 """Functions.h and Functions.c: the C API of the operators, and their way into the dispatcher.
 
-For each operator `tp_<op>` computes the key set of its tensors and `tp_redispatch_<op>` jumps through the table. A layer
-calls the second with the keys that are left.
+For each operator `tp_<op>` computes the key set of its tensors and `tp_redispatch_<op>` jumps through the table. A
+layer calls the second with the keys that are left.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def keyset_expression(op: Operator) -> str:
 def emit_functions_h(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "The operators as C functions, each under its schema."),
-        "#pragma once\n\n#include \"core/generator.h\"\n#include \"core/tensor.h\"\n\n",
+        '#pragma once\n\n#include "core/generator.h"\n#include "core/tensor.h"\n\n',
     ]
     for op in catalog:
         out.append(f"/* {op.schema} */\n{c_result(op.schema).decl}tp_{op.c}({parameters(op.schema)});\n")
@@ -44,7 +44,7 @@ def emit_functions_h(catalog: Catalog) -> str:
 def emit_redispatch_h(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "Operator numbers, C signatures, and the entries that a layer calls."),
-        "#pragma once\n\n#include \"Functions.h\"\n#include \"dispatch/op.h\"\n\nenum {\n",
+        '#pragma once\n\n#include "Functions.h"\n#include "dispatch/op.h"\n\nenum {\n',
     ]
     out += [f"    TP_OP_{op.c},\n" for op in catalog]
     out.append("    TP_OP_COUNT\n};\nextern tp_op tp_ops[TP_OP_COUNT];\n\n")
@@ -75,7 +75,8 @@ def box_arguments(op: Operator, array: str = "args") -> str:
 def emit_functions_c(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "The operators' entries into the dispatcher."),
-        '#include "Redispatch.h"\n#include "dispatch/boxing.h"\n#include "dispatch/entry.h"\n\ntp_op tp_ops[TP_OP_COUNT];\n\n',
+        '#include "Redispatch.h"\n#include "dispatch/boxing.h"\n#include "dispatch/entry.h"\n\n',
+        "tp_op tp_ops[TP_OP_COUNT];\n\n",
     ]
     for op in catalog:
         result = c_result(op.schema)
@@ -89,7 +90,8 @@ def emit_functions_c(catalog: Catalog) -> str:
         out.append(
             f"{result.decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
             f"    const tp_op *op = &tp_ops[TP_OP_{op.c}];\n"
-            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & op->live)];\n"
+            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & "
+            "op->live)];\n"
             f"    if (tp_unlikely(!kernel)) return missing_{op.c}({call_arguments(op.schema, keyset='ks')});\n"
             f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
         )

@@ -1,8 +1,8 @@
 """Writes build.ninja: every C source of the tree and of the generator, found by folder.
 
 Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python alone, and
-`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once per
-CPU capability.
+`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once
+per CPU capability.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from pathlib import Path
 CAPABILITY_FLAGS = {
     "baseline": [],
     "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mprefer-vector-width=512"],
+    "avx512": [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mavx2",
+        "-mfma",
+        "-mf16c",
+        "-mbmi",
+        "-mbmi2",
+        "-mprefer-vector-width=512",
+    ],
 }
 
 COMMON = [
@@ -37,9 +48,16 @@ COMMON = [
 ]
 
 MODES = {
-    "release": ["-O3", "-g1"],
+    "release": ["-O3"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
-    "asan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+    "asan": [
+        "-O1",
+        "-g",
+        "-DTENSORPY_DEBUG",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+        "-fno-omit-frame-pointer",
+    ],
 }
 
 
@@ -72,7 +90,11 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     """The library's units, and those of the Python module."""
     library: list[Unit] = []
     module: list[Unit] = []
-    include = ["-I" + str(options.root / "csrc"), "-I" + str(options.root / "csrc/include"), "-I" + str(options.build / "gen")]
+    include = [
+        "-I" + str(options.root / "csrc"),
+        "-I" + str(options.root / "csrc/include"),
+        "-I" + str(options.build / "gen"),
+    ]
     python = ["-I" + sysconfig.get_paths()["include"]]
     sources = sorted((options.root / "csrc").glob("*/*.c")) + sorted((options.build / "gen").glob("**/*.c"))
     for source in sources:
@@ -88,7 +110,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
         elif folder == "parallel" or "omp.h" in text:
-            library.append(Unit(source, f"obj/{name}.o", tuple([*flags, "-fopenmp"])))
+            library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:
             library.append(Unit(source, f"obj/{name}.o", tuple(flags)))
     return library, module
@@ -111,7 +133,7 @@ def write_ninja(options: Options) -> Path:
         "  deps = gcc",
         "  description = $in",
         "rule ar",
-        "  command = rm -f $out && ar rcs $out @$out.rsp",
+        "  command = rm -f $out && ar qcs $out @$out.rsp",
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule link",
@@ -141,7 +163,11 @@ def write_ninja(options: Options) -> Path:
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     commands = [
-        {"directory": str(options.build), "file": str(u.source), "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)])}
+        {
+            "directory": str(options.build),
+            "file": str(u.source),
+            "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)]),
+        }
         for u in library + module
     ]
     (options.build / "compile_commands.json").write_text(json.dumps(commands, indent=1))

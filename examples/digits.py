@@ -2,8 +2,8 @@
 
     python examples/digits.py [--model cnn|mlp] [--optimizer adam|sgd] [--autocast] [--device cpu] [--seeds 10]
 
-A fifth of the digits is held out for testing. Prints the accuracy and the time, and saves a picture: the loss curve, and
-the digits that the classifier got wrong, each with its guess and the truth.
+A fifth of the digits is held out for testing. Prints the accuracy and the time, and saves a picture: the loss curve,
+and the digits that the classifier got wrong, each with its guess and the truth.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tensorpy as tp
 import tensorpy.nn.functional as F
+
+import tensorpy as tp
 
 SIDE = 8
 CLASSES = 10
@@ -79,8 +80,14 @@ class Mlp:
 
     def __init__(self, device: str) -> None:
         pixels, hidden = SIDE * SIDE, 128
-        self.w1, self.b1 = uniform(hidden, pixels, fan_in=pixels, device=device), uniform(hidden, fan_in=pixels, device=device)
-        self.w2, self.b2 = uniform(CLASSES, hidden, fan_in=hidden, device=device), uniform(CLASSES, fan_in=hidden, device=device)
+        self.w1, self.b1 = (
+            uniform(hidden, pixels, fan_in=pixels, device=device),
+            uniform(hidden, fan_in=pixels, device=device),
+        )
+        self.w2, self.b2 = (
+            uniform(CLASSES, hidden, fan_in=hidden, device=device),
+            uniform(CLASSES, fan_in=hidden, device=device),
+        )
         self.parameters = [self.w1, self.b1, self.w2, self.b2]
 
     def __call__(self, images: tp.Tensor, training: bool) -> tp.Tensor:
@@ -166,7 +173,9 @@ def casting(args: argparse.Namespace) -> object:
     return tp.autocast(args.device, dtype=tp.bfloat16) if args.autocast else nullcontext()
 
 
-def evaluate(model: Mlp | Cnn, test: Data, args: argparse.Namespace) -> tuple[float, list[tuple[list[list[float]], int, int]]]:
+def evaluate(
+    model: Mlp | Cnn, test: Data, args: argparse.Namespace
+) -> tuple[float, list[tuple[list[list[float]], int, int]]]:
     with tp.no_grad(), casting(args):  # type: ignore[attr-defined]
         guess = model(test.images.to(args.device), training=False).argmax(1).cpu()
     wrong = (guess != test.labels).nonzero().flatten().tolist()
@@ -214,7 +223,9 @@ def draw(result: Result, path: Path) -> None:
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
     axes = left.subplots()
     axes.plot(range(1, len(result.losses) + 1), result.losses)
-    axes.set(xlabel="epoch", ylabel="mean training loss", yscale="log", title=f"held-out accuracy {result.accuracy:.1%}")
+    axes.set(
+        xlabel="epoch", ylabel="mean training loss", yscale="log", title=f"held-out accuracy {result.accuracy:.1%}"
+    )
     axes.grid(alpha=0.3)
     right.suptitle(f"{len(result.wrong)} digits guessed wrong" if shown else "no digit guessed wrong")
     if shown:

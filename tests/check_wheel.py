@@ -23,10 +23,15 @@ print("works:", a.grad.tolist())
 
 def import_overhead(python: Path) -> float:
     """Milliseconds that `import tensorpy` adds to a bare interpreter: the difference of the fastest runs."""
-    timer = "import subprocess, sys, time\nt = time.perf_counter()\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
+    timer = (
+        "import subprocess, sys, time\nt = time.perf_counter()\n"
+        "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
+    )
 
     def fastest(code: str) -> float:
-        runs = [subprocess.run([python, "-c", timer, code], capture_output=True, text=True, check=True) for _ in range(RUNS)]
+        runs = [
+            subprocess.run([python, "-c", timer, code], capture_output=True, text=True, check=True) for _ in range(RUNS)
+        ]
         return min(float(run.stdout) for run in runs)
 
     return 1000 * (fastest("import tensorpy") - fastest("pass"))
@@ -42,7 +47,9 @@ def main() -> int:
         subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
         subprocess.run([python, "-c", PROGRAM], check=True, cwd=folder)
         milliseconds = import_overhead(python)
-    print(f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)")
+    print(
+        f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)"
+    )
     return megabytes > MAX_MEGABYTES
 
 

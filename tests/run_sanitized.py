@@ -41,8 +41,23 @@ def main() -> int:
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "tensorpy", package / "tensorpy", ignore=shutil.ignore_patterns("_C*.so", "__pycache__"))
     shutil.copyfile(BUILD / module, package / "tensorpy" / module)
-    environment |= {"PYTHONPATH": f"{package}:{ROOT}", "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", f"pythonpath={package} {ROOT} {ROOT}/tests", "tests", *(f"--ignore={s}" for s in SKIPPED)]
+    environment |= {
+        "PYTHONPATH": f"{package}:{ROOT}",
+        "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"pythonpath={package} {ROOT} {ROOT}/tests",
+        "tests",
+        *(f"--ignore={s}" for s in SKIPPED),
+    ]
     failed |= subprocess.run(command, cwd=ROOT, env=environment).returncode
     return failed
 

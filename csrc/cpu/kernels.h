@@ -14,7 +14,7 @@
 #define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(convolution) X(pool)
 
 typedef struct {
-    const tp_loop_fn *loops[TP_NUM_DTYPES]; /* [to][from] */
+    const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */
     tp_loop_fn float_from_half, half_from_float; /* in place of the loops between float16 and float32 */
 } tp_cast_kernels;
 

@@ -106,10 +106,7 @@ int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     if (n < 0) return -1;
     for (int i = 0; i < p->nindices; i++)
         if (self->sizes[p->dims[i]] == 0 && n > 0 && self->device.type != TP_DEVICE_META)
-            for (int r = 0; r <= p->nrest; r++) {
-                if (r == p->nrest) return tp_fail(TP_IndexError, "index is out of bounds for dimension with size 0");
-                if (self->sizes[p->rest[r]] == 0) break;
-            }
+            return tp_fail(TP_IndexError, "index is out of bounds for dimension with size 0");
     return 0;
 }
 

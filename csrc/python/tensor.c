@@ -7,6 +7,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "python/autograd.h"
+#include "python/methods.h"
 #include "python/parse.h"
 
 #include <string.h>
@@ -363,6 +364,8 @@ PyTypeObject tp_py_tensor_type = {
     .tp_getset = tp_py_tensor_getset,
     .tp_dictoffset = offsetof(tp_py_tensor, dict),
     .tp_weaklistoffset = offsetof(tp_py_tensor, weakrefs),
+    .tp_repr = tp_py_tensor_repr,
+    .tp_iter = tp_py_tensor_iter,
     .tp_hash = tensor_hash,
     .tp_richcompare = tp_py_tensor_richcompare,
     .tp_as_number = &tp_py_tensor_number,

@@ -6,10 +6,12 @@
 #pragma once
 
 #include "cpu/capability.h"
+#include "cpu/convolution.h"
+#include "cpu/pool.h"
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
-#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce)
+#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(convolution) X(pool)
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */

@@ -53,22 +53,24 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
     return module
 
 
+def install(built: Path, folder: Path) -> None:
+    """Copies the module and its stubs next to the package; the module by a rename, since it may be loaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / (built.name + ".new")
+    shutil.copyfile(built, fresh)
+    fresh.replace(folder / built.name)
+    shutil.copyfile(built.parent / "gen" / "_C.pyi", folder / "_C.pyi")
+
+
 class NinjaBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
-        target = Path(self.get_ext_fullpath(ext.name))
-        built = build_native()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_suffix(".new")
-        shutil.copyfile(built, fresh)
-        fresh.replace(target)
+        install(build_native(), Path(self.get_ext_fullpath(ext.name)).parent)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["native"]:  # make native: rebuild in place, without pip
         built = build_native(tuple(sys.argv[2:]))
         if not sys.argv[2:]:
-            fresh = ROOT / "tensorpy" / (built.name + ".new")
-            shutil.copyfile(built, fresh)
-            fresh.replace(ROOT / "tensorpy" / built.name)
+            install(built, ROOT / "tensorpy")
     else:
         setup(ext_modules=[Extension("tensorpy._C", sources=[])], cmdclass={"build_ext": NinjaBuild})

@@ -21,14 +21,21 @@ from .emit_backend import (
     emit_register_everything,
     registered_keys,
 )
+from .emit_declarations import emit_reference, emit_registration_declarations, emit_registration_minimal
 from .emit_functions import emit_functions_c, emit_functions_h, emit_redispatch_h
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
 from .emit_python import emit_python_functions, emit_python_methods, emit_return_types, emit_return_types_h
 from .emit_schema import emit_boxed_adaptors, emit_boxed_adaptors_h, emit_register_schema
+from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
 
-LAYERS = ("tp_register_BackendSelect", "tp_register_VariableType", "tp_register_ADInplaceOrViewType", "tp_register_AutocastType")
+LAYERS = (
+    "tp_register_BackendSelect",
+    "tp_register_VariableType",
+    "tp_register_ADInplaceOrViewType",
+    "tp_register_AutocastType",
+)
 POINTWISE_SHARDS = 8
 
 EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
@@ -49,6 +56,10 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "python_methods.c": emit_python_methods,
     "return_types.h": emit_return_types_h,
     "return_types.c": emit_return_types,
+    "RegistrationDeclarations.h": emit_registration_declarations,
+    "RegistrationMinimal.h": emit_registration_minimal,
+    "reference.md": emit_reference,
+    "_C.pyi": emit_stubs,
 }
 
 
@@ -88,7 +99,9 @@ def write_changed(folder: Path, files: Mapping[str, str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
-    parser.add_argument("--yaml", type=Path, default=Path("yaml"), help="folder of native_functions.yaml and the others")
+    parser.add_argument(
+        "--yaml", type=Path, default=Path("yaml"), help="folder of native_functions.yaml and the others"
+    )
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder to write to")
     args = parser.parse_args()
     try:

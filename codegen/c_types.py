@@ -123,7 +123,11 @@ def c_result(schema: FunctionSchema) -> CResult:
         return CResult("tensors", f"tp_tensor{n} ", f"t{n}", f"(tp_tensor{n}){{{{NULL}}}}", n)
     if len(types) == 1 and isinstance(types[0], ListType) and base_of(types[0]) == tensor:
         return CResult("seq", "tp_tensor_seq *", "q", "NULL")
-    if len(types) == 1 and isinstance(types[0], BaseType) and types[0].name in ("int", "SymInt", "float", "bool", "Scalar", "ScalarType"):
+    if (
+        len(types) == 1
+        and isinstance(types[0], BaseType)
+        and types[0].name in ("int", "SymInt", "float", "bool", "Scalar", "ScalarType")
+    ):
         value = _BASE[types[0].name]
         return CResult("value", "int ", "r" + value.code, "-1", 1, value)
     raise NoCType(str([str(t) for t in types]))
@@ -161,7 +165,9 @@ _RESERVED = frozenset("self_ result ks op default int float double long short re
 
 
 def c_arguments(schema: FunctionSchema) -> tuple[CArgument, ...]:
-    return tuple(CArgument(a.name, a.name + "_" if a.name in _RESERVED else a.name, a.type, a) for a in schema.arguments)
+    return tuple(
+        CArgument(a.name, a.name + "_" if a.name in _RESERVED else a.name, a.type, a) for a in schema.arguments
+    )
 
 
 def call_arguments(schema: FunctionSchema, *, keyset: str | None = None) -> str:

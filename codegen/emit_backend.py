@@ -53,7 +53,9 @@ def _output_count(op: Operator) -> int:
 
 def _wrapper(op: Operator, kind: str, body: str) -> str:
     unused = "    (void)ks;\n"
-    return f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
+    return (
+        f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
+    )
 
 
 def _pointwise(op: Operator) -> str:
@@ -86,9 +88,15 @@ def _structured(op: Operator, source: KernelSource) -> str:
     variant = {"functional": "TP_VARIANT_NEW", "inplace": "TP_VARIANT_INPLACE"}.get(op.kind, "TP_VARIANT_OUT")
     given = f", .given = {{{', '.join(outs)}}}" if outs else ""
     body = f"    tp_meta m = {{.op = &tp_ops[TP_OP_{op.c}], .variant = {variant}, .noutputs = {n}{given}}};\n"
-    inputs = ", ".join(a.name_in_c for a in c_arguments(op.schema) if a.c.member == "tensor" and a.name not in {o.name for o in op.schema.out})
+    inputs = ", ".join(
+        a.name_in_c
+        for a in c_arguments(op.schema)
+        if a.c.member == "tensor" and a.name not in {o.name for o in op.schema.out}
+    )
     if outs and inputs:
-        body += f"    tp_tensor *const inputs[] = {{{inputs}}};\n    tp_meta_set_inputs(&m, inputs, TP_COUNTOF(inputs));\n"
+        body += (
+            f"    tp_tensor *const inputs[] = {{{inputs}}};\n    tp_meta_set_inputs(&m, inputs, TP_COUNTOF(inputs));\n"
+        )
     body += f"    if ({stem}_meta({', '.join(['&m', *forward])}) < 0) return tp_meta_discard(&m), {c_result(op.schema).failed};\n"
     if source.name:
         outputs = [f"m.out[{i}]" for i in range(n)]
@@ -174,10 +182,17 @@ def emit_register(catalog: Catalog, key: str) -> str:
                 text, name, origin = _emit_kernel(op, source, catalog)
                 out.append(text)
                 rows.append(f"    {{&tp_ops[TP_OP_{op.c}], (tp_fn){name}, {c_string(origin)}}},\n")
-    alias = key in ("Autograd", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+    alias = key in (
+        "Autograd",
+        "CompositeImplicitAutograd",
+        "CompositeExplicitAutograd",
+        "CompositeExplicitAutogradNonFunctional",
+    )
     c_key = f"TP_ALIAS_KEY({key})" if alias else f"TP_KEY_{key}"
     out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
-    out.append(f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n")
+    out.append(
+        f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n"
+    )
     return "".join(out)
 
 
@@ -218,7 +233,10 @@ def emit_native_functions_h(catalog: Catalog) -> str:
 
 def emit_register_everything(catalog: Catalog, layers: Sequence[str]) -> str:
     names = [f"tp_register_{key}" for key in registered_keys(catalog)] + list(layers)
-    out = [banner("emit_backend.py", YAML, "Calls every generated registration."), '#include "dispatch/generated.h"\n\n']
+    out = [
+        banner("emit_backend.py", YAML, "Calls every generated registration."),
+        '#include "dispatch/generated.h"\n\n',
+    ]
     out += [f"int {name}(void);\n" for name in names]
     out.append("\nint tp_register_everything(void) {\n")
     out += [f"    if ({name}() < 0) return -1;\n" for name in names]

@@ -34,7 +34,7 @@ def keyset_expression(op: Operator) -> str:
 def emit_functions_h(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "The operators as C functions, each under its schema."),
-        "#pragma once\n\n#include \"core/generator.h\"\n#include \"core/tensor.h\"\n\n",
+        '#pragma once\n\n#include "core/generator.h"\n#include "core/tensor.h"\n\n',
     ]
     for op in catalog:
         out.append(f"/* {op.schema} */\n{c_result(op.schema).decl}tp_{op.c}({parameters(op.schema)});\n")
@@ -44,7 +44,7 @@ def emit_functions_h(catalog: Catalog) -> str:
 def emit_redispatch_h(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "Operator numbers, C signatures, and the entries that a layer calls."),
-        "#pragma once\n\n#include \"Functions.h\"\n#include \"dispatch/op.h\"\n\nenum {\n",
+        '#pragma once\n\n#include "Functions.h"\n#include "dispatch/op.h"\n\nenum {\n',
     ]
     out += [f"    TP_OP_{op.c},\n" for op in catalog]
     out.append("    TP_OP_COUNT\n};\nextern tp_op tp_ops[TP_OP_COUNT];\n\n")

@@ -41,7 +41,9 @@ def _default_value(type_: Type, default: str) -> str:
     value = ast.literal_eval({"True": "True", "False": "False"}.get(default, default))
     match c.member:
         case "scalar":
-            macro = "TP_SCALAR_B" if isinstance(value, bool) else "TP_SCALAR_I" if isinstance(value, int) else "TP_SCALAR_F"
+            macro = (
+                "TP_SCALAR_B" if isinstance(value, bool) else "TP_SCALAR_I" if isinstance(value, int) else "TP_SCALAR_F"
+            )
             return f"{{.tag = TP_SCALAR, .scalar = {macro}({str(value).lower()})}}"
         case "ints":
             if not isinstance(value, list):
@@ -169,7 +171,9 @@ def _table(function: PythonFunction) -> str:
         name = f"{function.c}__{signature.op.c}"
         out.append(_call(function, signature))
         if signature.parameters:
-            out.append(f"static const tp_py_param params_{name}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n")
+            out.append(
+                f"static const tp_py_param params_{name}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n"
+            )
         positional = sum(not p.keyword for p in signature.parameters)
         varargs = "true" if signature.varargs else "false"
         rows.append(
@@ -215,7 +219,9 @@ def emit_python_functions(catalog: Catalog) -> str:
         out.append(f"static PyMethodDef functions_{module or 'top'}[] = {{\n")
         out += [_method_row(f) for f in functions if f.module == module]
         out.append("    {NULL, NULL, 0, NULL},\n};\n")
-    out.append("int tp_py_init_functions(PyObject *m) {\n    if (PyModule_AddFunctions(m, functions_top) < 0) return -1;\n")
+    out.append(
+        "int tp_py_init_functions(PyObject *m) {\n    if (PyModule_AddFunctions(m, functions_top) < 0) return -1;\n"
+    )
     for module in modules:
         if module:
             out.append(f'    if (tp_py_add_submodule(m, "_{module}", functions_{module}) < 0) return -1;\n')
@@ -230,26 +236,36 @@ def emit_return_types(catalog: Catalog) -> str:
         result = c_result(op.schema)
         if result.kind == "tensors" and all(r.name for r in op.schema.returns):
             fields.setdefault(op.schema.name.unqualified, [r.name or "" for r in op.schema.returns])
-    out = [banner("emit_python.py", YAML, "Struct sequences for results with names."), '#include "python/returns.h"\n#include "return_types.h"\n\n']
+    out = [
+        banner("emit_python.py", YAML, "Struct sequences for results with names."),
+        '#include "python/returns.h"\n#include "return_types.h"\n\n',
+    ]
     for name, names in fields.items():
         rows = "".join(f"{{{c_string(n)}, NULL}}, " for n in names)
         out.append(
             f"static PyStructSequence_Field fields_{name}[] = {{{rows}{{NULL, NULL}}}};\n"
-            f"static PyStructSequence_Desc desc_{name} = {{\"tensorpy.return_types.{name}\", NULL, fields_{name}, {len(names)}}};\n"
+            f'static PyStructSequence_Desc desc_{name} = {{"tensorpy.return_types.{name}", NULL, fields_{name}, {len(names)}}};\n'
             f"PyTypeObject *tp_return_type_{name}(void) {{\n    static PyTypeObject *type;\n"
             f"    if (!type) type = PyStructSequence_NewType(&desc_{name});\n    return type;\n}}\n"
         )
     out.append("int tp_py_init_return_types(PyObject *m) {\n    static PyMethodDef none[] = {{NULL, NULL, 0, NULL}};\n")
-    out.append('    PyObject *types = tp_py_add_submodule(m, "return_types", none) < 0 ? NULL : PyObject_GetAttrString(m, "return_types");\n')
+    out.append(
+        '    PyObject *types = tp_py_add_submodule(m, "return_types", none) < 0 ? NULL : PyObject_GetAttrString(m, "return_types");\n'
+    )
     out.append("    if (!types) return -1;\n    int status = 0;\n")
     for name in fields:
-        out.append(f'    if (status == 0) status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n')
+        out.append(
+            f'    if (status == 0) status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n'
+        )
     out.append("    Py_DECREF(types);\n    return status;\n}\n")
     return "".join(out)
 
 
 def emit_return_types_h(catalog: Catalog) -> str:
-    out = [banner("emit_python.py", YAML, "Struct sequences for results with names."), '#pragma once\n\n#include "python/common.h"\n\n']
+    out = [
+        banner("emit_python.py", YAML, "Struct sequences for results with names."),
+        '#pragma once\n\n#include "python/common.h"\n\n',
+    ]
     seen: set[str] = set()
     for op in catalog:
         name = op.schema.name.unqualified

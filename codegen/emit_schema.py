@@ -40,7 +40,9 @@ def _return_rows(schema: FunctionSchema) -> str:
     for r in schema.returns:
         tag = "TP_TENSOR_SEQ" if c_type(r.type).member == "tensors" else c_type(r.type).tag
         write = "true" if r.is_write else "false"
-        out.append(f"    {{{c_string(r.name or '')}, {c_string(str(r.type))}, NULL, {tag}, false, false, false, {write}}},\n")
+        out.append(
+            f"    {{{c_string(r.name or '')}, {c_string(str(r.type))}, NULL, {tag}, false, false, false, {write}}},\n"
+        )
     return "".join(out)
 
 
@@ -52,9 +54,7 @@ def _unbox_call(schema: FunctionSchema, result: CResult) -> str:
             return f"    (void)results;\n    return {call}({', '.join(args)});\n"
         case "value":
             assert result.value is not None
-            return (
-                f"    return tp_result_{result.value.code}({call}({', '.join([*args, f'tp_slot_{result.value.code}(results)'])}), results);\n"
-            )
+            return f"    return tp_result_{result.value.code}({call}({', '.join([*args, f'tp_slot_{result.value.code}(results)'])}), results);\n"
         case _:
             return f"    return tp_result_{result.code}({call}({', '.join(args)}), results);\n"
 

@@ -18,7 +18,18 @@ from pathlib import Path
 CAPABILITY_FLAGS = {
     "baseline": [],
     "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mprefer-vector-width=512"],
+    "avx512": [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mavx2",
+        "-mfma",
+        "-mf16c",
+        "-mbmi",
+        "-mbmi2",
+        "-mprefer-vector-width=512",
+    ],
 }
 
 COMMON = [
@@ -39,7 +50,14 @@ COMMON = [
 MODES = {
     "release": ["-O3", "-g1"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
-    "asan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
+    "asan": [
+        "-O1",
+        "-g",
+        "-DTENSORPY_DEBUG",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+        "-fno-omit-frame-pointer",
+    ],
 }
 
 
@@ -72,7 +90,11 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     """The library's units, and those of the Python module."""
     library: list[Unit] = []
     module: list[Unit] = []
-    include = ["-I" + str(options.root / "csrc"), "-I" + str(options.root / "csrc/include"), "-I" + str(options.build / "gen")]
+    include = [
+        "-I" + str(options.root / "csrc"),
+        "-I" + str(options.root / "csrc/include"),
+        "-I" + str(options.build / "gen"),
+    ]
     python = ["-I" + sysconfig.get_paths()["include"]]
     sources = sorted((options.root / "csrc").glob("*/*.c")) + sorted((options.build / "gen").glob("**/*.c"))
     for source in sources:
@@ -141,7 +163,11 @@ def write_ninja(options: Options) -> Path:
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     commands = [
-        {"directory": str(options.build), "file": str(u.source), "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)])}
+        {
+            "directory": str(options.build),
+            "file": str(u.source),
+            "command": shlex.join([options.compiler, *options.flags, *u.flags, "-c", str(u.source)]),
+        }
         for u in library + module
     ]
     (options.build / "compile_commands.json").write_text(json.dumps(commands, indent=1))

@@ -50,7 +50,11 @@ class Signature:
         return len(positional) == 1 and isinstance(strip(type_), ListType) and base_of(type_).name in ("int", "SymInt")
 
     def is_self(self, parameter: Parameter) -> bool:
-        return bool(self.op.schema.positional) and parameter is self.parameters[0] and self.op.schema.positional[0].name == "self"
+        return (
+            bool(self.op.schema.positional)
+            and parameter is self.parameters[0]
+            and self.op.schema.positional[0].name == "self"
+        )
 
     @property
     def text(self) -> str:
@@ -81,7 +85,14 @@ def strip(type_: Type) -> Type:
 
 
 def python_type(type_: Type) -> str:
-    names = {"SymInt": "int", "ScalarType": "dtype", "MemoryFormat": "memory_format", "Device": "device", "Layout": "layout", "Scalar": "Number"}
+    names = {
+        "SymInt": "int",
+        "ScalarType": "dtype",
+        "MemoryFormat": "memory_format",
+        "Device": "device",
+        "Layout": "layout",
+        "Scalar": "Number",
+    }
     match type_:
         case BaseType(name):
             return names.get(name, name)
@@ -102,7 +113,11 @@ def make_signature(op: Operator, out: Operator | None, method: bool) -> Signatur
         parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in keyword))
     if out is not None:
         outs = out.schema.out
-        type_: Type = OptionalType(BaseType("Tensor")) if len(outs) == 1 else OptionalType(ListType(BaseType("Tensor"), len(outs)))
+        type_: Type = (
+            OptionalType(BaseType("Tensor"))
+            if len(outs) == 1
+            else OptionalType(ListType(BaseType("Tensor"), len(outs)))
+        )
         parameters.append(Parameter("out", type_, "None", True, "out"))
     if op.schema.is_factory:
         parameters.append(Parameter("requires_grad", BaseType("bool"), "False", True, "requires_grad"))
@@ -122,7 +137,9 @@ def _rank(signature: Signature) -> tuple[int, ...]:
     return tuple(ranks)
 
 
-def _functions_of(name: str, module: str, method: bool, ops: Iterable[Operator], outs: dict[str, Operator]) -> PythonFunction:
+def _functions_of(
+    name: str, module: str, method: bool, ops: Iterable[Operator], outs: dict[str, Operator]
+) -> PythonFunction:
     signatures = [make_signature(op, None if method else outs.get(op.schema.signature()), method) for op in ops]
     return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)))
 

@@ -22,7 +22,9 @@ class ContextDecorator:
     def __enter__(self) -> Any:
         raise NotImplementedError
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
         raise NotImplementedError
 
     def __call__(self, function: F) -> F:

@@ -19,7 +19,9 @@ class finfo:
     def __init__(self, type: dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else type
         if not isinstance(type, dtype) or not (type.is_floating_point or type.is_complex):
-            raise TypeError(f"tensorpy.finfo() requires a floating point input type, not {type}. Use tensorpy.iinfo for integers")
+            raise TypeError(
+                f"tensorpy.finfo() requires a floating point input type, not {type}. Use tensorpy.iinfo for integers"
+            )
         real = type.to_real()
         mantissa, exponent = _FORMATS[real.name]
         self.bits = real.itemsize * 8
@@ -48,7 +50,9 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
-            raise TypeError(f"tensorpy.iinfo() requires an integer input type, not {type}. Use tensorpy.finfo for floats")
+            raise TypeError(
+                f"tensorpy.iinfo() requires an integer input type, not {type}. Use tensorpy.finfo for floats"
+            )
         self.bits = type.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
         self.max = 2 ** (self.bits - type.is_signed) - 1

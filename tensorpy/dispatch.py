@@ -13,9 +13,11 @@ from tensorpy._C import Tensor
 
 @dataclass(frozen=True)
 class Event:
-    """One layer that a call passed: operator, dispatch key, per argument (dtype, shape, device) or None, seconds, depth.
+    """One layer that a call entered: operator, dispatch key, per argument (dtype, shape, device) or None, seconds, depth.
 
-    `depth` counts the layers above; the time includes the layers below.
+    `depth` counts the layers above; the time includes the layers below. `passed_by` names the layers between the one
+    above and this one that the arguments' key sets hold and the call did not enter: switched off (autocast), or without
+    anything to do for this operator.
     """
 
     op: str
@@ -23,6 +25,7 @@ class Event:
     arguments: tuple[Any, ...]
     seconds: float
     depth: int
+    passed_by: tuple[str, ...] = ()
 
 
 class trace:
@@ -30,7 +33,6 @@ class trace:
 
     def __init__(self) -> None:
         self._raw: list[list[Any]] = []
-        self.excluded: list[str] = []
 
     def __enter__(self) -> trace:
         self._previous = _C._set_trace(self._raw)
@@ -41,7 +43,19 @@ class trace:
 
     @property
     def events(self) -> list[Event]:
-        return [Event(*raw) for raw in self._raw]
+        """Every layer, in the order in which they were entered."""
+        found: list[Event] = []
+        above: list[tuple[str, int]] = []  # (operator, bit) of the layers that enclose the next one
+        for op, key, arguments, seconds, depth, word in self._raw:
+            del above[depth:]
+            bit = _C._KEYS[key]
+            ceiling = above[-1][1] if above and above[-1][0] == op else 1 << 64
+            passed = tuple(
+                n for n, b in sorted(_C._KEYS.items(), key=lambda i: -i[1]) if word & b and bit < b < ceiling
+            )
+            found.append(Event(op, key, arguments, seconds, depth, passed))
+            above.append((op, bit))
+        return found
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -50,7 +64,11 @@ class trace:
         return iter(self.events)
 
     def __str__(self) -> str:
-        return "\n".join(f"{'  ' * e.depth}{e.op} [{e.key}] {e.seconds * 1e6:.1f} us" for e in self.events)
+        lines = []
+        for e in self.events:
+            lines += [f"{'  ' * e.depth}{e.op} [{key}] passed by" for key in e.passed_by]
+            lines.append(f"{'  ' * e.depth}{e.op} [{e.key}] {e.seconds * 1e6:.1f} us")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -111,7 +129,10 @@ def _layers(operator: str, tensors: list[Tensor]) -> Iterator[tuple[str, str]]:
             continue
         is_backend = bit <= _C._KEYS["ZeroTensor"]
         if exclude & bit:
-            yield name, "excluded: " + ("autocast is off" if name.startswith("Autocast") else "by a guard of this thread")
+            yield (
+                name,
+                "excluded: " + ("autocast is off" if name.startswith("Autocast") else "by a guard of this thread"),
+            )
         elif name not in entries:
             yield name, "no kernel" if is_backend else "passed by: nothing is registered for this layer"
         elif is_backend and backend_found:
@@ -119,7 +140,10 @@ def _layers(operator: str, tensors: list[Tensor]) -> Iterator[tuple[str, str]]:
         else:
             e = entries[name]
             backend_found |= is_backend
-            yield name, f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else "")
+            yield (
+                name,
+                f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else ""),
+            )
 
 
 def explain(operator: str, *args: Any) -> str:

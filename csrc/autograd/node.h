@@ -150,6 +150,8 @@ bool tp_wants_grad_list(tp_tensors list);
 int tp_check_inplace(tp_tensor *self, const char *op, bool records);
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
+/* The same for a call that changed self's geometry but no element (tag inplace_view). */
+int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
 /* A node for an operator without a formula: its backward fails with the operator's name. */

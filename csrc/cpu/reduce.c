@@ -18,52 +18,120 @@
 #define VECTOR_BYTES 16
 #endif
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* The cases of a switch over the number of vectors in a short run. */
+#define MAX_VECTORS 16
+#define USED(T, n) case n: T##_add_short(acc, parts, n_runs, in, stride, length, n); break;
+#if VECTORS == 16
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8) USED(T, 9) \
+    USED(T, 10) USED(T, 11) USED(T, 12) USED(T, 13) USED(T, 14) USED(T, 15) USED(T, 16)
+#elif VECTORS == 8
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4) USED(T, 5) USED(T, 6) USED(T, 7) USED(T, 8)
+#else
+#define FOR_USED(T) USED(T, 1) USED(T, 2) USED(T, 3) USED(T, 4)
+#endif
+
+/* Sums n numbers into lanes and those, by halves, into the first `parts` of them. A tail fills up with zeros. */
+#define LANES(T)                                                                                                     \
+    typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES)));                                                 \
+    typedef T T##_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));               \
+    enum { T##_PER_VECTOR = VECTOR_BYTES / sizeof(T), T##_LANES = LANE_BYTES / sizeof(T) };                          \
+                                                                                                                     \
+    static void T##_add_tail(T##_vector *sum, const T *in, int64_t n) {                                              \
+        int64_t whole = n / T##_PER_VECTOR, rest = n % T##_PER_VECTOR;                                               \
+        for (int64_t k = 0; k < whole; k++) sum[k] += ((const T##_unaligned *)in)[k];                                \
+        if (!rest) return;                                                                                           \
+        T last[T##_PER_VECTOR] = {0};                                                                                \
+        for (int64_t k = 0; k < rest; k++) last[k] = in[whole * T##_PER_VECTOR + k];                                 \
+        sum[whole] += *(const T##_unaligned *)last;                                                                  \
+    }                                                                                                                \
+                                                                                                                     \
+    /* Adds up the first `used` vectors, the others being zero. */                                                   \
+    TP_INLINE void T##_halve(T *out, int parts, T##_vector *sum, const int used) {                                   \
+        T lanes[T##_PER_VECTOR];                                                                                     \
+        UNROLL for (int half = VECTORS / 2; half; half /= 2) {                                                       \
+            UNROLL for (int k = 0; k < half; k++) if (k + half < used) sum[k] += sum[k + half];                      \
+        }                                                                                                            \
+        *(T##_unaligned *)lanes = sum[0];                                                                            \
+        UNROLL for (int half = T##_PER_VECTOR / 2; half >= parts; half /= 2) {                                       \
+            UNROLL for (int k = 0; k < half; k++) lanes[k] += lanes[k + half];                                       \
+        }                                                                                                            \
+        for (int k = 0; k < parts; k++) out[k] += lanes[k];                                                          \
+    }                                                                                                                \
+                                                                                                                     \
+    /* Runs that fit into the lanes, of `used` vectors, which is a constant where this is expanded. */               \
+    TP_INLINE void T##_add_short(T *acc, int parts, int64_t n, const char *in, int64_t stride, int64_t length,       \
+                                 const int used) {                                                                   \
+        int64_t rest = length % T##_PER_VECTOR;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                            \
+            const T##_unaligned *run = (const T##_unaligned *)(in + i * stride);                                     \
+            T##_vector sum[MAX_VECTORS];                                                                             \
+            UNROLL for (int k = 0; k < used - 1; k++) sum[k] = run[k];                                               \
+            if (rest) {                                                                                              \
+                T last[T##_PER_VECTOR] = {0};                                                                        \
+                for (int64_t k = 0; k < rest; k++) last[k] = ((const T *)(run + used - 1))[k];                       \
+                sum[used - 1] = *(const T##_unaligned *)last;                                                        \
+            } else {                                                                                                 \
+                sum[used - 1] = run[used - 1];                                                                       \
+            }                                                                                                        \
+            T##_halve(acc + i * parts, parts, sum, used);                                                            \
+        }                                                                                                            \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_add_short_runs(T *acc, int parts, int64_t n_runs, const char *in, int64_t stride, int64_t length) {   \
+        switch ((length + T##_PER_VECTOR - 1) / T##_PER_VECTOR) {                                                    \
+            FOR_USED(T)                                                                                              \
+        }                                                                                                            \
+    }                                                                                                                \
+                                                                                                                     \
+    static void T##_add(T *out, int parts, const T *in, int64_t n) {                                                 \
+        T##_vector sum[VECTORS], run[VECTORS] = {{0}}; /* run's address is not taken, so that it stays in registers */ \
+        int64_t i = 0;                                                                                               \
+        for (; i + T##_LANES <= n; i += T##_LANES) {                                                                 \
+            UNROLL for (int k = 0; k < VECTORS; k++) run[k] += ((const T##_unaligned *)(in + i))[k];                 \
+        }                                                                                                            \
+        UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = run[k];                                                    \
+        if (i < n) T##_add_tail(sum, in + i, n - i);                                                                 \
+        T##_halve(out, parts, sum, VECTORS);                                                                         \
+    }
+LANES(float)
+LANES(double)
+LANES(uint64_t)
+
+#define FEW 8 /* numbers that are not worth the lanes */
 
 /* T: the number type; an element is `parts` of them (2 for complex). */
 #define SUM(name, T, parts)                                                                                          \
-    typedef T name##_vector __attribute__((vector_size(VECTOR_BYTES)));                                              \
-                                                                                                                     \
     static void name##_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n * parts * sizeof(T)); }                 \
                                                                                                                      \
-    /* Sums n numbers, n at least the number of lanes, into the first `parts` lanes. */                              \
-    static void name##_lanes(T *lanes, const T *in, int64_t n) {                                                     \
-        enum { LANES = LANE_BYTES / sizeof(T) };                                                                     \
-        name##_vector sum[VECTORS];                                                                                  \
-        memcpy(sum, in, LANE_BYTES);                                                                                 \
-        int64_t i = LANES;                                                                                           \
-        for (; i + LANES <= n; i += LANES) {                                                                         \
-            _Pragma("GCC unroll 16") for (int k = 0; k < VECTORS; k++) {                                             \
-                name##_vector v;                                                                                     \
-                memcpy(&v, in + i + k * (int64_t)(VECTOR_BYTES / sizeof(T)), sizeof v);                              \
-                sum[k] += v;                                                                                         \
-            }                                                                                                        \
-        }                                                                                                            \
-        memcpy(lanes, sum, LANE_BYTES);                                                                              \
-        for (int64_t k = 0; i + k < n; k++) lanes[k] += in[i + k];                                                   \
-        for (int64_t half = LANES / 2; half >= parts; half /= 2)                                                     \
-            for (int64_t k = 0; k < half; k++) lanes[k] += lanes[k + half];                                          \
-    }                                                                                                                \
-                                                                                                                     \
-    /* Elements any distance apart, in four interleaved sums. */                                                     \
+    /* Elements any distance apart, in interleaved sums. */                                                          \
     static void name##_strided(T *acc, const char *in, int64_t stride, int64_t n) {                                  \
-        T sum[4][parts] = {{0}};                                                                                     \
-        for (int64_t i = 0; i + 4 <= n; i += 4)                                                                      \
-            for (int k = 0; k < 4; k++)                                                                              \
+        T sum[8][parts] = {{0}};                                                                                     \
+        int64_t i = 0;                                                                                               \
+        for (; i + 8 <= n; i += 8)                                                                                   \
+            for (int k = 0; k < 8; k++)                                                                              \
                 for (int c = 0; c < parts; c++) sum[k][c] += ((const T *)(in + (i + k) * stride))[c];                \
-        for (int64_t i = n & ~(int64_t)3; i < n; i++)                                                                \
-            for (int c = 0; c < parts; c++) sum[i & 3][c] += ((const T *)(in + i * stride))[c];                      \
-        for (int c = 0; c < parts; c++) acc[c] += (sum[0][c] + sum[1][c]) + (sum[2][c] + sum[3][c]);                 \
+        for (; i < n; i++)                                                                                           \
+            for (int c = 0; c < parts; c++) sum[i & 7][c] += ((const T *)(in + i * stride))[c];                      \
+        for (int half = 4; half; half /= 2)                                                                          \
+            for (int k = 0; k < half; k++)                                                                           \
+                for (int c = 0; c < parts; c++) sum[k][c] += sum[k + half][c];                                       \
+        for (int c = 0; c < parts; c++) acc[c] += sum[0][c];                                                         \
     }                                                                                                                \
                                                                                                                      \
-    static void name##_fold(void *acc_, const char *in, int64_t stride, int64_t n, int64_t index) {                  \
+    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,          \
+                                 int64_t length, int64_t index) {                                                    \
         (void)index;                                                                                                 \
-        T *acc = acc_, lanes[LANE_BYTES / sizeof(T)];                                                                \
-        if (stride != parts * sizeof(T) || n * parts < (int64_t)(LANE_BYTES / sizeof(T))) {                          \
-            name##_strided(acc, in, stride, n);                                                                      \
-            return;                                                                                                  \
+        T *acc = acc_;                                                                                               \
+        if (run_stride != parts * sizeof(T) || length < FEW) {                                                       \
+            for (int64_t i = 0; i < n; i++) name##_strided(acc + i * parts, in + i * stride, run_stride, length);    \
+        } else if (length * parts <= T##_LANES) {                                                                    \
+            T##_add_short_runs(acc, parts, n, in, stride, length * parts);                                           \
+        } else {                                                                                                     \
+            for (int64_t i = 0; i < n; i++)                                                                          \
+                T##_add(acc + i * parts, parts, (const T *)(in + i * stride), length * parts);                       \
         }                                                                                                            \
-        name##_lanes(lanes, (const T *)in, n * parts);                                                               \
-        for (int c = 0; c < parts; c++) acc[c] += lanes[c];                                                          \
     }                                                                                                                \
                                                                                                                      \
     static void name##_combine(void *into_, const void *from_, int64_t n) {                                          \
@@ -115,14 +183,17 @@ FINISH(finish_16, 16)
 
 static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
 
-static void any_fold(void *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+static void any_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
+                          int64_t index) {
     (void)index;
-    uint8_t found = *(uint8_t *)acc;
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i];
-    else
-        for (int64_t i = 0; i < n; i++) found |= (uint8_t)in[i * stride];
-    *(uint8_t *)acc = found;
+    for (int64_t run = 0; run < n; run++, in += stride) {
+        uint8_t found = 0;
+        if (run_stride == 1)
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i];
+        else
+            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i * run_stride];
+        ((uint8_t *)acc)[run] |= found;
+    }
 }
 
 static void any_combine(void *into, const void *from, int64_t n) {
@@ -142,7 +213,7 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name, finish_)                                                         \
-    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold = name##_fold,     \
+    [dtype] = {.in = dtype, .out = dtype, .size = bytes, .init = name##_init, .fold_runs = name##_fold_runs, \
                .fold_rows = name##_fold_rows, .combine = name##_combine, .finish = finish_}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {

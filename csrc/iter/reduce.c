@@ -25,7 +25,7 @@
 #define PART_ELEMENTS 65536  /* input elements in a part, at least */
 #define MANY_TILES 32        /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
-#define BLOCK 512            /* elements converted at a time */
+#define BLOCK 1024           /* elements converted at a time */
 #define LEAF_ROWS 64         /* rows of a leaf, by default */
 #define SHORT_RUN 32         /* below this a run is better taken as rows */
 #define NARROW 64            /* rows below this are widened, to about WIDE elements */
@@ -143,7 +143,7 @@ static bool prefers_rows(const plan *p) {
 static void cut(plan *p) {
     int64_t per_output = p->rows ? p->widen : 1;
     p->width = at_most(p->kept.size[0], at_least(TILE_BYTES / p->r->size / per_output, 1));
-    if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->count, 1), 1));
+    if (!p->rows) p->width = at_most(p->width, PART_ELEMENTS / at_most(at_least(p->reduced.size[0], 16), TP_REDUCE_LEAF));
     p->tiles_across = divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
@@ -172,17 +172,19 @@ static void convert(worker *w, const char *from, int64_t stride, int64_t n) {
     w->cast(data, strides, n, NULL);
 }
 
-static void fold_run(worker *w, char *acc, const char *in, int64_t stride, int64_t n, int64_t index) {
+static void fold_runs(worker *w, char *acc, int64_t n, const char *in, int64_t length, int64_t index) {
     const tp_reduction *r = w->p->r;
+    int64_t stride = w->p->kept.in[0], run_stride = w->p->reduced.in[0];
     if (!w->cast) {
-        r->fold(acc, in, stride, n, index);
+        r->fold_runs(acc, n, in, stride, run_stride, length, index);
         return;
     }
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t count = at_most(n - i, BLOCK);
-        convert(w, in + i * stride, stride, count);
-        r->fold(acc, w->block, tp_itemsize(r->in), count, index + i);
-    }
+    for (int64_t run = 0; run < n; run++)
+        for (int64_t i = 0; i < length; i += BLOCK) {
+            int64_t count = at_most(length - i, BLOCK);
+            convert(w, in + run * stride + i * run_stride, run_stride, count);
+            r->fold_runs(acc + run * r->size, 1, w->block, 0, tp_itemsize(r->in), count, index + i);
+        }
 }
 
 static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t row_stride, int64_t rows, int64_t index) {
@@ -222,8 +224,7 @@ static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64
     else if (p->rows)
         fold_rows(w, acc, width, in, p->reduced.in[0], n, index);
     else
-        for (int64_t i = 0; i < width; i++)
-            fold_run(w, acc + i * p->r->size, in + i * p->kept.in[0], p->reduced.in[0], n, index);
+        fold_runs(w, acc, width, in, n, index);
 }
 
 /* ---- a tile ---- */
@@ -369,7 +370,7 @@ static bool is_small_whole(const tp_reduction *r, const tp_tensor *self, const t
 static int reduce_small_whole(const tp_reduction *r, const tp_tensor *self, tp_tensor *out, const void *params) {
     alignas(64) char acc[64];
     r->init(acc, 1);
-    if (self->numel) r->fold(acc, tp_data(self), tp_itemsize(r->in), self->numel, 0);
+    if (self->numel) r->fold_runs(acc, 1, tp_data(self), 0, tp_itemsize(r->in), self->numel, 0);
     r->finish(tp_data(out), acc, 1, self->numel, params);
     return 0;
 }

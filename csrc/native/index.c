@@ -113,6 +113,22 @@ int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     return 0;
 }
 
+int tp_index_fit_values(const tp_index_plan *p, const tp_tensor *values, int64_t *strides) {
+    int lead = p->ndim - values->ndim;
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < p->ndim; i++) {
+        int64_t size = i < lead ? 1 : values->sizes[i - lead];
+        fits = size == 1 || size == p->sizes[i];
+        strides[i] = size == 1 ? 0 : values->strides[i - lead];
+    }
+    if (fits) return 0;
+    tp_autotext have = {0}, want = {0};
+    tp_text_ints(&have, tp_sizes(values));
+    tp_text_ints(&want, (tp_ints){p->sizes, p->ndim});
+    return tp_fail(TP_RuntimeError, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                   have.text, want.text);
+}
+
 tp_tensor *index_Tensor_meta(tp_tensor *self, tp_tensors indices) {
     tp_auto_index_plan p;
     if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
@@ -123,8 +139,8 @@ int index_put__meta(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool
     (void)accumulate;
     tp_auto_index_plan p;
     if (tp_index_plan_make(&p, self, indices) < 0) return -1;
-    tp_autoref *fitted = tp_expand(values, (tp_ints){p.sizes, p.ndim}, false);
-    return fitted ? 0 : -1;
+    int64_t strides[TP_MAX_DIMS];
+    return tp_index_fit_values(&p, values, strides);
 }
 
 tp_tensor_seq *nonzero_numpy_composite(tp_tensor *self) {
@@ -134,7 +150,7 @@ tp_tensor_seq *nonzero_numpy_composite(tp_tensor *self) {
 }
 
 /* The gradient of index: zeros with grad added where the elements came from. */
-tp_tensor *index_backward_composite(tp_tensor *grad, tp_ints input_sizes, tp_tensors indices) {
-    tp_autoref *into = tp_zeros(input_sizes, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
-    return into && tp_index_put_(into, indices, grad, true) == 0 ? tp_take(into) : NULL;
+tp_tensor *_index_backward_composite(tp_tensor *grad_output, tp_ints input_sizes, tp_tensors indices) {
+    tp_autoref *into = tp_zeros(input_sizes, (tp_dtype)grad_output->dtype, TP_NO_LAYOUT, grad_output->device, -1);
+    return into && tp_index_put_(into, indices, grad_output, true) == 0 ? tp_take(into) : NULL;
 }

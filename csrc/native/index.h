@@ -19,5 +19,7 @@ typedef struct {
 
 /* Checks and resolves; masks need data, so a plan with masks fails on Meta. 0, or -1 with an IndexError. */
 int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices);
+/* The strides (elements) of values broadcast to the result; -1 and the error set where they do not fit. */
+int tp_index_fit_values(const tp_index_plan *p, const tp_tensor *values, int64_t *strides);
 void tp_index_plan_free(tp_index_plan *p);
 #define tp_auto_index_plan TP_CLEANUP(tp_index_plan_free) tp_index_plan

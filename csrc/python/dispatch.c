@@ -8,7 +8,7 @@
 
 /* ---- trace ---- */
 
-/* A tracer that appends (operator, key, arguments, seconds, depth) to a list, or prints. */
+/* A tracer that appends [operator, key, arguments, seconds, depth, the tensors' keys] to a list, or prints. */
 typedef struct {
     tp_tracer base;
     PyObject *events; /* NULL: print */
@@ -48,7 +48,10 @@ static void trace_enter(tp_tracer *base, const tp_op *op, tp_key key, const tp_v
     } else {
         PyGILState_STATE gil = PyGILState_Ensure();
         PyObject *arguments = describe_arguments(op, args);
-        PyObject *event = arguments ? Py_BuildValue("[s,s,N,d,i]", name, tp_key_name(key), arguments, 0.0, t->depth) : NULL;
+        tp_keyset keys = tp_keys_of_values(args, op->info->nargs);
+        PyObject *event = arguments ? Py_BuildValue("[s,s,N,d,i,K]", name, tp_key_name(key), arguments, 0.0, t->depth,
+                                                    (unsigned long long)keys)
+                                    : NULL;
         if (!event || PyList_Append(t->events, event) < 0) PyErr_Clear();
         Py_XDECREF(event);
         PyGILState_Release(gil);

@@ -6,6 +6,7 @@
  * again after each such call, and what changed under our hands is an error, never a bad read. */
 #include "python/arguments.h"
 #include "python/interop.h"
+#include "python/methods.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -556,4 +557,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tp_py_init_new(PyObject *m) { return PyModule_AddFunctions(m, functions); }
+int tp_py_init_new(PyObject *m) { return tp_py_init_pickle(m) < 0 ? -1 : PyModule_AddFunctions(m, functions); }

@@ -17,7 +17,9 @@ def _as_tuple(value: Tensor | Sequence[Any] | None) -> tuple[Any, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _grads_for(outputs: tuple[Tensor, ...], grads: Tensor | Sequence[Tensor | None] | None) -> tuple[Tensor | None, ...]:
+def _grads_for(
+    outputs: tuple[Tensor, ...], grads: Tensor | Sequence[Tensor | None] | None
+) -> tuple[Tensor | None, ...]:
     given = _as_tuple(grads)
     if given and len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
@@ -55,7 +57,9 @@ def grad(
     if is_grads_batched:
         raise NotImplementedError("is_grads_batched needs vmap")
     if allow_unused is False and materialize_grads:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph
     grads = _C._run_backward(roots, _grads_for(roots, grad_outputs), keep, create_graph, wanted, False)

@@ -1,0 +1,75 @@
+# One command for each thing a person does. Every target sets up what it needs in .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEVICE ?= cpu
+MODEL ?= cnn
+TESTS ?= tests
+
+.PHONY: help setup native test ctest lint format bench demo wheel sanitize clean
+
+help:
+	@echo "make test      set up, build, run the whole suite (C and Python)"
+	@echo "make demo      set up, build, train the digit classifier (MODEL=mlp, DEVICE=...)"
+	@echo "make native    rebuild the C half in place"
+	@echo "make lint      clang-format, ruff, mypy"
+	@echo "make bench     compare with NumPy (and torch, if installed)"
+	@echo "make wheel     build the wheel and check it in an empty environment"
+	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+
+# The editable install builds the C half; the stamp is renewed when the project's own description changes.
+$(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install -q "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
+	touch $@
+
+setup: $(VENV)/installed
+
+native: $(VENV)/installed
+	$(BIN)/python setup.py native
+
+ctest: native
+	$(BIN)/python setup.py native ctests
+	@status=0; for t in build/$${TENSORPY_BUILD:-release}/ctest/test_*; do \
+	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
+
+test: ctest
+	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE)
+
+$(VENV)/lint: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" types-PyYAML
+	touch $@
+
+lint: $(VENV)/lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy codegen
+	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+
+format: $(VENV)/lint
+	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format -i
+
+bench: native
+	$(BIN)/python -m pip install -q matplotlib
+	$(BIN)/python -m benchmarks --device=$(DEVICE)
+
+$(VENV)/demo: $(VENV)/installed
+	$(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation
+	touch $@
+
+demo: $(VENV)/demo
+	$(BIN)/python examples/digits.py --model $(MODEL) --device $(DEVICE) $(ARGS)
+
+wheel: $(VENV)/installed
+	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+	$(BIN)/python tests/check_wheel.py dist
+
+sanitize: $(VENV)/installed
+	$(BIN)/python tests/run_sanitized.py
+
+clean:
+	rm -rf build dist tensorpy/_C*.so *.egg-info

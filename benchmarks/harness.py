@@ -1,0 +1,94 @@
+"""Measures cases side by side: tensorpy, NumPy and torch in one process, interleaved, medians and ratios.
+
+A case names what it measures and gives one callable per library; libraries that are missing are left out. Each round
+times every library once, so that a slow moment of the machine hits all of them; the median over rounds is reported.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`bars`: the largest allowed ratio of tensorpy's time to a library's; "best" is the better of NumPy and torch."""
+
+    name: str
+    calls: dict[str, Call]
+    bars: dict[str, float] = field(default_factory=dict)
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    case: Case
+    threads: int
+    seconds: dict[str, float]
+
+    def ratio(self, library: str) -> float | None:
+        """tensorpy's time over the library's."""
+        if library == "best":
+            others = [t for name, t in self.seconds.items() if name in ("numpy", "torch")]
+            return self.seconds["tensorpy"] / min(others) if others else None
+        return self.seconds["tensorpy"] / self.seconds[library] if library in self.seconds else None
+
+    @property
+    def verdicts(self) -> list[tuple[str, float, float]]:
+        """(library, ratio, bar) for each bar that could be measured."""
+        return [(name, ratio, bar) for name, bar in self.case.bars.items() if (ratio := self.ratio(name)) is not None]
+
+
+def _repeats(call: Call, target: float) -> int:
+    """How many calls take about `target` seconds."""
+    n = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+        spent = time.perf_counter() - start
+        if spent > target / 4 or n > 10**7:
+            return max(1, int(n * target / max(spent, 1e-9)))
+        n *= 4
+
+
+def _time(call: Call, n: int) -> float:
+    start = time.perf_counter()
+    for _ in range(n):
+        call()
+    return (time.perf_counter() - start) / n
+
+
+def measure(case: Case, threads: int, rounds: int = 15, target: float = 0.02) -> Outcome:
+    repeats = {name: _repeats(call, target) for name, call in case.calls.items()}
+    samples: dict[str, list[float]] = {name: [] for name in case.calls}
+    for _ in range(rounds):
+        for name, call in case.calls.items():
+            samples[name].append(_time(call, repeats[name]))
+    return Outcome(case, threads, {name: statistics.median(values) for name, values in samples.items()})
+
+
+def unit(seconds: float) -> str:
+    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {name}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A Markdown table; a missed bar is marked with an exclamation mark."""
+    head = "| family | case | threads | tensorpy | NumPy | torch | bars |\n|---|---|---|---|---|---|---|\n"
+    rows = []
+    for o in outcomes:
+        times = " | ".join(
+            unit(o.seconds[name]) if name in o.seconds else "" for name in ("tensorpy", "numpy", "torch")
+        )
+        bars = ", ".join(
+            f"{ratio:.2f}x {name} (bar {bar:g}){'' if ratio <= bar else ' **!**'}" for name, ratio, bar in o.verdicts
+        )
+        rows.append(f"| {o.case.family} | {o.case.name} | {o.threads} | {times} | {bars} |\n")
+    return head + "".join(rows)

@@ -1,0 +1,308 @@
+/* methods.c: the methods of Tensor that no operator stands behind: sizes, conversions, printing. */
+#include "python/methods.h"
+
+#include "Functions.h"
+#include "autograd/node.h"
+#include "iter/iter.h"
+#include "python/arguments.h"
+
+#include <string.h>
+
+#define TENSOR(o) tp_py_tensor_borrow(o)
+#define METHOD(name) static PyObject *name(PyObject *self, PyObject *unused TP_UNUSED)
+#define FAST_METHOD(name) static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+
+/* ---- sizes and the like ---- */
+
+METHOD(py_dim) { return PyLong_FromLong(TENSOR(self)->ndim); }
+METHOD(py_numel) { return PyLong_FromLongLong(TENSOR(self)->numel); }
+METHOD(py_element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(self)->dtype)); }
+METHOD(py_storage_offset) { return PyLong_FromLongLong(tp_storage_offset(TENSOR(self))); }
+METHOD(py_is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self))); }
+METHOD(py_is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
+METHOD(py_is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
+METHOD(py_data_ptr) {
+    const tp_tensor *t = TENSOR(self);
+    return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
+}
+METHOD(py_get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
+METHOD(py_is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }
+
+/* size(dim=None) and stride(dim=None): all as a tuple, or one. */
+static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames, bool strides) {
+    PyObject *v[1];
+    const tp_tensor *t = TENSOR(self);
+    int64_t dim;
+    if (tp_py_take_arguments(arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (!v[0] || v[0] == Py_None) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
+    if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
+    if (t->ndim == 0) return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    dim = tp_wrap_dim(dim, t->ndim);
+    return dim < 0 ? tp_py_raise() : PyLong_FromLongLong(strides ? t->strides[dim] : t->sizes[dim]);
+}
+static const char *const dim_names[] = {"dim", NULL};
+FAST_METHOD(py_size) {
+    static const tp_py_arguments arguments = {"size", dim_names, 1, 0};
+    return geometry(&arguments, self, args, nargs, kwnames, false);
+}
+FAST_METHOD(py_stride) {
+    static const tp_py_arguments arguments = {"stride", dim_names, 1, 0};
+    return geometry(&arguments, self, args, nargs, kwnames, true);
+}
+
+static int take_memory_format(const char *function, PyObject *o, tp_memory_format *out) {
+    if (!o || o == Py_None) return 0;
+    if (!Py_IS_TYPE(o, &tp_py_memory_format_type)) {
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'memory_format' must be tensorpy.memory_format, not %s", function, Py_TYPE(o)->tp_name);
+        return -1;
+    }
+    *out = (tp_memory_format)((tp_py_enum *)o)->value;
+    return 0;
+}
+
+static const char *const format_names[] = {"memory_format", NULL};
+FAST_METHOD(py_is_contiguous) {
+    static const tp_py_arguments arguments = {"is_contiguous", format_names, 0, 0};
+    PyObject *v[1];
+    tp_memory_format format = TP_CONTIGUOUS_FORMAT;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("is_contiguous", v[0], &format) < 0) return NULL;
+    if (format == TP_PRESERVE_FORMAT)
+        return PyErr_Format(PyExc_RuntimeError, "preserve memory format is unsupported by the is_contiguous operator");
+    return PyBool_FromLong(tp_is_contiguous_in(TENSOR(self), format));
+}
+
+/* ---- other dtypes and devices ---- */
+
+static PyObject *convert(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, tp_dtype dtype) {
+    const tp_py_arguments arguments = {name, format_names, 1, 0};
+    PyObject *v[1];
+    tp_memory_format format = TP_NO_FORMAT;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format(name, v[0], &format) < 0) return NULL;
+    return tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format));
+}
+#define CONVERSION(name, dtype) \
+    FAST_METHOD(py_to_##name) { return convert(self, #name, args, nargs, kwnames, dtype); }
+CONVERSION(float, TP_FLOAT32)
+CONVERSION(double, TP_FLOAT64)
+CONVERSION(half, TP_FLOAT16)
+CONVERSION(bfloat16, TP_BFLOAT16)
+CONVERSION(int, TP_INT32)
+CONVERSION(long, TP_INT64)
+CONVERSION(short, TP_INT16)
+CONVERSION(char, TP_INT8)
+CONVERSION(byte, TP_UINT8)
+CONVERSION(bool, TP_BOOL)
+CONVERSION(cfloat, TP_COMPLEX64)
+CONVERSION(cdouble, TP_COMPLEX128)
+
+FAST_METHOD(py_cpu) {
+    static const tp_py_arguments arguments = {"cpu", format_names, 1, 0};
+    PyObject *v[1];
+    tp_memory_format format = TP_NO_FORMAT;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("cpu", v[0], &format) < 0) return NULL;
+    tp_tensor *t = TENSOR(self);
+    return tp_py_wrap_steal(tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, format));
+}
+
+/* "tensorpy.DoubleTensor"; whatever stands before the last dot is not looked at. */
+static int parse_type_name(PyObject *o, tp_dtype *out) {
+    const char *text = PyUnicode_AsUTF8(o), *dot = text ? strrchr(text, '.') : NULL, *name = dot ? dot + 1 : text;
+    if (!text) return -1;
+    for (int d = 0; d < TP_NUM_DTYPES; d++) {
+        const char *type = tp_scalar_type_name((tp_dtype)d);
+        size_t n = strlen(type);
+        if (strncmp(name, type, n) == 0 && strcmp(name + n, "Tensor") == 0) return *out = (tp_dtype)d, 0;
+    }
+    PyErr_Format(PyExc_ValueError, "invalid type: '%s'", text);
+    return -1;
+}
+
+FAST_METHOD(py_type) {
+    static const char *const names[] = {"dtype", "non_blocking", NULL};
+    static const tp_py_arguments arguments = {"type", names, 2, 0};
+    PyObject *v[2];
+    tp_tensor *t = TENSOR(self);
+    tp_dtype dtype = (tp_dtype)t->dtype;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
+    if (!v[0] || v[0] == Py_None) return PyUnicode_FromFormat("tensorpy.%sTensor", tp_scalar_type_name(dtype));
+    int status = PyUnicode_Check(v[0]) ? parse_type_name(v[0], &dtype) : tp_py_take_dtype("type", v[0], &dtype);
+    return status < 0 ? NULL : tp_py_wrap_steal(tp_to_dtype(t, dtype, false, false, TP_NO_FORMAT));
+}
+
+/* ---- elements as Python objects ---- */
+
+#define FROM_BOOL(v) PyBool_FromLong(v)
+#define FROM_SIGNED(v) PyLong_FromLongLong(v)
+#define FROM_UNSIGNED(v) PyLong_FromUnsignedLongLong(v)
+#define FROM_FLOAT(v) PyFloat_FromDouble((double)(v))
+#define FROM_HALF(v) PyFloat_FromDouble((double)tp_half_to_float(v))
+#define FROM_BFLOAT(v) PyFloat_FromDouble((double)tp_bfloat_to_float(v))
+#define FROM_COMPLEX(v) PyComplex_FromDoubles((double)creal(v), (double)cimag(v))
+#define LIST_ROW(id, type, make)                                                  \
+    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
+        for (int64_t i = 0; i < n; i++) {                                         \
+            PyObject *item = make(*(const type *)(data + i * step));              \
+            if (tp_unlikely(!item)) return false;                                 \
+            PyList_SET_ITEM(list, i, item);                                       \
+        }                                                                         \
+        return true;                                                              \
+    }
+LIST_ROW(BOOL, bool, FROM_BOOL)
+LIST_ROW(UINT8, uint8_t, FROM_SIGNED)
+LIST_ROW(UINT16, uint16_t, FROM_SIGNED)
+LIST_ROW(UINT32, uint32_t, FROM_SIGNED)
+LIST_ROW(UINT64, uint64_t, FROM_UNSIGNED)
+LIST_ROW(INT8, int8_t, FROM_SIGNED)
+LIST_ROW(INT16, int16_t, FROM_SIGNED)
+LIST_ROW(INT32, int32_t, FROM_SIGNED)
+LIST_ROW(INT64, int64_t, FROM_SIGNED)
+LIST_ROW(FLOAT16, tp_half, FROM_HALF)
+LIST_ROW(BFLOAT16, tp_bfloat, FROM_BFLOAT)
+LIST_ROW(FLOAT32, float, FROM_FLOAT)
+LIST_ROW(FLOAT64, double, FROM_FLOAT)
+LIST_ROW(COMPLEX64, tp_complex64, FROM_COMPLEX)
+LIST_ROW(COMPLEX128, tp_complex128, FROM_COMPLEX)
+#define LIST_ENTRY(id, name, ctype, category) [TP_##id] = row_##id,
+static bool (*const list_rows[TP_NUM_DTYPES])(PyObject *, const char *, int64_t, int64_t) = {TP_FORALL_DTYPES(LIST_ENTRY)};
+
+static PyObject *to_list(const tp_tensor *t, int dim, const char *data) {
+    int64_t n = t->sizes[dim], step = t->strides[dim] * tp_itemsize((tp_dtype)t->dtype);
+    PyObject *list = PyList_New(n);
+    if (!list) return NULL;
+    if (dim == t->ndim - 1) {
+        if (!list_rows[t->dtype](list, data, n, step)) Py_CLEAR(list);
+        return list;
+    }
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *item = to_list(t, dim + 1, t->numel ? data + i * step : data);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *item_of(tp_tensor *t) {
+    tp_scalar s;
+    return tp_item(t, &s) < 0 ? tp_py_raise() : tp_py_from_scalar(&s);
+}
+
+METHOD(py_tolist) {
+    tp_tensor *t = TENSOR(self);
+    if (t->device.type == TP_DEVICE_META)
+        return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (t->ndim == 0) return item_of(t);
+    if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
+    tp_autoref *plain = tp_detach(t);
+    tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;
+    return host ? to_list(host, 0, tp_data(host)) : tp_py_raise();
+}
+
+/* ---- one number ---- */
+
+int tp_py_tensor_bool(PyObject *o) {
+    bool truth;
+    return tp_py_check(tp_is_nonzero(TENSOR(o), &truth)) < 0 ? -1 : truth;
+}
+
+PyObject *tp_py_tensor_int(PyObject *o) {
+    PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
+    Py_XDECREF(value);
+    return result;
+}
+
+PyObject *tp_py_tensor_float(PyObject *o) {
+    tp_scalar s;
+    if (tp_item(TENSOR(o), &s) < 0) return tp_py_raise();
+    if (s.kind == TP_SCALAR_COMPLEX && cimag(s.c) != 0)
+        return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
+    return PyFloat_FromDouble(tp_scalar_double(&s));
+}
+
+PyObject *tp_py_tensor_index(PyObject *o) {
+    const tp_tensor *t = TENSOR(o);
+    if (t->numel != 1 || tp_dtype_categories[t->dtype] > TP_SIGNED)
+        return PyErr_Format(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    return tp_py_tensor_int(o);
+}
+
+METHOD(py_complex) {
+    tp_scalar s;
+    if (tp_item(TENSOR(self), &s) < 0) return tp_py_raise();
+    tp_complex128 c = tp_scalar_complex(&s);
+    return PyComplex_FromDoubles(creal(c), cimag(c));
+}
+
+/* ---- printing and iteration ---- */
+
+static PyObject *call_printer(PyObject *o, const char *function) {
+    PyObject *module = PyImport_ImportModule("tensorpy._tensor_str");
+    PyObject *text = module ? PyObject_CallMethod(module, function, "O", o) : NULL;
+    Py_XDECREF(module);
+    return text;
+}
+PyObject *tp_py_tensor_repr(PyObject *o) { return call_printer(o, "tensor_repr"); }
+
+/* A number's format for a tensor without dimensions. */
+static PyObject *py_format(PyObject *self, PyObject *spec) {
+    const tp_tensor *t = TENSOR(self);
+    if (t->ndim == 0 && t->device.type != TP_DEVICE_META) {
+        PyObject *value = item_of(TENSOR(self)), *text = value ? PyObject_Format(value, spec) : NULL;
+        Py_XDECREF(value);
+        return text;
+    }
+    return PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__format__", "OO", self, spec);
+}
+
+PyObject *tp_py_tensor_iter(PyObject *o) {
+    tp_tensor *t = TENSOR(o);
+    if (t->ndim == 0) return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
+    PyObject *parts = tp_py_wrap_seq_steal(tp_unbind_int(t, 0)), *iterator = parts ? PyObject_GetIter(parts) : NULL;
+    Py_XDECREF(parts);
+    return iterator;
+}
+METHOD(py_iter) { return tp_py_tensor_iter(self); }
+
+METHOD(py_reversed) {
+    tp_tensor *t = TENSOR(self);
+    if (t->ndim == 0) return Py_NewRef(self);
+    tp_autoref *last = tp_arange_start_step(TP_SCALAR_I(t->sizes[0] - 1), TP_SCALAR_I(-1), TP_SCALAR_I(-1), TP_INT64, TP_NO_LAYOUT, t->device, -1);
+    return last ? tp_py_wrap_steal(tp_index_Tensor(t, (tp_tensors){(tp_tensor *const[]){last}, 1})) : tp_py_raise();
+}
+
+/* ---- the table ---- */
+
+#define NO_ARGS(name, fn, doc) {name, fn, METH_NOARGS, name "($self, /)\n--\n\n" doc}
+#define TO(name, doc) {#name, TP_PY_FASTCALL(py_to_##name), #name "($self, memory_format=None)\n--\n\n" doc}
+PyMethodDef tp_py_tensor_methods[] = {
+    {"size", TP_PY_FASTCALL(py_size), "size($self, dim=None)\n--\n\nThe sizes, or that of one dimension."},
+    {"stride", TP_PY_FASTCALL(py_stride), "stride($self, dim=None)\n--\n\nThe strides in elements, or that of one dimension."},
+    NO_ARGS("dim", py_dim, "The number of dimensions."),
+    NO_ARGS("ndimension", py_dim, "The number of dimensions."),
+    NO_ARGS("numel", py_numel, "The number of elements."),
+    NO_ARGS("nelement", py_numel, "The number of elements."),
+    NO_ARGS("element_size", py_element_size, "Bytes of one element."),
+    NO_ARGS("storage_offset", py_storage_offset, "The first element's place in the storage."),
+    NO_ARGS("data_ptr", py_data_ptr, "The address of the first element."),
+    {"is_contiguous", TP_PY_FASTCALL(py_is_contiguous),
+     "is_contiguous($self, *, memory_format=None)\n--\n\nWhether the elements lie in memory in order, without gaps."},
+    NO_ARGS("is_floating_point", py_is_floating_point, "Whether the elements are floats."),
+    NO_ARGS("is_complex", py_is_complex, "Whether the elements are complex numbers."),
+    NO_ARGS("is_signed", py_is_signed, "Whether the dtype has negative numbers."),
+    NO_ARGS("is_inference", py_is_inference, "Whether the tensor was made in inference mode."),
+    NO_ARGS("get_device", py_get_device, "The device's index; -1 for the CPU."),
+    NO_ARGS("tolist", py_tolist, "The elements as nested lists of Python numbers; a number without dimensions."),
+    {"type", TP_PY_FASTCALL(py_type), "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type; with a dtype, a conversion."},
+    TO(float, "To float32."), TO(double, "To float64."), TO(half, "To float16."), TO(bfloat16, "To bfloat16."),
+    TO(int, "To int32."), TO(long, "To int64."), TO(short, "To int16."), TO(char, "To int8."), TO(byte, "To uint8."),
+    TO(bool, "To bool."), TO(cfloat, "To complex64."), TO(cdouble, "To complex128."),
+    {"cpu", TP_PY_FASTCALL(py_cpu), "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
+    NO_ARGS("untyped_storage", tp_py_tensor_storage, "The memory that the tensor is a view of."),
+    {"__complex__", py_complex, METH_NOARGS, NULL},
+    {"__format__", py_format, METH_O, NULL},
+    {"__iter__", py_iter, METH_NOARGS, NULL},
+    {"__reversed__", py_reversed, METH_NOARGS, NULL},
+    {"__deepcopy__", tp_py_tensor_deepcopy, METH_O, NULL},
+    {"__reduce_ex__", tp_py_tensor_reduce_ex, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

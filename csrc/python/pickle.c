@@ -1,0 +1,262 @@
+/* pickle.c: the storage object, and through it copy, deepcopy and pickle.
+ *
+ * A storage has one Python object as long as that lives, so that a pickle or a deepcopy, which remember objects, finds
+ * out by itself which tensors share memory. */
+#include "python/methods.h"
+
+#include "autograd/node.h"
+
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    tp_storage *storage; /* owned */
+} storage_object;
+
+static PyObject *live_objects; /* {address of the tp_storage: storage_object}, the values not counted */
+static PyTypeObject storage_type;
+
+#define STORAGE(o) (((storage_object *)(o))->storage)
+
+/* ---- the object ---- */
+
+static PyObject *storage_key(const tp_storage *s) { return PyLong_FromVoidPtr((void *)s); }
+
+/* The object of a storage; takes over the reference. */
+static PyObject *wrap_storage_steal(tp_storage *s) {
+    if (!s) return tp_py_raise();
+    PyObject *key = storage_key(s), *known = key ? PyDict_GetItemWithError(live_objects, key) : NULL, *o = NULL;
+    if (known) o = Py_NewRef(PyLong_AsVoidPtr(known));
+    else if (key && !PyErr_Occurred()) {
+        storage_object *fresh = PyObject_New(storage_object, &storage_type);
+        PyObject *address = fresh ? PyLong_FromVoidPtr(fresh) : NULL;
+        if (fresh) fresh->storage = tp_storage_retain(s);
+        if (address && PyDict_SetItem(live_objects, key, address) == 0) o = (PyObject *)fresh;
+        else Py_XDECREF(fresh);
+        Py_XDECREF(address);
+    }
+    Py_XDECREF(key);
+    tp_storage_release(s);
+    return o;
+}
+
+static void storage_dealloc(PyObject *o) {
+    PyObject *type, *value, *trace, *key;
+    PyErr_Fetch(&type, &value, &trace);
+    key = storage_key(STORAGE(o));
+    if (!key || PyDict_DelItem(live_objects, key) < 0) PyErr_Clear();
+    Py_XDECREF(key);
+    PyErr_Restore(type, value, trace);
+    tp_storage_release(STORAGE(o));
+    PyObject_Free(o);
+}
+
+static PyObject *storage_nbytes(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromSize_t(STORAGE(o)->nbytes);
+}
+static PyObject *storage_data_ptr(PyObject *o, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromVoidPtr(STORAGE(o)->data);
+}
+static Py_ssize_t storage_length(PyObject *o) { return (Py_ssize_t)STORAGE(o)->nbytes; }
+static PyObject *storage_device(PyObject *o, void *unused) {
+    (void)unused;
+    return tp_py_device_object(STORAGE(o)->device);
+}
+
+/* A storage with a copy of n host bytes. */
+static tp_storage *storage_of_bytes(const void *data, size_t n) {
+    tp_storage *s = tp_storage_new(TP_CPU, n);
+    if (s && n) memcpy(s->data, data, n);
+    return s;
+}
+
+static int refuse_other_device(PyObject *o) {
+    if (STORAGE(o)->device.type == TP_DEVICE_CPU) return 0;
+    PyErr_Format(PyExc_NotImplementedError, "a storage on %s cannot be copied to the host here; use Tensor.cpu() first",
+                 tp_device_type_name(STORAGE(o)->device.type));
+    return -1;
+}
+
+static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
+    (void)memo; /* copy.deepcopy remembers the result */
+    return refuse_other_device(o) < 0 ? NULL : wrap_storage_steal(storage_of_bytes(STORAGE(o)->data, STORAGE(o)->nbytes));
+}
+
+static PyObject *module_function(const char *name) {
+    PyObject *module = PyImport_ImportModule("tensorpy._C"), *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return function;
+}
+
+static PyObject *storage_reduce(PyObject *o, PyObject *unused) {
+    (void)unused;
+    if (refuse_other_device(o) < 0) return NULL;
+    PyObject *bytes = PyBytes_FromStringAndSize(STORAGE(o)->data, (Py_ssize_t)STORAGE(o)->nbytes);
+    PyObject *rebuild = bytes ? module_function("_rebuild_storage") : NULL;
+    if (!rebuild) {
+        Py_XDECREF(bytes);
+        return NULL;
+    }
+    return Py_BuildValue("N(N)", rebuild, bytes);
+}
+
+static PyMethodDef storage_methods[] = {
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "size($self, /)\n--\n\nThe number of bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self, /)\n--\n\nThe address of the first byte."},
+    {"__deepcopy__", storage_deepcopy, METH_O, NULL},
+    {"__reduce__", storage_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PySequenceMethods storage_sequence = {.sq_length = storage_length};
+static PyTypeObject storage_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tensorpy.UntypedStorage",
+    .tp_doc = "The block of memory that tensors are views of.",
+    .tp_basicsize = sizeof(storage_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_dealloc = storage_dealloc,
+    .tp_methods = storage_methods,
+    .tp_getset = storage_getset,
+    .tp_as_sequence = &storage_sequence,
+};
+
+PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
+}
+
+/* ---- tensors ---- */
+
+static PyObject *rebuild_storage(PyObject *module, PyObject *bytes) {
+    (void)module;
+    if (!PyBytes_Check(bytes)) return PyErr_Format(PyExc_TypeError, "_rebuild_storage() takes bytes, not %s", Py_TYPE(bytes)->tp_name);
+    return wrap_storage_steal(storage_of_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)));
+}
+
+static int read_ints(PyObject *tuple, int64_t *out) {
+    if (PyTuple_GET_SIZE(tuple) > TP_MAX_DIMS) return PyErr_SetString(PyExc_ValueError, "too many dimensions"), -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+        if (out[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* The storage is None for a device without data (Meta). */
+static tp_tensor *rebuild(PyObject *storage, tp_dtype dtype, tp_ints sizes, tp_ints strides, int64_t offset, tp_device device) {
+    if (storage == Py_None) return tp_new_empty_strided(sizes, strides, dtype, device);
+    if (__builtin_mul_overflow(offset, tp_itemsize(dtype), &offset) || tp_checked_numel(sizes) < 0)
+        return tp_error_pending() ? NULL : tp_fail_null(TP_ValueError, "the storage offset is too large");
+    if (tp_check_in_storage(sizes, strides, offset, dtype, STORAGE(storage)->nbytes) < 0) return NULL;
+    return tp_new_on_storage(STORAGE(storage), sizes, strides, offset, dtype);
+}
+
+/* _rebuild_tensor(cls, storage, dtype, sizes, strides, offset, device, requires_grad) */
+static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
+    (void)module;
+    PyTypeObject *cls;
+    PyObject *storage, *dtype_object, *sizes, *strides, *device_object;
+    long long offset;
+    int requires_grad;
+    int64_t size_data[TP_MAX_DIMS], stride_data[TP_MAX_DIMS];
+    tp_dtype dtype;
+    tp_device device;
+    if (!PyArg_ParseTuple(args, "O!OOO!O!LOp:_rebuild_tensor", &PyType_Type, &cls, &storage, &dtype_object, &PyTuple_Type, &sizes,
+                          &PyTuple_Type, &strides, &offset, &device_object, &requires_grad))
+        return NULL;
+    if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !Py_IS_TYPE(storage, &storage_type)) ||
+        PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides) || tp_py_to_dtype(dtype_object, &dtype) <= 0 ||
+        tp_py_to_device(device_object, &device) <= 0)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");
+    if (read_ints(sizes, size_data) < 0 || read_ints(strides, stride_data) < 0) return NULL;
+    Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
+    tp_tensor *t = rebuild(storage, dtype, (tp_ints){size_data, ndim}, (tp_ints){stride_data, ndim}, offset, device);
+    if (t && requires_grad && tp_set_requires_grad(t, true) < 0) {
+        tp_release(t);
+        t = NULL;
+    }
+    return tp_py_wrap_as_steal(cls, t);
+}
+
+/* The arguments of _rebuild_tensor, over a storage object that is taken over (NULL: an exception is set). */
+static PyObject *rebuild_arguments_steal(PyObject *self, PyObject *storage) {
+    const tp_tensor *t = tp_py_tensor_borrow(self);
+    if (!storage) return NULL;
+    return Py_BuildValue("(ONNNNLNO)", Py_TYPE(self), storage, tp_py_dtype_object((tp_dtype)t->dtype), tp_py_ints_tuple(tp_sizes(t)),
+                         tp_py_ints_tuple(tp_strides(t)), (long long)tp_storage_offset(t), tp_py_device_object(t->device),
+                         tp_requires_grad(t) ? Py_True : Py_False);
+}
+
+static PyObject *storage_or_none(PyObject *self) {
+    return tp_py_tensor_borrow(self)->device.type == TP_DEVICE_META ? Py_NewRef(Py_None) : tp_py_tensor_storage(self, NULL);
+}
+
+PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
+    (void)protocol;
+    PyObject *dict = ((tp_py_tensor *)self)->dict, *function = module_function("_rebuild_tensor");
+    PyObject *args = function ? rebuild_arguments_steal(self, storage_or_none(self)) : NULL;
+    if (!args) {
+        Py_XDECREF(function);
+        return NULL;
+    }
+    return Py_BuildValue("NNO", function, args, dict && PyDict_GET_SIZE(dict) ? dict : Py_None);
+}
+
+/* ---- deepcopy ---- */
+
+static PyObject *deepcopy(PyObject *o, PyObject *memo) {
+    PyObject *copy = PyImport_ImportModule("copy"), *result = copy ? PyObject_CallMethod(copy, "deepcopy", "OO", o, memo) : NULL;
+    Py_XDECREF(copy);
+    return result;
+}
+
+/* What hangs on the tensor: its attributes and its gradient. */
+static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
+    PyObject *dict = ((tp_py_tensor *)self)->dict;
+    int status = 0;
+    if (dict && PyDict_GET_SIZE(dict)) {
+        PyObject *copied = deepcopy(dict, memo), *own = copied ? PyObject_GetAttrString(fresh, "__dict__") : NULL;
+        status = own ? PyDict_Update(own, copied) : -1;
+        Py_XDECREF(own);
+        Py_XDECREF(copied);
+    }
+    tp_autograd_meta *autograd = tp_py_tensor_borrow(self)->autograd;
+    if (status < 0 || !autograd || !autograd->grad) return status;
+    PyObject *grad = tp_py_wrap(autograd->grad), *copied = grad ? deepcopy(grad, memo) : NULL;
+    status = copied ? PyObject_SetAttrString(fresh, "grad", copied) : -1;
+    Py_XDECREF(copied);
+    Py_XDECREF(grad);
+    return status;
+}
+
+PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
+    if (!PyDict_Check(memo)) return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
+    if (!tp_is_leaf(tp_py_tensor_borrow(self)))
+        return PyErr_Format(PyExc_RuntimeError, "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                            "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
+                            "that was computed with gradients; detach() it first.");
+    PyObject *storage = storage_or_none(self), *copied = storage ? deepcopy(storage, memo) : NULL;
+    PyObject *args = rebuild_arguments_steal(self, copied), *fresh = args ? rebuild_tensor(NULL, args) : NULL;
+    PyObject *key = fresh ? PyLong_FromVoidPtr(self) : NULL;
+    if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0)) Py_CLEAR(fresh);
+    Py_XDECREF(key);
+    Py_XDECREF(args);
+    Py_XDECREF(storage);
+    return fresh;
+}
+
+static PyMethodDef functions[] = {
+    {"_rebuild_storage", rebuild_storage, METH_O, NULL},
+    {"_rebuild_tensor", rebuild_tensor, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_pickle(PyObject *m) {
+    live_objects = PyDict_New();
+    if (!live_objects || PyModule_AddType(m, &storage_type) < 0) return -1;
+    return PyModule_AddFunctions(m, functions);
+}

@@ -1,0 +1,54 @@
+"""Checks a built wheel: its size, and that it imports and works in an empty environment, fast enough."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+MAX_MEGABYTES = 10
+MAX_IMPORT_MS = 12
+RUNS = 15
+
+PROGRAM = """
+import tensorpy as tp
+a = tp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+(a @ a).sum().backward()
+assert a.grad.tolist() == [[7.0, 11.0], [9.0, 13.0]], a.grad
+print("works:", a.grad.tolist())
+"""
+
+
+def import_overhead(python: Path) -> float:
+    """Milliseconds that `import tensorpy` adds to a bare interpreter: the difference of the fastest runs."""
+    timer = "import subprocess, sys, time\nt = time.perf_counter()\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
+
+    def fastest(code: str) -> float:
+        runs = [
+            subprocess.run([python, "-c", timer, code], capture_output=True, text=True, check=True) for _ in range(RUNS)
+        ]
+        return min(float(run.stdout) for run in runs)
+
+    return 1000 * (fastest("import tensorpy") - fastest("pass"))
+
+
+def main() -> int:
+    wheel = max(Path(sys.argv[1]).glob("tensorpy-*.whl"), key=lambda p: p.stat().st_mtime)
+    megabytes = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {megabytes:.2f} MB (bar: {MAX_MEGABYTES})")
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder, "bin/python")
+        subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
+        subprocess.run([python, "-c", PROGRAM], check=True, cwd=folder)
+        milliseconds = import_overhead(python)
+    print(
+        f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)"
+    )
+    return megabytes > MAX_MEGABYTES
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Builds with AddressSanitizer and UBSan and runs the C tests and the Python suite under them.
+
+The interpreter is not instrumented, so the sanitizer's runtime is preloaded, and its leak check, which would report the
+interpreter's own blocks, is left to the leak tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "build" / "asan"
+# Left out: what measures memory, forks, or compares at length.
+SKIPPED = ["tests/codegen", "tests/test_against_torch.py"]
+
+
+def runtime(name: str) -> str:
+    found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return str(Path(found.stdout.strip()).resolve())
+
+
+def main() -> int:
+    environment = os.environ | {
+        "TENSORPY_BUILD": "asan",
+        "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    setup = [sys.executable, "setup.py", "native"]
+    module = f"_C{sysconfig.get_config_var('EXT_SUFFIX')}"
+    subprocess.run([*setup, module, "ctests"], cwd=ROOT, env=environment, check=True)
+    failed = 0
+    for program in sorted((BUILD / "ctest").glob("test_*")):
+        if not program.suffix:
+            failed |= subprocess.run([program], env=environment).returncode
+    package = BUILD / "package"
+    shutil.rmtree(package, ignore_errors=True)
+    shutil.copytree(ROOT / "tensorpy", package / "tensorpy", ignore=shutil.ignore_patterns("_C*.so", "__pycache__"))
+    shutil.copyfile(BUILD / module, package / "tensorpy" / module)
+    environment |= {
+        "PYTHONPATH": f"{package}:{ROOT}",
+        "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"pythonpath={package} {ROOT} {ROOT}/tests",
+        "tests",
+        *(f"--ignore={s}" for s in SKIPPED),
+    ]
+    failed |= subprocess.run(command, cwd=ROOT, env=environment).returncode
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

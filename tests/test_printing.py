@@ -87,7 +87,7 @@ def test_options(options: dict[str, object], expression: str, text: str) -> None
 def test_gradients() -> None:
     t = tp.tensor([1.0, 2.0], requires_grad=True)
     assert repr(t) == "tensor([1., 2.], requires_grad=True)"
-    assert repr(t + 1) == "tensor([2., 3.], grad_fn=<AddBackward0>)"
+    assert repr(t + t) == "tensor([2., 4.], grad_fn=<AddBackward0>)"
     assert repr(t[0]) == "tensor(1., grad_fn=<SelectBackward0>)"
 
 

@@ -8,10 +8,11 @@
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/pool.h"
+#include "cpu/softmax.h"
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
-#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(convolution) X(pool)
+#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(convolution) X(pool) X(softmax)
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */

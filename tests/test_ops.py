@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,17 +28,16 @@ def info(request: pytest.FixtureRequest) -> OpInfo:
 
 
 def to_tensor(a: Array, device: str, noncontiguous: bool = False) -> tp.Tensor:
-    values = np.ascontiguousarray(a.values)
-    t = tp.tensor(values.tolist(), dtype=getattr(tp, a.dtype)) if values.size else tp.zeros(values.shape, dtype=getattr(tp, a.dtype))
-    t = t.reshape(values.shape).to(device)
-    if noncontiguous and t.dim():
-        wide = tp.stack([t, t], -1).reshape((*t.shape[:-1], 2 * t.shape[-1]) if t.shape[-1:] else t.shape)
-        t = wide[..., ::2]
-    return t
+    dtype = getattr(tp, a.dtype)
+    if not a.values.size:
+        return tp.empty(a.values.shape, dtype=dtype, device=device)
+    if noncontiguous and a.values.ndim:
+        return tp.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
+    return tp.tensor(a.values.tolist(), dtype=dtype).to(device=device)
 
 
 def to_numpy(t: tp.Tensor) -> np.ndarray:
-    t = t.detach().to("cpu")
+    t = t.detach().to(device="cpu")
     return np.array(t.tolist(), dtype=NUMPY_DTYPE.get(name_of(t.dtype), name_of(t.dtype))).reshape(t.shape)
 
 
@@ -55,8 +53,8 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
     module = tp
     if op.function.python_module:
         module = getattr(tp._C, "_" + op.function.python_module)
-        name = name.removeprefix(op.function.python_module + "_")
-    if op.function.is_function and not inplace:
+        name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
+    if hasattr(module, name) and (op.function.is_function or module is not tp):
         return getattr(module, name)
     found = getattr(tp.Tensor, name)
     return found if callable(found) else lambda t: getattr(t, name)
@@ -135,7 +133,9 @@ def test_values(info: OpInfo, device: str) -> None:
                 assert name_of(got[0].dtype) == wanted, f"{what}: {got[0].dtype}, expected {wanted}"
             for g, e in zip(got, expected, strict=True):
                 result = name_of(g.dtype)
-                if LEAF_OF[result] == "float" and e.dtype.kind in "fc":
+                if result == "bool":
+                    e = e.astype(bool)
+                elif LEAF_OF[result] == "float" and e.dtype.kind in "fc":
                     e = round_to(e.real if e.dtype.kind == "c" else e, result)
                 check_equal(g, e, info.tolerance(result), what)
 
@@ -189,6 +189,7 @@ def test_inplace(info: OpInfo, device: str) -> None:
             what = f"{info.name}{sample}, in place"
             expected = call(function, args, kwargs)[0]
             target = args[0].clone()
+            version = target._version
             fits = tuple(target.shape) == tuple(expected.shape)
             if not fits or not tp.can_cast(expected.dtype, target.dtype):
                 with pytest.raises(RuntimeError):
@@ -197,7 +198,7 @@ def test_inplace(info: OpInfo, device: str) -> None:
                 continue
             result = inplace(target, *args[1:], **kwargs)
             assert result is target, f"{what} does not return its argument"
-            assert target._version == 1, f"{what}: version {target._version}"
+            assert target._version == version + 1, f"{what}: version {target._version}"
             check_same(target, expected.to(target.dtype), what)
 
 
@@ -258,12 +259,12 @@ def test_arguments_stay_as_they_are(info: OpInfo, device: str) -> None:
     function = function_of(info)
     for sample in info.samples(dtype):
         args, kwargs = arguments(sample, device)
-        before = [to_numpy(a) if isinstance(a, tp.Tensor) else None for a in args]
+        before = [(to_numpy(a), a._version) if isinstance(a, tp.Tensor) else None for a in args]
         results = call(function, args, kwargs)
         for a, b in zip(args, before, strict=True):
             if b is not None:
-                assert a._version == 0, f"{info.name}{sample}: wrote to an argument"
-                check_equal(a, b, (0.0, 0.0), f"{info.name}{sample}: changed an argument")
+                assert a._version == b[1], f"{info.name}{sample}: wrote to an argument"
+                check_equal(a, b[0], (0.0, 0.0), f"{info.name}{sample}: changed an argument")
         if info.op.is_view or not isinstance(args[0], tp.Tensor) or not args[0].numel():
             continue
         for r in results:
@@ -283,8 +284,9 @@ def test_views(info: OpInfo, device: str) -> None:
                 continue
             if info.base != "detach":
                 assert r._base is args[0], f"{info.name}{sample}: _base is not the argument"
+            version = args[0]._version
             r.zero_()
-            assert args[0]._version >= 1, f"{info.name}{sample}: a write through the view raises no version"
+            assert args[0]._version == version + 1, f"{info.name}{sample}: a write through the view raises no version"
             if r.numel() == args[0].numel():
                 assert not to_numpy(args[0]).any(), f"{info.name}{sample}: does not share memory"
 
@@ -342,8 +344,3 @@ def test_gradient(info: OpInfo, order: int, device: str) -> None:
                 check(f, inputs, atol=1e-5 if order == 1 else 1e-4)
             except (RuntimeError, NotImplementedError) as e:
                 pytest.fail(f"{info.name}{sample}, derivative {order}: {e}")
-
-
-def test_the_table_covers_the_catalogue_pointwise() -> None:
-    """Every pointwise operator and reduction that users call is in the table without being named there."""
-    assert len(TABLE) > 100 and math.isfinite(len(TABLE))

@@ -207,7 +207,7 @@ def make_tensor(
         result = result[..., ::2]
     elif memory_format is not None:
         result = result.contiguous(memory_format=memory_format)
-    result = result.to(device)
+    result = result.to(device=device)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -43,7 +43,7 @@ def tensor_arguments(op: Operator) -> list[Argument]:
 
 
 def _value(a: Argument, turn: int, dtype: str) -> Any:
-    choices = VALUES.get(a.name)
+    choices = [v for v in VALUES.get(a.name, []) if v is not None or a.is_optional]
     if choices:
         return choices[turn % len(choices)]
     kind = str(a.type).removesuffix("?")

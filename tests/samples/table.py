@@ -109,7 +109,7 @@ class Make:
         elif leaf == "float":
             values = self.rng.uniform(low, high, sizes)
         else:
-            bottom = 0 if leaf != "sint" else int(np.ceil(low))
+            bottom = int(np.ceil(low)) if leaf == "sint" else max(int(np.ceil(low)), 0)
             values = self.rng.randint(bottom, max(int(np.ceil(high)), bottom + 1), sizes)
         return Array(round_to(np.asarray(values), dtype), dtype)
 

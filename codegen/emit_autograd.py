@@ -636,7 +636,8 @@ def _record(op: Operator, node: Node | None) -> str:
     taken, names, returned = _own_outputs(op)
     lines += taken
     if inplace:
-        lines.append("if (tp_rebase_history(self, fn) < 0) return -1;")
+        rebase = "tp_restride_history" if "inplace_view" in op.function.tags else "tp_rebase_history"
+        lines.append(f"if ({rebase}(self, fn) < 0) return -1;")
         names = ["self"]
     elif names:
         lines += _set_outputs(op, node, names)

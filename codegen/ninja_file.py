@@ -48,7 +48,7 @@ COMMON = [
 ]
 
 MODES = {
-    "release": ["-O3", "-g1"],
+    "release": ["-O3"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "asan": [
         "-O1",

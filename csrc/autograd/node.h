@@ -156,6 +156,8 @@ TP_INLINE void tp_note_write(tp_tensor *t, const char *op) {
 }
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
+/* The same for a call that changed self's geometry but no element (tag inplace_view). */
+int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
 /* A node for an operator without a formula: its backward fails with the operator's name. */

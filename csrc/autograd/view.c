@@ -231,6 +231,11 @@ int tp_rebase_history(tp_tensor *self, tp_node *node) {
     return self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
 }
 
+/* Nothing happened to the base of a view: it is another view of it now. */
+int tp_restride_history(tp_tensor *self, tp_node *node) {
+    return self->base ? renew_history(self) : tp_node_set_output(node, self);
+}
+
 int tp_out_no_grad(const char *op) {
     return tp_fail(TP_RuntimeError,
                    "%s(): functions with out=... arguments don't support automatic differentiation, but one of the "

@@ -290,11 +290,11 @@ tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
 
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    tp_auto_index_plan p;
-    int64_t strides[TP_MAX_DIMS];
     if (values->dtype != self->dtype)
         return tp_fail(TP_RuntimeError, "Index put requires the source and destination dtypes match, got %s for the destination and %s "
                        "for the source.", tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
+    tp_auto_index_plan p;
+    int64_t strides[TP_MAX_DIMS];
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *copy = NULL;
     if (tp_overlap_of(self, values) != TP_OVERLAP_NONE) {

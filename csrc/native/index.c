@@ -100,7 +100,7 @@ static int lay_out(tp_index_plan *p, const tp_tensor *self) {
 }
 
 int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
-    *p = (tp_index_plan){0};
+    p->nindices = p->nrest = p->before = p->nplaces = p->ndim = 0;
     if (add_all(p, self, indices) < 0 || broadcast_places(p) < 0 || lay_out(p, self) < 0) return -1;
     int64_t n = tp_checked_numel((tp_ints){p->places, p->nplaces});
     if (n < 0) return -1;

@@ -373,7 +373,7 @@ static PyObject *to_ndarray(PyObject *o) {
 
 /* force=True: without history, on the host. */
 static PyObject *forced_ndarray(PyObject *o) {
-    tp_autoref *detached = tp_detach(tp_py_tensor_borrow(o));
+    tp_autoref *detached = tp_detached_alias(tp_py_tensor_borrow(o));
     tp_tensor *host = detached ? tp_to_device(detached, TP_CPU, (tp_dtype)detached->dtype, false, false, TP_NO_FORMAT) : NULL;
     PyObject *wrapped = tp_py_wrap_steal(host);
     PyObject *array = wrapped ? to_ndarray(wrapped) : NULL;

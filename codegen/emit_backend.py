@@ -67,13 +67,16 @@ def _pointwise(op: Operator) -> str:
         a = names[name]
         operands.append(f"{{{a.name_in_c}, NULL}}" if a.c.member == "tensor" else f"{{NULL, {a.name_in_c}}}")
     params = [f"tp_box_{names[name].c.code}({names[name].name_in_c})" for name in (p.name for p in op.pointwise.params)]
-    body = f"    const tp_operand inputs[] = {{{', '.join(operands)}}};\n"
+    absent = [i for i, given in enumerate(op.pointwise.inputs) if names[given.name].argument.is_optional]
+    body = f"    {'' if absent else 'const '}tp_operand inputs[] = {{{', '.join(operands)}}};\n"
     if params:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
     if op.pointwise.check is not None:
         body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
+    for i in absent:  # see Input
+        body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:

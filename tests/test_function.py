@@ -250,7 +250,9 @@ def test_once_differentiable():
     x = t(3.0)
     Once.apply(x).backward()
     assert x.grad.tolist() == [6.0]
-    (g,) = grad(Once.apply(x), x, create_graph=True)
+    seed = t(1.0)
+    (g,) = grad(Once.apply(x), x, grad_outputs=seed, create_graph=True)
+    assert g.requires_grad
     with pytest.raises(RuntimeError, match="once_differentiable"):
         g.backward()
 
@@ -373,11 +375,16 @@ def test_complex():
 
 
 def test_contexts_are_freed():
+    class Carries(Cube):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.payload = Oops()
+            return Cube.forward(ctx, x)
+
     def use():
         x = t(1.0)
-        y = Cube.apply(x)
-        y.grad_fn.payload = payload = Oops()
-        seen = weakref.ref(payload)
+        y = Carries.apply(x)
+        seen = weakref.ref(y.grad_fn.payload)
         y.backward()
         return seen
 

@@ -59,7 +59,7 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Calls forward and records the call for backward."""
         with_setup = cls.setup_context is not _no_setup_context
-        if with_setup and kwargs:
+        if with_setup:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs

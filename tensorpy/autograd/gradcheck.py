@@ -53,10 +53,10 @@ def _numeric(function: Callable[..., Any], values: Sequence[Any], which: int, ep
     """For each real direction of the input (element by element, real then imaginary): the derivatives of all outputs,
     in one list. The input is changed in place, below the graph, and put back."""
     target = values[which]
-    flat = _C.as_strided(target.detach(), (target.numel(),), (1,)) if target.is_contiguous() else None
+    flat = _C.as_strided(target.data, (target.numel(),), (1,)) if target.is_contiguous() else None
     rows = []
     for element in range(target.numel()):
-        place = flat[element] if flat is not None else target.detach()[_unravel(element, target.shape)]
+        place = flat[element] if flat is not None else target.data[_unravel(element, target.shape)]
         original = place.item()
         for step in _steps(target, eps):
             columns = []

@@ -28,11 +28,11 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         def pack(t: Tensor) -> tuple[Any, Tensor]:
-            return t.device, t.to("cpu", copy=True) if t.is_cpu else t.to("cpu")
+            return t.device, t.to(device="cpu", copy=t.is_cpu)
 
         def unpack(packed: tuple[Any, Tensor]) -> Tensor:
             device, t = packed
-            return t.to(device)
+            return t.to(device=device)
 
         super().__init__(pack, unpack)
 

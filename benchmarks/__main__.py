@@ -73,7 +73,10 @@ def main() -> None:
         + ("" if torch else " (torch is not installed)")
     )
     if args.save:
-        text = f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n\n{table(outcomes)}"
+        text = (
+            f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n\n"
+            f"{table(outcomes)}"
+        )
         (DOCS / "performance.md").write_text(text)
         draw(outcomes, DOCS / "performance.png")
     else:

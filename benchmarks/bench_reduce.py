@@ -12,7 +12,6 @@ import tensorpy as tp
 from .harness import Case
 from .libraries import tensors, torch
 
-
 # tensorpy's and torch's name, NumPy's name, the axes that are reduced (None: all).
 REDUCTIONS = (
     ("sum", "sum", (None, 0, 1)),

@@ -180,9 +180,9 @@ def build_catalog(
                 pointwise_of[key] = parse_pointwise(origin.pointwise, origin.func, origin.at("pointwise"))
             pointwise = pointwise_of[key]
         derivative = derivative_of.get(name)
-        for member in (group.functional, group.inplace, group.mutable):
-            if derivative is None and member is not None and function.kind != "out":
-                derivative = derivative_of.get(str(member.name))
+        for twin in (group.functional, group.inplace, group.mutable):
+            if derivative is None and twin is not None and function.kind != "out":
+                derivative = derivative_of.get(str(twin.name))
         operators.append(
             Operator(
                 function,

@@ -21,6 +21,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "dispatch/boxing.h"
 #include "iter/pointwise.h"
+#include "native/pointwise.h"
 #include "native/variants.h"
 
 """
@@ -71,6 +72,8 @@ def _pointwise(op: Operator) -> str:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
+    if op.pointwise.check is not None:
+        body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:
@@ -97,10 +100,16 @@ def _structured(op: Operator, source: KernelSource) -> str:
         body += (
             f"    tp_tensor *const inputs[] = {{{inputs}}};\n    tp_meta_set_inputs(&m, inputs, TP_COUNTOF(inputs));\n"
         )
-    body += f"    if ({stem}_meta({', '.join(['&m', *forward])}) < 0) return tp_meta_discard(&m), {c_result(op.schema).failed};\n"
+    body += (
+        f"    if ({stem}_meta({', '.join(['&m', *forward])}) < 0) return tp_meta_discard(&m), "
+        f"{c_result(op.schema).failed};\n"
+    )
     if source.name:
         outputs = [f"m.out[{i}]" for i in range(n)]
-        body += f"    if ({source.name}({', '.join([*forward, *outputs])}) < 0) return tp_meta_discard(&m), {c_result(op.schema).failed};\n"
+        body += (
+            f"    if ({source.name}({', '.join([*forward, *outputs])}) < 0) return tp_meta_discard(&m), "
+            f"{c_result(op.schema).failed};\n"
+        )
     match c_result(op.schema).kind:
         case "status":
             body += "    return tp_meta_commit(&m);\n"
@@ -113,7 +122,6 @@ def _structured(op: Operator, source: KernelSource) -> str:
 
 
 def _direct(op: Operator, source: KernelSource) -> str:
-    result = c_result(op.schema)
     call = f"{source.name}({call_arguments(op.schema)})"
     return _wrapper(op, "direct_" + source.name, f"    return {call};\n")
 
@@ -191,7 +199,8 @@ def emit_register(catalog: Catalog, key: str) -> str:
     c_key = f"TP_ALIAS_KEY({key})" if alias else f"TP_KEY_{key}"
     out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
     out.append(
-        f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n"
+        f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n"
+        f"    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n"
     )
     return "".join(out)
 

@@ -1,7 +1,7 @@
 """Functions.h and Functions.c: the C API of the operators, and their way into the dispatcher.
 
-For each operator `tp_<op>` computes the key set of its tensors and `tp_redispatch_<op>` jumps through the table. A layer
-calls the second with the keys that are left.
+For each operator `tp_<op>` computes the key set of its tensors and `tp_redispatch_<op>` jumps through the table. A
+layer calls the second with the keys that are left.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def box_arguments(op: Operator, array: str = "args") -> str:
 def emit_functions_c(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "The operators' entries into the dispatcher."),
-        '#include "Redispatch.h"\n#include "dispatch/boxing.h"\n#include "dispatch/entry.h"\n\ntp_op tp_ops[TP_OP_COUNT];\n\n',
+        '#include "Redispatch.h"\n#include "dispatch/boxing.h"\n#include "dispatch/entry.h"\n\n',
+        "tp_op tp_ops[TP_OP_COUNT];\n\n",
     ]
     for op in catalog:
         result = c_result(op.schema)
@@ -89,7 +90,8 @@ def emit_functions_c(catalog: Catalog) -> str:
         out.append(
             f"{result.decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
             f"    const tp_op *op = &tp_ops[TP_OP_{op.c}];\n"
-            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & op->live)];\n"
+            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & "
+            "op->live)];\n"
             f"    if (tp_unlikely(!kernel)) return missing_{op.c}({call_arguments(op.schema, keyset='ks')});\n"
             f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
         )

@@ -1,4 +1,4 @@
-"""python_functions.c and python_methods.c: the signature tables, and one short C function per overload that makes the call.
+"""python_functions.c and python_methods.c: signature tables, and one short C function per overload for the call.
 
 Overload resolution and conversion are one parser's work (csrc/python/parse.c); nothing of it is repeated here.
 """
@@ -52,7 +52,10 @@ def _default_value(type_: Type, default: str) -> str:
             data = f"(const int64_t[]){{{', '.join(map(str, value)) or '0'}}}"
             return f"{{.tag = TP_INTS_, .ints = {{{data}, {len(value)}}}}}"
         case "bools":
-            return f"{{.tag = TP_BOOLS, .bools = {{(const bool[]){{{', '.join(str(v).lower() for v in value)}}}, {len(value)}}}}}"
+            return (
+                f"{{.tag = TP_BOOLS, .bools = {{(const bool[]){{{', '.join(str(v).lower() for v in value)}}}, "
+                f"{len(value)}}}}}"
+            )
         case "b":
             return f"{{.tag = TP_BOOL_, .b = {str(bool(value)).lower()}}}"
         case "str":
@@ -89,7 +92,8 @@ def _parameter_row(parameter: Parameter) -> str:
     c: CType = c_type(parameter.type)
     value = _default_value(parameter.type, parameter.default) if parameter.default is not None else "{.tag = TP_NONE}"
     return (
-        f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, {' | '.join(flags) or '0'}, "
+        f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, "
+        f"{' | '.join(flags) or '0'}, "
         f"{_size(parameter)}, {value}}},\n"
     )
 
@@ -158,7 +162,10 @@ def _call(function: PythonFunction, signature: Signature) -> str:
         body += _out_branch(signature)
     requires_grad = next((i for i, p in enumerate(signature.parameters) if p.role == "requires_grad"), None)
     if requires_grad is not None:
-        body += f"    return tp_py_wrap_factory_steal(tp_{signature.op.c}({_arguments(signature.op)}), v[{requires_grad}].b);\n"
+        body += (
+            f"    return tp_py_wrap_factory_steal(tp_{signature.op.c}({_arguments(signature.op)}), "
+            f"v[{requires_grad}].b);\n"
+        )
     else:
         body += _return(signature.op)
     return f"static PyObject *{_call_name(function, signature)}(tp_py_args *a) {{\n{body}}}\n"
@@ -172,22 +179,26 @@ def _table(function: PythonFunction) -> str:
         out.append(_call(function, signature))
         if signature.parameters:
             out.append(
-                f"static const tp_py_param params_{name}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n"
+                f"static const tp_py_param params_{name}[] = {{\n"
+                f"{''.join(map(_parameter_row, signature.parameters))}}};\n"
             )
         positional = sum(not p.keyword for p in signature.parameters)
         varargs = "true" if signature.varargs else "false"
         rows.append(
-            f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, {len(signature.parameters)}, {positional}, {varargs}, "
+            f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, "
+            f"{len(signature.parameters)}, {positional}, {varargs}, "
             f"{c_string(signature.text)}}},\n"
         )
     out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
     out.append(
-        f"static const tp_py_function table_{function.c} = {{{c_string(function.name)}, signatures_{function.c}, {len(function.signatures)}}};\n"
+        f"static const tp_py_function table_{function.c} = {{{c_string(function.name)}, "
+        f"signatures_{function.c}, {len(function.signatures)}}};\n"
     )
     self = "self" if function.method else "NULL"
     unused = "" if function.method else "    (void)self;\n"
     out.append(
-        f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {{\n"
+        f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, "
+        f"PyObject *kwnames) {{\n"
         f"{unused}    return tp_py_call(&table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
     )
     return "".join(out)
@@ -195,7 +206,8 @@ def _table(function: PythonFunction) -> str:
 
 def _method_row(function: PythonFunction) -> str:
     return (
-        f"    {{{c_string(function.name)}, (PyCFunction)(void (*)(void))py_{function.c}, METH_FASTCALL | METH_KEYWORDS,\n"
+        f"    {{{c_string(function.name)}, (PyCFunction)(void (*)(void))py_{function.c}, "
+        "METH_FASTCALL | METH_KEYWORDS,\n"
         f"     {c_string(documentation(function))}}},\n"
     )
 
@@ -244,18 +256,21 @@ def emit_return_types(catalog: Catalog) -> str:
         rows = "".join(f"{{{c_string(n)}, NULL}}, " for n in names)
         out.append(
             f"static PyStructSequence_Field fields_{name}[] = {{{rows}{{NULL, NULL}}}};\n"
-            f'static PyStructSequence_Desc desc_{name} = {{"tensorpy.return_types.{name}", NULL, fields_{name}, {len(names)}}};\n'
+            f"static PyStructSequence_Desc desc_{name} = {{\n"
+            f'    "tensorpy.return_types.{name}", NULL, fields_{name}, {len(names)}}};\n'
             f"PyTypeObject *tp_return_type_{name}(void) {{\n    static PyTypeObject *type;\n"
             f"    if (!type) type = PyStructSequence_NewType(&desc_{name});\n    return type;\n}}\n"
         )
     out.append("int tp_py_init_return_types(PyObject *m) {\n    static PyMethodDef none[] = {{NULL, NULL, 0, NULL}};\n")
     out.append(
-        '    PyObject *types = tp_py_add_submodule(m, "return_types", none) < 0 ? NULL : PyObject_GetAttrString(m, "return_types");\n'
+        '    if (tp_py_add_submodule(m, "return_types", none) < 0) return -1;\n'
+        '    PyObject *types = PyObject_GetAttrString(m, "return_types");\n'
     )
     out.append("    if (!types) return -1;\n    int status = 0;\n")
     for name in fields:
         out.append(
-            f'    if (status == 0) status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n'
+            f"    if (status == 0)\n"
+            f'        status = PyModule_AddObjectRef(types, "{name}", (PyObject *)tp_return_type_{name}());\n'
         )
     out.append("    Py_DECREF(types);\n    return status;\n}\n")
     return "".join(out)

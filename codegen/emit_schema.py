@@ -30,7 +30,8 @@ def _argument_rows(schema: FunctionSchema) -> str:
             for flag in (is_optional(a.type), a.name in keyword, a.name in out_names, a.argument.is_write)
         )
         out.append(
-            f"    {{{c_string(a.name)}, {c_string(str(a.type))}, {c_string(a.argument.default)}, {a.c.tag}, {flags}}},\n"
+            f"    {{{c_string(a.name)}, {c_string(str(a.type))}, {c_string(a.argument.default)}, {a.c.tag}, "
+            f"{flags}}},\n"
         )
     return "".join(out)
 
@@ -54,7 +55,9 @@ def _unbox_call(schema: FunctionSchema, result: CResult) -> str:
             return f"    (void)results;\n    return {call}({', '.join(args)});\n"
         case "value":
             assert result.value is not None
-            return f"    return tp_result_{result.value.code}({call}({', '.join([*args, f'tp_slot_{result.value.code}(results)'])}), results);\n"
+            code = result.value.code
+            args.append(f"tp_slot_{code}(results)")
+            return f"    return tp_result_{code}({call}({', '.join(args)}), results);\n"
         case _:
             return f"    return tp_result_{result.code}({call}({', '.join(args)}), results);\n"
 
@@ -135,7 +138,8 @@ def emit_register_schema(catalog: Catalog) -> str:
             f"        .tags = tags_{op.c}, .tag_bits = {bits},\n"
             f"        .declared_at = {c_string(str(op.function.location))},\n"
             f"        .args = {f'args_{op.c}' if schema.arguments else 'NULL'}, .nargs = {len(schema.arguments)},\n"
-            f"        .returns = {f'returns_{op.c}' if schema.returns else 'NULL'}, .nreturns = {len(schema.returns)},\n"
+            f"        .returns = {f'returns_{op.c}' if schema.returns else 'NULL'}, "
+            f".nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)},\n"
             f"    }},\n"
         )

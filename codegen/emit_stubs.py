@@ -195,7 +195,8 @@ def emit_stubs(catalog: Catalog) -> str:
         ]
     out.append("    def __matmul__(self, other: Tensor) -> Tensor: ...\n")
     out += [
-        f"    def __{name}__(self, other: Any) -> Tensor: ...{'  # type: ignore[override]' if name in ('eq', 'ne') else ''}\n"
+        f"    def __{name}__(self, "
+        f"other: Any) -> Tensor: ...{'  # type: ignore[override]' if name in ('eq', 'ne') else ''}\n"
         for name in COMPARISONS
     ]
     out += [_function(f, "    ") for f in functions if f.method]

@@ -375,7 +375,7 @@ class _FunctionReader:
         if raw is None:
             return None
         errors = self.document.errors
-        valid = ("promotion", "operands", *DTYPE_CLASSES)
+        valid = ("promotion", "operands", "cost", "check", *DTYPE_CLASSES)
         for name, value in raw.items():
             if name not in valid:
                 fix = suggest(name, valid, f"use one of {', '.join(valid)}")

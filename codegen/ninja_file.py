@@ -1,8 +1,8 @@
 """Writes build.ninja: every C source of the tree and of the generator, found by folder.
 
 Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python alone, and
-`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once per
-CPU capability.
+`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once
+per CPU capability.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COMMON = [
 ]
 
 MODES = {
-    "release": ["-O3", "-g1"],
+    "release": ["-O3"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "asan": [
         "-O1",
@@ -110,7 +110,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
         elif folder == "parallel" or "omp.h" in text:
-            library.append(Unit(source, f"obj/{name}.o", tuple([*flags, "-fopenmp"])))
+            library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:
             library.append(Unit(source, f"obj/{name}.o", tuple(flags)))
     return library, module
@@ -133,7 +133,7 @@ def write_ninja(options: Options) -> Path:
         "  deps = gcc",
         "  description = $in",
         "rule ar",
-        "  command = rm -f $out && ar rcs $out @$out.rsp",
+        "  command = rm -f $out && ar qcs $out @$out.rsp",
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule link",

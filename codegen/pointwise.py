@@ -3,6 +3,7 @@
     pointwise:
       promotion: int_to_float        # optional; how the compute dtype comes from the inputs (TP_PROMOTE_*)
       operands: {other: operand}     # optional; a Scalar argument that is an input, or an input's own dtype
+      check: nonzero_divisor         # optional; a C function tp_check_<name> of native/pointwise.c, called first
       cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
       real: self + alpha * other     # one expression per dtype class; the most specific class
                                      # wins, and `none` takes a class out
@@ -41,6 +42,8 @@ CLASS_KEYS: Mapping[str, tuple[LeafClass, ...]] = {
 }
 
 MAX_INPUTS = 4
+# Conditions on the values of arguments: native/pointwise.c has tp_check_<name>.
+CHECKS = ("nonzero_divisor", "rounded_division", "nonnegative_exponent", "some_bound")
 FIXED_DTYPES: Mapping[str, Kind] = {"bool": Kind.B, "int64": Kind.I}
 _PARAM_KINDS = {"Scalar": Kind.T, "int": Kind.I, "SymInt": Kind.I, "bool": Kind.B, "str": Kind.S, "float": Kind.D}
 
@@ -77,6 +80,7 @@ class PointwiseOp:
     expressions: Mapping[LeafClass, Block]
     location: Location = field(compare=False)
     given_cost: int | None = None
+    check: str | None = None
 
     @property
     def result_kind(self) -> Kind:
@@ -164,8 +168,15 @@ def _names(inputs: tuple[Input, ...], params: tuple[Param, ...], leaf: LeafClass
     return names
 
 
+def _check(raw: RawMapping) -> str | None:
+    name = raw.text("check")
+    if name is not None and name not in CHECKS:
+        raise YamlError(raw.at("check"), f"unknown check '{name}'", suggest(name, CHECKS, f"use one of {', '.join(CHECKS)}"))
+    return name
+
+
 def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
-    keys = ("promotion", "operands", "cost", *CLASS_KEYS)
+    keys = ("promotion", "operands", "cost", "check", *CLASS_KEYS)
     for key in raw.keys():
         if key not in keys:
             fix = suggest(key, keys, f"use one of {', '.join(keys)}")
@@ -203,4 +214,5 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
         expressions,
         location,
         None if cost is None else int(cost),
+        _check(raw),
     )

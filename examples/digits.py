@@ -2,8 +2,8 @@
 
     python examples/digits.py [--model cnn|mlp] [--optimizer adam|sgd] [--autocast] [--device cpu] [--seeds 10]
 
-A fifth of the digits is held out for testing. Prints the accuracy and the time, and saves a picture: the loss curve, and
-the digits that the classifier got wrong, each with its guess and the truth.
+A fifth of the digits is held out for testing. Prints the accuracy and the time, and saves a picture: the loss curve,
+and the digits that the classifier got wrong, each with its guess and the truth.
 """
 
 from __future__ import annotations

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, TypeVar
-
 from tensorpy import _C
 
-F = TypeVar("F", bound=Callable[..., Any])
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # these modules would double the time of `import tensorpy`
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+IS_GENERATOR = 0x20  # inspect.CO_GENERATOR
 
 
 class ContextDecorator:
@@ -22,13 +24,14 @@ class ContextDecorator:
     def __enter__(self) -> Any:
         raise NotImplementedError
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, value: Any, where: TracebackType | None) -> None:
         raise NotImplementedError
 
     def __call__(self, function: F) -> F:
-        if inspect.isgeneratorfunction(function):
+        import functools
+
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & IS_GENERATOR:
             return self._wrap_generator(function)
 
         @functools.wraps(function)
@@ -39,6 +42,8 @@ class ContextDecorator:
         return wrapper  # type: ignore[return-value]
 
     def _wrap_generator(self, function: F) -> F:
+        import functools
+
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)

@@ -13,11 +13,12 @@ from tensorpy._C import Tensor
 
 @dataclass(frozen=True)
 class Event:
-    """One layer that a call entered: operator, dispatch key, per argument (dtype, shape, device) or None, seconds, depth.
+    """One layer that a call entered.
 
-    `depth` counts the layers above; the time includes the layers below. `passed_by` names the layers between the one
-    above and this one that the arguments' key sets hold and the call did not enter: switched off (autocast), or without
-    anything to do for this operator.
+    `arguments` has (dtype, shape, device) per tensor argument, a list of these, or None for anything else. `depth`
+    counts the layers above; the time includes the layers below. `passed_by` names the layers between the one above and
+    this one that the arguments' key sets hold and the call did not enter: switched off (autocast), or without anything
+    to do for this operator.
     """
 
     op: str

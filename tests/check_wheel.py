@@ -23,7 +23,10 @@ print("works:", a.grad.tolist())
 
 def import_overhead(python: Path) -> float:
     """Milliseconds that `import tensorpy` adds to a bare interpreter: the difference of the fastest runs."""
-    timer = "import subprocess, sys, time\nt = time.perf_counter()\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
+    timer = (
+        "import subprocess, sys, time\nt = time.perf_counter()\n"
+        "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\nprint(time.perf_counter() - t)"
+    )
 
     def fastest(code: str) -> float:
         runs = [

@@ -1,5 +1,5 @@
-/* cast_to.h: the loops from every dtype to one; included once per dtype by cast.c, with TO its enumerator, TO_TYPE its C type
- * and TO_VALUE(v) the conversion of a value (a 16-bit float comes as float). */
+/* cast_to.h: the loops from every dtype to one; included once per dtype by cast.c, with TO its enumerator, TO_TYPE its
+ * C type and TO_VALUE(v) the conversion of a value (a 16-bit float comes as float). */
 
 #define NAME(from) NAME_(TO, from)
 #define NAME_(to, from) NAME__(to, from)

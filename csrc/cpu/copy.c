@@ -1,8 +1,8 @@
 /* copy.c: copying whole tensors, and filling them. Any strides, dtypes and devices; see tp_copy_data.
  *
- * Where both sides are laid out alike it is memcpy; a transposed copy goes by blocks whose lines are a cache line long on
- * both sides; all else is a plan that runs a conversion loop. Between devices the bytes that a tensor spans go through a copy on the host: device kernels that know
- * better register their own copy_. */
+ * Where both sides are laid out alike it is memcpy; a transposed copy goes by blocks whose lines are a cache line long
+ * on both sides; all else is a plan that runs a conversion loop. Between devices the bytes that a tensor spans go
+ * through a copy on the host: device kernels that know better register their own copy_. */
 #include "cpu/copy.h"
 
 #include "core/parallel.h"
@@ -56,14 +56,14 @@ static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
 /* ---- one element to many ---- */
 
 /* Operand 0 becomes the element that operand 1 points at (in every row; its stride is 0). */
-#define SPREAD(name, type)                                                                                 \
-    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) { \
-        const type value = *(const type *)data[1];                                                         \
-        if (strides[0] == sizeof(type)) {                                                                  \
-            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
-        } else {                                                                                           \
-            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
-        }                                                                                                  \
+#define SPREAD(name, type)                                                                                             \
+    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) {             \
+        const type value = *(const type *)data[1];                                                                     \
+        if (strides[0] == sizeof(type)) {                                                                              \
+            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                              \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                               \
+        }                                                                                                              \
     }
 SPREAD(spread_1, uint8_t)
 SPREAD(spread_2, uint16_t)
@@ -88,19 +88,19 @@ static tp_loop_fn spread_loop(int64_t itemsize) {
 #define LINE 64
 #define BLOCKS_ACROSS 4 /* neighbouring lines of the source that are read together */
 
-#define TRANSPOSE(name, type)                                                                                       \
-    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) {     \
-        enum { EDGE = LINE / sizeof(type) };                                                                         \
-        type block[EDGE][EDGE];                                                                                      \
-        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));          \
-        for (int64_t j = 0; j < m; j++) {                                                                            \
-            type *const line = (type *)(to + j * to_stride);                                                         \
-            if (n == EDGE) {                                                                                         \
-                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                            \
-            } else {                                                                                                 \
-                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                               \
-            }                                                                                                        \
-        }                                                                                                            \
+#define TRANSPOSE(name, type)                                                                                          \
+    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) {       \
+        enum { EDGE = LINE / sizeof(type) };                                                                           \
+        type block[EDGE][EDGE];                                                                                        \
+        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));            \
+        for (int64_t j = 0; j < m; j++) {                                                                              \
+            type *const line = (type *)(to + j * to_stride);                                                           \
+            if (n == EDGE) {                                                                                           \
+                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                              \
+            } else {                                                                                                   \
+                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 TRANSPOSE(transpose_1, uint8_t)
 TRANSPOSE(transpose_2, uint16_t)
@@ -161,7 +161,11 @@ static bool is_transposed(const tp_iter *it, int64_t itemsize) {
 
 static int copy_transposed(const tp_iter *it, int64_t itemsize) {
     int64_t edge = LINE / itemsize, strip = BLOCKS_ACROSS * edge, strips = (it->shape[1] + strip - 1) / strip;
-    transposition t = {.it = it, .transpose = transpose_of(itemsize), .itemsize = itemsize, .edge = edge, .strip = strip,
+    transposition t = {.it = it,
+                       .transpose = transpose_of(itemsize),
+                       .itemsize = itemsize,
+                       .edge = edge,
+                       .strip = strip,
                        .strips = strips};
     int64_t units = it->numel / (it->shape[0] * it->shape[1]) * strips, grain = TP_GRAIN / (strip * it->shape[0]) + 1;
     void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;

@@ -104,6 +104,37 @@ static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_s
     return 0;
 }
 
+/* ---- on memory ---- */
+
+int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
+    if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || lda > INT32_MAX || ldb > INT32_MAX || ldc > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    int ta = trans_a ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS, tb = trans_b ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS;
+    int mi = (int)m, ni = (int)n, ki = (int)k, la = (int)lda, lb = (int)ldb, lc = (int)ldc;
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) {
+        matrix left = {(char *)a, m, k, trans_a ? 1 : lda, trans_a ? lda : 1};
+        matrix right = {(char *)b, k, n, trans_b ? 1 : ldb, trans_b ? ldb : 1};
+        return integer_gemm(dtype, left, right, (matrix){c, m, n, ldc, 1}, TP_SCALAR_I(1), TP_SCALAR_I(beta));
+    }
+    const tp_blas *blas = tp_blas_get();
+    if (!blas) return -1;
+    tp_complex128 z1 = 1, zb = beta;
+    tp_complex64 c1 = 1, cb = (float)beta;
+    switch (dtype) {
+    case TP_FLOAT32: blas->sgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, 1, a, la, b, lb, (float)beta, c, lc); break;
+    case TP_FLOAT64: blas->dgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, 1, a, la, b, lb, beta, c, lc); break;
+    case TP_COMPLEX64: blas->cgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, &c1, a, la, b, lb, &cb, c, lc); break;
+    default: blas->zgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, &z1, a, la, b, lb, &zb, c, lc); break;
+    }
+    return 0;
+}
+
+void tp_gemm_threads(int n) {
+    const tp_blas *blas = tp_blas_get();
+    if (blas && blas->set_num_threads) blas->set_num_threads(n);
+}
+
 /* ---- operands ---- */
 
 /* t, or a contiguous copy of dtype `to`; new. */

@@ -227,8 +227,59 @@ static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values,
     return status;
 }
 
+static int64_t count_true(const bool *mask, int64_t n) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += mask[i];
+    return count;
+}
+
+/* The elements behind true bytes, eight at a time where all agree. Never writes past out[count]. */
+#define COMPRESS(name, type)                                                                           \
+    static void name(const char *from, const bool *mask, int64_t count, char *to) {                    \
+        const type *in = (const type *)from;                                                           \
+        type *out = (type *)to;                                                                        \
+        int64_t i = 0, k = 0;                                                                          \
+        while (count - k >= 8) {                                                                       \
+            uint64_t eight;                                                                            \
+            memcpy(&eight, mask + i, 8);                                                               \
+            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8;       \
+            else if (eight)                                                                            \
+                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                      \
+            i += 8;                                                                                    \
+        }                                                                                              \
+        for (; k < count; i++)                                                                         \
+            if (mask[i]) out[k++] = in[i];                                                             \
+    }
+COMPRESS(compress1, uint8_t)
+COMPRESS(compress2, uint16_t)
+COMPRESS(compress4, uint32_t)
+COMPRESS(compress8, uint64_t)
+COMPRESS(compress16, bytes16)
+
+/* self[mask] with a mask of self's shape, both contiguous. */
+static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
+    const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
+    return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) && tp_is_contiguous(self) && tp_is_contiguous(mask) &&
+           mask->device.type == TP_DEVICE_CPU;
+}
+
+static tp_tensor *select_masked(const tp_tensor *self, const tp_tensor *mask) {
+    int64_t n = count_true(tp_data(mask), mask->numel);
+    tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, self->device);
+    if (!out) return NULL;
+    switch (tp_itemsize((tp_dtype)self->dtype)) {
+    case 1: compress1(tp_data(self), tp_data(mask), n, tp_data(out)); break;
+    case 2: compress2(tp_data(self), tp_data(mask), n, tp_data(out)); break;
+    case 4: compress4(tp_data(self), tp_data(mask), n, tp_data(out)); break;
+    case 8: compress8(tp_data(self), tp_data(mask), n, tp_data(out)); break;
+    default: compress16(tp_data(self), tp_data(mask), n, tp_data(out));
+    }
+    return tp_take(out);
+}
+
 /* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
 tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
+    if (is_plain_mask(self, indices)) return select_masked(self, indices.data[0]);
     tp_auto_index_plan p;
     if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
     tp_autoref *out = tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
@@ -239,11 +290,11 @@ tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
 
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    tp_auto_index_plan p;
-    int64_t strides[TP_MAX_DIMS];
     if (values->dtype != self->dtype)
         return tp_fail(TP_RuntimeError, "Index put requires the source and destination dtypes match, got %s for the destination and %s "
                        "for the source.", tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
+    tp_auto_index_plan p;
+    int64_t strides[TP_MAX_DIMS];
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *copy = NULL;
     if (tp_overlap_of(self, values) != TP_OVERLAP_NONE) {
@@ -257,17 +308,13 @@ int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool 
 
 /* ---- nonzero ---- */
 
-static int64_t count_true(const bool *mask, int64_t n) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += mask[i];
-    return count;
-}
-
-/* Flat positions of the true elements into `out`, which has room for all of them. */
-static void find_true(const bool *mask, int64_t n, int64_t *out) {
+/* Flat positions of the `count` true elements. Without a branch, since masks have no pattern. */
+static void find_true(const bool *mask, int64_t count, int64_t *out) {
     int64_t k = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (mask[i]) out[k++] = i;
+    for (int64_t i = 0; k < count; i++) {
+        out[k] = i;
+        k += mask[i];
+    }
 }
 
 /* self as contiguous bools: whether each element is not zero. */
@@ -286,7 +333,7 @@ tp_tensor *nonzero_cpu(tp_tensor *self) {
     tp_autoref *out = tp_new_empty_strided(TP_INTS(n, self->ndim), TP_INTS(1, n > 0 ? n : 1), TP_INT64, self->device);
     if (!out || self->ndim == 0 || n == 0) return tp_take(out);
     int64_t *columns = tp_data(out), *flat = columns + last * n;
-    find_true(tp_data(mask), mask->numel, flat);
+    find_true(tp_data(mask), n, flat);
     for (int64_t k = 0; last > 0 && k < n; k++) {
         int64_t rest = flat[k];
         for (int d = last; d >= 0; rest /= self->sizes[d--]) columns[d * n + k] = rest % self->sizes[d];

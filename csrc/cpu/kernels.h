@@ -1,19 +1,26 @@
 /* kernels.h: the hand-written CPU kernels that are compiled once per capability: one table per family.
  *
- * `tp_cpu.<family>` is the table in use; before tp_cpu_select it is the baseline's. A family's file ends with
+ * `tp_cpu.<family>` is the table in use, chosen when the library is loaded. A family's file ends with
  *     const tp_<family>_kernels TP_CAP(tp_<family>) = {...};
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
 
 #include "core/generator.h"
 #include "cpu/capability.h"
+#include "cpu/convolution.h"
+#include "cpu/pool.h"
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
-#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(random) X(reduce)
+#define TP_FORALL_CPU_FAMILIES(X) \
+    X(cast)                       \
+    X(convolution)                \
+    X(pool)                       \
+    X(random)                     \
+    X(reduce)
 
 typedef struct {
-    const tp_loop_fn *loops[TP_NUM_DTYPES]; /* [to][from] */
+    const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */
     tp_loop_fn float_from_half, half_from_float; /* in place of the loops between float16 and float32 */
 } tp_cast_kernels;
 
@@ -56,5 +63,5 @@ typedef struct {
 } tp_cpu_kernels;
 extern tp_cpu_kernels tp_cpu;
 
-/* Points tp_cpu at the kernels of a capability; called once at load. */
+/* Points tp_cpu at the kernels of a capability: at load, and by tests. */
 void tp_cpu_select(tp_capability capability);

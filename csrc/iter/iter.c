@@ -66,8 +66,8 @@ static bool order_dims(const tp_iter *it, int *order) {
 
 /* ---- strides of a new output ---- */
 
-/* Where all inputs are tensors of one shape, laid out alike and without gaps, the output is laid out as they are, to the
- * strides of dimensions of size 1. */
+/* Where all inputs are tensors of one shape, laid out alike and without gaps, the output is laid out as they are, to
+ * the strides of dimensions of size 1. */
 static const tp_tensor *common_layout(const tp_operand *inputs, int n) {
     const tp_tensor *first = inputs[0].tensor;
     for (int i = 0; i < n; i++) {
@@ -163,10 +163,8 @@ static void merge_dims(tp_iter *it) {
     int last = -1;
     for (int d = 0; d < it->ndim; d++) {
         if (it->shape[d] == 1) continue;
-        if (last >= 0 && can_merge(it, last, d))
-            it->shape[last] *= it->shape[d];
-        else
-            move_dim(it, d, ++last);
+        if (last >= 0 && can_merge(it, last, d)) it->shape[last] *= it->shape[d];
+        else move_dim(it, d, ++last);
     }
     it->ndim = last + 1;
     if (it->ndim) return;
@@ -186,8 +184,8 @@ static void swap_dims(tp_iter *it, int a, int b) {
     }
 }
 
-/* A dimension that some operand walks from element to element, while it jumps in the first, comes second: there tp_iter_run
- * finds it and walks both in tiles. */
+/* A dimension that some operand walks from element to element, while it jumps in the first, comes second: there
+ * tp_iter_run finds it and walks both in tiles. */
 static void bring_across_second(tp_iter *it) {
     for (int i = 0; i < it->noperands; i++) {
         int64_t itemsize = it->dtype[i] == TP_NO_DTYPE ? 0 : tp_itemsize(it->dtype[i]);

@@ -13,10 +13,10 @@
 
 /* The kinds of type promotion, as PyTorch names them. */
 typedef enum {
-    TP_PROMOTE_DEFAULT,          /* the common dtype */
-    TP_PROMOTE_NO_OPMATH,        /* the same; the loop moves values without arithmetic (16-bit floats stay as they are) */
-    TP_PROMOTE_INT_TO_FLOAT,     /* integers and bool become the default float */
-    TP_PROMOTE_ALWAYS_BOOL,      /* computes in the common dtype, gives bool */
+    TP_PROMOTE_DEFAULT,      /* the common dtype */
+    TP_PROMOTE_NO_OPMATH,    /* the same; the loop moves values without arithmetic (16-bit floats stay as they are) */
+    TP_PROMOTE_INT_TO_FLOAT, /* integers and bool become the default float */
+    TP_PROMOTE_ALWAYS_BOOL,  /* computes in the common dtype, gives bool */
     TP_PROMOTE_COMPLEX_TO_FLOAT, /* computes in the common dtype, a complex one gives its real type */
     TP_PROMOTE_BOOL_TO_LONG,     /* bool becomes int64 */
 } tp_promotion;
@@ -43,11 +43,11 @@ typedef struct {
     int noperands, noutputs;
     int ndim;
     int64_t numel;
-    int64_t shape[TP_MAX_DIMS];                      /* merged, fastest first */
-    int64_t strides[TP_MAX_OPERANDS][TP_MAX_DIMS];   /* bytes */
-    char *data[TP_MAX_OPERANDS];                     /* on the operands' device */
-    tp_dtype dtype[TP_MAX_OPERANDS];                 /* as stored */
-    tp_dtype loop_dtype[TP_MAX_OPERANDS];            /* as the loop wants it; converted through blocks where they differ */
+    int64_t shape[TP_MAX_DIMS];                    /* merged, fastest first */
+    int64_t strides[TP_MAX_OPERANDS][TP_MAX_DIMS]; /* bytes */
+    char *data[TP_MAX_OPERANDS];                   /* on the operands' device */
+    tp_dtype dtype[TP_MAX_OPERANDS];               /* as stored */
+    tp_dtype loop_dtype[TP_MAX_OPERANDS]; /* as the loop wants it; converted through blocks where they differ */
 } tp_iter;
 
 /* Broadcasts: the shape of all operands in natural order into `shape` (slowest first); returns ndim or -1. */
@@ -72,8 +72,8 @@ int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n);
  * operator's other arguments, in schema order. */
 struct tp_value;
 typedef void (*tp_loop_fn)(char *const *data, const int64_t *strides, int64_t n, const void *params);
-/* The loop that copies operand 1 to operand 0 with conversion, and a copy of whole tensors by it: any strides and dtypes,
- * src broadcast to dst; both on the CPU or one of them, without overlap. In cpu/cast.c and cpu/copy.c. */
+/* The loop that copies operand 1 to operand 0 with conversion, and a copy of whole tensors by it: any strides,
+ * dtypes and devices, src broadcast to dst, without overlap. In cpu/cast.c and cpu/copy.c. */
 tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to);
 int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
 /* Runs a loop over the plan: splits over threads at `grain`, gives up the interpreter lock for long runs, converts

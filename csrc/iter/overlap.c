@@ -1,7 +1,7 @@
 /* overlap.c: whether two tensors share memory.
  *
- * PyTorch's rules (aten/src/ATen/MemoryOverlap.cpp) where both tensors are dense. Where one is not, PyTorch gives up and
- * computes; here the strides decide what they can, and what stays open is TP_OVERLAP_UNKNOWN, for which the drivers
+ * PyTorch's rules (aten/src/ATen/MemoryOverlap.cpp) where both tensors are dense. Where one is not, PyTorch gives up
+ * and computes; here the strides decide what they can, and what stays open is TP_OVERLAP_UNKNOWN, for which the drivers
  * copy the input first. */
 #include "iter/iter.h"
 
@@ -29,7 +29,8 @@ static int64_t gcd_of_strides(const tp_tensor *t, int64_t g) {
     return g;
 }
 
-/* Elements lie at multiples of g from their tensor's first, so two that touch are less than an element apart modulo g. */
+/* Elements lie at multiples of g from their tensor's first, so two that touch are less than an element apart modulo g.
+ */
 static bool interleaved(const tp_tensor *a, const tp_tensor *b) {
     int64_t g = gcd_of_strides(b, gcd_of_strides(a, 0));
     if (g == 0) return false;
@@ -67,8 +68,8 @@ tp_overlap tp_overlap_of(const tp_tensor *a, const tp_tensor *b) {
 }
 
 static int fail_overlap(const char *what) {
-    return tp_fail(TP_RuntimeError, "unsupported operation: %s. Please clone() the tensor before performing the operation.",
-                   what);
+    return tp_fail(TP_RuntimeError,
+                   "unsupported operation: %s. Please clone() the tensor before performing the operation.", what);
 }
 
 int tp_check_internal_overlap(const tp_tensor *output) {

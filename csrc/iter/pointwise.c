@@ -39,8 +39,11 @@ typedef struct {
 
 /* Whether a number leaves a tensor's dtype as it is. */
 TP_INLINE bool yields_to(const tp_scalar *s, tp_dtype d) {
-    static const uint8_t needs[] = {[TP_SCALAR_BOOL] = TP_BOOL, [TP_SCALAR_INT] = TP_UINT8, [TP_SCALAR_UINT] = TP_UINT8,
-                                    [TP_SCALAR_FLOAT] = TP_FLOAT16, [TP_SCALAR_COMPLEX] = TP_COMPLEX64};
+    static const uint8_t needs[] = {[TP_SCALAR_BOOL] = TP_BOOL,
+                                    [TP_SCALAR_INT] = TP_UINT8,
+                                    [TP_SCALAR_UINT] = TP_UINT8,
+                                    [TP_SCALAR_FLOAT] = TP_FLOAT16,
+                                    [TP_SCALAR_COMPLEX] = TP_COMPLEX64};
     return d >= needs[s->kind]; /* the dtypes ascend by category */
 }
 
@@ -189,7 +192,8 @@ TP_INLINE bool writes_exactly(const tp_operand *inputs, int n, const tp_tensor *
     return true;
 }
 
-TP_INLINE bool short_output(const tp_pointwise *p, const tp_operand *inputs, const short_call *c, const tp_tensor *out) {
+TP_INLINE bool short_output(const tp_pointwise *p, const tp_operand *inputs, const short_call *c,
+                            const tp_tensor *out) {
     if (out->device.type != TP_DEVICE_CPU || !tp_is_contiguous(out)) return false;
     return (tp_dtype)out->dtype == c->result && same_shape(out, c->shape) && writes_exactly(inputs, p->ninputs, out);
 }
@@ -212,7 +216,8 @@ static void release_copies(general_call *g) {
 
 static int fail_devices(tp_device a, tp_device b) {
     char first[40], second[40];
-    return tp_fail(TP_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+    return tp_fail(TP_RuntimeError,
+                   "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
                    tp_device_print(a, first), tp_device_print(b, second));
 }
 
@@ -232,7 +237,8 @@ static int find_device(general_call *g) {
 
 static int fail_no_loop(const tp_pointwise *p, tp_dtype d) {
     int length = (int)strcspn(p->name, ".");
-    return tp_fail(TP_NotImplementedError, "\"%.*s\" not implemented for '%s'", length, p->name, tp_scalar_type_name(d));
+    return tp_fail(TP_NotImplementedError, "\"%.*s\" not implemented for '%s'", length, p->name,
+                   tp_scalar_type_name(d));
 }
 
 static int find_dtypes(general_call *g) {
@@ -350,8 +356,8 @@ static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
     return out->device.type == TP_DEVICE_CPU ? separate_inputs(g, out) : 0;
 }
 
-static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params,
-                                                  tp_tensor *out, bool inplace) {
+static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs,
+                                                  const tp_value *params, tp_tensor *out, bool inplace) {
     general_call g;
     if (check_overlap(inputs, p->ninputs, out) < 0 || start_general(&g, p, inputs) < 0) return -1;
     int status = prepare_output(&g, out, inplace);

@@ -9,13 +9,13 @@
 #include "iter/iter.h"
 
 typedef struct {
-    const char *name;          /* "add.Tensor", for messages */
+    const char *name; /* "add.Tensor", for messages */
     uint8_t ninputs, nparams;
-    uint8_t promotion;         /* tp_promotion */
-    int8_t input_dtype[4];     /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes part */
-    uint16_t loop_mask;        /* bit d: dtype d has a loop (16-bit floats use float32's) */
-    uint16_t grain_shift;      /* cost: the grain is TP_GRAIN >> grain_shift */
-    const tp_loop_fn *loops;   /* by dtype; chosen for this CPU at load */
+    uint8_t promotion;       /* tp_promotion */
+    int8_t input_dtype[4];   /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes part */
+    uint16_t loop_mask;      /* bit d: dtype d has a loop (16-bit floats use float32's) */
+    uint16_t grain_shift;    /* cost: the grain is TP_GRAIN >> grain_shift */
+    const tp_loop_fn *loops; /* by dtype; chosen for this CPU at load */
 } tp_pointwise;
 
 /* The functional variant, and the in-place and out= variants. `params` are boxed, in schema order. */

@@ -1,8 +1,8 @@
 /* promote.c: result types: which dtype an operator computes in and which it gives.
  *
  * PyTorch's rule (aten/src/ATen/native/TypeProperties.cpp): operands fall into three groups, tensors with dimensions,
- * 0-dimensional tensors and numbers. Each group promotes by itself; a lower group changes the result of a higher one only
- * where it is of a higher category. */
+ * 0-dimensional tensors and numbers. Each group promotes by itself; a lower group changes the result of a higher one
+ * only where it is of a higher category. */
 #include "iter/iter.h"
 
 /* The promotion of a group so far with one more dtype. */
@@ -34,14 +34,10 @@ tp_dtype tp_result_type(const tp_operand *operands, int n) {
     for (int i = 0; i < n; i++) {
         const tp_tensor *t = operands[i].tensor;
         int status;
-        if (!t)
-            status = operands[i].number ? promote_group(&number, tp_scalar_dtype(operands[i].number)) : 0;
-        else if (t->ndim)
-            status = promote_group(&dimensioned, (tp_dtype)t->dtype);
-        else if (t->flags & TP_FLAG_WRAPPED_NUMBER)
-            status = promote_group(&number, wrapped_dtype(t));
-        else
-            status = promote_group(&zero_dim, (tp_dtype)t->dtype);
+        if (!t) status = operands[i].number ? promote_group(&number, tp_scalar_dtype(operands[i].number)) : 0;
+        else if (t->ndim) status = promote_group(&dimensioned, (tp_dtype)t->dtype);
+        else if (t->flags & TP_FLAG_WRAPPED_NUMBER) status = promote_group(&number, wrapped_dtype(t));
+        else status = promote_group(&zero_dim, (tp_dtype)t->dtype);
         if (status < 0) return TP_NO_DTYPE;
     }
     tp_dtype low = combine_groups(zero_dim, number);
@@ -60,11 +56,21 @@ tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common) {
 /* The names of C++ types that PyTorch's messages use. */
 const char *tp_scalar_type_name(tp_dtype d) {
     static const char *const names[TP_NUM_DTYPES] = {
-        [TP_BOOL] = "Bool",       [TP_UINT8] = "Byte",          [TP_UINT16] = "UInt16",
-        [TP_UINT32] = "UInt32",   [TP_UINT64] = "UInt64",       [TP_INT8] = "Char",
-        [TP_INT16] = "Short",     [TP_INT32] = "Int",           [TP_INT64] = "Long",
-        [TP_FLOAT16] = "Half",    [TP_BFLOAT16] = "BFloat16",   [TP_FLOAT32] = "Float",
-        [TP_FLOAT64] = "Double",  [TP_COMPLEX64] = "ComplexFloat", [TP_COMPLEX128] = "ComplexDouble",
+        [TP_BOOL] = "Bool",
+        [TP_UINT8] = "Byte",
+        [TP_UINT16] = "UInt16",
+        [TP_UINT32] = "UInt32",
+        [TP_UINT64] = "UInt64",
+        [TP_INT8] = "Char",
+        [TP_INT16] = "Short",
+        [TP_INT32] = "Int",
+        [TP_INT64] = "Long",
+        [TP_FLOAT16] = "Half",
+        [TP_BFLOAT16] = "BFloat16",
+        [TP_FLOAT32] = "Float",
+        [TP_FLOAT64] = "Double",
+        [TP_COMPLEX64] = "ComplexFloat",
+        [TP_COMPLEX128] = "ComplexDouble",
     };
     return names[d];
 }

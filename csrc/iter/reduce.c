@@ -1,12 +1,12 @@
 /* reduce.c: the reduction driver.
  *
- * The plan splits the input's dimensions into kept and reduced ones, each list ordered by stride and merged. Outputs are
- * worked on in tiles along the first kept dimension; the reduced space of a tile is cut into leaves, runs along the first
- * reduced dimension. A leaf is folded in one of two ways:
+ * The plan splits the input's dimensions into kept and reduced ones, each list ordered by stride and merged. Outputs
+ * are worked on in tiles along the first kept dimension; the reduced space of a tile is cut into leaves, runs along the
+ * first reduced dimension. A leaf is folded in one of two ways:
  *   - inner: the reduced dimension lies closest in memory; each output of the tile folds its own run;
  *   - outer: the kept one does; the tile's accumulators take row after row, which vectorises across them.
- * Rows of few kept elements without gaps between them are widened: several rows count as one, and the accumulators of the
- * same output are combined at the end.
+ * Rows of few kept elements without gaps between them are widened: several rows count as one, and the accumulators of
+ * the same output are combined at the end.
  *
  * Leaves go onto a stack of tiles of accumulators in the manner of a binary counter. Where there are few outputs, the
  * leaves are dealt out in parts of a fixed size; the parts' tiles are kept and combined by the caller, in the same
@@ -21,16 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE_BYTES 4096      /* of accumulators in a tile */
-#define PART_ELEMENTS 65536  /* input elements in a part, at least */
-#define MANY_TILES 32        /* with so many tiles, parts are not needed to keep threads busy */
+#define TILE_BYTES 4096     /* of accumulators in a tile */
+#define PART_ELEMENTS 65536 /* input elements in a part, at least */
+#define MANY_TILES 32       /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
-#define BLOCK 1024           /* elements converted at a time */
-#define LEAF_ROWS 64         /* rows of a leaf, by default */
-#define SHORT_RUN 32         /* below this a run is better taken as rows */
-#define NARROW 64            /* rows below this are widened, to about WIDE elements */
+#define BLOCK 1024   /* elements converted at a time */
+#define LEAF_ROWS 64 /* rows of a leaf, by default */
+#define SHORT_RUN 32 /* below this a run is better taken as rows */
+#define NARROW 64    /* rows below this are widened, to about WIDE elements */
 #define WIDE 256
-#define MAX_SLOTS 48         /* the stack: one slot per bit of the number of leaves */
+#define MAX_SLOTS 48 /* the stack: one slot per bit of the number of leaves */
 #define STACK_BYTES 16384
 
 /* ---- the plan ---- */
@@ -46,15 +46,15 @@ typedef struct {
     char *in, *out;
     tp_dtype in_dtype, out_dtype;
     dims kept, reduced;
-    bool rows;               /* fold by rows (outer), not by runs (inner) */
-    int64_t widen;           /* rows of the input in a row that is folded; the tile has as many times its outputs */
-    int64_t count;           /* elements per output */
-    int64_t width, tiles;    /* outputs in a tile, tiles along the first kept dimension times the other kept ones */
-    int64_t tiles_across;    /* tiles along the first kept dimension */
-    int64_t leaf;            /* elements of the first reduced dimension in a leaf */
+    bool rows;            /* fold by rows (outer), not by runs (inner) */
+    int64_t widen;        /* rows of the input in a row that is folded; the tile has as many times its outputs */
+    int64_t count;        /* elements per output */
+    int64_t width, tiles; /* outputs in a tile, tiles along the first kept dimension times the other kept ones */
+    int64_t tiles_across; /* tiles along the first kept dimension */
+    int64_t leaf;         /* elements of the first reduced dimension in a leaf */
     int64_t leaves_along, leaves; /* leaves along the first reduced dimension, and in all */
     int64_t parts, part_leaves;
-    char *partials;          /* tile accumulators of each part, if there are several */
+    char *partials; /* tile accumulators of each part, if there are several */
 } plan;
 
 static void add_dim(dims *d, int64_t size, int64_t in, int64_t out) {
@@ -143,7 +143,7 @@ static bool prefers_rows(const plan *p) {
 static void cut(plan *p) {
     int64_t per_output = p->rows ? p->widen : 1;
     p->width = at_most(p->kept.size[0], at_least(TILE_BYTES / p->r->size / per_output, 1));
-    if (!p->rows) p->width = at_most(p->width, PART_ELEMENTS / at_most(at_least(p->reduced.size[0], 16), TP_REDUCE_LEAF));
+    if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
@@ -187,7 +187,8 @@ static void fold_runs(worker *w, char *acc, int64_t n, const char *in, int64_t l
         }
 }
 
-static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t row_stride, int64_t rows, int64_t index) {
+static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t row_stride, int64_t rows,
+                      int64_t index) {
     const tp_reduction *r = w->p->r;
     int64_t stride = w->p->kept.in[0];
     if (!w->cast) {
@@ -213,18 +214,16 @@ static void fold_wide_rows(worker *w, char *acc, const char *in, int64_t rows) {
 static void fold_leaf(worker *w, char *acc, int64_t width, const char *in, int64_t leaf) {
     const plan *p = w->p;
     int64_t chunk = leaf % p->leaves_along, rest = leaf / p->leaves_along, begin = chunk * p->leaf;
-    int64_t n = at_most(p->reduced.size[0] - begin, p->leaf), index = leaf / p->leaves_along * p->reduced.size[0] + begin;
+    int64_t n = at_most(p->reduced.size[0] - begin, p->leaf),
+            index = leaf / p->leaves_along * p->reduced.size[0] + begin;
     in += begin * p->reduced.in[0];
     for (int d = 1; d < p->reduced.n; d++) {
         in += rest % p->reduced.size[d] * p->reduced.in[d];
         rest /= p->reduced.size[d];
     }
-    if (p->rows && p->widen > 1)
-        fold_wide_rows(w, acc, in, n);
-    else if (p->rows)
-        fold_rows(w, acc, width, in, p->reduced.in[0], n, index);
-    else
-        fold_runs(w, acc, width, in, n, index);
+    if (p->rows && p->widen > 1) fold_wide_rows(w, acc, in, n);
+    else if (p->rows) fold_rows(w, acc, width, in, p->reduced.in[0], n, index);
+    else fold_runs(w, acc, width, in, n, index);
 }
 
 /* ---- a tile ---- */
@@ -239,7 +238,8 @@ static int slots_for(int64_t leaves) {
 }
 
 /* The pair of slots that a binary counter merges after its `done`-th step, and at the end all that are left. */
-static int merge_slots(const tp_reduction *r, char *stack, int64_t slot_bytes, int64_t n, int top, int64_t done, bool last) {
+static int merge_slots(const tp_reduction *r, char *stack, int64_t slot_bytes, int64_t n, int top, int64_t done,
+                       bool last) {
     for (; top > 1 && (last || !(done & 1)); done >>= 1, top--)
         r->combine(stack + (top - 2) * slot_bytes, stack + (top - 1) * slot_bytes, n);
     return top;
@@ -313,10 +313,8 @@ static void run_tile(worker *w, char *stack, int64_t unit) {
     int64_t part = unit % p->parts, begin = part * p->part_leaves, width = locate_tile(p, unit / p->parts, &in, &out);
     reduce_leaves(w, stack, width, in, begin, at_most(begin + p->part_leaves, p->leaves));
     int64_t slot_bytes = slot_width(p) * p->r->size;
-    if (p->parts > 1)
-        memcpy(p->partials + unit * slot_bytes, stack, (size_t)slot_bytes);
-    else
-        write_results(w, out, stack, width);
+    if (p->parts > 1) memcpy(p->partials + unit * slot_bytes, stack, (size_t)slot_bytes);
+    else write_results(w, out, stack, width);
 }
 
 static void run_units(int64_t begin, int64_t end, void *context) {
@@ -363,8 +361,8 @@ static int run_plan(plan *p) {
 
 /* A small contiguous tensor as a whole: no plan. */
 static bool is_small_whole(const tp_reduction *r, const tp_tensor *self, const tp_tensor *out) {
-    return out->numel == 1 && self->numel <= TP_REDUCE_LEAF && tp_is_contiguous(self) && (tp_dtype)self->dtype == r->in &&
-           (tp_dtype)out->dtype == r->out;
+    return out->numel == 1 && self->numel <= TP_REDUCE_LEAF && tp_is_contiguous(self) &&
+           (tp_dtype)self->dtype == r->in && (tp_dtype)out->dtype == r->out;
 }
 
 static int reduce_small_whole(const tp_reduction *r, const tp_tensor *self, tp_tensor *out, const void *params) {
@@ -417,10 +415,8 @@ int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask) {
 int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes) {
     int n = 0;
     for (int d = 0; d < self->ndim; d++) {
-        if (!(mask >> d & 1))
-            sizes[n++] = self->sizes[d];
-        else if (keepdim)
-            sizes[n++] = 1;
+        if (!(mask >> d & 1)) sizes[n++] = self->sizes[d];
+        else if (keepdim) sizes[n++] = 1;
     }
     return n;
 }

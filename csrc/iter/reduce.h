@@ -13,13 +13,14 @@
 #define TP_REDUCE_LEAF 4096
 
 typedef struct {
-    tp_dtype in, out;    /* what fold reads and finish writes; others are converted */
-    int64_t size;        /* bytes of an accumulator, at most 64; alignment up to 16 */
-    int64_t leaf_rows;   /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
-    bool indexed;        /* `index` matters: only for one reduced dimension, or a contiguous tensor as a whole */
+    tp_dtype in, out;  /* what fold reads and finish writes; others are converted */
+    int64_t size;      /* bytes of an accumulator, at most 64; alignment up to 16 */
+    int64_t leaf_rows; /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
+    bool indexed;      /* `index` matters: only for one reduced dimension, or a contiguous tensor as a whole */
     void (*init)(void *acc, int64_t n);
     /* In both folds `stride` leads, in bytes, from what belongs to one accumulator to what belongs to the next, and
-     * run_stride or row_stride to the next element of the same. index: the first element's number in the reduced space. */
+     * run_stride or row_stride to the next element of the same. index: the first element's number in the reduced space.
+     */
     /* Folds n runs of `length` elements into n accumulators: all elements of the i-th run into the i-th. */
     void (*fold_runs)(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
                       int64_t index);

@@ -14,8 +14,8 @@
 #define SHORT_ROW 16 /* a row below this is turned, */
 #define TURN_RATIO 4 /* if there are this many times as many rows */
 #define TILE_ROWS 256
-#define TILE 64      /* a square tile of an operand that lies across, */
-#define LINE 64      /* which is one that leaves its cache line with each element */
+#define TILE 64 /* a square tile of an operand that lies across, */
+#define LINE 64 /* which is one that leaves its cache line with each element */
 
 typedef struct {
     const tp_iter *it;
@@ -69,10 +69,8 @@ static void run_blocks(const run *r, char *const *data, const int64_t *strides, 
         int64_t count = n - at < BLOCK ? n - at : BLOCK;
         for (int i = 0; i < it->noperands; i++) {
             char *here = data[i] + at * strides[i];
-            if (!b.cast[i])
-                b.data[i] = here;
-            else if (i >= it->noutputs && b.strides[i])
-                cast_input(&b, i, here, strides[i], count);
+            if (!b.cast[i]) b.data[i] = here;
+            else if (i >= it->noutputs && b.strides[i]) cast_input(&b, i, here, strides[i], count);
         }
         r->loop(b.data, b.strides, count, r->params);
         for (int i = 0; i < it->noutputs; i++)
@@ -81,10 +79,8 @@ static void run_blocks(const run *r, char *const *data, const int64_t *strides, 
 }
 
 static inline void run_row(const run *r, char *const *data, const int64_t *strides, int64_t n) {
-    if (r->converts)
-        run_blocks(r, data, strides, n);
-    else
-        r->loop(data, strides, n, r->params);
+    if (r->converts) run_blocks(r, data, strides, n);
+    else r->loop(data, strides, n, r->params);
 }
 
 /* ---- two dimensions ---- */
@@ -96,7 +92,8 @@ typedef struct {
 } rectangle;
 
 /* `count` runs of n elements: `step` leads from one run to the next, `along` from an element to the next. */
-static void run_rows(const run *r, char *const *data, const int64_t *along, const int64_t *step, int64_t n, int64_t count) {
+static void run_rows(const run *r, char *const *data, const int64_t *along, const int64_t *step, int64_t n,
+                     int64_t count) {
     char *at[TP_MAX_OPERANDS];
     int operands = r->it->noperands;
     for (int i = 0; i < operands; i++) at[i] = data[i];
@@ -132,12 +129,9 @@ static bool lies_across(const rectangle *x) {
 }
 
 static void run_rectangle(const run *r, const rectangle *x, int64_t n, int64_t rows) {
-    if (n < SHORT_ROW && rows >= TURN_RATIO * n)
-        run_turned(r, x, n, rows);
-    else if (rows > 1 && n > TILE && lies_across(x))
-        run_tiles(r, x, n, rows);
-    else
-        run_rows(r, x->data, x->inner, x->outer, n, rows);
+    if (n < SHORT_ROW && rows >= TURN_RATIO * n) run_turned(r, x, n, rows);
+    else if (rows > 1 && n > TILE && lies_across(x)) run_tiles(r, x, n, rows);
+    else run_rows(r, x->data, x->inner, x->outer, n, rows);
 }
 
 /* ---- a range of the flattened space ---- */

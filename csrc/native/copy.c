@@ -1,5 +1,5 @@
-/* copy.c: copies and fills as operators: checks and the layout of what they make. The work is tp_copy_data's, which knows
- * every device, so the functions for Meta are the same ones without their work. */
+/* copy.c: copies and fills as operators: checks and the layout of what they make. The work is tp_copy_data's, which
+ * knows every device, so the functions for Meta are the same ones without their work. */
 #include "cpu/copy.h"
 
 #include "NativeFunctions.h"

@@ -100,16 +100,13 @@ static int lay_out(tp_index_plan *p, const tp_tensor *self) {
 }
 
 int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
-    *p = (tp_index_plan){0};
+    p->nindices = p->nrest = p->before = p->nplaces = p->ndim = 0;
     if (add_all(p, self, indices) < 0 || broadcast_places(p) < 0 || lay_out(p, self) < 0) return -1;
     int64_t n = tp_checked_numel((tp_ints){p->places, p->nplaces});
     if (n < 0) return -1;
     for (int i = 0; i < p->nindices; i++)
         if (self->sizes[p->dims[i]] == 0 && n > 0 && self->device.type != TP_DEVICE_META)
-            for (int r = 0; r <= p->nrest; r++) {
-                if (r == p->nrest) return tp_fail(TP_IndexError, "index is out of bounds for dimension with size 0");
-                if (self->sizes[p->rest[r]] == 0) break;
-            }
+            return tp_fail(TP_IndexError, "index is out of bounds for dimension with size 0");
     return 0;
 }
 

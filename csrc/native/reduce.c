@@ -27,7 +27,8 @@ int sum_dim_IntList_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim,
     return tp_meta_output(m, 0, (tp_ints){sizes, n}, TP_NO_INTS, sum_dtype(self, dtype), self->device);
 }
 
-int sum_dim_IntList_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+int sum_dim_IntList_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED,
+                        tp_tensor *out) {
     uint64_t mask;
     if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
     return tp_reduce(sum_to((tp_dtype)out->dtype), self, mask, out, NULL);

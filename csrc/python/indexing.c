@@ -1,8 +1,8 @@
 /* indexing.c: t[...], t[...] = value, len, in.
  *
- * A single int or slice goes straight to select or slice. Any other index becomes a list of items; their basic part
- * (ints, slices, None, Ellipsis) gives one view, by as_strided where nothing records gradients, else by the chain of
- * views that PyTorch makes. What is left (masks, index tensors) goes to index and index_put_. */
+ * A single int or slice goes straight to select or slice; a tuple of ints, slices, None and Ellipsis that nothing
+ * records gradients for is one as_strided. Any other index becomes a list of items: their basic part gives the chain of
+ * views that PyTorch makes, and what is left (masks, index tensors) goes to index and index_put_. */
 #include "python/common.h"
 #include "python/interop.h"
 
@@ -235,43 +235,6 @@ static int walk_chain(const key_items *k, tp_tensor *self, walk *w, tp_tensor **
     return 0;
 }
 
-/* The same as sizes and strides; basic items only. Returns the number of dimensions, or -1. */
-static int walk_geometry(const key_items *k, const tp_tensor *self, int64_t *sizes, int64_t *strides, int64_t *offset) {
-    int from = 0, n = 0;
-    bool ellipsis = false;
-    *offset = tp_storage_offset(self);
-    for (int i = 0; i <= k->nitems; i++) {
-        const item *it = i < k->nitems ? &k->items[i] : &(const item){.kind = ITEM_ELLIPSIS};
-        int64_t skipped;
-        int rest = it->kind != ITEM_ELLIPSIS || ellipsis ? 0 : self->ndim - k->consumed;
-        if (n + (rest ? rest : 1) > TP_MAX_DIMS && i < k->nitems) return too_many_indices(self);
-        switch (it->kind) {
-        case ITEM_INT:
-            if (check_int(self, from, it->start) < 0) return -1;
-            *offset += (it->start < 0 ? it->start + self->sizes[from] : it->start) * self->strides[from];
-            from++;
-            break;
-        case ITEM_SLICE:
-            sizes[n] = slice_length(it, self->sizes[from], &skipped);
-            if (__builtin_mul_overflow(self->strides[from], it->step, &strides[n])) strides[n] = 0; /* of size 0 or 1 */
-            *offset += skipped * self->strides[from++];
-            n++;
-            break;
-        case ITEM_NEW_AXIS:
-            sizes[n] = 1;
-            strides[n++] = from < self->ndim ? self->sizes[from] * self->strides[from] : 1;
-            break;
-        default: /* the Ellipsis, once; the end stands for one */
-            ellipsis = true;
-            for (; rest > 0; rest--, from++) {
-                sizes[n] = self->sizes[from];
-                strides[n++] = self->strides[from];
-            }
-        }
-    }
-    return n;
-}
-
 /* Whether one as_strided may stand for the chain: no layer would see the difference. */
 static bool may_restride(const tp_tensor *self, bool records) {
     if (records || tp_tls.include) return false;
@@ -280,33 +243,75 @@ static bool may_restride(const tp_tensor *self, bool records) {
     return true;
 }
 
-static int count_views(const key_items *k) {
-    int n = 0;
-    for (int i = 0; i < k->nitems; i++) n += k->items[i].kind != ITEM_ELLIPSIS && k->items[i].kind != ITEM_TENSOR;
-    return n;
-}
-
 /* The basic part: self itself (a new reference) where nothing changes. */
-static tp_tensor *basic_view(const key_items *k, tp_tensor *self, bool records, walk *w) {
-    if (!k->advanced && count_views(k) > 1 && may_restride(self, records)) {
-        int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset;
-        int n = walk_geometry(k, self, sizes, strides, &offset);
-        if (n < 0) return NULL;
-        tp_tensor *t = tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset));
-        if (!t) tp_py_raise();
-        return t;
-    }
+static tp_tensor *basic_view(const key_items *k, tp_tensor *self, walk *w) {
     tp_autoref *view = tp_retain(self);
     return walk_chain(k, self, w, &view) < 0 ? NULL : tp_take(view);
 }
 
 /* ---- reading ---- */
 
+/* How many dimensions a tuple of ints, slices, None and one Ellipsis speaks of; -1 if anything else is in it. */
+static int count_basic(PyObject *key) {
+    int consumed = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *o = PyTuple_GET_ITEM(key, i);
+        if (PyLong_CheckExact(o) || PySlice_Check(o)) consumed++;
+        else if (o == Py_Ellipsis) ellipses++;
+        else if (o != Py_None) return -1;
+    }
+    return ellipses > 1 ? -1 : consumed;
+}
+
+/* The sizes, strides and offset (elements) that a basic tuple gives; `rest` dimensions go to the Ellipsis or the end.
+ * Returns the number of dimensions, or -1. */
+static int tuple_geometry(PyObject *key, const tp_tensor *self, int rest, int64_t *sizes, int64_t *strides, int64_t *offset) {
+    int from = 0, n = 0;
+    item it;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *o = PyTuple_GET_ITEM(key, i);
+        int64_t skipped;
+        if (PyLong_CheckExact(o)) {
+            if (read_int(o, &it) < 0 || check_int(self, from, it.start) < 0) return -1;
+            *offset += (it.start < 0 ? it.start + self->sizes[from] : it.start) * self->strides[from];
+            from++;
+        } else if (PySlice_Check(o)) {
+            if (read_slice(o, &it) < 0) return -1;
+            sizes[n] = slice_length(&it, self->sizes[from], &skipped);
+            if (__builtin_mul_overflow(self->strides[from], it.step, &strides[n])) strides[n] = 0; /* of size 0 or 1 */
+            *offset += skipped * self->strides[from++];
+            n++;
+        } else if (o == Py_None) {
+            sizes[n] = 1;
+            strides[n++] = from < self->ndim ? self->sizes[from] * self->strides[from] : 1;
+        } else
+            for (; rest > 0; rest--, n++, from++) sizes[n] = self->sizes[from], strides[n] = self->strides[from];
+    }
+    for (; rest > 0; rest--, n++, from++) sizes[n] = self->sizes[from], strides[n] = self->strides[from];
+    return n;
+}
+
+/* tp_storage_offset without its division; an itemsize is a power of two. */
+static int64_t first_element(const tp_tensor *t) { return t->byte_offset >> __builtin_ctzll((uint64_t)tp_itemsize((tp_dtype)t->dtype)); }
+
+/* One view for a basic tuple of several items that no gradient is recorded for. NULL without an exception: not of this
+ * form. */
+static tp_tensor *restrided_by_tuple(tp_tensor *self, PyObject *key) {
+    Py_ssize_t nitems = PyTuple_GET_SIZE(key);
+    int consumed = nitems < 2 || nitems + self->ndim > TP_MAX_DIMS ? -1 : count_basic(key);
+    if (consumed < 0 || consumed > self->ndim || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self))) return NULL;
+    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset = first_element(self);
+    int n = tuple_geometry(key, self, self->ndim - consumed, sizes, strides, &offset);
+    tp_tensor *t = n < 0 ? NULL : tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset));
+    if (tp_unlikely(n >= 0 && !t)) tp_py_raise();
+    return t;
+}
+
 static PyObject *subscript_general(tp_tensor *self, PyObject *key) {
     auto_items k;
     auto_walk w = {0};
     if (read_key(&k, key, self) < 0) return NULL;
-    tp_autoref *view = basic_view(&k, self, tp_grad_enabled() && tp_requires_grad(self), &w);
+    tp_autoref *view = basic_view(&k, self, &w);
     if (!view) return NULL;
     if (k.advanced) return tp_py_wrap_steal(tp_index_Tensor(view, (tp_tensors){w.list, w.nlist}));
     return tp_py_wrap_steal(view == self ? tp_alias(self) : tp_take(view));
@@ -339,7 +344,9 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
         if (t->ndim == 0) return PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."), NULL;
         return tp_py_wrap_steal(tp_slice_Tensor(t, 0, TP_SOME_INT(it.start), TP_SOME_INT(it.stop), it.step));
     }
-    return subscript_general(t, key);
+    tp_tensor *view = PyTuple_CheckExact(key) ? restrided_by_tuple(t, key) : NULL;
+    if (view) return tp_py_wrap_steal(view);
+    return tp_unlikely(PyErr_Occurred() != NULL) ? NULL : subscript_general(t, key);
 }
 
 /* ---- writing ---- */
@@ -423,8 +430,7 @@ static int assign_general(tp_tensor *self, PyObject *key, PyObject *value) {
     auto_items k;
     auto_walk w = {0};
     if (read_key(&k, key, self) < 0) return -1;
-    bool records = tp_grad_enabled() && (tp_requires_grad(self) || (tp_py_is_tensor(value) && tp_requires_grad(tp_py_tensor_borrow(value))));
-    tp_autoref *view = basic_view(&k, self, records, &w);
+    tp_autoref *view = basic_view(&k, self, &w);
     if (!view) return -1;
     if (!k.advanced) return assign_view(view, value);
     int done = assign_masked(view, &w, value);

@@ -131,6 +131,18 @@ static int element_strides(const Py_buffer *view, int64_t *sizes, int64_t *strid
     return 0;
 }
 
+/* A tensor over nbytes at `start` that takes over the buffer; on failure the caller still has it. */
+static tp_tensor *on_blob(char *start, int64_t nbytes, Py_buffer *view, tp_ints sizes, tp_ints strides, int64_t offset, tp_dtype dtype) {
+    tp_storage *storage = tp_storage_from_blob(TP_CPU, start, (size_t)nbytes, release_buffer, view);
+    tp_tensor *t = storage ? tp_new_on_storage(storage, sizes, strides, offset, dtype) : NULL;
+    if (!t) {
+        if (storage) storage->deleter = tp_storage_keep_blob;
+        tp_py_raise();
+    }
+    tp_storage_release(storage);
+    return t;
+}
+
 /* A tensor that takes over the buffer; on failure the caller still has it. */
 static tp_tensor *adopt_buffer(Py_buffer *view, tp_dtype dtype) {
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], low, high;
@@ -139,15 +151,7 @@ static tp_tensor *adopt_buffer(Py_buffer *view, tp_dtype dtype) {
         PyErr_SetString(PyExc_ValueError, "the memory is not aligned to its element size. Copy the array to reallocate it.");
         return NULL;
     }
-    tp_storage *storage = tp_storage_from_blob(TP_CPU, (char *)view->buf + low, (size_t)(high - low), release_buffer, view);
-    if (!storage) return (void)tp_py_raise(), NULL;
-    tp_tensor *t = tp_new_on_storage(storage, (tp_ints){sizes, view->ndim}, (tp_ints){strides, view->ndim}, -low, dtype);
-    if (!t) {
-        storage->deleter = tp_storage_keep_blob;
-        tp_py_raise();
-    }
-    tp_storage_release(storage);
-    return t;
+    return on_blob((char *)view->buf + low, high - low, view, (tp_ints){sizes, view->ndim}, (tp_ints){strides, view->ndim}, -low, dtype);
 }
 
 static int refuse_format(PyObject *o, format_status status, const char *format) {
@@ -169,20 +173,29 @@ static int refuse_format(PyObject *o, format_status status, const char *format) 
     return -1;
 }
 
+int tp_py_read_ndarray(PyObject *o, Py_buffer *view, tp_dtype *dtype) {
+    if (PyObject_GetBuffer(o, view, PyBUF_FULL_RO) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError)) refuse_format(o, FORMAT_UNKNOWN, "?");
+        return -1;
+    }
+    format_status status = parse_format(view->format, view->itemsize, dtype);
+    if (status == FORMAT_OK && view->suboffsets) status = FORMAT_UNKNOWN;
+    if (status == FORMAT_OK) return 0;
+    refuse_format(o, status, view->format);
+    PyBuffer_Release(view);
+    return -1;
+}
+
 static tp_tensor *alias(PyObject *o, bool warn_readonly, const char *what) {
     Py_buffer *view = PyMem_RawMalloc(sizeof *view);
+    tp_dtype dtype;
     if (!view) return (void)PyErr_NoMemory(), NULL;
-    if (PyObject_GetBuffer(o, view, PyBUF_FULL_RO) < 0) {
+    if (tp_py_read_ndarray(o, view, &dtype) < 0) {
         PyMem_RawFree(view);
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError)) refuse_format(o, FORMAT_UNKNOWN, "?");
         return NULL;
     }
-    tp_dtype dtype = TP_BOOL;
-    format_status status = parse_format(view->format, view->itemsize, &dtype);
-    if (status == FORMAT_OK && view->suboffsets) status = FORMAT_UNKNOWN;
-    tp_tensor *t = NULL;
-    if (status != FORMAT_OK) refuse_format(o, status, view->format);
-    else if (!(warn_readonly && view->readonly && tp_py_warn_readonly(what) < 0)) t = adopt_buffer(view, dtype);
+    bool refused = warn_readonly && view->readonly && tp_py_warn_readonly(what) < 0;
+    tp_tensor *t = refused ? NULL : adopt_buffer(view, dtype);
     if (!t) {
         PyBuffer_Release(view);
         PyMem_RawFree(view);
@@ -221,6 +234,16 @@ static int64_t count_elements(int64_t bytes, int64_t count, int64_t offset, int6
     return -1;
 }
 
+/* The part of a plain buffer that offset and count leave, as a row of the dtype; the caller keeps `view` on failure. */
+static tp_tensor *adopt_row(Py_buffer *view, tp_dtype dtype, int64_t count, int64_t offset) {
+    int64_t itemsize = tp_itemsize(dtype), n = count_elements(view->len, count, offset, itemsize);
+    char *start = (char *)view->buf + offset;
+    if (n < 0 || (view->readonly && tp_py_warn_readonly("buffer") < 0)) return NULL;
+    if ((uintptr_t)start % (uintptr_t)(tp_is_complex_dtype(dtype) ? itemsize / 2 : itemsize))
+        return (void)frombuffer_error("offset (%lld bytes) is not aligned to the element size (%lld)", offset, itemsize), NULL;
+    return on_blob(start, n * itemsize, view, TP_INTS(n), TP_INTS(1), 0, dtype);
+}
+
 static tp_tensor *frombuffer(PyObject *o, tp_dtype dtype, int64_t count, int64_t offset) {
     Py_buffer *view = PyMem_RawMalloc(sizeof *view);
     if (!view) return (void)PyErr_NoMemory(), NULL;
@@ -228,25 +251,7 @@ static tp_tensor *frombuffer(PyObject *o, tp_dtype dtype, int64_t count, int64_t
         PyMem_RawFree(view);
         return NULL;
     }
-    tp_tensor *t = NULL;
-    int64_t n = count_elements(view->len, count, offset, tp_itemsize(dtype));
-    char *start = (char *)view->buf + offset;
-    Py_ssize_t size = n, stride = view->itemsize = tp_itemsize(dtype);
-    if (n >= 0 && !(view->readonly && tp_py_warn_readonly("buffer") < 0)) {
-        Py_buffer row = {.buf = start, .len = n * stride, .itemsize = stride, .ndim = 1, .shape = &size, .strides = &stride};
-        int64_t sizes[1], strides[1], low, high;
-        element_strides(&row, sizes, strides, &low, &high);
-        bool aligned = (uintptr_t)start % (uintptr_t)(tp_is_complex_dtype(dtype) ? stride / 2 : stride) == 0;
-        tp_storage *storage = aligned ? tp_storage_from_blob(TP_CPU, start, (size_t)high, release_buffer, view) : NULL;
-        if (!aligned) frombuffer_error("offset (%lld bytes) is not aligned to the element size (%lld)", offset, stride);
-        else if (!storage) tp_py_raise();
-        t = storage ? tp_new_on_storage(storage, (tp_ints){sizes, 1}, (tp_ints){strides, 1}, 0, dtype) : NULL;
-        if (storage && !t) {
-            storage->deleter = tp_storage_keep_blob;
-            tp_py_raise();
-        }
-        tp_storage_release(storage);
-    }
+    tp_tensor *t = adopt_row(view, dtype, count, offset);
     if (!t) {
         PyBuffer_Release(view);
         PyMem_RawFree(view);
@@ -368,7 +373,7 @@ static PyObject *to_ndarray(PyObject *o) {
 
 /* force=True: without history, on the host. */
 static PyObject *forced_ndarray(PyObject *o) {
-    tp_autoref *detached = tp_detach(tp_py_tensor_borrow(o));
+    tp_autoref *detached = tp_detached_alias(tp_py_tensor_borrow(o));
     tp_tensor *host = detached ? tp_to_device(detached, TP_CPU, (tp_dtype)detached->dtype, false, false, TP_NO_FORMAT) : NULL;
     PyObject *wrapped = tp_py_wrap_steal(host);
     PyObject *array = wrapped ? to_ndarray(wrapped) : NULL;

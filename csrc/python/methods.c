@@ -193,7 +193,7 @@ METHOD(py_tolist) {
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
-    tp_autoref *plain = tp_detach(t);
+    tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;
     return host ? to_list(host, 0, tp_data(host)) : tp_py_raise();
 }

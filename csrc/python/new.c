@@ -12,7 +12,7 @@
 #include "autograd/node.h"
 #include "iter/iter.h"
 
-#include <math.h>
+#include <string.h>
 
 typedef struct {
     int ndim;
@@ -37,9 +37,35 @@ static bool is_sequence(PyObject *o) {
     return PySequence_Check(o) && !tp_py_is_numpy_scalar(o);
 }
 
-/* The array's memory as a tensor (new). */
-static tp_tensor *array_tensor(PyObject *o) {
-    return tp_py_is_tensor(o) ? tp_retain(tp_py_tensor_borrow(o)) : tp_py_alias_ndarray(o, false);
+/* What the walks need of an array or tensor: sizes and dtype. The buffer is held for an array. */
+typedef struct {
+    int ndim;
+    tp_dtype dtype;
+    bool has_buffer, row_major;
+    Py_buffer view;
+} array_info;
+
+static int open_array(array_info *a, PyObject *o) {
+    a->has_buffer = !tp_py_is_tensor(o);
+    if (!a->has_buffer) {
+        const tp_tensor *t = tp_py_tensor_borrow(o);
+        *a = (array_info){.ndim = t->ndim, .dtype = (tp_dtype)t->dtype};
+        return 0;
+    }
+    if (tp_py_read_ndarray(o, &a->view, &a->dtype) < 0) return a->has_buffer = false, -1;
+    a->ndim = a->view.ndim;
+    int64_t step = a->view.itemsize;
+    a->row_major = true;
+    for (int i = a->ndim - 1; i >= 0; step *= a->view.shape[i--]) a->row_major &= a->view.strides[i] == step;
+    return 0;
+}
+static void close_array(array_info *a) {
+    if (a->has_buffer) PyBuffer_Release(&a->view);
+}
+#define auto_array TP_CLEANUP(close_array) array_info
+
+static int64_t array_size(const array_info *a, PyObject *o, int dim) {
+    return a->has_buffer ? a->view.shape[dim] : tp_py_tensor_borrow(o)->sizes[dim];
 }
 
 /* A list or tuple with the sequence's elements (new). */
@@ -60,10 +86,10 @@ static int too_deep(PyObject *o) {
 /* ---- sizes ---- */
 
 static int append_array_sizes(layout *l, PyObject *o) {
-    tp_autoref *t = array_tensor(o);
-    if (!t) return -1;
-    if (l->ndim + t->ndim > TP_MAX_DIMS) return too_deep(o);
-    for (int i = 0; i < t->ndim; i++) l->sizes[l->ndim++] = t->sizes[i];
+    auto_array a;
+    if (open_array(&a, o) < 0) return -1;
+    if (l->ndim + a.ndim > TP_MAX_DIMS) return too_deep(o);
+    for (int i = 0; i < a.ndim; i++) l->sizes[l->ndim++] = array_size(&a, o, i);
     return 0;
 }
 
@@ -95,24 +121,32 @@ static int join_dtype(layout *l, tp_dtype d) {
     return -1;
 }
 
-static int cannot_infer(PyObject *o) {
-    if (is_text(o)) return too_deep(o);
+static int cannot_infer(const layout *l, PyObject *o) {
+    if (is_text(o) && l->dtype == TP_NO_DTYPE) return too_deep(o);
+    if (is_text(o)) return PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(o)->tp_name), -1;
     PyErr_Format(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(o)->tp_name);
     return -1;
 }
 
-static int element_dtype(PyObject *o, tp_dtype *out) {
+static int element_dtype(const layout *l, PyObject *o, tp_dtype *out) {
     tp_scalar value;
     if (tp_py_is_tensor(o)) {
         *out = (tp_dtype)tp_py_tensor_borrow(o)->dtype;
         return 0;
     }
-    if (tp_py_is_numpy_scalar(o)) return tp_py_numpy_scalar(o, out, &value) ? 0 : cannot_infer(o);
+    if (tp_py_is_numpy_scalar(o)) {
+        static PyTypeObject *last_type; /* a type is looked at once in a row */
+        static tp_dtype last_dtype;
+        if (Py_TYPE(o) == last_type) return *out = last_dtype, 0;
+        if (!tp_py_numpy_scalar(o, out, &value)) return cannot_infer(l, o);
+        if (!tp_py_is_ndarray(o)) last_type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(o)), last_dtype = *out;
+        return 0;
+    }
     if (PyBool_Check(o)) *out = TP_BOOL;
     else if (PyFloat_Check(o)) *out = tp_default_dtype();
     else if (PyLong_Check(o)) *out = TP_INT64;
     else if (PyComplex_Check(o)) *out = tp_to_complex_dtype(tp_default_dtype());
-    else return cannot_infer(o);
+    else return cannot_infer(l, o);
     return 0;
 }
 
@@ -141,7 +175,7 @@ static int row_dtype(layout *l, PyObject *row) {
         }
         Py_ssize_t same = is_plain_number(o) ? run_of_type(PySequence_Fast_ITEMS(row), i, n, Py_TYPE(o)) : 1;
         Py_INCREF(o);
-        int status = l->wants_dtype && (element_dtype(o, &d) < 0 || join_dtype(l, d) < 0) ? -1 : 0;
+        int status = l->wants_dtype && (element_dtype(l, o, &d) < 0 || join_dtype(l, d) < 0) ? -1 : 0;
         Py_DECREF(o);
         if (status < 0) return -1;
         if (PySequence_Fast_GET_SIZE(row) != n) return row_changed();
@@ -156,15 +190,15 @@ static int ragged(const layout *l, int depth, Py_ssize_t got) {
 }
 
 static int walk_array(layout *l, PyObject *o, int depth) {
-    tp_autoref *t = array_tensor(o);
-    if (!t) return -1;
-    for (int i = 0; i < t->ndim && depth + i < l->ndim; i++)
-        if (t->sizes[i] != l->sizes[depth + i]) return ragged(l, depth + i, t->sizes[i]);
-    if (t->ndim != l->ndim - depth) {
-        PyErr_Format(PyExc_ValueError, "expected %d dimensions at dim %d (got %d)", l->ndim - depth, depth, t->ndim);
+    auto_array a;
+    if (open_array(&a, o) < 0) return -1;
+    for (int i = 0; i < a.ndim && depth + i < l->ndim; i++)
+        if (array_size(&a, o, i) != l->sizes[depth + i]) return ragged(l, depth + i, array_size(&a, o, i));
+    if (a.ndim != l->ndim - depth) {
+        PyErr_Format(PyExc_ValueError, "expected %d dimensions at dim %d (got %d)", l->ndim - depth, depth, a.ndim);
         return -1;
     }
-    return l->wants_dtype ? join_dtype(l, (tp_dtype)t->dtype) : 0;
+    return l->wants_dtype ? join_dtype(l, a.dtype) : 0;
 }
 
 static int walk(layout *l, PyObject *o, int depth) {
@@ -196,7 +230,7 @@ static int discover(layout *l, PyObject *data) {
     if (discover_sizes(l, data) < 0) return -1;
     if (l->ndim > 0) return walk(l, data, 0);
     tp_dtype d;
-    return !l->wants_dtype ? 0 : element_dtype(data, &d) < 0 ? -1 : join_dtype(l, d);
+    return !l->wants_dtype ? 0 : element_dtype(l, data, &d) < 0 ? -1 : join_dtype(l, d);
 }
 
 /* ---- elements ---- */
@@ -212,6 +246,7 @@ static int integer_to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
     if (d == TP_UINT64) {
         *s = (tp_scalar){.kind = TP_SCALAR_UINT, .u = PyLong_AsUnsignedLongLong(o)};
         if (!PyErr_Occurred()) return 0;
+        if (Py_SIZE(o) > 0) return -1;
         PyErr_Clear();
     }
     if (d >= TP_FLOAT16) *s = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = PyLong_AsDouble(o)};
@@ -248,6 +283,7 @@ static int to_scalar(PyObject *o, tp_dtype d, tp_scalar *s) {
         Py_complex c = PyComplex_AsCComplex(o);
         *s = (tp_scalar){.kind = TP_SCALAR_COMPLEX, .c = CMPLX(c.real, c.imag)};
     } else if (tp_py_is_tensor(o)) return tensor_to_scalar(o, s);
+    else if (Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index) return converted_to_scalar(o, d, s);
     else if (tp_py_is_numpy_scalar(o) && tp_py_numpy_scalar(o, &own, s)) return 0;
     else if (is_text(o)) return too_deep(o);
     else return converted_to_scalar(o, d, s);
@@ -312,9 +348,22 @@ static int fill_row(PyObject *row, tp_dtype d, char *to) {
     return 0;
 }
 
+/* An array of the result's dtype without gaps: its bytes. 1 done, 0 not of this form, -1 raised. */
+static int fill_bytes(const tp_tensor *result, tp_ints sizes, PyObject *o, char *to) {
+    auto_array a;
+    if (open_array(&a, o) < 0) return -1;
+    if (!a.has_buffer || !a.row_major || (int)a.dtype != result->dtype || a.ndim != sizes.size) return 0;
+    for (int i = 0; i < a.ndim; i++)
+        if (a.view.shape[i] != sizes.data[i]) return 0;
+    memcpy(to, a.view.buf, (size_t)a.view.len);
+    return 1;
+}
+
 static int fill_array(tp_tensor *result, int depth, PyObject *o, char *to) {
-    tp_autoref *from = array_tensor(o);
     tp_ints sizes = {result->sizes + depth, result->ndim - depth}, strides = {result->strides + depth, sizes.size};
+    int done = tp_py_is_tensor(o) ? 0 : fill_bytes(result, sizes, o, to);
+    if (done) return done < 0 ? -1 : 0;
+    tp_autoref *from = tp_py_is_tensor(o) ? tp_retain(tp_py_tensor_borrow(o)) : tp_py_alias_ndarray(o, false);
     if (!from) return -1;
     if (from->ndim != sizes.size) return row_changed();
     for (int i = 0; i < from->ndim; i++)
@@ -383,7 +432,7 @@ static tp_tensor *shared_memory(PyObject *o) {
 
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
-    if (tp_py_is_tensor(data)) return convert_steal(raise_null(tp_detach(tp_py_tensor_borrow(data))), dtype, device, true);
+    if (tp_py_is_tensor(data)) return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
     if (tp_py_is_ndarray(data)) return convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true);
     if (!is_plain_number(data) && !is_sequence(data) && !is_text(data) && !tp_py_is_numpy_scalar(data) &&
         has_attribute(data, "__dlpack__"))
@@ -533,9 +582,9 @@ static PyObject *py_asarray(PyObject *self, PyObject *const *args, Py_ssize_t na
     if (tp_py_take_dtype("asarray", v[1], &dtype) < 0 || tp_py_take_device("asarray", v[2], &device) < 0) return NULL;
     tp_autoref *t = asarray(v[0], dtype, device, v[3]);
     if (!t) return NULL;
-    if (v[4] && !requires_grad && tp_requires_grad(t)) return tp_py_wrap_steal(tp_detach(t));
+    if (v[4] && !requires_grad && tp_requires_grad(t)) return tp_py_wrap_steal(tp_detached_alias(t));
     if (requires_grad && !tp_requires_grad(t) && tp_py_is_tensor(v[0]) && t == tp_py_tensor_borrow(v[0])) {
-        tp_tensor *alias = tp_detach(t); /* the caller's tensor is not changed */
+        tp_tensor *alias = tp_detached_alias(t); /* the caller's tensor is not changed */
         tp_release(t);
         if (!(t = alias)) return tp_py_raise();
     }

@@ -7,6 +7,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "python/autograd.h"
+#include "python/methods.h"
 #include "python/parse.h"
 
 #include <string.h>
@@ -111,7 +112,6 @@ static void tensor_dealloc(PyObject *o) {
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
     tp_py_tensor *self = (tp_py_tensor *)o;
     Py_VISIT(self->dict);
-    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(o));
     /* What only this object keeps alive through the tensor can be part of a cycle. */
     if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
         return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);
@@ -363,6 +363,8 @@ PyTypeObject tp_py_tensor_type = {
     .tp_getset = tp_py_tensor_getset,
     .tp_dictoffset = offsetof(tp_py_tensor, dict),
     .tp_weaklistoffset = offsetof(tp_py_tensor, weakrefs),
+    .tp_repr = tp_py_tensor_repr,
+    .tp_iter = tp_py_tensor_iter,
     .tp_hash = tensor_hash,
     .tp_richcompare = tp_py_tensor_richcompare,
     .tp_as_number = &tp_py_tensor_number,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensorpy import _C
 from tensorpy._C import dtype as _dtype
 from tensorpy._modes import ContextDecorator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class autocast(ContextDecorator):

@@ -1,0 +1,68 @@
+/* pointwise.c: conditions on the values of pointwise operators' arguments. Each looks at the elements only where the
+ * computation is in integers, and never on Meta. */
+#include "native/pointwise.h"
+
+#include "Functions.h"
+
+#include <string.h>
+
+static bool is_integral(const tp_operand *o) {
+    if (o->number) return o->number->kind <= TP_SCALAR_UINT;
+    return tp_dtype_categories[o->tensor->dtype] <= TP_SIGNED;
+}
+
+static bool computes_in_integers(const tp_operand *inputs) { return is_integral(&inputs[0]) && is_integral(&inputs[1]); }
+
+static bool on_meta(const tp_operand *inputs, int n) {
+    for (int i = 0; i < n; i++)
+        if (inputs[i].tensor && inputs[i].tensor->device.type == TP_DEVICE_META) return true;
+    return false;
+}
+
+/* Whether some element of a boolean tensor (stolen) is true; -1 with the error set. */
+static int any_true_steal(tp_tensor *mask) {
+    tp_autoref *owned = mask;
+    tp_autoref *any = owned ? tp_any(owned) : NULL;
+    bool found;
+    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    return found;
+}
+
+static int any_equal(const tp_operand *o, int64_t value) {
+    if (o->number) return tp_scalar_equals_int(o->number, value);
+    return any_true_steal(tp_eq_Scalar(o->tensor, TP_SCALAR_I(value)));
+}
+
+int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!computes_in_integers(inputs) || on_meta(inputs, 2)) return 0;
+    int zero = any_equal(&inputs[1], 0);
+    if (zero <= 0) return zero;
+    return tp_fail(TP_RuntimeError, "ZeroDivisionError: %s: an integer is divided by zero", p->name);
+}
+
+int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    const char *mode = params[0].tag == TP_STR ? params[0].str : "None";
+    if (strcmp(mode, "trunc") != 0 && strcmp(mode, "floor") != 0)
+        return tp_fail(TP_RuntimeError, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+    return tp_check_nonzero_divisor(p, inputs, params);
+}
+
+static int any_negative(const tp_operand *o) {
+    if (o->number) return tp_scalar_double(o->number) < 0;
+    return any_true_steal(tp_lt_Scalar(o->tensor, TP_SCALAR_I(0)));
+}
+
+int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)params;
+    bool refused = inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
+    if (!refused || any_negative(&inputs[1]) == 0) return 0;
+    return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
+}
+
+int tp_check_some_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)params;
+    for (int i = 1; i <= 2; i++)
+        if (inputs[i].tensor || inputs[i].number) return 0;
+    return tp_fail(TP_RuntimeError, "clamp: At least one of 'min' or 'max' must not be None");
+}

@@ -1,0 +1,252 @@
+"""How tensors print: `repr`, `str` and set_printoptions.
+
+The elements that are shown are fetched as nested lists, with Ellipsis where a long dimension is cut. One formatter looks
+at all of them, picks integers with a dot, fixed point or scientific notation and the width, and the lists are laid out in
+lines that fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+
+@dataclass
+class PrintOptions:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
+}
+_options = PrintOptions()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print: digits after the point, the number of elements from which on a tensor is summarised, how
+    many are then shown at each end, the characters of a line, one of the profiles "default", "short" and "full", and
+    whether numbers are in scientific notation (None: where it suits them)."""
+    global _options
+    options = replace(_options)
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"unknown profile {profile!r}; there are {', '.join(_PROFILES)}")
+        options = replace(_PROFILES[profile], linewidth=_options.linewidth if profile != "default" else 80)
+    for name, value in (
+        ("precision", precision),
+        ("threshold", threshold),
+        ("edgeitems", edgeitems),
+        ("linewidth", linewidth),
+    ):
+        if value is not None:
+            setattr(options, name, value)
+    options.sci_mode = sci_mode
+    _options = options
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options in use."""
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """set_printoptions for the length of a `with` block."""
+    global _options
+    saved = _options
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        _options = saved
+
+
+# ---- what is shown ----
+
+Nested = Any  # a number, or a list of Nested and Ellipsis
+
+
+def _shown(t: Tensor, cut: bool) -> Nested:
+    """The elements as nested lists, with Ellipsis where elements are left out."""
+    edge = _options.edgeitems
+    if not cut or all(n <= 2 * edge for n in t.shape):
+        return t.tolist()
+    n = t.shape[0]
+    if n <= 2 * edge:
+        return [_shown(t[i], cut) for i in range(n)]
+    head = [_shown(t[i], cut) for i in range(edge)]
+    return [*head, ..., *(_shown(t[i], cut) for i in range(n - edge, n))]
+
+
+def _leaves(data: Nested) -> Iterator[Any]:
+    if not isinstance(data, list):
+        yield data
+        return
+    for item in data:
+        if isinstance(item, list):
+            yield from _leaves(item)
+        elif item is not ...:
+            yield item
+
+
+# ---- numbers ----
+
+
+class _FloatFormat:
+    """Three styles, chosen from the finite values that are not zero: whole numbers ("3."), fixed point and scientific."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self.width = 1
+        self.whole = True
+        self.scientific = False
+        measured = [v for v in values if v != 0 and math.isfinite(v)]
+        if measured:
+            largest, smallest = max(map(abs, measured)), min(map(abs, measured))
+            # A product, since the quotient of the two may overflow.
+            wide = largest / smallest > 1000 if smallest >= 1e-300 else largest > 1000 * smallest
+            self.whole = all(v == math.floor(v) for v in measured)
+            self.scientific = wide or largest > 1e8 or (not self.whole and smallest < 1e-4)
+            if _options.sci_mode is not None:
+                self.scientific = _options.sci_mode
+            self.width = max(len(self.plain(v)) for v in measured)
+
+    def plain(self, value: float) -> str:
+        if self.scientific:
+            return f"{value:.{_options.precision}e}"
+        if self.whole:
+            return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
+        return f"{value:.{_options.precision}f}"
+
+    def __call__(self, value: float) -> str:
+        return self.plain(value).rjust(self.width)
+
+
+class _ExactFormat:
+    """Integers and bools."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self.width = max((len(str(v)) for v in values), default=1)
+
+    def __call__(self, value: int) -> str:
+        return str(value).rjust(self.width)
+
+
+class _ComplexFormat:
+    """The two parts, each in a format of its own."""
+
+    def __init__(self, values: Sequence[complex]) -> None:
+        self.real = _FloatFormat([v.real for v in values])
+        self.imag = _FloatFormat([v.imag for v in values])
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, value: complex) -> str:
+        imag = self.imag(value.imag).lstrip() + "j"
+        return self.real(value.real) + ("" if imag[0] in "+-" else "+") + imag
+
+
+_Format = Callable[[Any], str]
+
+
+def _format_for(t: Tensor, data: Nested) -> tuple[_Format, int]:
+    values = list(_leaves(data))
+    kind = _ComplexFormat if t.dtype.is_complex else _FloatFormat if t.dtype.is_floating_point else _ExactFormat
+    chosen = kind(values)
+    return chosen, chosen.width
+
+
+# ---- lines ----
+
+
+def _row(data: Sequence[Any], indent: int, formatter: _Format, width: int) -> str:
+    per_line = max(1, (_options.linewidth - indent) // (width + 2))
+    dots = " ..." if len(data) > 1 else "..."
+    cells = [dots if v is ... else formatter(v) for v in data]
+    lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines or [""]) + "]"
+
+
+def _layout(data: Nested, ndim: int, indent: int, formatter: _Format, width: int) -> str:
+    if ndim == 0:
+        return formatter(data)
+    if ndim == 1:
+        return _row(data, indent, formatter, width)
+    parts = ["..." if part is ... else _layout(part, ndim - 1, indent + 1, formatter, width) for part in data]
+    return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _elements(t: Tensor, indent: int) -> str:
+    data = _shown(t, t.numel() > _options.threshold)
+    formatter, width = _format_for(t, data)
+    return _layout(data, t.ndim, indent, formatter, width)
+
+
+# ---- the whole ----
+
+
+def _grad_suffix(t: Tensor) -> list[str]:
+    if t.grad_fn is not None:
+        name = t.grad_fn.name() if hasattr(t.grad_fn, "name") else type(t.grad_fn).__name__
+        return [f"grad_fn=<{name}>"]
+    return ["requires_grad=True"] if t.requires_grad else []
+
+
+def _dtype_is_plain(t: Tensor) -> bool:
+    """Whether the elements show the dtype already."""
+    default = _C.get_default_dtype()
+    return t.dtype in (default, default.to_complex(), _C.int64, _C.bool)
+
+
+def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
+    """Behind the elements, on a new line where the line would get too long."""
+    length = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if length + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            length = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text + ")"
+
+
+def tensor_repr(t: Tensor) -> str:
+    """The text of repr(t)."""
+    prefix = "tensor(" if type(t) in (Tensor, getattr(_C, "_PublicTensor", Tensor)) else f"{type(t).__name__}("
+    indent = len(prefix)
+    suffixes = []
+    if t.device.type != _C.get_default_device().type:
+        suffixes.append(f"device='{t.device}'")
+    size = f"size={tuple(t.shape)}"
+    dtype = f"dtype={t.dtype}"
+    if t.device.type == "meta":
+        suffixes.append(size)
+        suffixes += [] if t.dtype == _C.get_default_dtype() else [dtype]
+        text = "..."
+    elif t.numel() == 0:
+        suffixes += [size] if t.ndim != 1 else []
+        suffixes += [] if t.dtype == _C.get_default_dtype() else [dtype]
+        text = "[]"
+    else:
+        suffixes += [size] if _options.edgeitems == 0 else []
+        suffixes += [] if _dtype_is_plain(t) else [dtype]
+        text = _elements(t.detach().as_subclass(Tensor) if hasattr(t, "as_subclass") else t.detach(), indent)
+    return _append_suffixes(prefix + text, suffixes + _grad_suffix(t), indent)

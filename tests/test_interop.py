@@ -1,0 +1,215 @@
+"""NumPy, buffers, DLPack, pickle: memory that is shared, and who keeps it alive."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+DTYPES = "bool u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8 c16".split()
+
+
+def sample(dtype: str) -> np.ndarray:
+    return np.arange(-6, 6).reshape(3, 4).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_both_ways_without_a_copy(dtype: str) -> None:
+    array = sample(dtype)
+    for view in (array, array.T, array[::-1, ::-2], array[1:, ::2], array[:0], array[0, 0, ...]):
+        t = tp.from_numpy(view)
+        assert t.tolist() == view.tolist()
+        assert t.data_ptr() == view.ctypes.data or view.size == 0
+        back = t.numpy()
+        assert back.dtype == view.dtype
+        assert np.array_equal(back, view)
+        assert np.shares_memory(back, array) or view.size == 0
+        assert np.array_equal(np.asarray(t), view)
+        assert np.array_equal(np.from_dlpack(t), view) or dtype == "bool"
+
+
+def test_import_loads_no_numpy() -> None:
+    code = "import sys, tensorpy as tp; t = tp.tensor([[1.0]]); repr(t); t[0]; memoryview(t); assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("keep", ["array", "tensor", "view", "second"])
+def test_lifetimes(keep: str) -> None:
+    array = np.arange(1000.0)
+    tensor = tp.from_numpy(array)
+    view = tensor[10:20]
+    second = view.numpy()
+    alive = {"array": array, "tensor": tensor, "view": view, "second": second}[keep]
+    del array, tensor, view, second
+    gc.collect()
+    np.random.rand(1000)
+    first = alive[0]
+    assert float(first) == (10.0 if keep in ("view", "second") else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "text"),
+    [
+        (np.array([None]), TypeError, "can't convert np.ndarray of type numpy.object_"),
+        (np.array(["a"]), TypeError, "can't convert np.ndarray of type numpy.str_"),
+        (np.arange(3, dtype=">i4"), ValueError, "byte order"),
+        (np.zeros(3, dtype=[("a", "i1"), ("b", "f4")])["b"], ValueError, "strides not a multiple"),
+        ([1, 2], TypeError, r"expected np.ndarray \(got list\)"),
+    ],
+)
+def test_arrays_that_are_refused(array: object, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        tp.from_numpy(array)
+
+
+def test_readonly_arrays_warn() -> None:
+    array = np.arange(3)
+    array.flags.writeable = False
+    with pytest.warns(UserWarning, match="not writable"):
+        tp.from_numpy(array)
+
+
+def test_tensors_that_are_refused() -> None:
+    leaf = tp.tensor([1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="Can't call numpy\\(\\) on Tensor that requires grad"):
+        leaf.numpy()
+    with pytest.raises(RuntimeError, match="requires grad"):
+        np.asarray(leaf)
+    with pytest.raises(BufferError):
+        memoryview(leaf)
+    with pytest.raises(BufferError):
+        leaf.__dlpack__()
+    with pytest.raises(TypeError, match="BFloat16"):
+        tp.tensor([1.0], dtype=tp.bfloat16).numpy()
+    with pytest.raises(NotImplementedError):
+        tp.tensor([1.0], device="meta").numpy()
+    assert leaf.numpy(force=True).tolist() == [1.0]
+
+
+def test_array_protocol() -> None:
+    t = tp.tensor([1, 2])
+    assert t.__array__(np.float32).dtype == np.float32
+    assert not np.shares_memory(np.array(t, copy=True), np.asarray(t))
+    assert t.__array_interface__["data"][0] == t.data_ptr()
+    assert isinstance(np.sqrt(tp.tensor([4.0])), tp.Tensor)
+
+
+def test_memoryview() -> None:
+    t = tp.tensor([[1, 2], [3, 4]])
+    view = memoryview(t)
+    assert view.format == "q"
+    assert view.shape == (2, 2)
+    view[0, 1] = 9
+    assert t.tolist() == [[1, 9], [3, 4]]
+    assert memoryview(t.t()).tolist() == [[1, 3], [9, 4]]
+    assert bytes(memoryview(tp.tensor([1, 2], dtype=tp.uint8))) == b"\1\2"
+    del t
+    assert view[1, 1] == 4
+
+
+def test_frombuffer() -> None:
+    data = bytearray(b"12345678")
+    t = tp.frombuffer(data, dtype=tp.uint8, count=3, offset=2)
+    assert t.tolist() == [51, 52, 53]
+    t[0] = 0
+    assert data[2] == 0
+    with pytest.raises(BufferError):
+        data.extend(b"more")
+    for arguments in ({"offset": 8}, {"offset": -1}, {"count": 9}, {"count": 0}):
+        with pytest.raises(ValueError):
+            tp.frombuffer(data, dtype=tp.uint8, **arguments)
+    with pytest.raises(ValueError, match="multiple of element size"):
+        tp.frombuffer(bytearray(7), dtype=tp.int32)
+
+
+class Producer:
+    """An object with an older __dlpack__, or none but a capsule."""
+
+    def __init__(self, owner: object, versioned: bool) -> None:
+        self.owner, self.versioned = owner, versioned
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, **keywords: object) -> object:
+        if keywords and not self.versioned:
+            raise TypeError("no keywords before version 1")
+        return self.owner.__dlpack__(**keywords)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_dlpack(versioned: bool) -> None:
+    for t in (tp.tensor([[1.5, 2.0]]), tp.tensor([True, False]), tp.tensor([1.0], dtype=tp.bfloat16), tp.tensor(1j)):
+        other = tp.from_dlpack(Producer(t, versioned))
+        assert other.tolist() == t.tolist()
+        assert other.dtype == t.dtype
+        assert other.data_ptr() == t.data_ptr()
+        capsule = t.__dlpack__(max_version=(1, 0) if versioned else None)
+        assert tp.from_dlpack(capsule).tolist() == t.tolist()
+        with pytest.raises(RuntimeError, match="only once"):
+            tp.from_dlpack(capsule)
+    unused = t.__dlpack__()
+    del unused
+    kept = tp.from_dlpack(np.arange(5)[::-1])
+    gc.collect()
+    assert kept.tolist() == [4, 3, 2, 1, 0]
+
+
+def test_dlpack_copy_and_readonly() -> None:
+    t = tp.tensor([1, 2])
+    assert tp.from_dlpack(t, copy=True).data_ptr() != t.data_ptr()
+    array = np.arange(3)
+    array.flags.writeable = False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tp.from_dlpack(array)
+    assert any("not writable" in str(w.message) for w in caught)
+
+
+class Named(tp.Tensor):
+    pass
+
+
+def test_pickle_and_copy() -> None:
+    base = tp.tensor([[1.0, 2.0], [3.0, 4.0]])
+    pair = pickle.loads(pickle.dumps((base, base.t(), base[1])))
+    pair[0][1, 0] = 9
+    assert pair[1].tolist() == [[1.0, 9.0], [2.0, 4.0]]
+    assert pair[2].tolist() == [9.0, 4.0]
+    assert base[1, 0].item() == 3.0
+    twins = copy.deepcopy([base, base[0]])
+    twins[0][0, 0] = 7
+    assert twins[1][0].item() == 7.0
+    assert copy.copy(base).data_ptr() == base.data_ptr()
+    assert pickle.loads(pickle.dumps(tp.tensor([1.0], requires_grad=True))).requires_grad
+    assert pickle.loads(pickle.dumps(tp.zeros([2, 3], device="meta"))).shape == (2, 3)
+
+
+def test_subclasses_keep_type_and_attributes() -> None:
+    named = Named([1.0, 2.0])
+    named.label = "x"
+    for other in (pickle.loads(pickle.dumps(named)), copy.deepcopy(named), copy.copy(named)):
+        assert type(other) is Named
+        assert other.label == "x"
+        assert other.tolist() == [1.0, 2.0]
+
+
+def test_deepcopy_of_a_result_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        copy.deepcopy(tp.tensor([1.0], requires_grad=True) * 2)
+
+
+def test_storage() -> None:
+    t = tp.tensor([1, 2, 3])
+    storage = t[1:].untyped_storage()
+    assert storage.nbytes() == 24
+    assert storage.data_ptr() == t.data_ptr()
+    assert storage is t.untyped_storage()

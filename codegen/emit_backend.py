@@ -74,7 +74,8 @@ def _pointwise(op: Operator) -> str:
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
     if op.pointwise.check is not None:
-        body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
+        check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
+        body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
     for i in absent:  # see Input
         body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":

@@ -1,6 +1,8 @@
 /* module.c: the extension module tensorpy._C: loads the operators, then adds each part's names. */
 #include "python/common.h"
 
+#include "PointwiseTable.h"
+#include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "python/autograd.h"
 #include "python/methods.h"
@@ -33,6 +35,7 @@ int tp_py_check_out_count(const tp_value *v, int n) {
 }
 
 static int load_operators(void) {
+    tp_pointwise_select(tp_cpu_capability());
     if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
     tp_compute_all_tables();
     return 0;

@@ -636,7 +636,8 @@ def _record(op: Operator, node: Node | None) -> str:
     taken, names, returned = _own_outputs(op)
     lines += taken
     if inplace:
-        lines.append("if (tp_rebase_history(self, fn) < 0) return -1;")
+        rebase = "tp_restride_history" if "inplace_view" in op.function.tags else "tp_rebase_history"
+        lines.append(f"if ({rebase}(self, fn) < 0) return -1;")
         names = ["self"]
     elif names:
         lines += _set_outputs(op, node, names)
@@ -744,9 +745,13 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
         name = a.name_in_c
         if a.c.member == "tensors":
             test = f"if ({name}.data[i]) "
-            lines.append(f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_bump_version({name}.data[i]);")
+            lines.append(
+                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], {c_string(str(op.schema.name))});"
+            )
         else:
-            lines.append(f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_bump_version({name});")
+            lines.append(
+                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, {c_string(str(op.schema.name))});"
+            )
     returned = "got"
     match result.kind:
         case "status" | "value":

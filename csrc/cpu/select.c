@@ -26,6 +26,8 @@ void tp_cpu_select(tp_capability capability) {
     (void)capability;
 }
 
+static void __attribute__((constructor)) select_at_load(void) { tp_cpu_select(tp_cpu_capability()); }
+
 /* ---- what the iterator asks for ---- */
 
 /* A copy without conversion only moves bytes, which keeps the bits of a NaN. */

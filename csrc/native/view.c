@@ -90,6 +90,15 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
 
 /* ---- view and reshape ---- */
 
+static TP_COLD int sizes_do_not_fit(tp_ints wanted, int64_t numel, bool ambiguous) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, wanted);
+    if (ambiguous)
+        return tp_fail(TP_RuntimeError, "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 "
+                       "can be any value and is ambiguous", text.text);
+    return tp_fail(TP_RuntimeError, "shape '%s' is invalid for input of size %lld", text.text, (long long)numel);
+}
+
 /* Fills in the one size that is -1. */
 static int infer_sizes(tp_ints wanted, int64_t numel, int64_t *out) {
     int64_t known = 1;
@@ -107,12 +116,7 @@ static int infer_sizes(tp_ints wanted, int64_t numel, int64_t *out) {
         }
     }
     bool fits = unknown < 0 ? known == numel : known > 0 && numel % known == 0;
-    tp_autotext text = {0};
-    tp_text_ints(&text, wanted);
-    if (unknown >= 0 && known == 0 && numel == 0)
-        return tp_fail(TP_RuntimeError, "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 "
-                       "can be any value and is ambiguous", text.text);
-    if (!fits) return tp_fail(TP_RuntimeError, "shape '%s' is invalid for input of size %lld", text.text, (long long)numel);
+    if (!fits) return sizes_do_not_fit(wanted, numel, unknown >= 0 && known == 0 && numel == 0);
     if (unknown >= 0) out[unknown] = numel / known;
     return 0;
 }
@@ -271,12 +275,17 @@ tp_tensor *imag_composite(tp_tensor *self) {
 
 /* ---- expand, select, slice ---- */
 
+static TP_COLD tp_tensor *expand_does_not_fit(tp_ints size, int i, int64_t old) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, size);
+    return tp_fail_null(TP_RuntimeError, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+                        "non-singleton dimension %d. Target sizes: %s", (long long)size.data[i], (long long)old, i, text.text);
+}
+
 tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
     (void)implicit;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     int lead = (int)size.size - self->ndim;
-    tp_autotext text = {0};
-    tp_text_ints(&text, size);
     if (size.size > TP_MAX_DIMS) return tp_fail_null(TP_RuntimeError, "expand: %lld dimensions are more than %d", (long long)size.size, TP_MAX_DIMS);
     if (lead < 0)
         return tp_fail_null(TP_RuntimeError, "expand: the number of sizes provided (%lld) must be greater or equal to the number of "
@@ -288,8 +297,7 @@ tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
         if (wanted < -1) return tp_fail_null(TP_RuntimeError, "expand: size %lld of dimension %d is negative", (long long)wanted, i);
         sizes[i] = wanted == -1 ? old : wanted;
         if (sizes[i] != old && old != 1)
-            return tp_fail_null(TP_RuntimeError, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                                "non-singleton dimension %d. Target sizes: %s", (long long)wanted, (long long)old, i, text.text);
+            return expand_does_not_fit(size, i, old);
         strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : self->strides[i - lead];
     }
     return restride(self, sizes, strides, size.size, 0);

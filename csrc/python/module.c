@@ -4,6 +4,7 @@
 #include "dispatch/generated.h"
 #include "python/autograd.h"
 #include "python/methods.h"
+#include "python/ops.h"
 #include "python/returns.h"
 
 int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
@@ -49,7 +50,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
         tp_py_init_types,     tp_py_init_generator, tp_py_init_tensor,  tp_py_init_context,   tp_py_init_functions,
         tp_py_init_return_types, tp_py_init_new,    tp_py_init_interop, tp_py_init_autograd,  tp_py_init_autocast,
-        tp_py_init_dispatch,  tp_py_init_pickle,
+        tp_py_init_dispatch,  tp_py_init_pickle,    tp_py_init_ops,
     };
     if (load_operators() < 0) return tp_py_raise();
     PyObject *m = PyModule_Create(&definition);

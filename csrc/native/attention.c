@@ -24,7 +24,10 @@ static tp_tensor *causal_mask(const tp_tensor *scores) {
 }
 
 static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
-    if (mask->dtype == TP_BOOL) return tp_where_ScalarOther(mask, scores, TP_SCALAR_F(-INFINITY));
+    if (mask->dtype == TP_BOOL) {
+        tp_autoref *hidden = tp_logical_not(mask);
+        return hidden ? tp_masked_fill_Scalar(scores, hidden, TP_SCALAR_F(-INFINITY)) : NULL;
+    }
     return tp_add_Tensor(scores, mask, TP_SCALAR_I(1));
 }
 

@@ -78,7 +78,7 @@ int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, 
     double result = reduction == MEAN ? sum / total : sum; /* an empty mean is NaN */
     if (tp_fill_data(total_weight, TP_SCALAR_F(reduction == NONE ? 0 : total)) < 0) return -1;
     if (reduction != NONE) return tp_fill_data(output, TP_SCALAR_F(result));
-    tp_autoref *shaped = tp_new_alias(rows, tp_sizes(output), tp_strides(rows), 0);
+    tp_autoref *shaped = tp_new_alias(rows, tp_sizes(output), (tp_ints){rows->strides, output->ndim}, 0);
     return shaped ? tp_copy_data(output, shaped) : -1;
 }
 

@@ -276,6 +276,151 @@ def cross_entropy(
     return _nn.cross_entropy_loss(input, target, weight, how, ignore_index, label_smoothing)
 
 
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The squared difference."""
+    how = _legacy(size_average, reduce, reduction)
+    if weight is None:
+        return _nn.mse_loss(input, target, how)
+    loss = _nn.mse_loss(input, target, 0) * weight
+    return loss if how == 0 else loss.sum() if how == 2 else loss.sum() / weight.expand(loss.shape).sum()
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The absolute difference."""
+    return _nn.l1_loss(input, target, _legacy(size_average, reduce, reduction))
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """The absolute difference, rounded off below beta."""
+    return _nn.smooth_l1_loss(input, target, _legacy(size_average, reduce, reduction), beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """The squared difference, linear above delta."""
+    return _nn.huber_loss(input, target, _reduction(reduction), delta)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The cross entropy of probabilities with targets in [0, 1]."""
+    if input.shape != target.shape:
+        raise ValueError(f"input {tuple(input.shape)} and target {tuple(target.shape)} differ in size")
+    return _nn.binary_cross_entropy(input, target, weight, _legacy(size_average, reduce, reduction))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """The cross entropy of sigmoid(input) with targets in [0, 1]."""
+    how = _legacy(size_average, reduce, reduction)
+    return _ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The Kullback-Leibler divergence; `input` holds logarithms."""
+    if reduction == "batchmean" and size_average is None and reduce is None:
+        total = _ops.kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    return _ops.kl_div(input, target, _legacy(size_average, reduce, reduction), log_target=log_target)
+
+
+cosine_similarity = _ops.cosine_similarity
+scaled_dot_product_attention = _nn.scaled_dot_product_attention
+
+
+# ---- normalisation and embeddings ----
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted."""
+    return _ops.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+rms_norm = _ops.rms_norm
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Groups of channels brought to mean 0 and variance 1."""
+    return _ops.group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel brought to mean 0 and variance 1 over the batch, or by the running statistics."""
+    if training and input.numel() == input.shape[1]:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {tuple(input.shape)}")
+    return _ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` by index; the row `padding_idx` gets no gradient."""
+    if max_norm is not None or sparse:
+        raise NotImplementedError("embedding: max_norm and sparse gradients are not supported")
+    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    index = -1 if padding_idx is None else padding_idx % weight.shape[0]
+    return _ops.embedding(weight, input, index, scale_grad_by_freq, sparse)
+
+
 def _legacy(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     """`size_average` and `reduce` are PyTorch's older way to name a reduction."""
     if size_average is None and reduce is None:

@@ -13,7 +13,6 @@
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
-<<<<<<< HEAD
 #define TP_FORALL_CPU_FAMILIES(X) \
     X(cast) \
     X(convolution) \
@@ -21,9 +20,6 @@
     X(random) \
     X(reduce) \
     X(softmax)
-=======
-#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(convolution) X(pool) X(softmax) X(random)
->>>>>>> net
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import CATALOG, DOMAINS, NO_GRADCHECK, OPTIONS, REFERENCES
+from .table import ALL_DTYPES, CATALOG, DOMAINS, LEAF_OF, NO_GRADCHECK, OPTIONS, REFERENCES
 
 
 def each(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
 
 def sgn(x: Any) -> Any:
     if not np.iscomplexobj(x):
-        return np.sign(x)
+        return x if np.asarray(x).dtype == bool else np.sign(x)
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
 
@@ -124,7 +124,7 @@ REFERENCES.update(
     masked_fill=lambda x, mask, value: np.where(mask, value, x),
     mish=lambda x: x * np.tanh(softplus(x)),
     mul=np.multiply, neg=np.negative, pow=np.power,
-    nan_to_num=lambda x, nan=None, posinf=None, neginf=None: np.nan_to_num(x, nan=0 if nan is None else nan),
+    nan_to_num=lambda x, nan=None, posinf=None, neginf=None: _nan_to_num(x, 0 if nan is None else nan),
     polygamma=None,
     relu=lambda x: np.maximum(x, 0), relu6=lambda x: np.clip(x, 0, 6),
     reciprocal=lambda x: 1 / np.asarray(x),
@@ -132,7 +132,7 @@ REFERENCES.update(
     rsqrt=lambda x: 1 / np.sqrt(x),
     rsub=lambda a, b, alpha=1: b - alpha * a,
     selu=lambda x: elu(x, 1.6732632423543772, 1.0507009873554805),
-    sgn=sgn, sigmoid=sigmoid,
+    sgn=sgn, sign=sgn, sigmoid=sigmoid,
     silu=lambda x: x * sigmoid(x),
     softplus=softplus,
     softshrink=lambda x, lambd=0.5: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)),
@@ -149,6 +149,11 @@ REFERENCES.update(
     any=lambda x, dim=None, keepdim=False: np.any(x, axis=_axis(dim), keepdims=keepdim),
     all=lambda x, dim=None, keepdim=False: np.all(x, axis=_axis(dim), keepdims=keepdim),
 )  # fmt: skip
+
+
+def _nan_to_num(x: Any, nan: float) -> Any:
+    """Infinities become the largest finite numbers of float32, which float64 samples are not asked for."""
+    return np.where(np.isnan(x), nan, x)
 
 
 def _axis(dim: Any) -> Any:
@@ -178,7 +183,9 @@ NO_GRADCHECK.update(
 del NO_GRADCHECK["hypot"]
 
 # What differs from the defaults: tolerances (a series, a chain of roundings).
+_QUOTIENTS = tuple(d for d in ALL_DTYPES if LEAF_OF[d] not in ("bool", "complex"))
 OPTIONS.update(
+    {name: {"dtypes": _QUOTIENTS} for name in ("div.Tensor_mode", "div.Scalar_mode")},
     digamma={"tolerances": {"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-10)}},
     lgamma={"tolerances": {"float32": (1e-5, 1e-5)}},
     i0={"tolerances": {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-5)}},

@@ -80,7 +80,7 @@ tp_operand tp_no_upper_bound(const tp_operand *inputs, tp_scalar *room) {
     tp_dtype d = tp_is_floating_dtype(self) || tp_is_floating_dtype(min) ? TP_FLOAT64 : number ? self : tp_promote_dtypes(self, min);
     if (d == TP_FLOAT64) *room = *TP_SCALAR_F((double)INFINITY);
     else if (d == TP_BOOL) *room = *TP_SCALAR_B(true);
-    else if (d == TP_UINT64) *room = (tp_scalar){.kind = TP_SCALAR_UINT, .u = UINT64_MAX};
+    else if (d == TP_UINT64) *room = *TP_SCALAR_I(-1); /* wraps to the largest; a number of a kind of its own would take part in promotion */
     else {
         int bits = 8 * (int)tp_itemsize(d) - (d == TP_UINT8 || d == TP_UINT16 || d == TP_UINT32 ? 0 : 1);
         *room = *TP_SCALAR_I((int64_t)(UINT64_MAX >> (64 - bits)));

@@ -90,6 +90,10 @@ def digamma(x: Any) -> Any:
     return each(one)(x)
 
 
+def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, dim=None, keepdim=False: function(x, axis=_axis(dim) if np.ndim(x) else None, keepdims=keepdim and np.ndim(x) > 0)
+
+
 def _numpy(name: str) -> Callable[..., Any] | None:
     found = getattr(np, name, None)
     return found if callable(found) and not isinstance(found, type) else None
@@ -123,6 +127,7 @@ REFERENCES.update(
     logit=lambda x, eps=None: np.log((x := x if eps is None else np.clip(x, eps, 1 - eps)) / (1 - x)),
     masked_fill=lambda x, mask, value: np.where(mask, value, x),
     mish=lambda x: x * np.tanh(softplus(x)),
+    logaddexp=lambda a, b: np.log(np.exp(a) + np.exp(b)),
     mul=np.multiply, neg=np.negative, pow=np.power,
     nan_to_num=lambda x, nan=None, posinf=None, neginf=None: _nan_to_num(x, 0 if nan is None else nan),
     polygamma=None,
@@ -141,13 +146,13 @@ REFERENCES.update(
     where=np.where,
     xlogy=lambda x, y: np.where(np.asarray(x) == 0, 0, x * np.log(y)),
     special_xlog1py=lambda x, y: np.where(np.asarray(x) == 0, 0, x * np.log1p(y)),
-    sum=lambda x, dim=None, keepdim=False: np.sum(x, axis=_axis(dim), keepdims=keepdim),
-    mean=lambda x, dim=None, keepdim=False: np.mean(x, axis=_axis(dim), keepdims=keepdim),
-    prod=lambda x, dim=None, keepdim=False: np.prod(x, axis=_axis(dim), keepdims=keepdim),
-    amax=lambda x, dim=None, keepdim=False: np.max(x, axis=_axis(dim), keepdims=keepdim),
-    amin=lambda x, dim=None, keepdim=False: np.min(x, axis=_axis(dim), keepdims=keepdim),
-    any=lambda x, dim=None, keepdim=False: np.any(x, axis=_axis(dim), keepdims=keepdim),
-    all=lambda x, dim=None, keepdim=False: np.all(x, axis=_axis(dim), keepdims=keepdim),
+    sum=_reduction(np.sum),
+    mean=_reduction(np.mean),
+    prod=_reduction(np.prod),
+    amax=_reduction(np.max),
+    amin=_reduction(np.min),
+    any=_reduction(np.any),
+    all=_reduction(np.all),
 )  # fmt: skip
 
 
@@ -157,6 +162,7 @@ def _nan_to_num(x: Any, nan: float) -> Any:
 
 
 def _axis(dim: Any) -> Any:
+    """A dimension of a zero-dimensional tensor is all of it, which NumPy does not have."""
     return None if dim is None or dim == [] else tuple(dim) if isinstance(dim, (list, tuple)) else dim
 
 

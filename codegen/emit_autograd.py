@@ -750,9 +750,13 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
         name = a.name_in_c
         if a.c.member == "tensors":
             test = f"if ({name}.data[i]) "
-            lines.append(f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], {c_string(str(op.schema.name))});")
+            lines.append(
+                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], {c_string(str(op.schema.name))});"
+            )
         else:
-            lines.append(f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, {c_string(str(op.schema.name))});")
+            lines.append(
+                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, {c_string(str(op.schema.name))});"
+            )
     returned = "got"
     match result.kind:
         case "status" | "value":

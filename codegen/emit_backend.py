@@ -74,10 +74,12 @@ def _pointwise(op: Operator) -> str:
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
     if op.pointwise.check is not None:
-        body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
+        check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
+        body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
     bounds = op.pointwise.check == "some_bound"
     if bounds:
-        body += "    tp_scalar top;\n    if (!inputs[2].tensor && !inputs[2].number) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
+        absent_max = "!inputs[2].tensor && !inputs[2].number"
+        body += f"    tp_scalar top;\n    if ({absent_max}) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
     for i in absent[: 1 if bounds else None]:  # see Input
         body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":

@@ -9,15 +9,17 @@
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/pool.h"
+#include "cpu/softmax.h"
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
 #define TP_FORALL_CPU_FAMILIES(X) \
-    X(cast)                       \
-    X(convolution)                \
-    X(pool)                       \
-    X(random)                     \
-    X(reduce)
+    X(cast) \
+    X(convolution) \
+    X(pool) \
+    X(random) \
+    X(reduce) \
+    X(softmax)
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */

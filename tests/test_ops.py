@@ -190,7 +190,8 @@ def test_inplace(info: OpInfo, device: str) -> None:
             expected = call(function, args, kwargs)[0]
             target = args[0].clone()
             version = target._version
-            fits = tuple(target.shape) == tuple(expected.shape)
+            reshapes = "inplace_view" in {str(tag) for tag in info.variant("inplace").function.tags}
+            fits = reshapes or tuple(target.shape) == tuple(expected.shape)
             if not fits or not tp.can_cast(expected.dtype, target.dtype):
                 with pytest.raises(RuntimeError):
                     inplace(target, *args[1:], **kwargs)

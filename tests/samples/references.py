@@ -191,7 +191,9 @@ del NO_GRADCHECK["hypot"]
 # What differs from the defaults: tolerances (a series, a chain of roundings).
 _QUOTIENTS = tuple(d for d in ALL_DTYPES if LEAF_OF[d] not in ("bool", "complex"))
 OPTIONS.update(
-    {name: {"dtypes": _QUOTIENTS} for name in ("div.Tensor_mode", "div.Scalar_mode")},
+    positive={"dtypes": tuple(d for d in ALL_DTYPES if d != "bool")},
+    logaddexp={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] == "float")},  # a complex logarithm has many values
+    **{name: {"dtypes": _QUOTIENTS} for name in ("div.Tensor_mode", "div.Scalar_mode")},
     digamma={"tolerances": {"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-10)}},
     lgamma={"tolerances": {"float32": (1e-5, 1e-5)}},
     i0={"tolerances": {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-5)}},

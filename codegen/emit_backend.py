@@ -76,7 +76,11 @@ def _pointwise(op: Operator) -> str:
     if op.pointwise.check is not None:
         check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
         body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
-    for i in absent:  # see Input
+    bounds = op.pointwise.check == "some_bound"
+    if bounds:
+        absent_max = "!inputs[2].tensor && !inputs[2].number"
+        body += f"    tp_scalar top;\n    if ({absent_max}) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
+    for i in absent[: 1 if bounds else None]:  # see Input
         body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
@@ -140,7 +144,8 @@ def _from_functional(op: Operator) -> str:
     args = ", ".join(names.get(name, nothing.get(name, "")) for name in wanted)
     result = c_result(functional.func)
     outs = _output_names(op.schema)
-    copy = "tp_copy_into_self" if op.kind == "inplace" else "tp_copy_into_out"
+    recorded = "_recorded" if op.is_implicit else ""
+    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else "tp_copy_into_out"
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,21 @@ TOLERANCES = {torch.float32: (1e-4, 1e-5), torch.float64: (1e-7, 1e-9), torch.co
 
 # Operators whose results are not determined by their arguments, or which take what tensorpy does not have.
 SKIP = {"empty": "not set", "empty_like": "not set", "empty_strided": "not set", "new_empty": "not set",
-        "new_empty_strided": "not set", "empty_permuted": "not set"}  # fmt: skip
+        "new_empty_strided": "not set", "empty_permuted": "not set", "as_strided-partial_views": "reads outside of its argument"}  # fmt: skip
 RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "uniform", "exponential", "cauchy", "geometric", "poisson")
 
 
 def counterpart(info: Any) -> Any:
     """tensorpy's function of the same name, or its method where torch has a method only."""
+    if info.name == "polygamma":
+        return lambda x, n: tp.polygamma(n, x)  # as op_db's own
     module: Any = tp
     parts = info.name.split(".")
     try:
         for part in parts:
             module = getattr(module, part)
-        return module
+        if callable(module) and not isinstance(module, tp.dtype):
+            return module
     except (AttributeError, ImportError):
         pass
     found = getattr(tp.Tensor, info.name, None)
@@ -43,7 +45,7 @@ def variants() -> tuple[list[Any], list[str]]:
     covered, missing, names = [], [], set()
     for info in op_db:
         label = f"{info.name}-{info.variant_test_name}" if info.variant_test_name else info.name
-        if info.name in SKIP or any(word in info.name for word in RANDOM):
+        if info.name in SKIP or label in SKIP or any(word in info.name for word in RANDOM):
             continue
         if counterpart(info) is None or info.name.startswith("_"):
             missing.append(label)
@@ -182,4 +184,4 @@ def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\nop_db: {len(COVERED)} entries run, {len(MISSING)} are of operators that tensorpy does not have:")
         print(", ".join(sorted(MISSING)))
-    assert inspect.isfunction(counterpart) and COVERED
+    assert COVERED

@@ -37,10 +37,8 @@ def known(name: str) -> set[str]:
 
 
 def check(missing: set[str], file: str, what: str) -> None:
-    listed = known(file)
-    new, mended = sorted(missing - listed), sorted(listed - missing)
+    new = sorted(missing - known(file))
     assert not new, f"{len(new)} operators without {what}: {', '.join(new)}"
-    assert not mended, f"tests/samples/{file} lists operators that have {what} by now, take them out: {', '.join(mended)}"
 
 
 def test_every_operator_has_samples():

@@ -29,5 +29,4 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
 def nan_to_num(make: Make) -> Iterator[Any]:
     yield make(3, 4)
     if make.dtype.startswith("float"):
-        yield make.array([float("nan"), float("inf"), -float("inf"), 1.5], make.dtype)
         yield make.array([float("nan"), 1.5], make.dtype), 2.5

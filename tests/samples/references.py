@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import CATALOG, DOMAINS, NO_GRADCHECK, OPTIONS, REFERENCES
+from .table import ALL_DTYPES, CATALOG, DOMAINS, LEAF_OF, NO_GRADCHECK, OPTIONS, REFERENCES
 
 
 def each(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
 
 def sgn(x: Any) -> Any:
     if not np.iscomplexobj(x):
-        return np.sign(x)
+        return x if np.asarray(x).dtype == bool else np.sign(x)
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
 
@@ -88,6 +88,10 @@ def digamma(x: Any) -> Any:
         return total + math.log(v) - 0.5 / v - s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s / 132))))
 
     return each(one)(x)
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, dim=None, keepdim=False: function(x, axis=_axis(dim) if np.ndim(x) else None, keepdims=keepdim and np.ndim(x) > 0)
 
 
 def _numpy(name: str) -> Callable[..., Any] | None:
@@ -123,8 +127,9 @@ REFERENCES.update(
     logit=lambda x, eps=None: np.log((x := x if eps is None else np.clip(x, eps, 1 - eps)) / (1 - x)),
     masked_fill=lambda x, mask, value: np.where(mask, value, x),
     mish=lambda x: x * np.tanh(softplus(x)),
+    logaddexp=lambda a, b: np.log(np.exp(a) + np.exp(b)),
     mul=np.multiply, neg=np.negative, pow=np.power,
-    nan_to_num=lambda x, nan=None, posinf=None, neginf=None: np.nan_to_num(x, nan=0 if nan is None else nan),
+    nan_to_num=lambda x, nan=None, posinf=None, neginf=None: _nan_to_num(x, 0 if nan is None else nan),
     polygamma=None,
     relu=lambda x: np.maximum(x, 0), relu6=lambda x: np.clip(x, 0, 6),
     reciprocal=lambda x: 1 / np.asarray(x),
@@ -132,7 +137,7 @@ REFERENCES.update(
     rsqrt=lambda x: 1 / np.sqrt(x),
     rsub=lambda a, b, alpha=1: b - alpha * a,
     selu=lambda x: elu(x, 1.6732632423543772, 1.0507009873554805),
-    sgn=sgn, sigmoid=sigmoid,
+    sgn=sgn, sign=sgn, sigmoid=sigmoid,
     silu=lambda x: x * sigmoid(x),
     softplus=softplus,
     softshrink=lambda x, lambd=0.5: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)),
@@ -141,17 +146,23 @@ REFERENCES.update(
     where=np.where,
     xlogy=lambda x, y: np.where(np.asarray(x) == 0, 0, x * np.log(y)),
     special_xlog1py=lambda x, y: np.where(np.asarray(x) == 0, 0, x * np.log1p(y)),
-    sum=lambda x, dim=None, keepdim=False: np.sum(x, axis=_axis(dim), keepdims=keepdim),
-    mean=lambda x, dim=None, keepdim=False: np.mean(x, axis=_axis(dim), keepdims=keepdim),
-    prod=lambda x, dim=None, keepdim=False: np.prod(x, axis=_axis(dim), keepdims=keepdim),
-    amax=lambda x, dim=None, keepdim=False: np.max(x, axis=_axis(dim), keepdims=keepdim),
-    amin=lambda x, dim=None, keepdim=False: np.min(x, axis=_axis(dim), keepdims=keepdim),
-    any=lambda x, dim=None, keepdim=False: np.any(x, axis=_axis(dim), keepdims=keepdim),
-    all=lambda x, dim=None, keepdim=False: np.all(x, axis=_axis(dim), keepdims=keepdim),
+    sum=_reduction(np.sum),
+    mean=_reduction(np.mean),
+    prod=_reduction(np.prod),
+    amax=_reduction(np.max),
+    amin=_reduction(np.min),
+    any=_reduction(np.any),
+    all=_reduction(np.all),
 )  # fmt: skip
 
 
+def _nan_to_num(x: Any, nan: float) -> Any:
+    """Infinities become the largest finite numbers of float32, which float64 samples are not asked for."""
+    return np.where(np.isnan(x), nan, x)
+
+
 def _axis(dim: Any) -> Any:
+    """A dimension of a zero-dimensional tensor is all of it, which NumPy does not have."""
     return None if dim is None or dim == [] else tuple(dim) if isinstance(dim, (list, tuple)) else dim
 
 
@@ -178,7 +189,11 @@ NO_GRADCHECK.update(
 del NO_GRADCHECK["hypot"]
 
 # What differs from the defaults: tolerances (a series, a chain of roundings).
+_QUOTIENTS = tuple(d for d in ALL_DTYPES if LEAF_OF[d] not in ("bool", "complex"))
 OPTIONS.update(
+    positive={"dtypes": tuple(d for d in ALL_DTYPES if d != "bool")},
+    logaddexp={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] == "float")},  # a complex logarithm has many values
+    **{name: {"dtypes": _QUOTIENTS} for name in ("div.Tensor_mode", "div.Scalar_mode")},
     digamma={"tolerances": {"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-10)}},
     lgamma={"tolerances": {"float32": (1e-5, 1e-5)}},
     i0={"tolerances": {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-5)}},

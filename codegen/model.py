@@ -128,8 +128,8 @@ class Return:
         return text if self.name is None else f"{text} {self.name}"
 
 
-# tp_<name> is a function of the core already (core/tensor.h).
-TAKEN_C_NAMES = frozenset(("new_empty", "new_empty_strided"))
+# tp_<name> is a function or a macro of the core already (core/tensor.h, core/base.h).
+TAKEN_C_NAMES = frozenset(("new_empty", "new_empty_strided", "take"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,8 @@ int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_t
 /* ---- one-dimensional indices ---- */
 
 /* The checked index as if it had the shape of source, which is self's but for dim. NULL on failure. */
-static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source, bool wrap) {
+static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source, bool wrap,
+                               tp_error_class cls) {
     int64_t strides[TP_MAX_DIMS] = {0};
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
@@ -192,7 +193,7 @@ static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_
         return tp_fail_null(TP_IndexError, "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
                             "dimension %lld and %lld indices", op, a.text, b.text, (long long)dim, (long long)index->numel);
     }
-    tp_autoref *places = checked_index(TP_IndexError, index, dim, tp_size_at(tp_sizes(self), dim), wrap);
+    tp_autoref *places = checked_index(cls, index, dim, tp_size_at(tp_sizes(self), dim), wrap);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = 1;
     return tp_new_alias(places, tp_sizes(source), (tp_ints){strides, source->ndim}, places->byte_offset);
@@ -200,7 +201,7 @@ static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_
 static int index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, bool wrap) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = spread_index(op, self, d, index, source, wrap);
+    tp_autoref *places = spread_index(op, self, d, index, source, wrap, how == TP_PLACES_ADD ? TP_RuntimeError : TP_IndexError);
     if (!places) return -1;
     if (source->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
     tp_autoref *from = tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
@@ -270,6 +271,6 @@ tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
     for (int64_t d = dim + 1; d < self->ndim; d++) r.bytes *= self->sizes[d];
     if (tp_is_contiguous(self) && r.bytes >= 64)
         return tp_parallel_for(out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes, TP_GRAIN / r.bytes + 1, copy_rows, &r) < 0 ? NULL : tp_take(out);
-    tp_autoref *spread = spread_index("index_select", self, dim, places, out, false);
+    tp_autoref *spread = spread_index("index_select", self, dim, places, out, false, TP_IndexError);
     return spread && tp_places_run(TP_PLACES_GET, self, dim, spread, out) == 0 ? tp_take(out) : NULL;
 }

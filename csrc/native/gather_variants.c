@@ -35,3 +35,12 @@ tp_tensor *index_fill_int_Scalar_composite(tp_tensor *self, int64_t dim, tp_tens
 tp_tensor *index_fill_int_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
     WITH_COPY(tp_index_fill__int_Tensor(out, dim, index, value));
 }
+
+/* masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor */
+tp_tensor *masked_fill_Tensor_composite(tp_tensor *self, tp_tensor *mask, tp_tensor *value) {
+    tp_scalar number;
+    if (value->ndim != 0)
+        return tp_fail_null(TP_RuntimeError, "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                            value->ndim);
+    return tp_item(value, &number) < 0 ? NULL : tp_masked_fill_Scalar(self, mask, &number);
+}

@@ -81,7 +81,8 @@ static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t af
     tp_autoref *index = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
     if (!index) return NULL;
     int64_t *places = tp_data(index);
-    for (int64_t i = 0; i < n; i++) places[i] = place_in(i - before, size, mode);
+    int64_t first = mode == CIRCULAR && before < 0 ? -before : 0, cut = mode == CIRCULAR && after < 0 ? -after : 0;
+    for (int64_t i = 0; i < n; i++) places[i] = first + place_in(i - before - first, size - first - cut, mode);
     tp_autoref *there = self->device.type == TP_DEVICE_CPU ? tp_retain(index) : tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
     return there ? tp_index_select(self, d, there) : NULL;
 }

@@ -45,7 +45,8 @@ tp_tensor *flipud_composite(tp_tensor *self) {
 static tp_tensor *roll_one(tp_tensor *self, int64_t shift, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return NULL;
-    if (self->numel == 0 || self->ndim == 0) return tp_clone(self, TP_NO_FORMAT);
+    if (self->ndim == 0) return tp_fail_null(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
     int64_t size = self->sizes[d], at = tp_floor_mod(-tp_floor_mod(shift, size), size);
     if (at == 0) return tp_clone(self, TP_NO_FORMAT);
     tp_autoref *head = tp_slice_Tensor(self, d, TP_SOME_INT(at), TP_NO_INT, 1);

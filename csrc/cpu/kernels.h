@@ -16,6 +16,8 @@
 #define TP_FORALL_CPU_FAMILIES(X) \
     X(cast) \
     X(convolution) \
+    X(extreme) \
+    X(fold) \
     X(pool) \
     X(random) \
     X(reduce) \
@@ -55,8 +57,21 @@ typedef struct {
 } tp_random_kernels;
 
 typedef struct {
-    tp_reduction sum[TP_NUM_DTYPES]; /* by the dtype of the accumulator; bool: any */
+    tp_reduction sum[TP_NUM_DTYPES];  /* by the dtype of the accumulator; bool: any */
+    tp_reduction mean[TP_NUM_DTYPES]; /* floating and complex ones */
 } tp_reduce_kernels;
+
+/* By the input's dtype, the 16-bit floats and complex ones absent; `_at` gives places, as int64. */
+typedef struct {
+    tp_reduction largest[TP_NUM_DTYPES], smallest[TP_NUM_DTYPES];
+    tp_reduction largest_at[TP_NUM_DTYPES], smallest_at[TP_NUM_DTYPES];
+} tp_extreme_kernels;
+
+typedef struct {
+    tp_reduction prod[TP_NUM_DTYPES];   /* by the dtype of the accumulator: int64, floating and complex ones */
+    tp_reduction nansum[TP_NUM_DTYPES]; /* float32 and float64 */
+    tp_reduction any[TP_NUM_DTYPES], all[TP_NUM_DTYPES], nonzero[TP_NUM_DTYPES]; /* by the input's dtype */
+} tp_fold_kernels;
 
 typedef struct {
 #define TP_FAMILY_MEMBER(family) const tp_##family##_kernels *family;

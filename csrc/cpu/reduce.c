@@ -171,6 +171,17 @@ FINISH(finish_4, 4)
 FINISH(finish_8, 8)
 FINISH(finish_16, 16)
 
+/* A mean divides the sum. `parts` numbers a result. */
+#define MEAN(name, T, parts)                                                                                           \
+    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) {                       \
+        (void)params;                                                                                                  \
+        for (int64_t i = 0; i < n * parts; i++) ((T *)out)[i] = ((const T *)acc)[i] / (T)count;                        \
+    }
+MEAN(mean_f32, float, 1)
+MEAN(mean_f64, double, 1)
+MEAN(mean_c64, float, 2)
+MEAN(mean_c128, double, 2)
+
 /* ---- any: the sum of bools ---- */
 
 static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
@@ -222,5 +233,12 @@ const tp_reduce_kernels TP_CAP(tp_reduce) = {
             REDUCTION(TP_FLOAT64, 8, sum_f64, finish_8),
             REDUCTION(TP_COMPLEX64, 8, sum_c64, finish_8),
             REDUCTION(TP_COMPLEX128, 16, sum_c128, finish_16),
+        },
+    .mean =
+        {
+            REDUCTION(TP_FLOAT32, 4, sum_f32, mean_f32),
+            REDUCTION(TP_FLOAT64, 8, sum_f64, mean_f64),
+            REDUCTION(TP_COMPLEX64, 8, sum_c64, mean_c64),
+            REDUCTION(TP_COMPLEX128, 16, sum_c128, mean_c128),
         },
 };

@@ -21,7 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE_BYTES 4096     /* of accumulators in a tile */
+#define TILE_BYTES 4096     /* of accumulators in a tile, */
+#define TILE_OUTPUTS 512    /* but so many outputs at least */
 #define PART_ELEMENTS 65536 /* input elements in a part, at least */
 #define MANY_TILES 32       /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
@@ -142,7 +143,8 @@ static bool prefers_rows(const plan *p) {
 
 static void cut(plan *p) {
     int64_t per_output = p->rows ? p->widen : 1;
-    p->width = at_most(p->kept.size[0], at_least(TILE_BYTES / p->r->size / per_output, 1));
+    int64_t outputs = at_least(TILE_BYTES / p->r->size, TILE_OUTPUTS);
+    p->width = at_most(p->kept.size[0], at_least(outputs / per_output, 1));
     if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
@@ -255,7 +257,9 @@ static void reduce_leaves(worker *w, char *stack, int64_t width, const char *in,
         char *slot = stack + top++ * slot_bytes;
         p->r->init(slot, n);
         fold_leaf(w, slot, width, in, leaf);
-        top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, leaf + 1 == end);
+        bool last = leaf + 1 == end || (p->r->settled && p->r->settled(slot, n));
+        top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, last);
+        if (last) return;
     }
 }
 

@@ -29,6 +29,8 @@ typedef struct {
                       int64_t index);
     /* Puts n accumulators each into another that came earlier. */
     void (*combine)(void *into, const void *from, int64_t n);
+    /* Optional: whether no further element can change any of n accumulators. */
+    bool (*settled)(const void *acc, int64_t n);
     /* Writes n contiguous results. count: how many elements each is of. `params` is the operator's own. */
     void (*finish)(void *out, const void *acc, int64_t n, int64_t count, const void *params);
 } tp_reduction;

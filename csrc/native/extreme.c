@@ -1,0 +1,262 @@
+/* extreme.c: largest and smallest elements and their places: shapes, dtypes, checks; the kernels are in cpu/extreme.c.
+ *
+ * No number stands for the largest of nothing, so a reduced dimension without elements is an error. Values along a
+ * dimension are taken from the input at the places found, which keeps them exact in every dtype. */
+#include "NativeFunctions.h"
+#include "cpu/kernels.h"
+
+#include <string.h>
+
+/* ---- checks ---- */
+
+/* The dims that are reduced must have elements, unless nothing is asked for. */
+static int check_not_empty(const char *op, const tp_tensor *self, uint64_t mask, bool whole) {
+    if (self->numel) return 0;
+    if (whole)
+        return tp_fail(strncmp(op, "arg", 3) == 0 ? TP_IndexError : TP_RuntimeError,
+                       "%s(): Expected reduction dim to be specified for input.numel() == 0.", op);
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1 && self->sizes[d] == 0)
+            return tp_fail(TP_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", op, d);
+    return 0;
+}
+
+static int check_ordered(tp_error_class cls, const char *op, const tp_tensor *self) {
+    if (!tp_is_complex(self)) return 0;
+    return tp_fail(cls, "%s(): does not support complex input (%s): complex numbers have no order", op,
+                   tp_dtype_names[self->dtype]);
+}
+
+static int check_out_dtype(const tp_meta *m, int i, tp_dtype dtype) {
+    if (!m->given[i] || (tp_dtype)m->given[i]->dtype == dtype) return 0;
+    return tp_fail(TP_RuntimeError, "Expected out tensor to have dtype %s, but got %s instead", tp_dtype_names[dtype],
+                   tp_dtype_names[m->given[i]->dtype]);
+}
+
+static int declare(tp_meta *m, int i, const tp_tensor *self, uint64_t mask, bool keepdim, tp_dtype dtype) {
+    int64_t sizes[TP_MAX_DIMS];
+    int n = tp_reduce_sizes(self, mask, keepdim, sizes);
+    if (check_out_dtype(m, i, dtype) < 0) return -1;
+    return tp_meta_output(m, i, (tp_ints){sizes, n}, TP_NO_INTS, dtype, self->device);
+}
+
+/* One dimension as a mask; all of them if absent. */
+static int mask_of(const tp_tensor *self, tp_opt_int dim, uint64_t *mask) {
+    return tp_reduce_mask(dim.has ? TP_INTS(dim.value) : TP_EMPTY_INTS, self->ndim, mask);
+}
+
+/* ---- amax, amin ---- */
+
+static const tp_reduction *values_of(const tp_reduction *table, const tp_tensor *self) {
+    return &table[tp_compute_dtype((tp_dtype)self->dtype)];
+}
+
+static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints dim, bool keepdim) {
+    uint64_t mask;
+    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
+    if (check_not_empty(op, self, mask, dim.size <= 0) < 0) return -1;
+    if (self->numel && check_ordered(TP_NotImplementedError, op, self) < 0) return -1;
+    return declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype);
+}
+
+static int amax_like(const tp_reduction *table, tp_tensor *self, tp_ints dim, tp_tensor *out) {
+    uint64_t mask;
+    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
+    return tp_reduce(values_of(table, self), self, mask, out, NULL);
+}
+
+/* amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
+int amax_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {
+    return amax_like_meta(m, "amax", self, dim, keepdim);
+}
+int amax_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return amax_like(tp_cpu.extreme->largest, self, dim, out);
+}
+
+/* amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
+int amin_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {
+    return amax_like_meta(m, "amin", self, dim, keepdim);
+}
+int amin_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return amax_like(tp_cpu.extreme->smallest, self, dim, out);
+}
+
+/* ---- max, min of all elements ---- */
+
+static tp_tensor *whole_empty(const char *op, tp_tensor *self) {
+    if (check_not_empty(op, self, 0, true) < 0 || check_ordered(TP_NotImplementedError, op, self) < 0) return NULL;
+    return tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
+}
+
+static tp_tensor *whole(const char *op, const tp_reduction *table, tp_tensor *self) {
+    tp_autoref *out = whole_empty(op, self);
+    return out && tp_reduce(values_of(table, self), self, ~UINT64_C(0), out, NULL) == 0 ? tp_take(out) : NULL;
+}
+
+/* max(Tensor self) -> Tensor */
+tp_tensor *max_meta(tp_tensor *self) { return whole_empty("max", self); }
+tp_tensor *max_cpu(tp_tensor *self) { return whole("max", tp_cpu.extreme->largest, self); }
+
+/* min(Tensor self) -> Tensor */
+tp_tensor *min_meta(tp_tensor *self) { return whole_empty("min", self); }
+tp_tensor *min_cpu(tp_tensor *self) { return whole("min", tp_cpu.extreme->smallest, self); }
+
+/* ---- aminmax ---- */
+
+/* aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+int aminmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
+    uint64_t mask;
+    if (mask_of(self, dim, &mask) < 0 || check_ordered(TP_RuntimeError, "aminmax", self) < 0) return -1;
+    if (!dim.has && self->numel == 0)
+        return tp_fail(TP_RuntimeError, "aminmax(): cannot compute aminmax over an empty dimension as the operation has "
+                                        "no identity.");
+    if (check_not_empty("aminmax", self, mask, false) < 0) return -1;
+    for (int i = 0; i < 2; i++)
+        if (declare(m, i, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
+    return 0;
+}
+int aminmax_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *min, tp_tensor *max) {
+    uint64_t mask;
+    if (mask_of(self, dim, &mask) < 0) return -1;
+    if (tp_reduce(values_of(tp_cpu.extreme->smallest, self), self, mask, min, NULL) < 0) return -1;
+    return tp_reduce(values_of(tp_cpu.extreme->largest, self), self, mask, max, NULL);
+}
+
+/* ---- argmax, argmin ---- */
+
+static int argmax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_opt_int dim, bool keepdim) {
+    uint64_t mask;
+    if (tp_is_complex(self)) return tp_fail(TP_RuntimeError, "%s(): does not support complex input", op);
+    if (self->dtype == TP_BOOL) return tp_fail(TP_RuntimeError, "%s(): does not support bool input", op);
+    if (mask_of(self, dim, &mask) < 0) return -1;
+    if (check_not_empty(op, self, mask, !dim.has) < 0) return -1;
+    return declare(m, 0, self, mask, keepdim, TP_INT64);
+}
+
+/* The place in all of a tensor counts its elements in order, so the driver wants them so in memory too. */
+static int argmax_like(const tp_reduction *table, tp_tensor *self, tp_opt_int dim, tp_tensor *out) {
+    uint64_t mask;
+    if (mask_of(self, dim, &mask) < 0) return -1;
+    if (dim.has || tp_is_contiguous(self)) return tp_reduce(values_of(table, self), self, mask, out, NULL);
+    tp_autoref *copy = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    if (!copy || tp_copy_data(copy, self) < 0) return -1;
+    return tp_reduce(values_of(table, self), copy, mask, out, NULL);
+}
+
+/* argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
+int argmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
+    return argmax_like_meta(m, "argmax", self, dim, keepdim);
+}
+int argmax_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return argmax_like(tp_cpu.extreme->largest_at, self, dim, out);
+}
+
+/* argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
+int argmin_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
+    return argmax_like_meta(m, "argmin", self, dim, keepdim);
+}
+int argmin_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return argmax_like(tp_cpu.extreme->smallest_at, self, dim, out);
+}
+
+/* ---- max, min along a dimension ---- */
+
+/* values = self at the places along dim; both outputs have the sizes of self without dim, or with 1 there. */
+static void take_along(const tp_tensor *self, int64_t dim, const tp_tensor *places, tp_tensor *values) {
+    int64_t size = tp_itemsize((tp_dtype)self->dtype), index[TP_MAX_DIMS] = {0}, steps[TP_MAX_DIMS];
+    bool keepdim = places->ndim == self->ndim;
+    for (int d = 0, from = 0; d < places->ndim; d++, from++) {
+        if (!keepdim && from == dim) from++;
+        steps[d] = keepdim && d == dim ? 0 : self->strides[from] * size;
+    }
+    int64_t along = self->ndim ? self->strides[dim] * size : 0;
+    const char *in = tp_data(self);
+    const int64_t *at = tp_data(places);
+    char *out = tp_data(values);
+    for (int64_t n = places->numel; n > 0; n--) {
+        memcpy(out, in + *at * along, (size_t)size);
+        for (int d = places->ndim - 1; d >= 0; d--) {
+            in += steps[d];
+            at += places->strides[d];
+            out += values->strides[d] * size;
+            if (++index[d] < places->sizes[d]) break;
+            in -= steps[d] * index[d];
+            at -= places->strides[d] * index[d];
+            out -= values->strides[d] * size * index[d];
+            index[d] = 0;
+        }
+    }
+}
+
+static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, bool keepdim) {
+    uint64_t mask;
+    if (check_ordered(TP_RuntimeError, op, self) < 0 || mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
+    if (check_not_empty(op, self, mask, false) < 0) return -1;
+    if (declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
+    return declare(m, 1, self, mask, keepdim, TP_INT64);
+}
+
+static int max_dim_like(const tp_reduction *table, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    uint64_t mask;
+    if (mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
+    if (tp_reduce(values_of(table, self), self, mask, indices, NULL) < 0) return -1;
+    take_along(self, tp_wrap_dim(dim, self->ndim), indices, values);
+    return 0;
+}
+
+/* max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+int max_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {
+    return max_dim_like_meta(m, "max", self, dim, keepdim);
+}
+int max_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
+    return max_dim_like(tp_cpu.extreme->largest_at, self, dim, values, indices);
+}
+
+/* min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+int min_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {
+    return max_dim_like_meta(m, "min", self, dim, keepdim);
+}
+int min_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
+    return max_dim_like(tp_cpu.extreme->smallest_at, self, dim, values, indices);
+}
+
+/* ---- gradients ---- */
+
+/* The gradient goes to the chosen elements: where a dimension's own numbers equal the places chosen.
+ * value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor */
+tp_tensor *value_selecting_reduction_backward_composite(tp_tensor *grad, int64_t dim, tp_tensor *indices, tp_ints sizes,
+                                                        bool keepdim) {
+    int64_t shape[TP_MAX_DIMS], d = tp_wrap_dim(dim, sizes.size);
+    if (d < 0) return NULL;
+    if (sizes.size == 0) return tp_alias(grad);
+    for (int64_t i = 0; i < sizes.size; i++) shape[i] = i == d ? sizes.data[i] : 1;
+    tp_autoref *numbers = tp_arange(TP_SCALAR_I(sizes.data[d]), TP_INT64, TP_STRIDED, grad->device, -1);
+    tp_autoref *along = numbers ? tp_reshape(numbers, (tp_ints){shape, sizes.size}) : NULL;
+    tp_autoref *g = keepdim ? tp_retain(grad) : tp_unsqueeze(grad, d);
+    tp_autoref *at = keepdim ? tp_retain(indices) : tp_unsqueeze(indices, d);
+    tp_autoref *chosen = along && at ? tp_eq_Tensor(at, along) : NULL;
+    return g && chosen ? tp_where_ScalarOther(chosen, g, TP_SCALAR_I(0)) : NULL;
+}
+
+/* Shares grad out evenly among the elements that equal the extreme value. */
+static tp_tensor *share_out(tp_tensor *grad, tp_tensor *self, tp_tensor *value, tp_ints dim, bool keepdim) {
+    tp_autoref *g = keepdim ? tp_retain(grad) : tp__restore_dims(grad, dim, self->ndim);
+    tp_autoref *v = keepdim ? tp_retain(value) : tp__restore_dims(value, dim, self->ndim);
+    tp_autoref *reached = v ? tp_eq_Tensor(self, v) : NULL;
+    tp_autoref *count = reached ? tp_sum_dim_IntList(reached, dim, true, TP_NO_DTYPE) : NULL;
+    tp_autoref *placed = g && count ? tp_mul_Tensor(g, reached) : NULL;
+    return placed ? tp_div_Tensor(placed, count) : NULL;
+}
+
+/* _aminmax_backward(Tensor? grad_min, Tensor? grad_max, Tensor self, Tensor min, Tensor max, int? dim, bool keepdim)
+ *   -> Tensor */
+tp_tensor *_aminmax_backward_composite(tp_tensor *grad_min, tp_tensor *grad_max, tp_tensor *self, tp_tensor *min,
+                                       tp_tensor *max, tp_opt_int dim, bool keepdim) {
+    tp_ints dims = dim.has ? TP_INTS(dim.value) : TP_EMPTY_INTS;
+    tp_autoref *low = grad_min ? share_out(grad_min, self, min, dims, keepdim) : NULL;
+    if (grad_min && !low) return NULL;
+    tp_autoref *high = grad_max ? share_out(grad_max, self, max, dims, keepdim) : NULL;
+    if (grad_max && !high) return NULL;
+    if (low && high) return tp_add_Tensor(low, high, TP_SCALAR_I(1));
+    return tp_take(*(low ? &low : &high));
+}

@@ -225,7 +225,8 @@ def test_out(info: OpInfo, device: str) -> None:
             views = [w[tuple(slice(1, 2 * s + 1, 2) for s in e.shape)] for w, e in zip(wide, expected, strict=True)]
             function(*args, **kwargs, out=views[0] if single else tuple(views))
             for o, e in zip(views, expected, strict=True):
-                check_same(o, e, f"{what} with strides")
+                # Another layout may be reduced in another order.
+                check_equal(o, to_numpy(e), info.tolerance(name_of(e.dtype)), f"{what} with strides")
             if single and not takes_dtype and not tp.can_cast(expected[0].dtype, tp.bool):
                 before = tp.zeros(expected[0].shape, dtype=tp.bool, device=device)
                 with pytest.raises(RuntimeError):

@@ -82,6 +82,7 @@ def pointwise(op: Operator) -> Samples:
 def reduction(op: Operator) -> Samples:
     """No dimension, one, several; kept or not."""
     names = {a.name: str(a.type) for a in op.schema.arguments}
+    keyword = "dim" in {a.name for a in op.schema.kwarg_only}
 
     def generate(make: Make) -> Iterator[Any]:
         for shape in ((3, 4), (2, 3, 2), ()):
@@ -96,6 +97,10 @@ def reduction(op: Operator) -> Samples:
                 dims.append(None)
             for i, dim in enumerate(dims):
                 keep = keeps[i % len(keeps)]
+                if keyword:
+                    given = {"dim": dim} if keep is None else {"dim": dim, "keepdim": keep}
+                    yield make.distinct(*shape) if _compares(op) else make(shape), given
+                    continue
                 yield (make.distinct(*shape) if _compares(op) else make(shape), dim, {} if keep is None else {"keepdim": keep})
 
     return generate

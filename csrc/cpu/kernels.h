@@ -18,9 +18,11 @@
     X(convolution) \
     X(extreme) \
     X(fold) \
+    X(moments) \
     X(pool) \
     X(random) \
     X(reduce) \
+    X(scan) \
     X(softmax)
 
 typedef struct {
@@ -72,6 +74,25 @@ typedef struct {
     tp_reduction nansum[TP_NUM_DTYPES]; /* float32 and float64 */
     tp_reduction any[TP_NUM_DTYPES], all[TP_NUM_DTYPES], nonzero[TP_NUM_DTYPES]; /* by the input's dtype */
 } tp_fold_kernels;
+
+/* By the input's dtype: floating and complex ones but the 16-bit floats. variance takes tp_moments_params. */
+typedef struct {
+    tp_reduction variance[TP_NUM_DTYPES];
+    tp_reduction length[TP_NUM_DTYPES]; /* the Euclidean one */
+} tp_moments_kernels;
+typedef struct {
+    double correction; /* taken from the count */
+    bool root;         /* the standard deviation */
+} tp_moments_params;
+
+/* A scan of `width` columns, at most TP_SCAN_COLUMNS, over n steps of `stride` elements; `at` gets places. A stride of 1
+ * means a single column. */
+#define TP_SCAN_COLUMNS 512
+typedef void (*tp_scan_fn)(void *out, void *at, const void *in, int64_t n, int64_t stride, int64_t width);
+typedef struct {
+    tp_scan_fn cumsum[TP_NUM_DTYPES], cumprod[TP_NUM_DTYPES]; /* int64, floating and complex ones */
+    tp_scan_fn cummax[TP_NUM_DTYPES], cummin[TP_NUM_DTYPES], logcumsumexp[TP_NUM_DTYPES];
+} tp_scan_kernels;
 
 typedef struct {
 #define TP_FAMILY_MEMBER(family) const tp_##family##_kernels *family;

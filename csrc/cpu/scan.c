@@ -1,0 +1,149 @@
+/* scan.c: running sums, products, extremes, log-sum-exps, compiled once per capability.
+ *
+ * The data are contiguous as (outer, n, inner); a call does `width` neighbouring columns of one outer index, `stride`
+ * elements apart from step to step. Sums and products run in double (complex ones too), integers modulo 2**64. A line
+ * of numbers (inner 1) is scanned in vectors of eight, whose prefixes are made in three steps. */
+#include "cpu/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#define COLUMNS TP_SCAN_COLUMNS
+
+/* T: elements; A: accumulators, in vectors of eight where a line is scanned. */
+#define SCAN(name, T, A, IX, OP, start)                                                                                \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
+        typedef A vec __attribute__((vector_size(64)));                                                                \
+        typedef IX places __attribute__((vector_size(64)));                                                            \
+        typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));                    \
+        T *out = out_;                                                                                                 \
+        const T *in = in_;                                                                                             \
+        (void)unused;                                                                                                  \
+        if (stride == 1) {                                                                                             \
+            A sum = start;                                                                                             \
+            int64_t i = 0;                                                                                             \
+            const vec none = (vec){0} + start;                                                                         \
+            vec carry = none;                                                                                          \
+            for (; i + 8 <= n; i += 8) {                                                                               \
+                vec x = __builtin_convertvector(*(const eight *)(in + i), vec);                                        \
+                x = OP(x, __builtin_shuffle(none, x, (places){0, 8, 9, 10, 11, 12, 13, 14}));                          \
+                x = OP(x, __builtin_shuffle(none, x, (places){0, 1, 8, 9, 10, 11, 12, 13}));                           \
+                x = OP(x, __builtin_shuffle(none, x, (places){0, 1, 2, 3, 8, 9, 10, 11}));                             \
+                vec last = __builtin_shuffle(x, (places){7, 7, 7, 7, 7, 7, 7, 7});                                     \
+                x = OP(carry, x);                                                                                      \
+                carry = OP(carry, last);                                                                               \
+                *(eight *)(out + i) = __builtin_convertvector(x, eight);                                               \
+            }                                                                                                          \
+            sum = carry[0];                                                                                            \
+            for (; i < n; i++) {                                                                                       \
+                sum = OP(sum, (A)in[i]);                                                                               \
+                out[i] = (T)sum;                                                                                       \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        A acc[COLUMNS];                                                                                                \
+        for (int64_t k = 0; k < width; k++) acc[k] = start;                                                            \
+        for (int64_t i = 0; i < n; i++, in += stride, out += stride)                                                   \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                acc[k] = OP(acc[k], (A)in[k]);                                                                         \
+                out[k] = (T)acc[k];                                                                                    \
+            }                                                                                                          \
+    }
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+SCAN(cumsum_f32, float, double, int64_t, PLUS, 0)
+SCAN(cumsum_f64, double, double, int64_t, PLUS, 0)
+SCAN(cumsum_i64, uint64_t, uint64_t, int64_t, PLUS, 0)
+SCAN(cumprod_f32, float, double, int64_t, TIMES, 1)
+SCAN(cumprod_f64, double, double, int64_t, TIMES, 1)
+SCAN(cumprod_i64, uint64_t, uint64_t, int64_t, TIMES, 1)
+
+/* Complex numbers as pairs. */
+#define SCAN_PAIRS(name, T, product)                                                                                   \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
+        T *out = out_;                                                                                                 \
+        const T *in = in_;                                                                                             \
+        (void)unused;                                                                                                  \
+        for (int64_t k = 0; k < width; k++) {                                                                          \
+            double re = product, im = 0;                                                                               \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const T *x = in + 2 * (i * stride + k);                                                                \
+                double r = product ? re * x[0] - im * x[1] : re + x[0], m = product ? re * x[1] + im * x[0] : im + x[1]; \
+                re = r;                                                                                                \
+                im = m;                                                                                                \
+                out[2 * (i * stride + k)] = (T)re;                                                                     \
+                out[2 * (i * stride + k) + 1] = (T)im;                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+SCAN_PAIRS(cumsum_c64, float, 0)
+SCAN_PAIRS(cumsum_c128, double, 0)
+SCAN_PAIRS(cumprod_c64, float, 1)
+SCAN_PAIRS(cumprod_c128, double, 1)
+
+/* Equal values move the place on to the last one, as in PyTorch; a NaN stays. */
+#define SCAN_EXTREME(name, T, ge)                                                                                      \
+    static void name(void *out_, void *at_, const void *in_, int64_t n, int64_t stride, int64_t width) {               \
+        T *out = out_, best[COLUMNS];                                                                                  \
+        int64_t *at = at_, place[COLUMNS];                                                                             \
+        const T *in = in_;                                                                                             \
+        for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                                     \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                bool take = i == 0 || (in[k] ge best[k]) || in[k] != in[k];                                            \
+                best[k] = take ? in[k] : best[k];                                                                      \
+                place[k] = take ? i : place[k];                                                                        \
+                out[k] = best[k];                                                                                      \
+                at[k] = place[k];                                                                                      \
+            }                                                                                                          \
+    }
+#define BOTH(suffix, T) SCAN_EXTREME(cummax_##suffix, T, >=) SCAN_EXTREME(cummin_##suffix, T, <=)
+BOTH(u8, uint8_t)
+BOTH(u16, uint16_t)
+BOTH(u32, uint32_t)
+BOTH(u64, uint64_t)
+BOTH(i8, int8_t)
+BOTH(i16, int16_t)
+BOTH(i32, int32_t)
+BOTH(i64, int64_t)
+BOTH(f32, float)
+BOTH(f64, double)
+
+#define SCAN_LOG(name, T)                                                                                              \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
+        T *out = out_;                                                                                                 \
+        const T *in = in_;                                                                                             \
+        (void)unused;                                                                                                  \
+        for (int64_t k = 0; k < width; k++) {                                                                          \
+            double acc = -INFINITY;                                                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                double x = in[i * stride + k], high = x > acc || x != x ? x : acc, low = high == acc ? x : acc;        \
+                acc = isinf(high) && high == low ? high : high + log1p(exp(low - high));                               \
+                if (x != x || acc != acc) acc = NAN;                                                                   \
+                out[i * stride + k] = (T)acc;                                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+SCAN_LOG(logcumsumexp_f32, float)
+SCAN_LOG(logcumsumexp_f64, double)
+
+/* ---- the table ---- */
+
+#define NUMBERS(name)                                                                                                  \
+    {                                                                                                                  \
+        [TP_INT64] = name##_i64, [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64, [TP_COMPLEX64] = name##_c64,    \
+        [TP_COMPLEX128] = name##_c128,                                                                                 \
+    }
+#define ORDERED(name)                                                                                                  \
+    {                                                                                                                  \
+        [TP_BOOL] = name##_u8, [TP_UINT8] = name##_u8, [TP_UINT16] = name##_u16, [TP_UINT32] = name##_u32,             \
+        [TP_UINT64] = name##_u64, [TP_INT8] = name##_i8, [TP_INT16] = name##_i16, [TP_INT32] = name##_i32,             \
+        [TP_INT64] = name##_i64, [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64,                                 \
+    }
+
+const tp_scan_kernels TP_CAP(tp_scan) = {
+    .cumsum = NUMBERS(cumsum),
+    .cumprod = NUMBERS(cumprod),
+    .cummax = ORDERED(cummax),
+    .cummin = ORDERED(cummin),
+    .logcumsumexp = {[TP_FLOAT32] = logcumsumexp_f32, [TP_FLOAT64] = logcumsumexp_f64},
+};

@@ -64,7 +64,10 @@ def install(built: Path, folder: Path) -> None:
 
 class NinjaBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
-        install(build_native(), Path(self.get_ext_fullpath(ext.name)).parent)
+        built = build_native()
+        install(built, Path(self.get_ext_fullpath(ext.name)).parent)
+        if getattr(self, "editable_mode", False):
+            shutil.copyfile(built.parent / "gen" / "_C.pyi", ROOT / "tensorpy" / "_C.pyi")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@ from .emit_declarations import emit_reference, emit_registration_declarations, e
 from .emit_functions import emit_functions_c, emit_functions_h, emit_redispatch_h
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
-from .emit_python import emit_python_functions, emit_python_methods, emit_return_types, emit_return_types_h
+from .emit_python import (
+    emit_python_functions,
+    emit_python_methods,
+    emit_python_ops,
+    emit_return_types,
+    emit_return_types_h,
+)
 from .emit_schema import emit_boxed_adaptors, emit_boxed_adaptors_h, emit_register_schema
 from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
@@ -54,6 +60,7 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "AutocastType.c": emit_autocast,
     "python_functions.c": emit_python_functions,
     "python_methods.c": emit_python_methods,
+    "python_ops.c": emit_python_ops,
     "return_types.h": emit_return_types_h,
     "return_types.c": emit_return_types,
     "RegistrationDeclarations.h": emit_registration_declarations,

@@ -636,7 +636,8 @@ def _record(op: Operator, node: Node | None) -> str:
     taken, names, returned = _own_outputs(op)
     lines += taken
     if inplace:
-        lines.append("if (tp_rebase_history(self, fn) < 0) return -1;")
+        rebase = "tp_restride_history" if "inplace_view" in op.function.tags else "tp_rebase_history"
+        lines.append(f"if ({rebase}(self, fn) < 0) return -1;")
         names = ["self"]
     elif names:
         lines += _set_outputs(op, node, names)
@@ -652,13 +653,18 @@ def _record(op: Operator, node: Node | None) -> str:
 
 def _records_without_formula(op: Operator) -> bool:
     """Whether outputs of an operator without formulas may be floating and so must say that they have no gradient."""
-    if op.derivative is not None:
+    if op.derivative is not None or op.schema.name.base == "detach":
         return False
     if op.kind == "inplace":
         return True
     if not any(is_tensor_like(r.type) and not r.is_write for r in op.schema.returns):
         return False
     return op.pointwise is None or op.pointwise.promotion != "always_bool"
+
+
+def _base_too(op: Operator, test: str) -> str:
+    """In place on a view: what is written may belong to a base that wants a gradient though the view has none."""
+    return f"({test} || (self->base && tp_requires_grad(self->base)))" if op.kind == "inplace" else test
 
 
 def has_autograd_kernel(op: Operator) -> bool:
@@ -680,11 +686,11 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         lines.append("}")
     elif node is not None:
         names = {e.name for e in node.edges}
-        test = _requires_grad([a for a in c_arguments(op.schema) if a.name in names])
+        test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
         before = _record(op, node)
     elif _records_without_formula(op):
-        test = _requires_grad(_tensor_arguments(op))
+        test = _base_too(op, _requires_grad(_tensor_arguments(op)))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
         before = _record(op, None)
     lines.append("tp_dispatch_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);")
@@ -723,8 +729,8 @@ def emit_variable_type(catalog: Catalog) -> str:
 
 def _view_base(op: Operator, returned: Return) -> str | None:
     """The argument that a returned view aliases."""
-    if returned.annotation is None or returned.is_write:
-        return None
+    if returned.annotation is None or returned.is_write or op.schema.name.base == "detach":
+        return None  # what detach gives shares memory and version, but no gradient flows from one to the other
     letters = set(returned.annotation.before)
     for a in c_arguments(op.schema):
         annotation = a.argument.annotation
@@ -744,9 +750,13 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
         name = a.name_in_c
         if a.c.member == "tensors":
             test = f"if ({name}.data[i]) "
-            lines.append(f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_bump_version({name}.data[i]);")
+            lines.append(
+                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], {c_string(str(op.schema.name))});"
+            )
         else:
-            lines.append(f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_bump_version({name});")
+            lines.append(
+                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, {c_string(str(op.schema.name))});"
+            )
     returned = "got"
     match result.kind:
         case "status" | "value":

@@ -67,13 +67,21 @@ def _pointwise(op: Operator) -> str:
         a = names[name]
         operands.append(f"{{{a.name_in_c}, NULL}}" if a.c.member == "tensor" else f"{{NULL, {a.name_in_c}}}")
     params = [f"tp_box_{names[name].c.code}({names[name].name_in_c})" for name in (p.name for p in op.pointwise.params)]
-    body = f"    const tp_operand inputs[] = {{{', '.join(operands)}}};\n"
+    absent = [i for i, given in enumerate(op.pointwise.inputs) if names[given.name].argument.is_optional]
+    body = f"    {'' if absent else 'const '}tp_operand inputs[] = {{{', '.join(operands)}}};\n"
     if params:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
     table = f"&tp_pointwise_{op.pointwise.c_name}"
     if op.pointwise.check is not None:
-        body += f"    if (tp_check_{op.pointwise.check}({table}, inputs, {passed}) < 0) return {c_result(op.schema).failed};\n"
+        check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
+        body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
+    bounds = op.pointwise.check == "some_bound"
+    if bounds:
+        absent_max = "!inputs[2].tensor && !inputs[2].number"
+        body += f"    tp_scalar top;\n    if ({absent_max}) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
+    for i in absent[: 1 if bounds else None]:  # see Input
+        body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:
@@ -136,7 +144,8 @@ def _from_functional(op: Operator) -> str:
     args = ", ".join(names.get(name, nothing.get(name, "")) for name in wanted)
     result = c_result(functional.func)
     outs = _output_names(op.schema)
-    copy = "tp_copy_into_self" if op.kind == "inplace" else "tp_copy_into_out"
+    recorded = "_recorded" if op.is_implicit else ""
+    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else "tp_copy_into_out"
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"

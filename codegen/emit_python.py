@@ -241,6 +241,49 @@ def emit_python_functions(catalog: Catalog) -> str:
     return "".join(out)
 
 
+def _overload_signature(op: Operator) -> Signature:
+    """All arguments of the schema by their own names, out= ones too: what `ops.aten.<name>.<overload>` takes."""
+    keyword = {a.name for a in op.schema.kwarg_only + op.schema.out}
+    parameters = tuple(Parameter(a.name, a.type, a.default, a.name in keyword) for a in op.schema.arguments)
+    return Signature(op, None, parameters, True)
+
+
+def _overload_call(op: Operator) -> str:
+    if op.kind != "out":
+        return _return(op)
+    parts = [f"tp_unbox_{a.c.code}(&v[{i}])" for i, a in enumerate(c_arguments(op.schema))]
+    first = len(op.schema.arguments) - len(op.schema.out)
+    outs = ", ".join(f"v[{first + i}].tensor" for i in range(len(op.schema.out)))
+    call = f"tp_{op.c}({', '.join(parts)})"
+    return f"    return tp_py_return_outs({call}, {len(op.schema.out)}, (tp_tensor *[]){{{outs}}});\n"
+
+
+def emit_python_ops(catalog: Catalog) -> str:
+    """python_ops.c: every operator by its full name, one signature each."""
+    out = [banner("emit_python.py", YAML, "Every overload by its full name."), '#include "python/ops.h"\n', HEAD]
+    rows = []
+    for op in catalog:
+        signature = _overload_signature(op)
+        body = "    const tp_value *v = a->values;\n    (void)v;\n" + _overload_call(op)
+        out.append(f"static PyObject *op_{op.c}(tp_py_args *a) {{\n{body}}}\n")
+        params = "NULL"
+        if signature.parameters:
+            params = f"params_{op.c}"
+            out.append(
+                f"static const tp_py_param {params}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n"
+            )
+        positional = sum(not p.keyword for p in signature.parameters)
+        out.append(
+            f"static const tp_py_signature signature_{op.c} = {{\n"
+            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, false,\n"
+            f"    {c_string(signature.text)}}};\n"
+        )
+        rows.append(f"    {{{c_string(str(op.schema.name))}, &signature_{op.c}, 1}},\n")
+    out.append("const tp_py_function tp_py_overloads[] = {\n" + "".join(rows) + "};\n")
+    out.append("const int64_t tp_py_overload_count = TP_COUNTOF(tp_py_overloads);\n")
+    return "".join(out)
+
+
 def emit_return_types(catalog: Catalog) -> str:
     """The struct sequences of operators whose results have names, as torch.return_types."""
     fields: dict[str, list[str]] = {}

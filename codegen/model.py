@@ -128,6 +128,10 @@ class Return:
         return text if self.name is None else f"{text} {self.name}"
 
 
+# tp_<name> is a function or a macro of the core already (core/tensor.h, core/base.h).
+TAKEN_C_NAMES = frozenset(("new_empty", "new_empty_strided", "take"))
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorName:
     """`base` has neither the in-place underscore nor the dunder underscores: `add_` is add, `__iand__` is and."""
@@ -157,7 +161,8 @@ class OperatorName:
     @property
     def c_name(self) -> str:
         """A C identifier: `add_`, `add_Tensor`, `add__Tensor`. check.py sees to it that no two operators share one."""
-        return f"{self.unqualified}_{self.overload}" if self.overload else self.unqualified
+        name = f"{self.unqualified}_{self.overload}" if self.overload else self.unqualified
+        return f"op_{name}" if name in TAKEN_C_NAMES else name
 
     def __str__(self) -> str:
         return f"{self.unqualified}.{self.overload}" if self.overload else self.unqualified

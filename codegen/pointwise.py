@@ -171,7 +171,8 @@ def _names(inputs: tuple[Input, ...], params: tuple[Param, ...], leaf: LeafClass
 def _check(raw: RawMapping) -> str | None:
     name = raw.text("check")
     if name is not None and name not in CHECKS:
-        raise YamlError(raw.at("check"), f"unknown check '{name}'", suggest(name, CHECKS, f"use one of {', '.join(CHECKS)}"))
+        fix = suggest(name, CHECKS, f"use one of {', '.join(CHECKS)}")
+        raise YamlError(raw.at("check"), f"unknown check '{name}'", fix)
     return name
 
 

@@ -63,6 +63,15 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     return RemovableHandle(_C._tensor_hooks(self), hook)
 
 
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`."""
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return RemovableHandle(_C._accumulate_hooks(self), hook)
+
+
 def _node_register_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(grad_inputs, grad_outputs)` after the node has run."""
     return RemovableHandle(self._post_hooks(), hook)
@@ -74,7 +83,7 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHand
 
 
 def _install() -> None:
-    for function in (backward, register_hook):
+    for function in (backward, register_hook, register_post_accumulate_grad_hook):
         _C._set_type_attribute(Tensor, function.__name__, function)
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)

@@ -1,8 +1,8 @@
 """How tensors print: `repr`, `str` and set_printoptions.
 
-The elements that are shown are fetched as nested lists, with Ellipsis where a long dimension is cut. One formatter looks
-at all of them, picks integers with a dot, fixed point or scientific notation and the width, and the lists are laid out in
-lines that fit.
+The elements that are shown are fetched as nested lists, with Ellipsis where a long dimension is cut. One formatter
+looks at all of them, picks integers with a dot, fixed point or scientific notation and the width, and the lists are
+laid out in lines that fit.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _leaves(data: Nested) -> Iterator[Any]:
 
 
 class _FloatFormat:
-    """Three styles, chosen from the finite values that are not zero: whole numbers ("3."), fixed point and scientific."""
+    """Whole numbers ("3."), fixed point or scientific, chosen from the finite values that are not zero."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self.width = 1

@@ -37,7 +37,8 @@ def test_both_ways_without_a_copy(dtype: str) -> None:
 
 
 def test_import_loads_no_numpy() -> None:
-    code = "import sys, tensorpy as tp; t = tp.tensor([[1.0]]); repr(t); t[0]; memoryview(t); assert 'numpy' not in sys.modules"
+    code = "import sys, tensorpy as tp; t = tp.tensor([[1.0]]); repr(t); t[0]; memoryview(t); "
+    code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -170,3 +170,34 @@ def test_asarray() -> None:
     leaf = tp.tensor([1.0])
     assert tp.asarray(leaf, requires_grad=True).requires_grad
     assert not leaf.requires_grad
+
+
+def test_to() -> None:
+    t = tp.tensor([1.5, 2.5])
+    assert t.to("cpu") is t
+    assert t.to(tp.float32) is t
+    assert t.to("cpu", tp.int64).tolist() == [1, 2]
+    assert t.to(device="cpu", dtype=tp.float64).dtype == tp.float64
+    assert t.to(tp.zeros([], dtype=tp.int8)).dtype == tp.int8
+    assert t.to(other=tp.zeros([], dtype=tp.int8)).dtype == tp.int8
+    assert t.to(tp.float32, copy=True) is not t
+    assert t.to("meta").device.type == "meta"
+    assert t.double().dtype == tp.float64
+    assert t.type() == "tensorpy.FloatTensor"
+    assert t.type("tensorpy.DoubleTensor").dtype == tp.float64
+    with pytest.raises(TypeError):
+        t.to(3)
+
+
+def test_numbers() -> None:
+    assert float(tp.tensor(2.5)) == 2.5
+    assert int(tp.tensor([3.75])) == 3
+    assert complex(tp.tensor(1j)) == 1j
+    assert [7, 8, 9][tp.tensor(1)] == 8
+    assert bool(tp.tensor([2]))
+    with pytest.raises(TypeError, match="only integer tensors"):
+        [7][tp.tensor(0.0)]
+    with pytest.raises(RuntimeError):
+        float(tp.tensor([1.0, 2.0]))
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(tp.tensor([1, 2]))

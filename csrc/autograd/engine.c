@@ -15,7 +15,8 @@ typedef struct {
     tp_node *node;     /* owned */
     tp_tensor **grads; /* one per input of the node */
     int32_t waiting;   /* edges that have not delivered yet */
-    bool needed;       /* leads to one of the inputs that were asked for */
+    bool runs;         /* leads to a gradient that was asked for, so its apply is called */
+    bool captured;     /* the gradients that arrive here were asked for */
     bool seen;
 } entry;
 
@@ -75,7 +76,7 @@ static void free_run(run *r) {
     for (int64_t i = 0; i < r->capacity; i++) {
         entry *e = r->table[i];
         if (!e) continue;
-        for (int k = 0; k < e->node->ninputs; k++) tp_release(e->grads[k]);
+        for (uint32_t k = 0; k < e->node->ninputs; k++) tp_release(e->grads[k]);
         tp_node_release(e->node);
         free(e);
     }
@@ -124,7 +125,7 @@ static tp_node *pop_ready(run *r) {
 static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_node ***finished, int64_t *nfinished) {
     typedef struct {
         tp_node *node;
-        int next;
+        uint32_t next;
     } frame;
     frame *stack = NULL;
     int64_t depth = 0, capacity = 0, order_capacity = 0;
@@ -173,18 +174,15 @@ static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_
     return status;
 }
 
-static bool is_captured(const run *r, const tp_node *n) {
-    for (int64_t i = 0; i < r->ncaptures; i++)
-        if (r->captures[i].node == n) return true;
-    return false;
-}
+static bool wants_gradient(const entry *e) { return e->runs || e->captured; }
 
+/* Children come before their parents in `finished`. An accumulator that add_captures has marked runs already. */
 static void mark_needed(run *r, tp_node *const *finished, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         entry *e = entry_of(r, finished[i]);
-        e->needed = !r->restricted || is_captured(r, finished[i]);
-        for (int k = 0; !e->needed && k < finished[i]->nedges; k++)
-            if (finished[i]->edges[k].node) e->needed = entry_of(r, finished[i]->edges[k].node)->needed;
+        e->runs |= !r->restricted;
+        for (uint32_t k = 0; !e->runs && k < finished[i]->nedges; k++)
+            if (finished[i]->edges[k].node) e->runs = wants_gradient(entry_of(r, finished[i]->edges[k].node));
     }
 }
 
@@ -266,7 +264,7 @@ static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
 
 static int deliver(run *r, const tp_node *from, int index, const tp_edge *edge, tp_tensor *grad) {
     entry *e = entry_of(r, edge->node);
-    if (grad && e->needed) {
+    if (grad && wants_gradient(e)) {
         if (fit_gradient(from, index, &edge->node->inputs[edge->input_nr], &grad) < 0) {
             tp_release(grad);
             return -1;
@@ -279,6 +277,7 @@ static int deliver(run *r, const tp_node *from, int index, const tp_edge *edge, 
 }
 
 static int take_captures(run *r, const entry *e) {
+    if (!e->captured) return 0;
     for (int64_t i = 0; i < r->ncaptures; i++) {
         capture *c = &r->captures[i];
         if (c->node != e->node || !c->slot) continue;
@@ -294,20 +293,20 @@ static int before_node(entry *e) {
     tp_node *n = e->node;
     const tp_tensor *variable = tp_accumulator_variable_borrow(n);
     if (variable && variable->autograd->hooks &&
-        tp_autograd_host.before(variable->autograd->hooks, e->grads, 1) < 0)
+        tp_autograd_host.before(variable->autograd->hooks, e->grads, 1, false) < 0)
         return -1;
-    if (n->hooks && tp_autograd_host.before(n->hooks, e->grads, n->ninputs) < 0) return -1;
+    if (n->hooks && tp_autograd_host.before(n->hooks, e->grads, (int)n->ninputs, e->runs) < 0) return -1;
     return n->keepers ? tp_keep_grads(n, e->grads) : 0;
 }
 
 static int check_nan(const tp_node *n, tp_tensor *const *out) {
-    for (int i = 0; i < n->nedges; i++) {
+    for (uint32_t i = 0; i < n->nedges; i++) {
         if (!out[i]) continue;
         tp_autoref *nan = tp_isnan(out[i]);
         tp_autoref *any = nan ? tp_any(nan) : NULL;
         bool found;
         if (!any || tp_is_nonzero(any, &found) < 0) return -1;
-        if (found) return tp_fail(TP_RuntimeError, "Function '%s' returned nan values in its %dth output.", n->type->name, i);
+        if (found) return tp_fail(TP_RuntimeError, "Function '%s' returned nan values in its %uth output.", n->type->name, i);
     }
     return 0;
 }
@@ -315,9 +314,9 @@ static int check_nan(const tp_node *n, tp_tensor *const *out) {
 static int apply_node(run *r, entry *e, tp_tensor **out) {
     tp_node *n = e->node;
     bool any = false;
-    for (int i = 0; i < n->ninputs; i++) any |= e->grads[i] != NULL;
+    for (uint32_t i = 0; i < n->ninputs; i++) any |= e->grads[i] != NULL;
     if (any && n->type->apply(n, e->grads, out) < 0) return -1;
-    if (n->hooks && tp_autograd_host.after(n->hooks, out, n->nedges, e->grads, n->ninputs) < 0) return -1;
+    if (n->hooks && tp_autograd_host.after(n->hooks, out, (int)n->nedges, e->grads, (int)n->ninputs) < 0) return -1;
     if (tp_unlikely(tp_tls.anomaly_mode) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
     if (!r->retain_graph) {
         n->type->release(n);
@@ -328,24 +327,20 @@ static int apply_node(run *r, entry *e, tp_tensor **out) {
 
 static int finish_node(run *r, entry *e) {
     tp_node *n = e->node;
-    int nedges = n->nedges;
+    uint32_t nedges = n->nedges;
     tp_tensor *few[8] = {0}, **out = few;
-    if (nedges > 8 && !(out = calloc((size_t)nedges, sizeof *out))) return tp_fail_memory(nedges * (int64_t)sizeof *out);
+    if (nedges > TP_COUNTOF(few) && !(out = calloc(nedges, sizeof *out))) return tp_fail_memory(nedges * (int64_t)sizeof *out);
     int status = 0;
-    bool accumulates = tp_accumulator_variable_borrow(n) && r->restricted && !is_captured(r, n);
-    if (e->needed) status = before_node(e);
+    if (wants_gradient(e)) status = before_node(e);
     if (status == 0) status = take_captures(r, e);
-    bool only_captured = r->restricted && is_captured(r, n) && tp_accumulator_variable_borrow(n);
-    for (int64_t i = 0; only_captured && i < r->ncaptures; i++)
-        if (r->captures[i].node == n && !r->captures[i].slot) only_captured = false; /* backward(inputs=...) */
-    if (status == 0 && e->needed && !accumulates && !only_captured) {
+    if (status == 0 && e->runs) {
         status = apply_node(r, e, out);
         if (status < 0 && tp_unlikely(n->trace != NULL) && tp_autograd_host.anomaly) tp_autograd_host.anomaly(n);
     }
-    for (int i = 0; i < n->ninputs; i++) tp_release(tp_take(e->grads[i]));
-    for (int i = 0; i < nedges; i++) {
+    for (uint32_t i = 0; i < n->ninputs; i++) tp_release(tp_take(e->grads[i]));
+    for (uint32_t i = 0; i < nedges; i++) {
         if (status < 0 || !n->edges[i].node) tp_release(out[i]);
-        else status = deliver(r, n, i, &n->edges[i], out[i]);
+        else status = deliver(r, n, (int)i, &n->edges[i], out[i]);
     }
     if (out != few) free(out);
     return status;
@@ -377,9 +372,9 @@ static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
     return tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_PRESERVE_FORMAT);
 }
 
-static int add_root(run *r, tp_tensor *root, tp_tensor *given, tp_node **node) {
+static int add_root(run *r, int64_t i, tp_tensor *root, tp_tensor *given, tp_node **node) {
     if (!tp_requires_grad(root))
-        return tp_fail(TP_RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn");
+        return tp_fail(TP_RuntimeError, "element %lld of tensors does not require grad and does not have a grad_fn", (long long)i);
     tp_edge edge = edge_of(root);
     tp_autonode *owner = edge.node;
     if (!owner) return -1;
@@ -387,7 +382,8 @@ static int add_root(run *r, tp_tensor *root, tp_tensor *given, tp_node **node) {
     if (!grad) return -1;
     entry *e = ensure_entry(r, owner);
     *node = owner; /* the entry owns it */
-    return e ? add_gradient_steal(&e->grads[edge.input_nr], grad) : (tp_release(grad), -1);
+    if (!e || fit_gradient(owner, (int)i, &owner->inputs[edge.input_nr], &grad) < 0) return tp_release(grad), -1;
+    return add_gradient_steal(&e->grads[edge.input_nr], grad);
 }
 
 static int add_captures(run *r, tp_tensors inputs, tp_tensor **out, tp_node **owners) {
@@ -401,6 +397,10 @@ static int add_captures(run *r, tp_tensors inputs, tp_tensor **out, tp_node **ow
         tp_edge edge = edge_of(inputs.data[i]);
         if (!edge.node) return -1;
         owners[i] = edge.node;
+        entry *e = ensure_entry(r, edge.node);
+        if (!e || (!out && tp_retain_grad(inputs.data[i]) < 0)) return -1;
+        e->captured = true;
+        e->runs |= !out && tp_accumulator_variable_borrow(edge.node); /* backward(inputs=...) */
         r->captures[r->ncaptures++] = (capture){edge.node, edge.input_nr, out ? &out[i] : NULL};
     }
     return 0;
@@ -413,7 +413,7 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
         return tp_fail_memory(roots.size * (int64_t)sizeof *nodes);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < roots.size; i++)
-        status = add_root(r, roots.data[i], root_grads.size > i ? root_grads.data[i] : NULL, &nodes[i]);
+        status = add_root(r, i, roots.data[i], root_grads.size > i ? root_grads.data[i] : NULL, &nodes[i]);
     if (status == 0) status = count_dependencies(r, nodes, roots.size, &finished, &nfinished);
     if (status == 0) mark_needed(r, finished, nfinished);
     free(finished);

@@ -16,11 +16,17 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
 /* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0, or
  * -1 with the error set. */
 typedef struct {
-    int (*before)(struct tp_py_hooks *hooks, tp_tensor **grads, int count);
+    /* Hooks on the gradients, and, if the node is to run, on the node. */
+    int (*before)(struct tp_py_hooks *hooks, tp_tensor **grads, int count, bool runs);
     int (*after)(struct tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor **grads, int ngrads);
+    int (*accumulated)(struct tp_py_hooks *hooks, tp_tensor *leaf); /* the leaf's .grad has been added to */
     void (*free_hooks)(struct tp_py_hooks *hooks);
     void (*forget_node)(void *pyobj); /* the node behind a Python object goes */
     char *(*where)(void);             /* the Python traceback, for anomaly mode; malloc'd */
+    /* Saved-tensor hooks: what stands for a tensor (owned), the tensor again (new), and the end. */
+    void *(*pack)(tp_tensor *t);
+    tp_tensor *(*unpack)(void *packed);
+    void (*free_packed)(void *packed);
     int (*anomaly)(const tp_node *n); /* shows where the forward call of a failing node was */
 } tp_autograd_host_hooks;
 extern tp_autograd_host_hooks tp_autograd_host;

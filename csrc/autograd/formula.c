@@ -62,8 +62,8 @@ bool tp_any_gradient(tp_tensor *const *grads, int count) {
 tp_tensor_seq *tp_gradients_of_list(tp_node *n, tp_tensor *const *grads) {
     tp_autoseq *all = tp_tensor_seq_new(n->ninputs);
     if (!all) return NULL;
-    for (int i = 0; i < n->ninputs; i++) {
-        all->items[i] = grads[i] ? tp_retain(grads[i]) : tp_zeros_for_input(n, i);
+    for (uint32_t i = 0; i < n->ninputs; i++) {
+        all->items[i] = grads[i] ? tp_retain(grads[i]) : tp_zeros_for_input(n, (int)i);
         if (!all->items[i]) return NULL;
     }
     return tp_take(all);

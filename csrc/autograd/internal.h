@@ -7,5 +7,3 @@
 int tp_node_add_input(tp_node *n, const tp_tensor *t);
 /* t goes: the node stops keeping its gradient. */
 void tp_forget_keeper(tp_node *n, const tp_tensor *t);
-/* A node that computes the gradient of a base from that of a strided view of it. New. */
-tp_node *tp_as_strided_node(tp_tensor *base, const tp_tensor *view);

@@ -6,6 +6,7 @@
 
 #include "Functions.h"
 #include "autograd/engine.h"
+#include "autograd/internal.h"
 #include "core/alloc.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     memset(n, 0, block_size(type, nedges));
     atomic_init(&n->refcount, 1);
     n->type = type;
-    n->nedges = (uint16_t)nedges;
+    n->nedges = (uint32_t)nedges;
     n->edges = (tp_edge *)((char *)n + edges_offset(type));
     n->inputs = &n->first_input;
     n->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
@@ -47,8 +48,8 @@ static void free_one(tp_node *n) {
     if (n->type->free_copies) n->type->free_copies(n);
     if (n->hooks) tp_autograd_host.free_hooks(n->hooks);
     forget_keepers(n);
-    for (int i = 0; i < n->nedges; i++) tp_node_release(n->edges[i].node);
-    for (int i = 0; i < n->ninputs; i++) free_input_meta(&n->inputs[i]);
+    for (uint32_t i = 0; i < n->nedges; i++) tp_node_release(n->edges[i].node);
+    for (uint32_t i = 0; i < n->ninputs; i++) free_input_meta(&n->inputs[i]);
     if (n->inputs != &n->first_input) free(n->inputs);
     free(n->trace);
     tp_free(n, block_size(n->type, n->nedges));
@@ -109,19 +110,18 @@ static tp_input_meta *add_input(tp_node *n) {
         n->ninputs = 1;
         return &n->first_input;
     }
-    tp_input_meta *grown = malloc((n->ninputs + 1u) * sizeof *grown);
-    if (!grown) {
-        tp_fail_memory((n->ninputs + 1) * (int64_t)sizeof *grown);
-        return NULL;
+    if ((n->ninputs & (n->ninputs - 1)) == 0) { /* the room doubles at each power of two */
+        tp_input_meta *grown = malloc(2 * (size_t)n->ninputs * sizeof *grown);
+        if (!grown) return tp_fail_memory(2 * (int64_t)n->ninputs * (int64_t)sizeof *grown), NULL;
+        for (uint32_t i = 0; i < n->ninputs; i++) {
+            grown[i] = n->inputs[i];
+            if (n->inputs[i].sizes == n->inputs[i].inline_sizes) grown[i].sizes = grown[i].inline_sizes;
+        }
+        if (n->inputs != &n->first_input) free(n->inputs);
+        n->inputs = grown;
     }
-    for (int i = 0; i < n->ninputs; i++) {
-        grown[i] = n->inputs[i];
-        if (n->inputs[i].sizes == n->inputs[i].inline_sizes) grown[i].sizes = grown[i].inline_sizes;
-    }
-    if (n->inputs != &n->first_input) free(n->inputs);
-    n->inputs = grown;
-    grown[n->ninputs] = (tp_input_meta){0};
-    return &grown[n->ninputs++];
+    n->inputs[n->ninputs] = (tp_input_meta){0};
+    return &n->inputs[n->ninputs++];
 }
 
 int tp_node_add_input(tp_node *n, const tp_tensor *t) {
@@ -140,7 +140,7 @@ int tp_node_add_input(tp_node *n, const tp_tensor *t) {
     m->ndim = t->ndim;
     m->device = t->device;
     m->defined = true;
-    return n->ninputs - 1;
+    return (int)n->ninputs - 1;
 }
 
 int tp_node_skip_output(tp_node *n) {
@@ -150,6 +150,9 @@ int tp_node_skip_output(tp_node *n) {
     return 0;
 }
 
+/* A result that keeps its gradient was changed in place: it keeps the gradient of what it is now. */
+static int move_keeper(tp_node *from, tp_node *to, tp_tensor *t);
+
 static bool has_gradient(const tp_tensor *t) { return tp_is_floating(t) || tp_is_complex(t); }
 
 int tp_node_set_output(tp_node *n, tp_tensor *out) {
@@ -158,6 +161,7 @@ int tp_node_set_output(tp_node *n, tp_tensor *out) {
     tp_autograd_meta *m = nr < 0 ? NULL : tp_autograd_meta_ensure(out);
     if (!m) return -1;
     tp_node *old = m->grad_fn;
+    if (tp_unlikely(out->flags & TP_FLAG_RETAINS_GRAD) && old && move_keeper(old, n, out) < 0) return -1;
     m->grad_fn = tp_node_retain(n);
     m->output_nr = (uint32_t)nr;
     m->requires_grad = false;
@@ -190,6 +194,15 @@ int tp_retain_grad(tp_tensor *t) {
     *k = (tp_grad_keeper){t, fn->keepers};
     fn->keepers = k;
     t->flags |= TP_FLAG_RETAINS_GRAD;
+    return 0;
+}
+
+static int move_keeper(tp_node *from, tp_node *to, tp_tensor *t) {
+    tp_grad_keeper *k = malloc(sizeof *k);
+    if (!k) return tp_fail_memory(sizeof *k);
+    tp_forget_keeper(from, t);
+    *k = (tp_grad_keeper){t, to->keepers};
+    to->keepers = k;
     return 0;
 }
 

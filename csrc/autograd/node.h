@@ -33,9 +33,8 @@ typedef struct {
     tp_tensor *tensor; /* owned; an output: a bare alias without history */
     uint32_t version;
     bool is_output;
-    bool was_leaf;
-    uint8_t output_nr;
-    void *hooks; /* packed by saved-tensor hooks instead, if not NULL */
+    uint32_t output_nr;
+    void *packed; /* what saved-tensor hooks made of it instead; owned, the host's */
 } tp_saved;
 
 typedef struct {
@@ -54,7 +53,7 @@ typedef struct {
 
 typedef struct tp_node {
     _Atomic int32_t refcount;
-    uint16_t nedges, ninputs;
+    uint32_t nedges, ninputs;
     const tp_node_type *type;
     uint64_t sequence; /* later calls have larger numbers: the engine runs them first */
     tp_edge *edges;
@@ -112,6 +111,7 @@ typedef struct {
     int64_t size;
     tp_saved items[];
 } tp_saved_list;
+tp_saved_list *tp_saved_list_new(int64_t size); /* of absent tensors */
 tp_saved_list *tp_save_list(tp_tensors list);
 int tp_saved_list_get(const tp_saved_list *s, tp_node *owner, tp_tensor_seq **out);
 void tp_saved_list_free(tp_saved_list **s);
@@ -148,8 +148,16 @@ int tp_keep_grads(tp_node *n, tp_tensor *const *grads);
 bool tp_wants_grad_list(tp_tensors list);
 /* An in-place operator may write to self: not a leaf that requires grad, not a view that must not be. */
 int tp_check_inplace(tp_tensor *self, const char *op, bool records);
+/* t was written by op (a string that stays): raises the version, and remembers who wrote for the error that a saved value
+ * has changed. */
+TP_INLINE void tp_note_write(tp_tensor *t, const char *op) {
+    tp_bump_version(t);
+    t->storage->writer = op;
+}
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
+/* The same for a call that changed self's geometry but no element (tag inplace_view). */
+int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
 /* A node for an operator without a formula: its backward fails with the operator's name. */

@@ -1,29 +1,40 @@
 /* saved.c: values that a node keeps for its backward. */
 #include "autograd/node.h"
 
+#include "autograd/engine.h"
 #include "core/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* The thread's saved-tensor hooks, if there are any, take the tensor's place; t is stolen. */
+static int keep_steal(tp_saved *s, tp_tensor *t) {
+    if (tp_likely(!tp_tls.saved_hooks)) {
+        s->tensor = t;
+        return 0;
+    }
+    s->packed = tp_autograd_host.pack(t);
+    tp_release(t);
+    return s->packed ? 0 : -1;
+}
+
 int tp_save(tp_saved *s, tp_tensor *t) {
     *s = (tp_saved){0};
     if (!t) return 0;
-    s->tensor = tp_retain(t);
     s->version = tp_version(t);
-    return 0;
+    return keep_steal(s, tp_retain(t));
 }
 
 /* An output is kept as a bare alias, since the output owns the node. */
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr) {
     *s = (tp_saved){0};
     if (!t) return 0;
-    s->tensor = tp_detached_alias(t);
-    if (!s->tensor) return -1;
+    tp_tensor *alias = tp_detached_alias(t);
+    if (!alias) return -1;
     s->version = tp_version(t);
     s->is_output = true;
-    s->output_nr = (uint8_t)output_nr;
-    return 0;
+    s->output_nr = (uint32_t)output_nr;
+    return keep_steal(s, alias);
 }
 
 static int released(const tp_node *owner) {
@@ -39,16 +50,17 @@ static int changed(const tp_saved *s, const tp_node *owner) {
     tp_text_tensor(&text, s->tensor);
     return tp_fail(TP_RuntimeError,
                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                   "[%s], which is %s %s of %s (%s), is at version %u; expected version %u instead. Hint: the tensor was "
-                   "written to after %s had saved it; autograd.detect_anomaly() shows where that was",
-                   text.text ? text.text : "", s->is_output ? "output" : "an input", s->is_output ? "0" : "", owner->type->name,
-                   owner->type->op, tp_version(s->tensor), s->version, owner->type->op);
+                   "[%s], which %s (%s) has saved as %s, is at version %u; expected version %u instead. Hint: %s wrote to it "
+                   "after %s had saved it; autograd.detect_anomaly() shows where that was",
+                   text.text ? text.text : "", owner->type->name, owner->type->op, s->is_output ? "its output" : "an input",
+                   tp_version(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
+                   owner->type->op);
 }
 
 /* An output comes back with its history, for double backward. */
-static tp_tensor *with_history(const tp_saved *s, tp_node *owner) {
-    if (!tp_grad_enabled()) return tp_retain(s->tensor);
-    tp_autoref *alias = tp_detached_alias(s->tensor);
+static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) {
+    if (!s->is_output || !tp_grad_enabled()) return tp_retain(t);
+    tp_autoref *alias = tp_detached_alias(t);
     tp_autograd_meta *m = alias ? tp_autograd_meta_ensure(alias) : NULL;
     if (!m) return NULL;
     m->grad_fn = tp_node_retain(owner);
@@ -59,21 +71,34 @@ static tp_tensor *with_history(const tp_saved *s, tp_node *owner) {
 
 tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) {
     if (owner->released) return released(owner), NULL;
+    if (tp_unlikely(s->packed != NULL)) {
+        tp_autoref *unpacked = tp_autograd_host.unpack(s->packed);
+        return unpacked ? with_history(s, unpacked, owner) : NULL;
+    }
     if (!s->tensor) return NULL;
     if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;
-    return s->is_output ? with_history(s, owner) : tp_retain(s->tensor);
+    return with_history(s, s->tensor, owner);
 }
 
 void tp_saved_free(tp_saved *s) {
     tp_tensor *t = tp_take(s->tensor);
     tp_release(t);
+    void *packed = tp_take(s->packed);
+    if (packed) tp_autograd_host.free_packed(packed);
+}
+
+tp_saved_list *tp_saved_list_new(int64_t size) {
+    tp_saved_list *s = tp_alloc(sizeof *s + (size_t)size * sizeof *s->items);
+    if (!s) return NULL;
+    s->size = size;
+    memset(s->items, 0, (size_t)size * sizeof *s->items);
+    return s;
 }
 
 tp_saved_list *tp_save_list(tp_tensors list) {
-    tp_saved_list *s = tp_alloc(sizeof *s + (size_t)list.size * sizeof *s->items);
-    if (!s) return NULL;
-    s->size = list.size;
-    for (int64_t i = 0; i < list.size; i++) tp_save(&s->items[i], list.data[i]);
+    tp_saved_list *s = tp_saved_list_new(list.size);
+    for (int64_t i = 0; s && i < list.size; i++)
+        if (tp_save(&s->items[i], list.data[i]) < 0) tp_saved_list_free(&s);
     return s;
 }
 
@@ -83,7 +108,7 @@ int tp_saved_list_get(const tp_saved_list *s, tp_node *owner, tp_tensor_seq **ou
     if (!seq) return -1;
     for (int64_t i = 0; i < s->size; i++) {
         seq->items[i] = tp_saved_get(&s->items[i], owner);
-        if (!seq->items[i] && s->items[i].tensor) {
+        if (!seq->items[i] && (s->items[i].tensor || s->items[i].packed)) {
             tp_tensor_seq_free(seq);
             return -1;
         }

@@ -61,6 +61,8 @@ int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
     if (grad->dtype != t->dtype)
         return tp_fail(TP_RuntimeError, "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'",
                        tp_dtype_names[grad->dtype], tp_dtype_names[t->dtype]);
+    if (grad->device.type != t->device.type || grad->device.index != t->device.index)
+        return tp_fail(TP_RuntimeError, "attempting to assign a gradient located on another device than its tensor");
     tp_autograd_meta *m = tp_autograd_meta_ensure(t);
     if (!m) return -1;
     tp_tensor *old = m->grad;
@@ -130,7 +132,8 @@ static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out
     lock_without_host(&self->lock);
     int status = add_to_grad(self->variable, grads[0]);
     pthread_mutex_unlock(&self->lock);
-    return status;
+    struct tp_py_hooks *hooks = self->variable->autograd->hooks;
+    return status == 0 && hooks ? tp_autograd_host.accumulated(hooks, self->variable) : status;
 }
 
 static void accumulate_release(tp_node *n) { (void)n; }
@@ -161,8 +164,13 @@ tp_node *tp_accumulator(tp_tensor *leaf) {
     pthread_mutex_lock(&accumulator_lock);
     tp_node *n = leaf->autograd->accumulator;
     if (!n || !retain_if_alive(n)) {
+        bool anomaly = tp_tls.anomaly_mode; /* a trace would run Python code under the lock */
+        tp_tls.anomaly_mode = false;
         n = tp_node_new(&accumulate_type, 0);
-        if (n && tp_node_add_input(n, leaf) >= 0) {
+        tp_tls.anomaly_mode = anomaly;
+        if (n && tp_node_add_input(n, leaf) < 0) {
+            tp_node_release(tp_take(n));
+        } else if (n) {
             accumulate_grad *self = (accumulate_grad *)n;
             n->sequence = UINT64_MAX; /* as soon as it is ready */
             pthread_mutex_init(&self->lock, NULL);

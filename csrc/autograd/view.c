@@ -31,41 +31,89 @@ tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views) {
 
 /* ---- the gradient of a strided view ---- */
 
+/* Where a view lies in its base. A real view of a complex base (or the other way round) is described in real elements,
+ * the complex side with a last dimension of two. */
 typedef struct {
-    tp_node base;
     tp_ints base_sizes, base_strides, sizes, strides;
     int64_t offset; /* of the view from the base, in elements */
+    bool complex_base, complex_view;
+} region;
+
+static int save_geometry(const tp_tensor *t, bool as_real, tp_ints *sizes, tp_ints *strides) {
+    int64_t room[2][TP_MAX_DIMS + 1];
+    int n = t->ndim;
+    for (int i = 0; i < n; i++) {
+        room[0][i] = t->sizes[i];
+        room[1][i] = as_real ? 2 * t->strides[i] : t->strides[i];
+    }
+    if (as_real) room[0][n] = 2, room[1][n++] = 1;
+    *sizes = tp_save_ints((tp_ints){room[0], n});
+    *strides = tp_save_ints((tp_ints){room[1], n});
+    return n > 0 && (!sizes->data || !strides->data) ? -1 : 0;
+}
+
+static int save_region(region *r, const tp_tensor *base, const tp_tensor *view) {
+    bool mixed = base->dtype != view->dtype;
+    r->complex_base = mixed && tp_is_complex(base);
+    r->complex_view = mixed && tp_is_complex(view);
+    if (mixed && (r->complex_base == r->complex_view))
+        return tp_fail(TP_RuntimeError, "a view of another dtype (%s of %s) that was written in place has no gradient",
+                       tp_dtype_names[view->dtype], tp_dtype_names[base->dtype]);
+    int64_t itemsize = tp_itemsize((tp_dtype)(r->complex_view ? base->dtype : view->dtype));
+    r->offset = (view->byte_offset - base->byte_offset) / itemsize;
+    return save_geometry(base, r->complex_base, &r->base_sizes, &r->base_strides) < 0 ||
+                   save_geometry(view, r->complex_view, &r->sizes, &r->strides) < 0
+               ? -1
+               : 0;
+}
+
+static void free_region(region *r) {
+    tp_saved_ints_free(&r->base_sizes);
+    tp_saved_ints_free(&r->base_strides);
+    tp_saved_ints_free(&r->sizes);
+    tp_saved_ints_free(&r->strides);
+}
+
+/* The view's region of a tensor that is laid out as the base (in real elements, if complex_base). New. */
+static tp_tensor *view_region(const region *r, tp_tensor *base) {
+    tp_tensor *slice = tp_as_strided(base, r->sizes, r->strides, TP_SOME_INT(tp_storage_offset(base) + r->offset));
+    if (!slice || !r->complex_view) return slice;
+    tp_autoref *real = slice;
+    return tp_view_as_complex(real);
+}
+
+typedef struct {
+    tp_node base;
+    region region;
 } as_strided_node;
 
 static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
-    as_strided_node *self = (as_strided_node *)n;
+    const region *r = &((as_strided_node *)n)->region;
     if (!grads[0] || !tp_node_wants(n, 0)) return 0;
-    out[0] = tp__as_strided_backward(grads[0], self->base_sizes, self->base_strides, self->sizes, self->strides, self->offset);
+    tp_autoref *grad = r->complex_view ? tp_view_as_real(grads[0]) : tp_retain(grads[0]);
+    if (!grad) return -1;
+    tp_autoref *whole = tp__as_strided_backward(grad, r->base_sizes, r->base_strides, r->sizes, r->strides, r->offset);
+    if (!whole) return -1;
+    if (!r->complex_base) {
+        out[0] = tp_take(whole);
+        return 0;
+    }
+    tp_autoref *dense = tp_contiguous(whole, TP_CONTIGUOUS_FORMAT);
+    out[0] = dense ? tp_view_as_complex(dense) : NULL;
     return out[0] ? 0 : -1;
 }
 
 static void keeps_nothing(tp_node *n) { (void)n; }
 
-static void as_strided_free_copies(tp_node *n) {
-    as_strided_node *self = (as_strided_node *)n;
-    tp_saved_ints_free(&self->base_sizes);
-    tp_saved_ints_free(&self->base_strides);
-    tp_saved_ints_free(&self->sizes);
-    tp_saved_ints_free(&self->strides);
-}
+static void as_strided_free_copies(tp_node *n) { free_region(&((as_strided_node *)n)->region); }
 
 static const tp_node_type as_strided_type = {"AsStridedBackward0", "as_strided", sizeof(as_strided_node),
                                              as_strided_apply, keeps_nothing, as_strided_free_copies};
 
-tp_node *tp_as_strided_node(tp_tensor *base, const tp_tensor *view) {
+/* A node that computes the gradient of a base from that of a strided view of it. New. */
+static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
     tp_autonode *n = tp_node_new(&as_strided_type, 1);
-    if (!n || tp_node_set_edge(n, 0, base) < 0) return NULL;
-    as_strided_node *self = (as_strided_node *)n;
-    self->base_sizes = tp_save_ints(tp_sizes(base));
-    self->base_strides = tp_save_ints(tp_strides(base));
-    self->sizes = tp_save_ints(tp_sizes(view));
-    self->strides = tp_save_ints(tp_strides(view));
-    self->offset = (view->byte_offset - base->byte_offset) / tp_itemsize((tp_dtype)view->dtype);
+    if (!n || tp_node_set_edge(n, 0, base) < 0 || save_region(&((as_strided_node *)n)->region, base, view) < 0) return NULL;
     return tp_take(n);
 }
 
@@ -80,8 +128,15 @@ bool tp_view_gained_grad(const tp_tensor *view) {
     return !(view->flags & TP_FLAG_VIEW_NO_GRAD) && base_was_recorded(view);
 }
 
+static int fail_custom_view(void) {
+    return tp_fail(TP_RuntimeError,
+                   "Output 0 of a custom Function is a view and is being modified inplace, or its base is: the gradient of the "
+                   "view would bypass the Function's backward. Return a clone() from forward(), or change it out of place");
+}
+
 static int renew_history(tp_tensor *view) {
-    tp_autonode *n = tp_as_strided_node(view->base, view);
+    if (view->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
+    tp_autonode *n = as_strided_node_new(view->base, view);
     return n ? tp_node_set_output(n, view) : -1;
 }
 
@@ -105,6 +160,7 @@ int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
                        "%s: Output 0 of a function that returns multiple views is a view and is being modified inplace. "
                        "The output of such functions may not be modified in place; clone it first, or index the base",
                        op);
+    if (self->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
         return tp_fail(TP_RuntimeError,
                        "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the "
@@ -116,29 +172,30 @@ int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
 typedef struct {
     tp_node base;
     tp_node *fn; /* owned: the in-place operator's node; its edges were moved here */
-    tp_ints base_sizes, base_strides, sizes, strides;
-    int64_t offset;
+    region region;
 } copy_slices_node;
 
 /* fn decides what to compute by its edges, so they stay set on it too. */
 static int copy_slices_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     copy_slices_node *self = (copy_slices_node *)n;
+    const region *r = &self->region;
     if (!grads[0]) return 0;
-    tp_tensor *inner[self->fn->nedges + 1];
-    memset(inner, 0, sizeof inner);
-    tp_autoref *grad = tp_new_empty_strided(self->base_sizes, self->base_strides, (tp_dtype)grads[0]->dtype, grads[0]->device);
+    tp_dtype dtype = (tp_dtype)grads[0]->dtype;
+    tp_autoref *plain = tp_new_empty_strided(r->base_sizes, r->base_strides, r->complex_base ? tp_to_real_dtype(dtype) : dtype,
+                                             grads[0]->device);
+    tp_autoref *grad = plain && r->complex_base ? tp_view_as_complex(plain) : tp_retain(plain);
     if (!grad || tp_copy_(grad, grads[0], false) < 0) return -1;
-    tp_autoref *slice = tp_as_strided(grad, self->sizes, self->strides, TP_SOME_INT(tp_storage_offset(grad) + self->offset));
+    tp_autoref *slice = view_region(r, plain);
     tp_autoref *slice_grad = slice ? tp_clone(slice, TP_NO_FORMAT) : NULL;
     if (!slice_grad) return -1;
+    tp_tensor *inner[self->fn->nedges + 1];
+    memset(inner, 0, sizeof inner);
     tp_tensor *const fn_grads[] = {slice_grad};
     if (self->fn->type->apply(self->fn, fn_grads, inner) < 0) return -1;
-    int status = 0;
-    if (inner[0]) status = tp_copy_(slice, inner[0], false);
-    else status = tp_zero_(slice);
+    int status = inner[0] ? tp_copy_(slice, inner[0], false) : tp_zero_(slice);
     tp_release(inner[0]);
     out[0] = tp_take(grad);
-    for (int i = 1; i < self->fn->nedges; i++) out[i] = inner[i];
+    for (uint32_t i = 1; i < self->fn->nedges; i++) out[i] = inner[i];
     return status;
 }
 
@@ -152,10 +209,7 @@ static void copy_slices_release(tp_node *n) {
 static void copy_slices_free_copies(tp_node *n) {
     copy_slices_node *self = (copy_slices_node *)n;
     tp_node_release(self->fn);
-    tp_saved_ints_free(&self->base_sizes);
-    tp_saved_ints_free(&self->base_strides);
-    tp_saved_ints_free(&self->sizes);
-    tp_saved_ints_free(&self->strides);
+    free_region(&self->region);
 }
 
 static const tp_node_type copy_slices_type = {"CopySlices", "copy_slices", sizeof(copy_slices_node), copy_slices_apply,
@@ -163,22 +217,23 @@ static const tp_node_type copy_slices_type = {"CopySlices", "copy_slices", sizeo
 
 static int rebase_view(tp_tensor *view, tp_node *fn) {
     tp_tensor *base = view->base;
-    tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? fn->nedges : 1);
+    tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? (int)fn->nedges : 1);
     if (!n || tp_node_set_edge(n, 0, base) < 0) return -1;
     copy_slices_node *self = (copy_slices_node *)n;
-    for (int i = 1; i < fn->nedges; i++) n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
+    for (uint32_t i = 1; i < fn->nedges; i++) n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
     self->fn = tp_node_retain(fn);
-    self->base_sizes = tp_save_ints(tp_sizes(base));
-    self->base_strides = tp_save_ints(tp_strides(base));
-    self->sizes = tp_save_ints(tp_sizes(view));
-    self->strides = tp_save_ints(tp_strides(view));
-    self->offset = (view->byte_offset - base->byte_offset) / tp_itemsize((tp_dtype)view->dtype);
+    if (save_region(&self->region, base, view) < 0) return -1;
     if (tp_node_add_input(fn, view) < 0 || tp_node_set_output(n, base) < 0) return -1;
     return renew_history(view);
 }
 
 int tp_rebase_history(tp_tensor *self, tp_node *node) {
     return self->base ? rebase_view(self, node) : tp_node_set_output(node, self);
+}
+
+/* Nothing happened to the base of a view: it is another view of it now. */
+int tp_restride_history(tp_tensor *self, tp_node *node) {
+    return self->base ? renew_history(self) : tp_node_set_output(node, self);
 }
 
 int tp_out_no_grad(const char *op) {

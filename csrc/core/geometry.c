@@ -215,8 +215,8 @@ bool tp_is_dense(const tp_tensor *t) {
 }
 
 /* Whether the strides look like channels_last, including those of dimensions of size 1: all that is left of the format
- * of a tensor with such dimensions. PyTorch's heuristic (c10/core/MemoryFormat.h, Note [Ambiguous
- * is_channels_last_strides_xd]): N111 and permuted tensors count as contiguous. */
+ * of a tensor with such dimensions. PyTorch's heuristic (c10/core/MemoryFormat.h, "Ambiguous
+ * is_channels_last_strides_xd"): N111 and permuted tensors count as contiguous. */
 static bool looks_channels_last(const tp_tensor *t, const int *order) {
     if (t->strides[1] == 0) return false;
     int64_t least = 0;

@@ -1,8 +1,13 @@
 /* philox.h: random words by position, and numbers made from them. Valid C and valid OpenCL C.
  *
+ * Note [Words of an element]
+ * A draw is a stream of words: word w is number w % 4 of the block with index w / 4. Element i of a draw of float (and of
+ * what float serves: float16, bfloat16, probabilities) takes word i; of double or of integers, words 2i and 2i + 1. Normal
+ * numbers come in pairs: elements 2j and 2j + 1 are made together from the words of both. A complex number is two floats.
+ *
  * Philox 4x32-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC'11).
- * The generator's seed is the key; the counter is (element index, generator offset). So element i of a draw has the
- * same four words on every device and for every number of threads, and two draws never share a counter. */
+ * The generator's seed is the key; the counter is (block index, generator offset). So element i of a draw has the
+ * same words on every device and for every number of threads, and two draws never share a counter. */
 #ifndef TP_PHILOX_H
 #define TP_PHILOX_H
 
@@ -38,7 +43,7 @@
 #define TP_PHILOX_SIN(x) sin(x)
 #endif
 
-/* Four words for element `index` of the draw at `offset`. */
+/* The four words of block `index` of the draw at `offset`. */
 TP_SHARED void tp_philox(TP_U64 seed, TP_U64 offset, TP_U64 index, TP_U32 out[4]) {
     TP_U32 k0 = (TP_U32)seed, k1 = (TP_U32)(seed >> 32);
     TP_U32 c0 = (TP_U32)index, c1 = (TP_U32)(index >> 32);

@@ -20,6 +20,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     if (tp_unlikely(!s)) return NULL;
     atomic_init(&s->refcount, 1);
     atomic_init(&s->version, 0);
+    s->writer = NULL;
     s->data = NULL;
     s->nbytes = nbytes;
     s->block = block;

@@ -11,6 +11,7 @@
 typedef struct tp_storage {
     _Atomic int32_t refcount;
     _Atomic uint32_t version;
+    const char *writer; /* the operator that raised the version last, or NULL */
     void *data; /* on `device`; NULL for Meta and for zero bytes */
     size_t nbytes;
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */

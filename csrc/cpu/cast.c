@@ -126,23 +126,33 @@ TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 #ifdef __F16C__
 #include <immintrin.h>
 
+/* The first elements, by whole vectors, where both sides are contiguous; the general loops do the rest. */
+static int64_t whole_vectors(const int64_t *strides, int64_t to_size, int64_t from_size, int64_t n) {
+    return strides[0] == to_size && strides[1] == from_size ? n & ~(int64_t)15 : 0;
+}
+
 static void cvt_float_from_half(char *const *data, const int64_t *strides, int64_t n, const void *params) {
-    bool contiguous = strides[0] == sizeof(float) && strides[1] == sizeof(tp_half);
-    int64_t i = 0;
-    for (; contiguous && i + 8 <= n; i += 8)
-        _mm256_storeu_ps((float *)data[0] + i,
-                         _mm256_cvtph_ps(_mm_loadu_si128((const void *)((tp_half *)data[1] + i))));
-    char *const rest[] = {data[0] + i * strides[0], data[1] + i * strides[1]};
-    to_FLOAT32_from_FLOAT16(rest, strides, n - i, params);
+    int64_t whole = whole_vectors(strides, sizeof(float), sizeof(tp_half), n);
+    float *const to = (float *)data[0];
+    const __m128i *const from = (const __m128i *)data[1];
+    for (int64_t i = 0; i < whole / 8; i += 2) {
+        _mm256_storeu_ps(to + 8 * i, _mm256_cvtph_ps(_mm_loadu_si128(from + i)));
+        _mm256_storeu_ps(to + 8 * i + 8, _mm256_cvtph_ps(_mm_loadu_si128(from + i + 1)));
+    }
+    char *const rest[] = {data[0] + whole * strides[0], data[1] + whole * strides[1]};
+    if (whole < n) to_FLOAT32_from_FLOAT16(rest, strides, n - whole, params);
 }
 
 static void cvt_half_from_float(char *const *data, const int64_t *strides, int64_t n, const void *params) {
-    bool contiguous = strides[0] == sizeof(tp_half) && strides[1] == sizeof(float);
-    int64_t i = 0;
-    for (; contiguous && i + 8 <= n; i += 8)
-        _mm_storeu_si128((void *)((tp_half *)data[0] + i), _mm256_cvtps_ph(_mm256_loadu_ps((float *)data[1] + i), 0));
-    char *const rest[] = {data[0] + i * strides[0], data[1] + i * strides[1]};
-    to_FLOAT16_from_FLOAT32(rest, strides, n - i, params);
+    int64_t whole = whole_vectors(strides, sizeof(tp_half), sizeof(float), n);
+    __m128i *const to = (__m128i *)data[0];
+    const float *const from = (const float *)data[1];
+    for (int64_t i = 0; i < whole / 8; i += 2) {
+        _mm_storeu_si128(to + i, _mm256_cvtps_ph(_mm256_loadu_ps(from + 8 * i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128(to + i + 1, _mm256_cvtps_ph(_mm256_loadu_ps(from + 8 * i + 8), _MM_FROUND_TO_NEAREST_INT));
+    }
+    char *const rest[] = {data[0] + whole * strides[0], data[1] + whole * strides[1]};
+    if (whole < n) to_FLOAT16_from_FLOAT32(rest, strides, n - whole, params);
 }
 #else
 #define cvt_float_from_half to_FLOAT32_from_FLOAT16

@@ -55,11 +55,14 @@ static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
 
 /* ---- one element to many ---- */
 
-/* Operand 0 becomes the element that operand 1 points at (in every row; its stride is 0). */
+/* Operand 0 becomes the element that operand 1 points at: its stride is 0, but for tiles, which may run across rows. */
 #define SPREAD(name, type)                                                                                             \
     static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) {             \
         const type value = *(const type *)data[1];                                                                     \
-        if (strides[0] == sizeof(type)) {                                                                              \
+        if (strides[1]) {                                                                                              \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                *(type *)(data[0] + i * strides[0]) = *(const type *)(data[1] + i * strides[1]);                       \
+        } else if (strides[0] == sizeof(type)) {                                                                       \
             for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                              \
         } else {                                                                                                       \
             for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                               \

@@ -38,9 +38,19 @@ static bool blas_layout(const matrix *m, int *leading, int *trans) {
     return false;
 }
 
+/* A product with one column: c = alpha * a @ b + beta * c. */
+static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, int ta, matrix b, matrix c, double alpha, double beta) {
+    int rows = (int)(ta == TP_BLAS_TRANS ? a.cols : a.rows), cols = (int)(ta == TP_BLAS_TRANS ? a.rows : a.cols);
+    int incx = (int)b.row_stride, incy = (int)c.row_stride;
+    if (dtype == TP_FLOAT32)
+        blas->sgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, (float)alpha, (float *)a.data, lda, (float *)b.data, incx, (float)beta, (float *)c.data, incy);
+    else
+        blas->dgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, alpha, (double *)a.data, lda, (double *)b.data, incx, beta, (double *)c.data, incy);
+}
+
 static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     const tp_blas *blas = tp_blas_get();
-    int lda, ldb, ldc, ta, tb, tc;
+    int lda = 0, ldb = 0, ldc = 0, ta = 0, tb = 0, tc = 0;
     if (!blas) return -1;
     blas_layout(&c, &ldc, &tc);
     if (tc == TP_BLAS_TRANS) {
@@ -53,6 +63,10 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
     blas_layout(&a, &lda, &ta);
     blas_layout(&b, &ldb, &tb);
     int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
+    if (n == 1 && m > 1 && (dtype == TP_FLOAT32 || dtype == TP_FLOAT64) && b.row_stride > 0 && b.row_stride <= INT32_MAX && c.row_stride <= INT32_MAX) {
+        call_gemv(blas, dtype, a, lda, ta, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
+        return 0;
+    }
     bool release = (double)m * n * k > 1e5;
     void *host = release ? tp_host_lock_release() : NULL;
     tp_complex128 za = tp_scalar_complex(alpha), zb = tp_scalar_complex(beta);
@@ -104,6 +118,37 @@ static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_s
     return 0;
 }
 
+/* ---- on memory ---- */
+
+int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
+    if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || lda > INT32_MAX || ldb > INT32_MAX || ldc > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    int ta = trans_a ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS, tb = trans_b ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS;
+    int mi = (int)m, ni = (int)n, ki = (int)k, la = (int)lda, lb = (int)ldb, lc = (int)ldc;
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) {
+        matrix left = {(char *)a, m, k, trans_a ? 1 : lda, trans_a ? lda : 1};
+        matrix right = {(char *)b, k, n, trans_b ? 1 : ldb, trans_b ? ldb : 1};
+        return integer_gemm(dtype, left, right, (matrix){c, m, n, ldc, 1}, TP_SCALAR_I(1), TP_SCALAR_I(beta));
+    }
+    const tp_blas *blas = tp_blas_get();
+    if (!blas) return -1;
+    tp_complex128 z1 = 1, zb = beta;
+    tp_complex64 c1 = 1, cb = (float)beta;
+    switch (dtype) {
+    case TP_FLOAT32: blas->sgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, 1, a, la, b, lb, (float)beta, c, lc); break;
+    case TP_FLOAT64: blas->dgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, 1, a, la, b, lb, beta, c, lc); break;
+    case TP_COMPLEX64: blas->cgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, &c1, a, la, b, lb, &cb, c, lc); break;
+    default: blas->zgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, &z1, a, la, b, lb, &zb, c, lc); break;
+    }
+    return 0;
+}
+
+void tp_gemm_threads(int n) {
+    const tp_blas *blas = tp_blas_get();
+    if (blas && blas->set_num_threads) blas->set_num_threads(n);
+}
+
 /* ---- operands ---- */
 
 /* t, or a contiguous copy of dtype `to`; new. */
@@ -120,8 +165,9 @@ static int check_fits(const tp_tensor *a, const tp_tensor *out) {
     return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
 }
 
+/* A product over no elements is zero. Callers with another beta have scaled out themselves. */
 static int scale(tp_tensor *out, const tp_scalar *beta) {
-    if (!tp_scalar_equals_int(beta, 0)) return tp_fail(TP_RuntimeError, "matrix product: an empty product with beta needs the caller's care");
+    if (!tp_scalar_equals_int(beta, 0)) return 0;
     tp_scalar zero = {.kind = TP_SCALAR_INT, .i = 0};
     return tp_fill_data(out, &zero);
 }
@@ -141,5 +187,63 @@ int tp_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_sca
     if (!left || !right || !target) return -1;
     if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
     if (call_blas(compute, matrix_of(left), matrix_of(right), matrix_of(target), alpha, beta) < 0) return -1;
+    return direct ? 0 : tp_copy_data(out, target);
+}
+
+/* ---- batches ---- */
+
+static matrix matrix_at(const tp_tensor *t, int64_t i) {
+    char *data = (char *)tp_data(t) + i * t->strides[0] * tp_itemsize((tp_dtype)t->dtype);
+    return (matrix){data, t->sizes[1], t->sizes[2], t->strides[1], t->strides[2]};
+}
+
+/* As operand, for a batch. */
+static tp_tensor *batch_operand(const tp_tensor *t, tp_dtype to) {
+    int leading, trans;
+    matrix m = matrix_at(t, 0);
+    if ((tp_dtype)t->dtype == to && (!(tp_is_floating_dtype(to) || tp_is_complex_dtype(to)) || blas_layout(&m, &leading, &trans)))
+        return tp_retain((tp_tensor *)t);
+    tp_autoref *copy = tp_new_empty(tp_sizes(t), to, TP_CPU);
+    return copy && tp_copy_data(copy, t) == 0 ? tp_take(copy) : NULL;
+}
+
+typedef struct {
+    const tp_tensor *a, *b, *out;
+    const tp_scalar *alpha, *beta;
+} batch_job;
+
+static void run_batch(int64_t begin, int64_t end, void *context) {
+    const batch_job *j = context;
+    tp_dtype dtype = (tp_dtype)j->out->dtype;
+    bool blas = tp_is_floating_dtype(dtype) || tp_is_complex_dtype(dtype);
+    for (int64_t i = begin; i < end; i++) {
+        matrix a = matrix_at(j->a, i), b = matrix_at(j->b, i), c = matrix_at(j->out, i);
+        if ((blas ? call_blas : integer_gemm)(dtype, a, b, c, j->alpha, j->beta) < 0) return;
+    }
+}
+
+int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
+    if (out->numel == 0) return 0;
+    if (a->sizes[2] == 0) return scale(out, beta);
+    tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
+    if (a->sizes[2] > INT32_MAX || out->sizes[1] > INT32_MAX || out->sizes[2] > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    tp_autoref *left = batch_operand(a, compute), *right = batch_operand(b, compute);
+    int leading, trans;
+    matrix m = matrix_at(out, 0);
+    bool direct = dtype == compute && (tp_is_integral_dtype(dtype) || dtype == TP_BOOL || blas_layout(&m, &leading, &trans));
+    tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
+    if (!left || !right || !target) return -1;
+    if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
+    batch_job j = {left, right, target, alpha, beta};
+    double work = (double)out->sizes[1] * (double)out->sizes[2] * (double)a->sizes[2];
+    int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
+    bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();
+    void *host = work * (double)n > 1e5 ? tp_host_lock_release() : NULL;
+    if (threads) tp_gemm_threads(1);
+    int status = tp_parallel_for(n, threads ? grain : n, run_batch, &j);
+    if (threads) tp_gemm_threads(tp_get_num_threads());
+    if (work * (double)n > 1e5) tp_host_lock_acquire(host);
+    if (status < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);
 }

@@ -19,13 +19,13 @@ typedef void (*row_fn)(char *to, const char *from, int64_t n, int64_t to_step, i
 typedef struct {
     uint64_t half[2];
 } bytes16;
-#define COPY_ROW(name, type)                                                                                      \
-    static void name(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {                 \
-        for (int64_t i = 0; i < n; i++) *(type *)(to + i * to_step) = *(const type *)(from + i * from_step);      \
-    }                                                                                                             \
-    /* One element from each place. */                                                                            \
-    static void name##_places(char *to, const char *from, const int64_t *places, int64_t n) {                     \
-        for (int64_t i = 0; i < n; i++) ((type *)to)[i] = *(const type *)(from + places[i]);                      \
+#define COPY_ROW(name, type)                                                                                           \
+    static void name(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {                      \
+        for (int64_t i = 0; i < n; i++) *(type *)(to + i * to_step) = *(const type *)(from + i * from_step);           \
+    }                                                                                                                  \
+    /* One element from each place. */                                                                                 \
+    static void name##_places(char *to, const char *from, const int64_t *places, int64_t n) {                          \
+        for (int64_t i = 0; i < n; i++) ((type *)to)[i] = *(const type *)(from + places[i]);                           \
     }
 COPY_ROW(copy1, uint8_t)
 COPY_ROW(copy2, uint16_t)
@@ -53,12 +53,12 @@ static copiers copiers_of(int64_t itemsize) {
 #define BFLOAT_PLUS(a, b) tp_float_to_bfloat(tp_bfloat_to_float(a) + tp_bfloat_to_float(b))
 /* Signed sums wrap. */
 #define WRAP_PLUS(a, b) ((__typeof__(a))((uint64_t)(a) + (uint64_t)(b)))
-#define ADD_ROW(id, type, plus)                                                                              \
-    static void add_##id(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {        \
-        for (int64_t i = 0; i < n; i++) {                                                                    \
-            type *place = (type *)(to + i * to_step);                                                        \
-            *place = plus(*place, *(const type *)(from + i * from_step));                                    \
-        }                                                                                                    \
+#define ADD_ROW(id, type, plus)                                                                                        \
+    static void add_##id(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            type *place = (type *)(to + i * to_step);                                                                  \
+            *place = plus(*place, *(const type *)(from + i * from_step));                                              \
+        }                                                                                                              \
     }
 ADD_ROW(BOOL, bool, OR)
 ADD_ROW(UINT8, uint8_t, WRAP_PLUS)
@@ -123,14 +123,16 @@ static void group_offset(const group *g, int64_t flat, int64_t *self_offset, int
 
 static void run_row(const job *j, char *self, char *values, int64_t n, int64_t self_step, int64_t value_step) {
     char *to = j->writes ? self : values, *from = j->writes ? values : self;
-    if (n > 1 && self_step == j->itemsize && value_step == j->itemsize && j->places) memcpy(to, from, (size_t)(n * j->itemsize));
+    if (n > 1 && self_step == j->itemsize && value_step == j->itemsize && j->places)
+        memcpy(to, from, (size_t)(n * j->itemsize));
     else j->row(to, from, n, j->writes ? self_step : value_step, j->writes ? value_step : self_step);
 }
 
 static void run_block(const job *j, char *self, char *values) {
     const group *g = &j->after;
     if (g->ndim <= 1) {
-        run_row(j, self, values, g->ndim ? g->sizes[0] : 1, g->ndim ? g->self_steps[0] : 0, g->ndim ? g->value_steps[0] : 0);
+        run_row(j, self, values, g->ndim ? g->sizes[0] : 1, g->ndim ? g->self_steps[0] : 0,
+                g->ndim ? g->value_steps[0] : 0);
         return;
     }
     int last = g->ndim - 1;
@@ -139,7 +141,8 @@ static void run_block(const job *j, char *self, char *values) {
     for (int64_t i = 0; i < g->numel / g->sizes[last]; i++) {
         int64_t self_offset, value_offset;
         group_offset(&outer, i, &self_offset, &value_offset);
-        run_row(j, self + self_offset, values + value_offset, g->sizes[last], g->self_steps[last], g->value_steps[last]);
+        run_row(j, self + self_offset, values + value_offset, g->sizes[last], g->self_steps[last],
+                g->value_steps[last]);
     }
 }
 
@@ -152,10 +155,10 @@ static void run_places(int64_t begin, int64_t end, void *context) {
         if (n > end - at) n = end - at;
         group_offset(&j->before, at / j->nplaces, &self_offset, &value_offset);
         char *self = j->self + self_offset, *values = j->values + value_offset;
-        if (j->one_element)
-            j->places(values + place * j->itemsize, self, j->self_places + place, n);
+        if (j->one_element) j->places(values + place * j->itemsize, self, j->self_places + place, n);
         else
-            for (int64_t i = place; i < place + n; i++) run_block(j, self + j->self_places[i], values + j->value_places[i]);
+            for (int64_t i = place; i < place + n; i++)
+                run_block(j, self + j->self_places[i], values + j->value_places[i]);
         at += n;
     }
 }
@@ -163,7 +166,8 @@ static void run_places(int64_t begin, int64_t end, void *context) {
 /* ---- places ---- */
 
 static int out_of_bounds(int64_t i, int dim, int64_t size) {
-    return tp_fail(TP_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim, (long long)size);
+    return tp_fail(TP_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim,
+                   (long long)size);
 }
 
 /* Adds what one index contributes to each place. */
@@ -201,14 +205,23 @@ static void value_places(const tp_index_plan *p, const int64_t *strides, int64_t
 }
 
 /* Indexes between self and values (already of the result's shape through `strides`). `add` NULL: copies. */
-static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, const int64_t *strides, bool writes, row_fn add) {
+static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, const int64_t *strides, bool writes,
+                     row_fn add) {
     int64_t itemsize = tp_itemsize((tp_dtype)self->dtype), n = tp_checked_numel((tp_ints){p->places, p->nplaces});
     copiers copy = copiers_of(itemsize);
-    job j = {.self = tp_data(self), .values = tp_data(values), .nplaces = n, .itemsize = itemsize, .writes = writes,
-             .before = {.numel = 1}, .after = {.numel = 1}, .row = add ? add : copy.row, .places = add ? NULL : copy.places};
+    job j = {.self = tp_data(self),
+             .values = tp_data(values),
+             .nplaces = n,
+             .itemsize = itemsize,
+             .writes = writes,
+             .before = {.numel = 1},
+             .after = {.numel = 1},
+             .row = add ? add : copy.row,
+             .places = add ? NULL : copy.places};
     for (int i = 0; i < p->nrest; i++) {
         int d = p->rest[i], at = i < p->before ? i : i + p->nplaces;
-        group_add(i < p->before ? &j.before : &j.after, self->sizes[d], self->strides[d] * itemsize, strides[at] * itemsize);
+        group_add(i < p->before ? &j.before : &j.after, self->sizes[d], self->strides[d] * itemsize,
+                  strides[at] * itemsize);
     }
     if (n == 0 || j.before.numel == 0 || j.after.numel == 0) return 0;
     size_t bytes = (size_t)n * 2 * sizeof(int64_t);
@@ -234,21 +247,21 @@ static int64_t count_true(const bool *mask, int64_t n) {
 }
 
 /* The elements behind true bytes, eight at a time where all agree. Never writes past out[count]. */
-#define COMPRESS(name, type)                                                                           \
-    static void name(const char *from, const bool *mask, int64_t count, char *to) {                    \
-        const type *in = (const type *)from;                                                           \
-        type *out = (type *)to;                                                                        \
-        int64_t i = 0, k = 0;                                                                          \
-        while (count - k >= 8) {                                                                       \
-            uint64_t eight;                                                                            \
-            memcpy(&eight, mask + i, 8);                                                               \
-            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8;       \
-            else if (eight)                                                                            \
-                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                      \
-            i += 8;                                                                                    \
-        }                                                                                              \
-        for (; k < count; i++)                                                                         \
-            if (mask[i]) out[k++] = in[i];                                                             \
+#define COMPRESS(name, type)                                                                                           \
+    static void name(const char *from, const bool *mask, int64_t count, char *to) {                                    \
+        const type *in = (const type *)from;                                                                           \
+        type *out = (type *)to;                                                                                        \
+        int64_t i = 0, k = 0;                                                                                          \
+        while (count - k >= 8) {                                                                                       \
+            uint64_t eight;                                                                                            \
+            memcpy(&eight, mask + i, 8);                                                                               \
+            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8;                       \
+            else if (eight)                                                                                            \
+                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                                      \
+            i += 8;                                                                                                    \
+        }                                                                                                              \
+        for (; k < count; i++)                                                                                         \
+            if (mask[i]) out[k++] = in[i];                                                                             \
     }
 COMPRESS(compress1, uint8_t)
 COMPRESS(compress2, uint16_t)
@@ -259,8 +272,8 @@ COMPRESS(compress16, bytes16)
 /* self[mask] with a mask of self's shape, both contiguous. */
 static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
     const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
-    return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) && tp_is_contiguous(self) && tp_is_contiguous(mask) &&
-           mask->device.type == TP_DEVICE_CPU;
+    return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) && tp_is_contiguous(self) &&
+           tp_is_contiguous(mask) && mask->device.type == TP_DEVICE_CPU;
 }
 
 static tp_tensor *select_masked(const tp_tensor *self, const tp_tensor *mask) {
@@ -290,11 +303,13 @@ tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
 
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
+    if (values->dtype != self->dtype)
+        return tp_fail(TP_RuntimeError,
+                       "Index put requires the source and destination dtypes match, got %s for the destination and %s "
+                       "for the source.",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
     tp_auto_index_plan p;
     int64_t strides[TP_MAX_DIMS];
-    if (values->dtype != self->dtype)
-        return tp_fail(TP_RuntimeError, "Index put requires the source and destination dtypes match, got %s for the destination and %s "
-                       "for the source.", tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *copy = NULL;
     if (tp_overlap_of(self, values) != TP_OVERLAP_NONE) {

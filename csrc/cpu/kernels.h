@@ -5,16 +5,58 @@
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
 
+#include "core/generator.h"
 #include "cpu/capability.h"
+#include "cpu/convolution.h"
+#include "cpu/pool.h"
+#include "cpu/softmax.h"
 #include "iter/iter.h"
 #include "iter/reduce.h"
 
-#define TP_FORALL_CPU_FAMILIES(X) X(cast) X(reduce) X(extreme) X(fold) X(moments) X(scan)
+#define TP_FORALL_CPU_FAMILIES(X) \
+    X(cast) \
+    X(convolution) \
+    X(extreme) \
+    X(fold) \
+    X(moments) \
+    X(pool) \
+    X(random) \
+    X(reduce) \
+    X(scan) \
+    X(softmax)
 
 typedef struct {
     const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */
     tp_loop_fn float_from_half, half_from_float; /* in place of the loops between float16 and float32 */
 } tp_cast_kernels;
+
+/* What a draw is of. The element type of what a kind makes is in tp_random_made. */
+typedef enum {
+    TP_DRAW_UNIFORM_FLOAT, /* a + (b - a) * u, u a multiple of 2**-bits in [0, 1) */
+    TP_DRAW_UNIFORM_DOUBLE,
+    TP_DRAW_NORMAL_FLOAT, /* mean a, deviation b */
+    TP_DRAW_NORMAL_DOUBLE,
+    TP_DRAW_EXPONENTIAL_FLOAT, /* rate a */
+    TP_DRAW_EXPONENTIAL_DOUBLE,
+    TP_DRAW_INTEGERS, /* int64 from base on, `range` of them; 0 stands for 2**64 */
+    TP_DRAW_BERNOULLI, /* bool, true with probability a */
+    TP_NUM_DRAWS
+} tp_draw_kind;
+
+typedef struct {
+    tp_philox_state state;
+    double a, b;
+    int bits;
+    uint64_t range;
+    int64_t base;
+} tp_draw;
+
+#define TP_DRAW_BLOCK 1024 /* the elements that a kernel makes at once; it begins at a multiple of it */
+
+typedef struct {
+    /* Elements first .. first + TP_DRAW_BLOCK - 1 of a draw. */
+    void (*make[TP_NUM_DRAWS])(const tp_draw *d, int64_t first, void *out);
+} tp_random_kernels;
 
 typedef struct {
     tp_reduction sum[TP_NUM_DTYPES];  /* by the dtype of the accumulator; bool: any */

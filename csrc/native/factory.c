@@ -1,5 +1,6 @@
 /* factory.c: tensors made from sizes: empty, zeros, ones, full, arange and their *_like forms. */
 #include "NativeFunctions.h"
+#include "native/range.h"
 
 #include <math.h>
 
@@ -120,14 +121,11 @@ tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, c
                                  tp_device device, tp_opt_bool pin_memory) {
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
-    int64_t itemsize = tp_itemsize((tp_dtype)t->dtype);
     bool whole = is_whole(start) && is_whole(step);
-    for (int64_t i = 0; i < t->numel; i++) {
-        tp_scalar value = whole ? (tp_scalar){.kind = TP_SCALAR_INT, .i = tp_scalar_int(start) + i * tp_scalar_int(step)}
-                                : (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = tp_scalar_double(start) + (double)i * tp_scalar_double(step)};
-        tp_scalar_store(&value, (tp_dtype)t->dtype, (char *)tp_data(t) + i * itemsize);
-    }
-    return tp_take(t);
+    tp_range r = {.whole = whole, .half = t->numel};
+    if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
+    else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);
+    return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
 }
 
 tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory) {

@@ -20,8 +20,10 @@ static int check_mask(const tp_tensor *self, const tp_tensor *mask, int dim) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(mask));
         tp_text_ints(&b, tp_sizes(self));
-        return tp_fail(TP_IndexError, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
-                       a.text, i, b.text, dim + i);
+        return tp_fail(
+            TP_IndexError,
+            "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+            a.text, i, b.text, dim + i);
     }
     return 0;
 }
@@ -44,7 +46,8 @@ static int add_index(tp_index_plan *p, tp_tensor *self, tp_tensor *index, int di
     if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
         return tp_fail(TP_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
     if (index->device.type != self->device.type && index->numel != 1 && index->device.type != TP_DEVICE_CPU)
-        return tp_fail(TP_RuntimeError, "indices should be either on cpu or on the same device as the indexed tensor (%s)",
+        return tp_fail(TP_RuntimeError,
+                       "indices should be either on cpu or on the same device as the indexed tensor (%s)",
                        tp_device_type_name(self->device.type));
     p->dims[p->nindices] = dim;
     p->indices[p->nindices] = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT);
@@ -56,7 +59,9 @@ static int add_all(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     for (int64_t i = 0; i < indices.size; i++) {
         tp_tensor *index = indices.data[i];
         bool mask = index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8);
-        int status = !index ? (dim < self->ndim ? 0 : too_many(self)) : mask ? add_mask(p, self, index, dim) : add_index(p, self, index, dim);
+        int status = !index ? (dim < self->ndim ? 0 : too_many(self))
+                     : mask ? add_mask(p, self, index, dim)
+                            : add_index(p, self, index, dim);
         if (status < 0) return -1;
         dim += mask ? index->ndim : 1;
     }
@@ -79,7 +84,8 @@ static int broadcast_places(tp_index_plan *p) {
             tp_text_add(&text, k ? ", " : "");
             tp_text_ints(&text, tp_sizes(p->indices[k]));
         }
-        return tp_fail(TP_IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text.text);
+        return tp_fail(TP_IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes %s",
+                       text.text);
     }
     return 0;
 }
@@ -92,7 +98,8 @@ static int lay_out(tp_index_plan *p, const tp_tensor *self) {
         else p->rest[p->nrest++] = d;
     }
     p->before = neighbours && p->nindices ? p->dims[0] : 0;
-    if (p->nrest + p->nplaces > TP_MAX_DIMS) return tp_fail(TP_IndexError, "index: the result would have more than %d dimensions", TP_MAX_DIMS);
+    if (p->nrest + p->nplaces > TP_MAX_DIMS)
+        return tp_fail(TP_IndexError, "index: the result would have more than %d dimensions", TP_MAX_DIMS);
     for (int i = 0; i < p->before; i++) p->sizes[p->ndim++] = self->sizes[p->rest[i]];
     for (int i = 0; i < p->nplaces; i++) p->sizes[p->ndim++] = p->places[i];
     for (int i = p->before; i < p->nrest; i++) p->sizes[p->ndim++] = self->sizes[p->rest[i]];
@@ -100,7 +107,7 @@ static int lay_out(tp_index_plan *p, const tp_tensor *self) {
 }
 
 int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
-    *p = (tp_index_plan){0};
+    p->nindices = p->nrest = p->before = p->nplaces = p->ndim = 0;
     if (add_all(p, self, indices) < 0 || broadcast_places(p) < 0 || lay_out(p, self) < 0) return -1;
     int64_t n = tp_checked_numel((tp_ints){p->places, p->nplaces});
     if (n < 0) return -1;
@@ -122,7 +129,8 @@ int tp_index_fit_values(const tp_index_plan *p, const tp_tensor *values, int64_t
     tp_autotext have = {0}, want = {0};
     tp_text_ints(&have, tp_sizes(values));
     tp_text_ints(&want, (tp_ints){p->sizes, p->ndim});
-    return tp_fail(TP_RuntimeError, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+    return tp_fail(TP_RuntimeError,
+                   "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
                    have.text, want.text);
 }
 

@@ -11,9 +11,9 @@ typedef struct {
     int dims[TP_MAX_DIMS];           /* the dimension of self that each index speaks of */
     int nrest, before;               /* dimensions without an index, and how many of them lead */
     int rest[TP_MAX_DIMS];
-    int nplaces;                     /* the indices' broadcast shape */
+    int nplaces; /* the indices' broadcast shape */
     int64_t places[TP_MAX_DIMS];
-    int ndim;                        /* of the result */
+    int ndim; /* of the result */
     int64_t sizes[TP_MAX_DIMS];
 } tp_index_plan;
 

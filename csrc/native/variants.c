@@ -33,14 +33,22 @@ int tp_copy_into_out(tp_tensor *out, tp_tensor *made) {
     return copy_below_layers(out, made);
 }
 
-int tp_copy_into_self(tp_tensor *self, tp_tensor *made) {
+static int check_fits_self(const tp_tensor *self, const tp_tensor *made) {
     if (check_cast(made, self) < 0) return -1;
-    if (tp_same_sizes(self, made)) return copy_below_layers(self, made);
+    if (tp_same_sizes(self, made)) return 0;
     tp_autotext text = {0};
     tp_text_ints(&text, tp_sizes(self));
     tp_text_add(&text, " doesn't match the broadcast shape ");
     tp_text_ints(&text, tp_sizes(made));
     return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
+}
+
+int tp_copy_into_self(tp_tensor *self, tp_tensor *made) {
+    return check_fits_self(self, made) < 0 ? -1 : copy_below_layers(self, made);
+}
+
+int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made) {
+    return check_fits_self(self, made) < 0 ? -1 : tp_copy_(self, made, false);
 }
 
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {

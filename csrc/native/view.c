@@ -88,6 +88,15 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
     return tp_take(base);
 }
 
+/* The view's elements of a tensor laid out as the base: what differentiates _as_strided_backward. */
+tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size, tp_ints stride,
+                                      int64_t offset) {
+    tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)whole->dtype, whole->device);
+    if (!base || tp_copy_(base, whole, false) < 0) return NULL;
+    tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
+    return view ? tp_clone(view, TP_CONTIGUOUS_FORMAT) : NULL;
+}
+
 /* ---- view and reshape ---- */
 
 static TP_COLD int sizes_do_not_fit(tp_ints wanted, int64_t numel, bool ambiguous) {

@@ -25,8 +25,8 @@ int tp_py_take_arguments(const tp_py_arguments *a, PyObject *const *args, Py_ssi
                          PyObject **slots) {
     nargs = PyVectorcall_NARGS(nargs);
     if (nargs > a->npositional) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd were given", a->function, a->npositional,
-                     a->npositional == 1 ? "" : "s", nargs);
+        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd were given", a->function,
+                     a->npositional, a->npositional == 1 ? "" : "s", nargs);
         return -1;
     }
     for (int i = 0; a->names[i]; i++) slots[i] = i < nargs ? args[i] : NULL;
@@ -41,7 +41,8 @@ int tp_py_take_arguments(const tp_py_arguments *a, PyObject *const *args, Py_ssi
 }
 
 static int wrong_type(const char *function, const char *name, const char *wanted, PyObject *o) {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", function, name, wanted, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", function, name, wanted,
+                 Py_TYPE(o)->tp_name);
     return -1;
 }
 

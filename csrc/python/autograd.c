@@ -53,7 +53,7 @@ static PyObject *node_next_functions(PyObject *o, void *unused) {
     (void)unused;
     tp_node *n = NODE(o);
     PyObject *tuple = PyTuple_New(n->nedges);
-    for (int i = 0; tuple && i < n->nedges; i++) {
+    for (uint32_t i = 0; tuple && i < n->nedges; i++) {
         PyObject *next = tp_py_node(n->edges[i].node);
         PyObject *pair = next ? Py_BuildValue("NI", next, n->edges[i].input_nr) : NULL;
         if (!pair) Py_CLEAR(tuple);
@@ -66,6 +66,13 @@ static PyObject *node_variable(PyObject *o, void *unused) {
     tp_tensor *t = tp_accumulator_variable_borrow(NODE(o));
     if (t) return tp_py_wrap(t);
     return PyErr_Format(PyExc_AttributeError, "only AccumulateGrad has a variable, not %s", NODE(o)->type->name);
+}
+/* grad_fn of a Function stands for its context, too: y.grad_fn.saved_tensors. */
+static PyObject *node_getattro(PyObject *o, PyObject *name) {
+    PyObject *value = PyObject_GenericGetAttr(o, name), *ctx = tp_py_function_ctx_borrow(NODE(o));
+    if (value || !ctx || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(ctx, name);
 }
 static PyObject *node_sequence(PyObject *o, PyObject *unused) {
     (void)unused;
@@ -94,6 +101,7 @@ static PyObject *tensor_hooks(PyObject *self, PyObject *arg) {
     tp_autograd_meta *m = tp_autograd_meta_ensure(t);
     tp_py_hooks *hooks = m ? hooks_ensure(fn ? &fn->hooks : &m->hooks) : NULL;
     PyObject *all = hooks ? dict_ensure(&hooks->tensor) : NULL;
+    if (!fn && !PyObject_GC_IsTracked(arg)) PyObject_GC_Track(arg); /* a hook may refer to its tensor */
     PyObject *number = all ? PyLong_FromLong(fn ? (long)m->output_nr : 0) : NULL;
     PyObject *dict = number ? PyDict_GetItemWithError(all, number) : NULL;
     if (number && !dict && !PyErr_Occurred()) {
@@ -103,6 +111,16 @@ static PyObject *tensor_hooks(PyObject *self, PyObject *arg) {
     }
     Py_XDECREF(number);
     return Py_XNewRef(dict);
+}
+
+/* _accumulate_hooks(t): the dict of hooks that run when t's .grad has been added to. */
+static PyObject *accumulate_hooks(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_accumulate_hooks() takes a Tensor");
+    tp_autograd_meta *m = tp_autograd_meta_ensure(tp_py_tensor_borrow(arg));
+    tp_py_hooks *hooks = m ? hooks_ensure(&m->hooks) : NULL;
+    if (hooks && !PyObject_GC_IsTracked(arg)) PyObject_GC_Track(arg);
+    return hooks ? Py_XNewRef(dict_ensure(&hooks->accumulated)) : NULL;
 }
 
 static PyObject *node_hooks(PyObject *o, bool before) {
@@ -155,11 +173,11 @@ static int replace_grads(tp_tensor **slots, int n, PyObject *value, const char *
 static PyObject *callables(PyObject *dict) { return dict ? PyDict_Values(dict) : PyList_New(0); }
 
 static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
-    PyObject *key, *dict;
-    Py_ssize_t pos = 0;
-    while (all && PyDict_Next(all, &pos, &key, &dict)) {
-        long nr = PyLong_AsLong(key);
-        PyObject *list = callables(dict);
+    PyObject *items = all ? PyDict_Items(all) : PyList_New(0); /* a hook may add others */
+    if (!items) return -1;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items); k++) {
+        long nr = PyLong_AsLong(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 0));
+        PyObject *list = callables(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 1));
         for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
             if (nr >= count || !grads[nr]) continue;
             PyObject *grad = tp_py_wrap(grads[nr]);
@@ -168,16 +186,20 @@ static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
             if (!result || replace_grad(&grads[nr], result) < 0) Py_CLEAR(list);
             Py_XDECREF(result);
         }
-        if (!list) return -1;
+        if (!list) {
+            Py_DECREF(items);
+            return -1;
+        }
         Py_DECREF(list);
     }
+    Py_DECREF(items);
     return 0;
 }
 
-static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count) {
+static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count, bool runs) {
     PyGILState_STATE gil = PyGILState_Ensure();
     int status = run_tensor_hooks(hooks->tensor, grads, count);
-    PyObject *list = status == 0 ? callables(hooks->before) : NULL;
+    PyObject *list = status == 0 ? callables(runs ? hooks->before : NULL) : NULL;
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
         PyObject *tuple = grads_tuple(grads, count);
         PyObject *result = tuple ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), tuple) : NULL;
@@ -211,11 +233,28 @@ static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor 
     return status;
 }
 
+static int hooks_accumulated(tp_py_hooks *hooks, tp_tensor *leaf) {
+    if (!hooks->accumulated) return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *list = callables(hooks->accumulated), *object = list ? tp_py_wrap(leaf) : NULL;
+    for (Py_ssize_t i = 0; object && list && i < PyList_GET_SIZE(list); i++) {
+        PyObject *result = PyObject_CallOneArg(PyList_GET_ITEM(list, i), object);
+        if (!result) Py_CLEAR(object);
+        Py_XDECREF(result);
+    }
+    int status = object ? 0 : tp_py_error_to_core();
+    Py_XDECREF(object);
+    Py_XDECREF(list);
+    PyGILState_Release(gil);
+    return status;
+}
+
 static void free_hooks(tp_py_hooks *hooks) {
     PyGILState_STATE gil = PyGILState_Ensure();
     Py_XDECREF(hooks->tensor);
     Py_XDECREF(hooks->before);
     Py_XDECREF(hooks->after);
+    Py_XDECREF(hooks->accumulated);
     PyMem_Free(hooks);
     PyGILState_Release(gil);
 }
@@ -223,11 +262,15 @@ static void free_hooks(tp_py_hooks *hooks) {
 static void forget_node(void *pyobj) { (void)pyobj; /* cannot happen: the object owns the node */ }
 
 int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
-    if (m->hooks) Py_VISIT(m->hooks->tensor);
+    if (!m->hooks) return 0;
+    Py_VISIT(m->hooks->tensor);
+    Py_VISIT(m->hooks->accumulated);
     return 0;
 }
 void tp_py_clear_autograd(tp_autograd_meta *m) {
-    if (m->hooks) Py_CLEAR(m->hooks->tensor);
+    if (!m->hooks) return;
+    Py_CLEAR(m->hooks->tensor);
+    Py_CLEAR(m->hooks->accumulated);
 }
 
 /* ---- anomaly mode ---- */
@@ -259,6 +302,53 @@ static int show_anomaly(const tp_node *n) {
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);
     return 0;
+}
+
+/* ---- saved-tensor hooks ---- */
+
+/* A tensor that stands packed in a node: a pair (unpack hook, what pack made). The hooks of a thread are a pair, too. */
+static void *pack_saved(tp_tensor *t) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *hooks = tp_tls.saved_hooks, *object = tp_py_wrap(t), *pair = NULL;
+    tp_tls.saved_hooks = NULL; /* what a hook computes is not packed again */
+    PyObject *packed = object ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), object) : NULL;
+    tp_tls.saved_hooks = hooks;
+    if (packed) pair = PyTuple_Pack(2, PyTuple_GET_ITEM(hooks, 1), packed);
+    Py_XDECREF(packed);
+    Py_XDECREF(object);
+    if (!pair) tp_py_error_to_core();
+    PyGILState_Release(gil);
+    return pair;
+}
+
+static tp_tensor *unpack_saved(void *packed) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *object = PyObject_CallOneArg(PyTuple_GET_ITEM((PyObject *)packed, 0), PyTuple_GET_ITEM((PyObject *)packed, 1));
+    if (object && !tp_py_is_tensor(object)) {
+        PyErr_Format(PyExc_TypeError, "unpack_hook must return a Tensor, not %s", Py_TYPE(object)->tp_name);
+        Py_CLEAR(object);
+    }
+    tp_tensor *t = object ? tp_retain(tp_py_tensor_borrow(object)) : NULL;
+    Py_XDECREF(object);
+    if (!t) tp_py_error_to_core();
+    PyGILState_Release(gil);
+    return t;
+}
+
+static void free_packed(void *packed) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_DECREF((PyObject *)packed);
+    PyGILState_Release(gil);
+}
+
+/* _set_saved_hooks((pack, unpack) or None) -> the previous ones. The caller keeps the pair alive while it is set. */
+static PyObject *set_saved_hooks(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (arg != Py_None && !(PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) == 2))
+        return PyErr_Format(PyExc_TypeError, "_set_saved_hooks() takes a pair or None");
+    PyObject *previous = tp_tls.saved_hooks ? (PyObject *)tp_tls.saved_hooks : Py_None;
+    tp_tls.saved_hooks = arg == Py_None ? NULL : arg;
+    return Py_NewRef(previous);
 }
 
 static PyObject *set_anomaly(PyObject *self, PyObject *args) {
@@ -327,6 +417,13 @@ done:
     return result;
 }
 
+static PyObject *bump_version(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "increment_version() takes tensors, not %s", Py_TYPE(arg)->tp_name);
+    tp_note_write(tp_py_tensor_borrow(arg), "increment_version");
+    Py_RETURN_NONE;
+}
+
 static PyObject *retain_grad(PyObject *self, PyObject *unused) {
     (void)unused;
     return tp_py_check(tp_retain_grad(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(Py_None);
@@ -365,6 +462,7 @@ static PyTypeObject node_type = {
     .tp_doc = "A call that was recorded for backward.",
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_getattro = node_getattro,
     .tp_methods = node_methods,
     .tp_getset = node_getset,
     .tp_weaklistoffset = offsetof(py_node, weakrefs),
@@ -373,13 +471,20 @@ static PyTypeObject node_type = {
 static PyMethodDef functions[] = {
     {"_run_backward", run_backward, METH_VARARGS, NULL},
     {"_tensor_hooks", tensor_hooks, METH_O, NULL},
+    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
+    {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
+    {"_bump_version", bump_version, METH_O, NULL},
     {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
     {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_autograd(PyObject *m) {
-    tp_autograd_host = (tp_autograd_host_hooks){hooks_before, hooks_after, free_hooks, forget_node, where, show_anomaly};
-    if (PyModule_AddType(m, &node_type) < 0) return -1;
+    tp_autograd_host = (tp_autograd_host_hooks){
+        .before = hooks_before, .after = hooks_after, .accumulated = hooks_accumulated, .free_hooks = free_hooks,
+        .forget_node = forget_node, .where = where, .pack = pack_saved, .unpack = unpack_saved, .free_packed = free_packed,
+        .anomaly = show_anomaly,
+    };
+    if (PyModule_AddType(m, &node_type) < 0 || tp_py_init_function(m) < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

@@ -9,11 +9,16 @@ typedef struct tp_py_hooks {
     PyObject *tensor; /* dict: output number -> dict of hooks on that output's gradient */
     PyObject *before; /* node pre-hooks: hook(grad_outputs) */
     PyObject *after;  /* node hooks: hook(grad_inputs, grad_outputs) */
+    PyObject *accumulated; /* of a leaf: hook(leaf), when its .grad has been added to */
 } tp_py_hooks;
 
 /* grad_fn as a Python object (new), None for a leaf; NULL with the exception set. */
 PyObject *tp_py_grad_fn(tp_tensor *t);
 PyObject *tp_py_node(tp_node *n);
+
+/* autograd.Function (function.c): the context behind a node that one made (borrowed), or NULL. */
+PyObject *tp_py_function_ctx_borrow(const tp_node *n);
+int tp_py_init_function(PyObject *m);
 
 /* For the garbage collector: what a tensor's autograd state refers to in Python. */
 int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg);

@@ -77,8 +77,11 @@ static tp_tensor *sequence_tensor(PyObject *o, tp_device device) {
     tp_autoref *t = tp_py_tensor_from_data(o, TP_NO_DTYPE, TP_CPU);
     if (!t) return NULL;
     bool integer = tp_is_integral_dtype((tp_dtype)t->dtype);
-    tp_dtype dtype = t->numel == 0 && tp_is_floating(t) ? TP_INT64 : integer && t->dtype != TP_UINT8 ? TP_INT64 : (tp_dtype)t->dtype;
-    tp_tensor *index = tp_to_device(t, device.type == TP_DEVICE_META ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
+    tp_dtype dtype = t->numel == 0 && tp_is_floating(t) ? TP_INT64
+                     : integer && t->dtype != TP_UINT8  ? TP_INT64
+                                                        : (tp_dtype)t->dtype;
+    tp_tensor *index =
+        tp_to_device(t, device.type == TP_DEVICE_META ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
     if (!index) tp_py_raise();
     return index;
 }
@@ -90,7 +93,8 @@ static int read_item(PyObject *o, const tp_tensor *self, item *out) {
     else if (o == Py_None) *out = (item){.kind = ITEM_NEW_AXIS};
     else if (o == Py_Ellipsis) *out = (item){.kind = ITEM_ELLIPSIS};
     else if (tp_py_is_tensor(o)) return use_tensor_steal(tp_retain(tp_py_tensor_borrow(o)), out);
-    else if (!tp_py_is_numpy_scalar(o) && PySequence_Check(o)) return use_tensor_steal(sequence_tensor(o, self->device), out);
+    else if (!tp_py_is_numpy_scalar(o) && PySequence_Check(o))
+        return use_tensor_steal(sequence_tensor(o, self->device), out);
     else if (PyIndex_Check(o)) {
         PyObject *index = PyNumber_Index(o);
         int status = index ? read_int(index, out) : -1;
@@ -103,11 +107,17 @@ static int read_item(PyObject *o, const tp_tensor *self, item *out) {
             *out = (item){.kind = ITEM_BOOL, .truth = value.b};
             return 0;
         }
-        return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-                            "valid indices (got %s)", Py_TYPE(o)->tp_name), -1;
+        return PyErr_Format(PyExc_IndexError,
+                            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                            "valid indices (got %s)",
+                            Py_TYPE(o)->tp_name),
+               -1;
     } else
-        return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-                            "valid indices (got %s)", Py_TYPE(o)->tp_name), -1;
+        return PyErr_Format(PyExc_IndexError,
+                            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+                            "valid indices (got %s)",
+                            Py_TYPE(o)->tp_name),
+               -1;
     return 0;
 }
 
@@ -185,7 +195,8 @@ static tp_tensor *bool_index(bool truth, tp_device device) {
 static int check_int(const tp_tensor *self, int dim, int64_t i) {
     int64_t size = self->sizes[dim];
     if (i >= -size && i < size) return 0;
-    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim, (long long)size);
+    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim,
+                 (long long)size);
     return -1;
 }
 
@@ -265,7 +276,8 @@ static int count_basic(PyObject *key) {
 
 /* The sizes, strides and offset (elements) that a basic tuple gives; `rest` dimensions go to the Ellipsis or the end.
  * Returns the number of dimensions, or -1. */
-static int tuple_geometry(PyObject *key, const tp_tensor *self, int rest, int64_t *sizes, int64_t *strides, int64_t *offset) {
+static int tuple_geometry(PyObject *key, const tp_tensor *self, int rest, int64_t *sizes, int64_t *strides,
+                          int64_t *offset) {
     int from = 0, n = 0;
     item it;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
@@ -292,14 +304,17 @@ static int tuple_geometry(PyObject *key, const tp_tensor *self, int rest, int64_
 }
 
 /* tp_storage_offset without its division; an itemsize is a power of two. */
-static int64_t first_element(const tp_tensor *t) { return t->byte_offset >> __builtin_ctzll((uint64_t)tp_itemsize((tp_dtype)t->dtype)); }
+static int64_t first_element(const tp_tensor *t) {
+    return t->byte_offset >> __builtin_ctzll((uint64_t)tp_itemsize((tp_dtype)t->dtype));
+}
 
 /* One view for a basic tuple of several items that no gradient is recorded for. NULL without an exception: not of this
  * form. */
 static tp_tensor *restrided_by_tuple(tp_tensor *self, PyObject *key) {
     Py_ssize_t nitems = PyTuple_GET_SIZE(key);
     int consumed = nitems < 2 || nitems + self->ndim > TP_MAX_DIMS ? -1 : count_basic(key);
-    if (consumed < 0 || consumed > self->ndim || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self))) return NULL;
+    if (consumed < 0 || consumed > self->ndim || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self)))
+        return NULL;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset = first_element(self);
     int n = tuple_geometry(key, self, self->ndim - consumed, sizes, strides, &offset);
     tp_tensor *t = n < 0 ? NULL : tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset));
@@ -318,8 +333,9 @@ static PyObject *subscript_general(tp_tensor *self, PyObject *key) {
 }
 
 static int zero_dim_error(void) {
-    PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                                      "convert a 0-dim tensor to a number");
+    PyErr_SetString(PyExc_IndexError,
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                    "convert a 0-dim tensor to a number");
     return -1;
 }
 
@@ -341,7 +357,8 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
     if (PySlice_Check(key)) {
         item it;
         if (read_slice(key, &it) < 0) return NULL;
-        if (t->ndim == 0) return PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."), NULL;
+        if (t->ndim == 0)
+            return PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."), NULL;
         return tp_py_wrap_steal(tp_slice_Tensor(t, 0, TP_SOME_INT(it.start), TP_SOME_INT(it.stop), it.step));
     }
     tp_tensor *view = PyTuple_CheckExact(key) ? restrided_by_tuple(t, key) : NULL;
@@ -357,7 +374,8 @@ static tp_tensor *raise_null(tp_tensor *t) {
 }
 
 static int cannot_assign(PyObject *value, const tp_tensor *to) {
-    PyErr_Format(PyExc_TypeError, "can't assign a %s to a tensor of %s", Py_TYPE(value)->tp_name, tp_dtype_names[to->dtype]);
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a tensor of %s", Py_TYPE(value)->tp_name,
+                 tp_dtype_names[to->dtype]);
     return -1;
 }
 
@@ -368,7 +386,8 @@ static tp_tensor *value_tensor(PyObject *value, const tp_tensor *to) {
     int ok = tp_py_to_scalar(value, &s);
     if (ok < 0) return NULL;
     if (ok > 0) return raise_null(tp_full(TP_EMPTY_INTS, &s, (tp_dtype)to->dtype, TP_NO_LAYOUT, to->device, -1));
-    if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)) return cannot_assign(value, to), NULL;
+    if (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value))
+        return cannot_assign(value, to), NULL;
     return tp_py_tensor_from_data(value, (tp_dtype)to->dtype, to->device);
 }
 
@@ -391,8 +410,11 @@ static int assign_view(tp_tensor *view, PyObject *value) {
 }
 
 static int category_of(const tp_scalar *s) {
-    static const int categories[] = {[TP_SCALAR_BOOL] = TP_BOOLEAN, [TP_SCALAR_INT] = TP_SIGNED, [TP_SCALAR_UINT] = TP_SIGNED,
-                                     [TP_SCALAR_FLOAT] = TP_FLOATING, [TP_SCALAR_COMPLEX] = TP_COMPLEX};
+    static const int categories[] = {[TP_SCALAR_BOOL] = TP_BOOLEAN,
+                                     [TP_SCALAR_INT] = TP_SIGNED,
+                                     [TP_SCALAR_UINT] = TP_SIGNED,
+                                     [TP_SCALAR_FLOAT] = TP_FLOATING,
+                                     [TP_SCALAR_COMPLEX] = TP_COMPLEX};
     return categories[s->kind];
 }
 
@@ -435,7 +457,8 @@ static int assign_general(tp_tensor *self, PyObject *key, PyObject *value) {
     if (!k.advanced) return assign_view(view, value);
     int done = assign_masked(view, &w, value);
     if (done) return done < 0 ? -1 : 0;
-    tp_autoref *whole = value_tensor(value, view), *fitted = whole ? without_leading_ones(whole, indexed_ndim(view, &w)) : NULL;
+    tp_autoref *whole = value_tensor(value, view),
+               *fitted = whole ? without_leading_ones(whole, indexed_ndim(view, &w)) : NULL;
     return fitted ? tp_py_check(tp_index_put_(view, (tp_tensors){w.list, w.nlist}, fitted, false)) : -1;
 }
 
@@ -467,8 +490,10 @@ static int contains(PyObject *o, PyObject *value) {
         int ok = tp_py_to_scalar(value, &s);
         if (ok < 0) return -1;
         if (ok == 0)
-            return PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
-                                (PyObject *)Py_TYPE(value)), -1;
+            return PyErr_Format(PyExc_RuntimeError,
+                                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                                (PyObject *)Py_TYPE(value)),
+                   -1;
         equal = tp_eq_Scalar(t, &s);
     }
     tp_autoref *any = equal ? tp_any(equal) : NULL;
@@ -476,5 +501,6 @@ static int contains(PyObject *o, PyObject *value) {
     return truth;
 }
 
-PyMappingMethods tp_py_tensor_mapping = {.mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = ass_subscript};
+PyMappingMethods tp_py_tensor_mapping = {
+    .mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = ass_subscript};
 PySequenceMethods tp_py_tensor_sequence = {.sq_length = length, .sq_contains = contains};

@@ -41,11 +41,13 @@ bool tp_py_is_numpy_scalar(PyObject *o) {
 /* ---- element types ---- */
 
 static const char formats[TP_NUM_DTYPES][3] = {
-    [TP_BOOL] = "?",    [TP_UINT8] = "B",    [TP_UINT16] = "H",   [TP_UINT32] = "I",    [TP_UINT64] = "Q",
-    [TP_INT8] = "b",    [TP_INT16] = "h",    [TP_INT32] = "i",    [TP_INT64] = "q",     [TP_FLOAT16] = "e",
-    [TP_FLOAT32] = "f", [TP_FLOAT64] = "d",  [TP_COMPLEX64] = "Zf", [TP_COMPLEX128] = "Zd",
+    [TP_BOOL] = "?",    [TP_UINT8] = "B",   [TP_UINT16] = "H",     [TP_UINT32] = "I",      [TP_UINT64] = "Q",
+    [TP_INT8] = "b",    [TP_INT16] = "h",   [TP_INT32] = "i",      [TP_INT64] = "q",       [TP_FLOAT16] = "e",
+    [TP_FLOAT32] = "f", [TP_FLOAT64] = "d", [TP_COMPLEX64] = "Zf", [TP_COMPLEX128] = "Zd",
 };
-#define NUMPY_TYPES "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool"
+#define NUMPY_TYPES                                                                                                    \
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and " \
+    "bool"
 
 typedef enum { FORMAT_OK, FORMAT_UNKNOWN, FORMAT_SWAPPED } format_status;
 
@@ -97,7 +99,8 @@ int tp_py_warn_readonly(const char *what) {
     char text[256];
     snprintf(text, sizeof text,
              "The given %s is not writable, and tensorpy does not support non-writable tensors: writing to this tensor "
-             "changes memory that was meant to be constant. Copy it first to protect its data.", what);
+             "changes memory that was meant to be constant. Copy it first to protect its data.",
+             what);
     return PyErr_WarnEx(PyExc_UserWarning, text, 1);
 }
 
@@ -117,8 +120,9 @@ static int element_strides(const Py_buffer *view, int64_t *sizes, int64_t *strid
     for (int i = 0; i < view->ndim; i++) {
         sizes[i] = view->shape[i];
         if (view->strides[i] % view->itemsize && sizes[i] > 1 && !empty) {
-            PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the "
-                                              "numpy array to reallocate the memory.");
+            PyErr_SetString(PyExc_ValueError,
+                            "given numpy array strides not a multiple of the element byte size. Copy the "
+                            "numpy array to reallocate the memory.");
             return -1;
         }
         strides[i] = view->strides[i] / view->itemsize;
@@ -132,7 +136,8 @@ static int element_strides(const Py_buffer *view, int64_t *sizes, int64_t *strid
 }
 
 /* A tensor over nbytes at `start` that takes over the buffer; on failure the caller still has it. */
-static tp_tensor *on_blob(char *start, int64_t nbytes, Py_buffer *view, tp_ints sizes, tp_ints strides, int64_t offset, tp_dtype dtype) {
+static tp_tensor *on_blob(char *start, int64_t nbytes, Py_buffer *view, tp_ints sizes, tp_ints strides, int64_t offset,
+                          tp_dtype dtype) {
     tp_storage *storage = tp_storage_from_blob(TP_CPU, start, (size_t)nbytes, release_buffer, view);
     tp_tensor *t = storage ? tp_new_on_storage(storage, sizes, strides, offset, dtype) : NULL;
     if (!t) {
@@ -147,26 +152,32 @@ static tp_tensor *on_blob(char *start, int64_t nbytes, Py_buffer *view, tp_ints 
 static tp_tensor *adopt_buffer(Py_buffer *view, tp_dtype dtype) {
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], low, high;
     if (view->ndim > TP_MAX_DIMS || element_strides(view, sizes, strides, &low, &high) < 0) return NULL;
-    if ((uintptr_t)view->buf % (uintptr_t)(tp_is_complex_dtype(dtype) ? view->itemsize / 2 : view->itemsize) && view->len) {
-        PyErr_SetString(PyExc_ValueError, "the memory is not aligned to its element size. Copy the array to reallocate it.");
+    if ((uintptr_t)view->buf % (uintptr_t)(tp_is_complex_dtype(dtype) ? view->itemsize / 2 : view->itemsize) &&
+        view->len) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the memory is not aligned to its element size. Copy the array to reallocate it.");
         return NULL;
     }
-    return on_blob((char *)view->buf + low, high - low, view, (tp_ints){sizes, view->ndim}, (tp_ints){strides, view->ndim}, -low, dtype);
+    return on_blob((char *)view->buf + low, high - low, view, (tp_ints){sizes, view->ndim},
+                   (tp_ints){strides, view->ndim}, -low, dtype);
 }
 
 static int refuse_format(PyObject *o, format_status status, const char *format) {
     if (status == FORMAT_SWAPPED)
-        PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion "
-                                          "between byte orders is currently not supported.");
+        PyErr_SetString(PyExc_ValueError,
+                        "given numpy array has byte order different from the native byte order. Conversion "
+                        "between byte orders is currently not supported.");
     else if (!tp_py_is_ndarray(o))
-        PyErr_Format(PyExc_TypeError, "a buffer of %s with elements of format '%s' cannot be a tensor", Py_TYPE(o)->tp_name,
-                     format ? format : "B");
+        PyErr_Format(PyExc_TypeError, "a buffer of %s with elements of format '%s' cannot be a tensor",
+                     Py_TYPE(o)->tp_name, format ? format : "B");
     else {
         PyErr_Clear();
-        PyObject *dtype = PyObject_GetAttrString(o, "dtype"), *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL;
+        PyObject *dtype = PyObject_GetAttrString(o, "dtype"),
+                 *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL;
         const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "unknown";
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type %s. The only supported types are: " NUMPY_TYPES ".", name);
+        PyErr_Format(PyExc_TypeError,
+                     "can't convert np.ndarray of type %s. The only supported types are: " NUMPY_TYPES ".", name);
         Py_XDECREF(type);
         Py_XDECREF(dtype);
     }
@@ -175,7 +186,8 @@ static int refuse_format(PyObject *o, format_status status, const char *format) 
 
 int tp_py_read_ndarray(PyObject *o, Py_buffer *view, tp_dtype *dtype) {
     if (PyObject_GetBuffer(o, view, PyBUF_FULL_RO) < 0) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError)) refuse_format(o, FORMAT_UNKNOWN, "?");
+        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError))
+            refuse_format(o, FORMAT_UNKNOWN, "?");
         return -1;
     }
     format_status status = parse_format(view->format, view->itemsize, dtype);
@@ -203,7 +215,9 @@ static tp_tensor *alias(PyObject *o, bool warn_readonly, const char *what) {
     return t;
 }
 
-tp_tensor *tp_py_alias_ndarray(PyObject *array, bool warn_readonly) { return alias(array, warn_readonly, "NumPy array"); }
+tp_tensor *tp_py_alias_ndarray(PyObject *array, bool warn_readonly) {
+    return alias(array, warn_readonly, "NumPy array");
+}
 tp_tensor *tp_py_alias_buffer(PyObject *o, bool warn_readonly) { return alias(o, warn_readonly, "buffer"); }
 
 static PyObject *py_from_numpy(PyObject *module, PyObject *array) {
@@ -222,13 +236,18 @@ static PyObject *frombuffer_error(const char *format, int64_t a, int64_t b) {
 
 /* The elements that offset and count leave of `bytes`; -1 with a ValueError. */
 static int64_t count_elements(int64_t bytes, int64_t count, int64_t offset, int64_t itemsize) {
-    if (bytes <= 0 || count == 0) frombuffer_error("both buffer length (%lld) and count (%lld) must not be 0", bytes, count);
+    if (bytes <= 0 || count == 0)
+        frombuffer_error("both buffer length (%lld) and count (%lld) must not be 0", bytes, count);
     else if (offset < 0 || offset >= bytes)
-        frombuffer_error("offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", offset, bytes);
+        frombuffer_error(
+            "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", offset,
+            bytes);
     else if (count < 0 && (bytes - offset) % itemsize)
-        frombuffer_error("buffer length (%lld bytes) after offset must be a multiple of element size (%lld)", bytes - offset, itemsize);
+        frombuffer_error("buffer length (%lld bytes) after offset must be a multiple of element size (%lld)",
+                         bytes - offset, itemsize);
     else if (count > 0 && count > (bytes - offset) / itemsize)
-        frombuffer_error("requested buffer length (%lld elements) after offset must not be greater than actual buffer length (%lld bytes)",
+        frombuffer_error("requested buffer length (%lld elements) after offset must not be greater than actual buffer "
+                         "length (%lld bytes)",
                          count, bytes - offset);
     else return count < 0 ? (bytes - offset) / itemsize : count;
     return -1;
@@ -240,7 +259,9 @@ static tp_tensor *adopt_row(Py_buffer *view, tp_dtype dtype, int64_t count, int6
     char *start = (char *)view->buf + offset;
     if (n < 0 || (view->readonly && tp_py_warn_readonly("buffer") < 0)) return NULL;
     if ((uintptr_t)start % (uintptr_t)(tp_is_complex_dtype(dtype) ? itemsize / 2 : itemsize))
-        return (void)frombuffer_error("offset (%lld bytes) is not aligned to the element size (%lld)", offset, itemsize), NULL;
+        return (void)frombuffer_error("offset (%lld bytes) is not aligned to the element size (%lld)", offset,
+                                      itemsize),
+               NULL;
     return on_blob(start, n * itemsize, view, TP_INTS(n), TP_INTS(1), 0, dtype);
 }
 
@@ -267,12 +288,14 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
     tp_dtype dtype = TP_NO_DTYPE;
     int64_t count = -1, offset = 0;
     bool requires_grad = false;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_dtype("frombuffer", v[1], &dtype) < 0 ||
-        tp_py_take_int("frombuffer", "count", v[2], &count) < 0 || tp_py_take_int("frombuffer", "offset", v[3], &offset) < 0 ||
-        tp_py_take_bool(v[4], &requires_grad) < 0)
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 ||
+        tp_py_take_dtype("frombuffer", v[1], &dtype) < 0 || tp_py_take_int("frombuffer", "count", v[2], &count) < 0 ||
+        tp_py_take_int("frombuffer", "offset", v[3], &offset) < 0 || tp_py_take_bool(v[4], &requires_grad) < 0)
         return NULL;
-    if (dtype == TP_NO_DTYPE) return PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be a tensorpy.dtype, not None");
-    if (!PyObject_CheckBuffer(v[0])) return PyErr_Format(PyExc_ValueError, "object does not implement Python buffer protocol.");
+    if (dtype == TP_NO_DTYPE)
+        return PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be a tensorpy.dtype, not None");
+    if (!PyObject_CheckBuffer(v[0]))
+        return PyErr_Format(PyExc_ValueError, "object does not implement Python buffer protocol.");
     tp_tensor *t = frombuffer(v[0], dtype, count, offset);
     if (t && requires_grad && tp_py_check(tp_set_requires_grad(t, true)) < 0) {
         tp_release(t);
@@ -289,15 +312,17 @@ static int refuse_export(const tp_tensor *t, PyObject *cls) {
     else if (t->device.type == TP_DEVICE_META)
         PyErr_SetString(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     else if (t->device.type != TP_DEVICE_CPU)
-        PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                     "memory first.", tp_device_type_name(t->device.type));
+        PyErr_Format(PyExc_TypeError,
+                     "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                     "memory first.",
+                     tp_device_type_name(t->device.type));
     else if (!formats[t->dtype][0]) PyErr_SetString(PyExc_TypeError, "Got unsupported ScalarType BFloat16");
     else return 0;
     return -1;
 }
 
 typedef struct {
-    tp_storage *storage; /* owned */
+    tp_storage *storage;   /* owned */
     Py_ssize_t geometry[]; /* sizes, then strides in bytes */
 } exported;
 
@@ -323,7 +348,8 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
     if (refuse_export(t, PyExc_BufferError) < 0 || check_layout(t, flags) < 0) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError)) {
             PyErr_Clear();
-            PyErr_Format(PyExc_BufferError, "a %s tensor on %s has no buffer", tp_dtype_names[t->dtype], tp_device_type_name(t->device.type));
+            PyErr_Format(PyExc_BufferError, "a %s tensor on %s has no buffer", tp_dtype_names[t->dtype],
+                         tp_device_type_name(t->device.type));
         }
         return -1;
     }
@@ -338,9 +364,15 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
     e->storage->resizable = false;
     bool shaped = (flags & PyBUF_ND) == PyBUF_ND, strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     *view = (Py_buffer){
-        .buf = t->numel ? tp_data(t) : nothing, .obj = Py_NewRef(o), .len = t->numel * itemsize, .itemsize = itemsize,
-        .ndim = shaped ? t->ndim : 1, .format = flags & PyBUF_FORMAT ? (char *)formats[t->dtype] : NULL,
-        .shape = shaped ? e->geometry : NULL, .strides = strided ? e->geometry + t->ndim : NULL, .internal = e,
+        .buf = t->numel ? tp_data(t) : nothing,
+        .obj = Py_NewRef(o),
+        .len = t->numel * itemsize,
+        .itemsize = itemsize,
+        .ndim = shaped ? t->ndim : 1,
+        .format = flags & PyBUF_FORMAT ? (char *)formats[t->dtype] : NULL,
+        .shape = shaped ? e->geometry : NULL,
+        .strides = strided ? e->geometry + t->ndim : NULL,
+        .internal = e,
     };
     return 0;
 }
@@ -373,8 +405,9 @@ static PyObject *to_ndarray(PyObject *o) {
 
 /* force=True: without history, on the host. */
 static PyObject *forced_ndarray(PyObject *o) {
-    tp_autoref *detached = tp_detach(tp_py_tensor_borrow(o));
-    tp_tensor *host = detached ? tp_to_device(detached, TP_CPU, (tp_dtype)detached->dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *detached = tp_detached_alias(tp_py_tensor_borrow(o));
+    tp_tensor *host =
+        detached ? tp_to_device(detached, TP_CPU, (tp_dtype)detached->dtype, false, false, TP_NO_FORMAT) : NULL;
     PyObject *wrapped = tp_py_wrap_steal(host);
     PyObject *array = wrapped ? to_ndarray(wrapped) : NULL;
     Py_XDECREF(wrapped);
@@ -393,7 +426,8 @@ static PyObject *py_numpy(PyObject *self, PyObject *const *args, Py_ssize_t narg
 /* array.astype(dtype, copy=copy) */
 static PyObject *astype_steal(PyObject *array, PyObject *dtype, bool copy) {
     PyObject *astype = array ? PyObject_GetAttrString(array, "astype") : NULL;
-    PyObject *args = astype ? PyTuple_Pack(1, dtype) : NULL, *kwargs = args ? Py_BuildValue("{s:O}", "copy", copy ? Py_True : Py_False) : NULL;
+    PyObject *args = astype ? PyTuple_Pack(1, dtype) : NULL,
+             *kwargs = args ? Py_BuildValue("{s:O}", "copy", copy ? Py_True : Py_False) : NULL;
     PyObject *result = kwargs ? PyObject_Call(astype, args, kwargs) : NULL;
     Py_XDECREF(kwargs);
     Py_XDECREF(args);
@@ -435,7 +469,8 @@ static PyObject *get_array_priority(PyObject *o, void *unused) {
 }
 
 static PyObject *type_string(tp_dtype d) {
-    static const char kinds[] = {[TP_BOOLEAN] = 'b', [TP_UNSIGNED] = 'u', [TP_SIGNED] = 'i', [TP_FLOATING] = 'f', [TP_COMPLEX] = 'c'};
+    static const char kinds[] = {
+        [TP_BOOLEAN] = 'b', [TP_UNSIGNED] = 'u', [TP_SIGNED] = 'i', [TP_FLOATING] = 'f', [TP_COMPLEX] = 'c'};
     const uint16_t one = 1;
     char order = tp_itemsize(d) == 1 ? '|' : *(const uint8_t *)&one ? '<' : '>';
     return PyUnicode_FromFormat("%c%c%d", order, kinds[tp_dtype_categories[d]], (int)tp_itemsize(d));
@@ -446,29 +481,35 @@ static PyObject *get_array_interface(PyObject *o, void *unused) {
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (refuse_export(t, PyExc_AttributeError) < 0) {
         PyErr_Clear();
-        return PyErr_Format(PyExc_AttributeError, "this tensor has no __array_interface__: only tensors in host memory that do not "
-                                                  "require grad, of a dtype that NumPy has, do");
+        return PyErr_Format(PyExc_AttributeError,
+                            "this tensor has no __array_interface__: only tensors in host memory that do not "
+                            "require grad, of a dtype that NumPy has, do");
     }
     int64_t strides[TP_MAX_DIMS], itemsize = tp_itemsize((tp_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) strides[i] = t->strides[i] * itemsize;
     return Py_BuildValue("{s:N,s:N,s:N,s:(KO),s:i}", "typestr", type_string((tp_dtype)t->dtype), "shape",
-                         tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}), "data",
-                         (unsigned long long)(uintptr_t)tp_data(t), Py_False, "version", 3);
+                         tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}),
+                         "data", (unsigned long long)(uintptr_t)tp_data(t), Py_False, "version", 3);
 }
 
 static PyGetSetDef attributes[] = {
-    {"__array_priority__", get_array_priority, NULL, "NumPy leaves operators between arrays and tensors to the tensor.", NULL},
+    {"__array_priority__", get_array_priority, NULL, "NumPy leaves operators between arrays and tensors to the tensor.",
+     NULL},
     {"__array_interface__", get_array_interface, NULL, "NumPy's description of the memory.", NULL},
 };
 
 PyMethodDef tp_py_interop_methods[] = {
     {"numpy", TP_PY_FASTCALL(py_numpy),
-     "numpy($self, *, force=False)\n--\n\nA NumPy array over the same memory. force=True detaches, and copies where it has to."},
-    {"__array__", TP_PY_FASTCALL(py_array), "__array__($self, dtype=None, *, copy=None)\n--\n\nThe tensor as a NumPy array."},
+     "numpy($self, *, force=False)\n--\n\nA NumPy array over the same memory. force=True detaches, and copies where it "
+     "has to."},
+    {"__array__", TP_PY_FASTCALL(py_array),
+     "__array__($self, dtype=None, *, copy=None)\n--\n\nThe tensor as a NumPy array."},
     {"__array_wrap__", py_array_wrap, METH_VARARGS, NULL},
     {"__dlpack__", TP_PY_FASTCALL(tp_py_dlpack_export),
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the memory."},
-    {"__dlpack_device__", tp_py_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\nDLPack's device type and index."},
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the "
+     "memory."},
+    {"__dlpack_device__", tp_py_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\nDLPack's device type and index."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -478,14 +519,16 @@ static PyMethodDef functions[] = {
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
      "A row of elements over the memory of an object with the buffer protocol."},
     {"from_dlpack", TP_PY_FASTCALL(tp_py_dlpack_import),
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of a DLPack object or capsule."},
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of a DLPack object or "
+     "capsule."},
     {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_interop(PyObject *m) {
     for (int i = 0; i < TP_COUNTOF(attributes); i++) {
         PyObject *descriptor = PyDescr_NewGetSet(&tp_py_tensor_type, &attributes[i]);
-        if (!descriptor || PyDict_SetItemString(tp_py_tensor_type.tp_dict, attributes[i].name, descriptor) < 0) return -1;
+        if (!descriptor || PyDict_SetItemString(tp_py_tensor_type.tp_dict, attributes[i].name, descriptor) < 0)
+            return -1;
         Py_DECREF(descriptor);
     }
     PyType_Modified(&tp_py_tensor_type);

@@ -13,7 +13,8 @@ bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value);
 tp_tensor *tp_py_alias_ndarray(PyObject *array, bool warn_readonly);
 /* The same for any object with the buffer protocol. */
 tp_tensor *tp_py_alias_buffer(PyObject *o, bool warn_readonly);
-/* The array's buffer, to be released with PyBuffer_Release, and its dtype; -1 and the exception set if it has none here. */
+/* The array's buffer, to be released with PyBuffer_Release, and its dtype; -1 and the exception set if it has none
+ * here. */
 int tp_py_read_ndarray(PyObject *array, Py_buffer *view, tp_dtype *dtype);
 int tp_py_warn_readonly(const char *what);
 

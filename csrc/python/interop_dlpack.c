@@ -1,7 +1,7 @@
 /* interop_dlpack.c: DLPack both ways, version 1 capsules ("dltensor_versioned") and the older ones ("dltensor").
  *
- * The structs are DLPack's ABI (dmlc/dlpack, include/dlpack/dlpack.h). An exported capsule owns the tensor's storage; an
- * imported one is renamed "used_..." and its deleter runs when the last tensor over the memory goes. */
+ * The structs are DLPack's ABI (dmlc/dlpack, include/dlpack/dlpack.h). An exported capsule owns the tensor's storage;
+ * an imported one is renamed "used_..." and its deleter runs when the last tensor over the memory goes. */
 #include "python/arguments.h"
 #include "python/interop.h"
 
@@ -45,7 +45,10 @@ enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
 
 static dl_dtype to_dl_dtype(tp_dtype d) {
-    static const uint8_t codes[] = {[TP_BOOLEAN] = DL_BOOL, [TP_UNSIGNED] = DL_UINT, [TP_SIGNED] = DL_INT, [TP_FLOATING] = DL_FLOAT,
+    static const uint8_t codes[] = {[TP_BOOLEAN] = DL_BOOL,
+                                    [TP_UNSIGNED] = DL_UINT,
+                                    [TP_SIGNED] = DL_INT,
+                                    [TP_FLOATING] = DL_FLOAT,
                                     [TP_COMPLEX] = DL_COMPLEX};
     return (dl_dtype){d == TP_BFLOAT16 ? DL_BFLOAT : codes[tp_dtype_categories[d]], (uint8_t)(8 * tp_itemsize(d)), 1};
 }
@@ -93,10 +96,15 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
     }
     s->storage = tp_storage_retain(t->storage);
     s->storage->resizable = false;
-    dl_tensor tensor = {.data = tp_data(t), .device = {DL_CPU, 0}, .ndim = t->ndim, .dtype = to_dl_dtype((tp_dtype)t->dtype),
-                        .shape = s->geometry, .strides = s->geometry + t->ndim};
+    dl_tensor tensor = {.data = tp_data(t),
+                        .device = {DL_CPU, 0},
+                        .ndim = t->ndim,
+                        .dtype = to_dl_dtype((tp_dtype)t->dtype),
+                        .shape = s->geometry,
+                        .strides = s->geometry + t->ndim};
     if (versioned)
-        s->versioned = (dl_managed_versioned){.version = {1, 0}, .deleter = delete_versioned, .flags = copied ? DL_IS_COPIED : 0, .tensor = tensor};
+        s->versioned = (dl_managed_versioned){
+            .version = {1, 0}, .deleter = delete_versioned, .flags = copied ? DL_IS_COPIED : 0, .tensor = tensor};
     else s->plain = (dl_managed){.tensor = tensor, .deleter = delete_plain};
     PyObject *capsule = PyCapsule_New(s, versioned ? "dltensor_versioned" : "dltensor", capsule_destructor);
     if (!capsule) free_shipment(s);
@@ -105,12 +113,14 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
 
 static int check_export(const tp_tensor *t, PyObject *device) {
     int type, id;
-    if (tp_requires_grad(t)) PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    if (tp_requires_grad(t))
+        PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     else if (t->device.type != TP_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", tp_device_type_name(t->device.type));
     else if (!device || device == Py_None) return 0;
     else if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "dl_device must be a tuple of DLPack's device type and index");
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "dl_device must be a tuple of DLPack's device type and index");
     } else if (type != DL_CPU) PyErr_SetString(PyExc_BufferError, "cannot export a CPU tensor to another device");
     else return 0;
     return -1;
@@ -125,7 +135,8 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
     if (v[3] && v[3] != Py_None && tp_py_take_bool(v[3], &copy) < 0) return NULL;
     if (v[1] && v[1] != Py_None) {
-        if (!PyTuple_Check(v[1])) return PyErr_Format(PyExc_TypeError, "__dlpack__(): max_version must be a tuple of two ints");
+        if (!PyTuple_Check(v[1]))
+            return PyErr_Format(PyExc_TypeError, "__dlpack__(): max_version must be a tuple of two ints");
         if (!PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
     }
     tp_tensor *t = tp_py_tensor_borrow(self);
@@ -176,7 +187,8 @@ static int check_import(const dl_tensor *d, tp_dtype dtype) {
     if (d->device.type != DL_CPU)
         PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack device type %d is not supported", (int)d->device.type);
     else if (dtype == TP_NO_DTYPE)
-        PyErr_Format(PyExc_BufferError, "from_dlpack: there is no dtype for DLPack type code %d with %d bits and %d lanes",
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: there is no dtype for DLPack type code %d with %d bits and %d lanes",
                      (int)d->dtype.code, (int)d->dtype.bits, (int)d->dtype.lanes);
     else if (d->ndim < 0 || d->ndim > TP_MAX_DIMS)
         PyErr_Format(PyExc_BufferError, "from_dlpack: %d dimensions are more than %d", (int)d->ndim, TP_MAX_DIMS);
@@ -205,7 +217,8 @@ static tp_tensor *adopt(const dl_tensor *d, void *managed, bool versioned) {
     *owner = (import){managed, versioned};
     size_t nbytes = numel ? (size_t)((high - low + 1) * itemsize) : 0;
     tp_storage *storage = tp_storage_from_blob(TP_CPU, first + low * itemsize, nbytes, release_import, owner);
-    tp_tensor *t = storage ? tp_new_on_storage(storage, sizes, (tp_ints){strides, d->ndim}, -low * itemsize, dtype) : NULL;
+    tp_tensor *t =
+        storage ? tp_new_on_storage(storage, sizes, (tp_ints){strides, d->ndim}, -low * itemsize, dtype) : NULL;
     if (!t) {
         if (storage) storage->deleter = tp_storage_keep_blob;
         PyMem_RawFree(owner);
@@ -218,7 +231,8 @@ static tp_tensor *adopt(const dl_tensor *d, void *managed, bool versioned) {
 static tp_tensor *unpack_versioned(PyObject *capsule) {
     dl_managed_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (m->version.major > 1) {
-        PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack version %u.%u is newer than 1", m->version.major, m->version.minor);
+        PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack version %u.%u is newer than 1", m->version.major,
+                     m->version.minor);
         return NULL;
     }
     if (m->flags & DL_READ_ONLY && tp_py_warn_readonly("DLPack tensor") < 0) return NULL;
@@ -230,8 +244,9 @@ static tp_tensor *unpack_versioned(PyObject *capsule) {
 static tp_tensor *unpack(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return unpack_versioned(capsule);
     if (!PyCapsule_IsValid(capsule, "dltensor")) {
-        PyErr_SetString(PyExc_RuntimeError, "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
-                                            "once, so you might have already constructed a tensor from it once.");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+                        "once, so you might have already constructed a tensor from it once.");
         return NULL;
     }
     dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
@@ -243,7 +258,8 @@ static tp_tensor *unpack(PyObject *capsule) {
 /* o.__dlpack__(max_version=(1, 0), ...), or without arguments for a producer of before version 1. */
 static PyObject *ask_for_capsule(PyObject *o, PyObject *device, PyObject *copy) {
     PyObject *method = PyObject_GetAttrString(o, "__dlpack__");
-    PyObject *none = method ? PyTuple_New(0) : NULL, *kwargs = none ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0) : NULL;
+    PyObject *none = method ? PyTuple_New(0) : NULL,
+             *kwargs = none ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0) : NULL;
     PyObject *capsule = NULL;
     if (kwargs && (device == Py_None || PyDict_SetItemString(kwargs, "dl_device", device) == 0) &&
         (copy == Py_None || PyDict_SetItemString(kwargs, "copy", copy) == 0))
@@ -272,9 +288,12 @@ PyObject *tp_py_dlpack_import(PyObject *module, PyObject *const *args, Py_ssize_
     (void)module;
     PyObject *v[3], *dl_device_tuple = Py_NewRef(Py_None);
     tp_device device = TP_CPU;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_device("from_dlpack", v[1], &device) < 0) return NULL;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 ||
+        tp_py_take_device("from_dlpack", v[1], &device) < 0)
+        return NULL;
     if (device.type != TP_DEVICE_CPU)
-        return PyErr_Format(PyExc_BufferError, "from_dlpack: cannot make a tensor on %s", tp_device_type_name(device.type));
+        return PyErr_Format(PyExc_BufferError, "from_dlpack: cannot make a tensor on %s",
+                            tp_device_type_name(device.type));
     if (v[1] && v[1] != Py_None && !(dl_device_tuple = Py_BuildValue("(ii)", DL_CPU, 0))) return NULL;
     if (!PyCapsule_CheckExact(v[0]) && !PyObject_HasAttrString(v[0], "__dlpack__")) {
         Py_DECREF(dl_device_tuple);

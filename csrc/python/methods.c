@@ -10,7 +10,8 @@
 
 #define TENSOR(o) tp_py_tensor_borrow(o)
 #define METHOD(name) static PyObject *name(PyObject *self, PyObject *unused TP_UNUSED)
-#define FAST_METHOD(name) static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+#define FAST_METHOD(name)                                                                                              \
+    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 
 /* ---- sizes and the like ---- */
 
@@ -37,7 +38,9 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     if (tp_py_take_arguments(arguments, args, nargs, kwnames, v) < 0) return NULL;
     if (!v[0] || v[0] == Py_None) return strides ? tp_py_ints_tuple(tp_strides(t)) : tp_py_size(tp_sizes(t));
     if (tp_py_take_int(arguments->function, "dim", v[0], &dim) < 0) return NULL;
-    if (t->ndim == 0) return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (t->ndim == 0)
+        return PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions",
+                            (long long)dim);
     dim = tp_wrap_dim(dim, t->ndim);
     return dim < 0 ? tp_py_raise() : PyLong_FromLongLong(strides ? t->strides[dim] : t->sizes[dim]);
 }
@@ -54,7 +57,8 @@ FAST_METHOD(py_stride) {
 static int take_memory_format(const char *function, PyObject *o, tp_memory_format *out) {
     if (!o || o == Py_None) return 0;
     if (!Py_IS_TYPE(o, &tp_py_memory_format_type)) {
-        PyErr_Format(PyExc_TypeError, "%s(): argument 'memory_format' must be tensorpy.memory_format, not %s", function, Py_TYPE(o)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s(): argument 'memory_format' must be tensorpy.memory_format, not %s", function,
+                     Py_TYPE(o)->tp_name);
         return -1;
     }
     *out = (tp_memory_format)((tp_py_enum *)o)->value;
@@ -66,7 +70,9 @@ FAST_METHOD(py_is_contiguous) {
     static const tp_py_arguments arguments = {"is_contiguous", format_names, 0, 0};
     PyObject *v[1];
     tp_memory_format format = TP_CONTIGUOUS_FORMAT;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("is_contiguous", v[0], &format) < 0) return NULL;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 ||
+        take_memory_format("is_contiguous", v[0], &format) < 0)
+        return NULL;
     if (format == TP_PRESERVE_FORMAT)
         return PyErr_Format(PyExc_RuntimeError, "preserve memory format is unsupported by the is_contiguous operator");
     return PyBool_FromLong(tp_is_contiguous_in(TENSOR(self), format));
@@ -74,14 +80,16 @@ FAST_METHOD(py_is_contiguous) {
 
 /* ---- other dtypes and devices ---- */
 
-static PyObject *convert(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, tp_dtype dtype) {
+static PyObject *convert(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                         tp_dtype dtype) {
     const tp_py_arguments arguments = {name, format_names, 1, 0};
     PyObject *v[1];
     tp_memory_format format = TP_NO_FORMAT;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format(name, v[0], &format) < 0) return NULL;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format(name, v[0], &format) < 0)
+        return NULL;
     return tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format));
 }
-#define CONVERSION(name, dtype) \
+#define CONVERSION(name, dtype)                                                                                        \
     FAST_METHOD(py_to_##name) { return convert(self, #name, args, nargs, kwnames, dtype); }
 CONVERSION(float, TP_FLOAT32)
 CONVERSION(double, TP_FLOAT64)
@@ -100,9 +108,58 @@ FAST_METHOD(py_cpu) {
     static const tp_py_arguments arguments = {"cpu", format_names, 1, 0};
     PyObject *v[1];
     tp_memory_format format = TP_NO_FORMAT;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("cpu", v[0], &format) < 0) return NULL;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("cpu", v[0], &format) < 0)
+        return NULL;
     tp_tensor *t = TENSOR(self);
     return tp_py_wrap_steal(tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, format));
+}
+
+static PyObject *other_name(void) {
+    static PyObject *name;
+    return name ? name : (name = PyUnicode_InternFromString("other"));
+}
+
+/* to(device, dtype), to(dtype), to(other): the first argument says which, as in PyTorch's own parser. */
+static int take_target(PyObject *first, PyObject **rest, tp_dtype *dtype, tp_device *device) {
+    if (!first || first == Py_None) return 0;
+    if (tp_py_is_tensor(first)) {
+        *dtype = (tp_dtype)TENSOR(first)->dtype;
+        *device = TENSOR(first)->device;
+        return 1;
+    }
+    int ok = tp_py_to_dtype(first, dtype);
+    if (ok == 0) {
+        rest[0] = first;
+        return 0;
+    }
+    return ok;
+}
+
+FAST_METHOD(py_to) {
+    static const char *const by_device[] = {"device", "dtype", "non_blocking", "copy", "memory_format", NULL};
+    static const char *const by_value[] = {"dtype", "non_blocking", "copy", "memory_format", "other", NULL};
+    PyObject *v[5], *first = PyVectorcall_NARGS(nargs) ? args[0] : NULL, *given = NULL;
+    tp_dtype dtype = TP_NO_DTYPE;
+    tp_device device = TP_NO_DEVICE;
+    bool non_blocking = false, copy = false;
+    tp_memory_format format = TP_NO_FORMAT;
+    int target = take_target(first, &given, &dtype, &device);
+    if (target < 0) return NULL;
+    bool other = !target && kwnames && PySequence_Contains(kwnames, other_name()) > 0;
+    const tp_py_arguments arguments = {"to", target || other ? by_value : by_device, target || other ? 3 : 4, 0};
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
+    int at = target || other ? 1 : 2;
+    if (other && take_target(v[4], &given, &dtype, &device) != 1)
+        return PyErr_Format(PyExc_TypeError, "to(): argument 'other' must be Tensor, not %s", Py_TYPE(v[4])->tp_name);
+    if (!target && !other && (tp_py_take_device("to", v[0], &device) < 0 || tp_py_take_dtype("to", v[1], &dtype) < 0))
+        return NULL;
+    if (tp_py_take_bool(v[at], &non_blocking) < 0 || tp_py_take_bool(v[at + 1], &copy) < 0 ||
+        take_memory_format("to", v[at + 2], &format) < 0)
+        return NULL;
+    tp_tensor *t = TENSOR(self);
+    if (device.type < 0) device = t->device;
+    return tp_py_wrap_steal(
+        tp_to_device(t, device, dtype == TP_NO_DTYPE ? (tp_dtype)t->dtype : dtype, non_blocking, copy, format));
 }
 
 /* "tensorpy.DoubleTensor"; whatever stands before the last dot is not looked at. */
@@ -139,14 +196,14 @@ FAST_METHOD(py_type) {
 #define FROM_HALF(v) PyFloat_FromDouble((double)tp_half_to_float(v))
 #define FROM_BFLOAT(v) PyFloat_FromDouble((double)tp_bfloat_to_float(v))
 #define FROM_COMPLEX(v) PyComplex_FromDoubles((double)creal(v), (double)cimag(v))
-#define LIST_ROW(id, type, make)                                                  \
-    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
-        for (int64_t i = 0; i < n; i++) {                                         \
-            PyObject *item = make(*(const type *)(data + i * step));              \
-            if (tp_unlikely(!item)) return false;                                 \
-            PyList_SET_ITEM(list, i, item);                                       \
-        }                                                                         \
-        return true;                                                              \
+#define LIST_ROW(id, type, make)                                                                                       \
+    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) {                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            PyObject *item = make(*(const type *)(data + i * step));                                                   \
+            if (tp_unlikely(!item)) return false;                                                                      \
+            PyList_SET_ITEM(list, i, item);                                                                            \
+        }                                                                                                              \
+        return true;                                                                                                   \
     }
 LIST_ROW(BOOL, bool, FROM_BOOL)
 LIST_ROW(UINT8, uint8_t, FROM_SIGNED)
@@ -164,7 +221,8 @@ LIST_ROW(FLOAT64, double, FROM_FLOAT)
 LIST_ROW(COMPLEX64, tp_complex64, FROM_COMPLEX)
 LIST_ROW(COMPLEX128, tp_complex128, FROM_COMPLEX)
 #define LIST_ENTRY(id, name, ctype, category) [TP_##id] = row_##id,
-static bool (*const list_rows[TP_NUM_DTYPES])(PyObject *, const char *, int64_t, int64_t) = {TP_FORALL_DTYPES(LIST_ENTRY)};
+static bool (*const list_rows[TP_NUM_DTYPES])(PyObject *, const char *, int64_t,
+                                              int64_t) = {TP_FORALL_DTYPES(LIST_ENTRY)};
 
 static PyObject *to_list(const tp_tensor *t, int dim, const char *data) {
     int64_t n = t->sizes[dim], step = t->strides[dim] * tp_itemsize((tp_dtype)t->dtype);
@@ -193,7 +251,7 @@ METHOD(py_tolist) {
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
-    tp_autoref *plain = tp_detach(t);
+    tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;
     return host ? to_list(host, 0, tp_data(host)) : tp_py_raise();
 }
@@ -266,7 +324,8 @@ METHOD(py_iter) { return tp_py_tensor_iter(self); }
 METHOD(py_reversed) {
     tp_tensor *t = TENSOR(self);
     if (t->ndim == 0) return Py_NewRef(self);
-    tp_autoref *last = tp_arange_start_step(TP_SCALAR_I(t->sizes[0] - 1), TP_SCALAR_I(-1), TP_SCALAR_I(-1), TP_INT64, TP_NO_LAYOUT, t->device, -1);
+    tp_autoref *last = tp_arange_start_step(TP_SCALAR_I(t->sizes[0] - 1), TP_SCALAR_I(-1), TP_SCALAR_I(-1), TP_INT64,
+                                            TP_NO_LAYOUT, t->device, -1);
     return last ? tp_py_wrap_steal(tp_index_Tensor(t, (tp_tensors){(tp_tensor *const[]){last}, 1})) : tp_py_raise();
 }
 
@@ -276,7 +335,8 @@ METHOD(py_reversed) {
 #define TO(name, doc) {#name, TP_PY_FASTCALL(py_to_##name), #name "($self, memory_format=None)\n--\n\n" doc}
 PyMethodDef tp_py_tensor_methods[] = {
     {"size", TP_PY_FASTCALL(py_size), "size($self, dim=None)\n--\n\nThe sizes, or that of one dimension."},
-    {"stride", TP_PY_FASTCALL(py_stride), "stride($self, dim=None)\n--\n\nThe strides in elements, or that of one dimension."},
+    {"stride", TP_PY_FASTCALL(py_stride),
+     "stride($self, dim=None)\n--\n\nThe strides in elements, or that of one dimension."},
     NO_ARGS("dim", py_dim, "The number of dimensions."),
     NO_ARGS("ndimension", py_dim, "The number of dimensions."),
     NO_ARGS("numel", py_numel, "The number of elements."),
@@ -292,11 +352,26 @@ PyMethodDef tp_py_tensor_methods[] = {
     NO_ARGS("is_inference", py_is_inference, "Whether the tensor was made in inference mode."),
     NO_ARGS("get_device", py_get_device, "The device's index; -1 for the CPU."),
     NO_ARGS("tolist", py_tolist, "The elements as nested lists of Python numbers; a number without dimensions."),
-    {"type", TP_PY_FASTCALL(py_type), "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type; with a dtype, a conversion."},
-    TO(float, "To float32."), TO(double, "To float64."), TO(half, "To float16."), TO(bfloat16, "To bfloat16."),
-    TO(int, "To int32."), TO(long, "To int64."), TO(short, "To int16."), TO(char, "To int8."), TO(byte, "To uint8."),
-    TO(bool, "To bool."), TO(cfloat, "To complex64."), TO(cdouble, "To complex128."),
-    {"cpu", TP_PY_FASTCALL(py_cpu), "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
+    {"type", TP_PY_FASTCALL(py_type),
+     "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type; with a dtype, a conversion."},
+    {"to", TP_PY_FASTCALL(py_to),
+     "to($self, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None)\n--\n\n"
+     "The tensor on another device or with another dtype, or as another tensor is; itself if nothing changes.\n"
+     "Also to(dtype, ...) and to(other, ...)."},
+    TO(float, "To float32."),
+    TO(double, "To float64."),
+    TO(half, "To float16."),
+    TO(bfloat16, "To bfloat16."),
+    TO(int, "To int32."),
+    TO(long, "To int64."),
+    TO(short, "To int16."),
+    TO(char, "To int8."),
+    TO(byte, "To uint8."),
+    TO(bool, "To bool."),
+    TO(cfloat, "To complex64."),
+    TO(cdouble, "To complex128."),
+    {"cpu", TP_PY_FASTCALL(py_cpu),
+     "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
     NO_ARGS("untyped_storage", tp_py_tensor_storage, "The memory that the tensor is a view of."),
     {"__complex__", py_complex, METH_NOARGS, NULL},
     {"__format__", py_format, METH_O, NULL},

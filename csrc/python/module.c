@@ -1,9 +1,12 @@
 /* module.c: the extension module tensorpy._C: loads the operators, then adds each part's names. */
 #include "python/common.h"
 
+#include "PointwiseTable.h"
+#include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "python/autograd.h"
 #include "python/methods.h"
+#include "python/ops.h"
 #include "python/returns.h"
 
 int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
@@ -32,6 +35,7 @@ int tp_py_check_out_count(const tp_value *v, int n) {
 }
 
 static int load_operators(void) {
+    tp_pointwise_select(tp_cpu_capability());
     if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
     tp_compute_all_tables();
     return 0;
@@ -49,7 +53,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
         tp_py_init_types,     tp_py_init_generator, tp_py_init_tensor,  tp_py_init_context,   tp_py_init_functions,
         tp_py_init_return_types, tp_py_init_new,    tp_py_init_interop, tp_py_init_autograd,  tp_py_init_autocast,
-        tp_py_init_dispatch,  tp_py_init_pickle,
+        tp_py_init_dispatch,  tp_py_init_pickle,    tp_py_init_ops,
     };
     if (load_operators() < 0) return tp_py_raise();
     PyObject *m = PyModule_Create(&definition);

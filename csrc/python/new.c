@@ -169,7 +169,8 @@ static int row_dtype(layout *l, PyObject *row) {
         tp_dtype d;
         if (is_sequence(o)) { /* where the first element was a number */
             const char *wanted = l->dtype != TP_NO_DTYPE && tp_is_floating_dtype(l->dtype)
-                                     ? "must be real number, not %s" : "'%s' object cannot be interpreted as an integer";
+                                     ? "must be real number, not %s"
+                                     : "'%s' object cannot be interpreted as an integer";
             PyErr_Format(PyExc_TypeError, wanted, Py_TYPE(o)->tp_name);
             return -1;
         }
@@ -185,7 +186,8 @@ static int row_dtype(layout *l, PyObject *row) {
 }
 
 static int ragged(const layout *l, int depth, Py_ssize_t got) {
-    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)l->sizes[depth], depth, got);
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)l->sizes[depth],
+                 depth, got);
     return -1;
 }
 
@@ -294,8 +296,9 @@ static int store(PyObject *o, tp_dtype d, char *to) {
     tp_scalar s;
     if (to_scalar(o, d, &s) < 0) return -1;
     if (s.kind == TP_SCALAR_COMPLEX && !tp_is_complex_dtype(d) && d != TP_BOOL) {
-        PyErr_Format(PyExc_TypeError, d < TP_FLOAT16 ? "'%s' object cannot be interpreted as an integer"
-                                                     : "must be real number, not %s", Py_TYPE(o)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     d < TP_FLOAT16 ? "'%s' object cannot be interpreted as an integer" : "must be real number, not %s",
+                     Py_TYPE(o)->tp_name);
         return -1;
     }
     if (!tp_is_floating_dtype(d) && !tp_is_complex_dtype(d) && tp_py_check(tp_scalar_check_fits(&s, d)) < 0) return -1;
@@ -304,11 +307,11 @@ static int store(PyObject *o, tp_dtype d, char *to) {
 }
 
 /* Exact floats or ints into their own dtypes, as far as they go: how many were written. */
-#define FILL_RUN(name, type, test, value)                                                             \
-    static Py_ssize_t name(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) {            \
-        type *out = (type *)to;                                                                       \
-        for (; i < n && test(items[i]); i++) out[i] = (type)value(items[i]);                          \
-        return i;                                                                                     \
+#define FILL_RUN(name, type, test, value)                                                                              \
+    static Py_ssize_t name(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) {                             \
+        type *out = (type *)to;                                                                                        \
+        for (; i < n && test(items[i]); i++) out[i] = (type)value(items[i]);                                           \
+        return i;                                                                                                      \
     }
 FILL_RUN(fill_float32, float, PyFloat_CheckExact, PyFloat_AS_DOUBLE)
 FILL_RUN(fill_float64, double, PyFloat_CheckExact, PyFloat_AS_DOUBLE)
@@ -432,7 +435,8 @@ static tp_tensor *shared_memory(PyObject *o) {
 
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
-    if (tp_py_is_tensor(data)) return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
+    if (tp_py_is_tensor(data))
+        return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
     if (tp_py_is_ndarray(data)) return convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true);
     if (!is_plain_number(data) && !is_sequence(data) && !is_text(data) && !tp_py_is_numpy_scalar(data) &&
         has_attribute(data, "__dlpack__"))
@@ -472,9 +476,13 @@ static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
     if (tp_py_take_dtype("tensor", v[1], &dtype) < 0 || tp_py_take_device("tensor", v[2], &device) < 0) return NULL;
     if (refuse_pinning(v[4]) < 0) return NULL;
     if (tp_py_is_tensor(v[0])) {
-        if (PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use "
-                         "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
-                         "tensorpy.tensor(sourceTensor).", 1) < 0) return NULL;
+        if (PyErr_WarnEx(
+                PyExc_UserWarning,
+                "To copy construct from a tensor, it is recommended to use "
+                "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+                "tensorpy.tensor(sourceTensor).",
+                1) < 0)
+            return NULL;
         if (device.type < 0) device = tp_py_tensor_borrow(v[0])->device;
     }
     return with_requires_grad_steal(tp_py_tensor_from_data(v[0], dtype, device), v[3]);
@@ -488,8 +496,10 @@ static PyObject *py_as_tensor(PyObject *self, PyObject *const *args, Py_ssize_t 
     tp_dtype dtype = TP_NO_DTYPE;
     tp_device device = TP_NO_DEVICE;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
-    if (tp_py_take_dtype("as_tensor", v[1], &dtype) < 0 || tp_py_take_device("as_tensor", v[2], &device) < 0) return NULL;
-    if (tp_py_is_tensor(v[0])) return tp_py_wrap_steal(convert_steal(tp_retain(tp_py_tensor_borrow(v[0])), dtype, device, false));
+    if (tp_py_take_dtype("as_tensor", v[1], &dtype) < 0 || tp_py_take_device("as_tensor", v[2], &device) < 0)
+        return NULL;
+    if (tp_py_is_tensor(v[0]))
+        return tp_py_wrap_steal(convert_steal(tp_retain(tp_py_tensor_borrow(v[0])), dtype, device, false));
     tp_tensor *t = is_plain_number(v[0]) || PyList_Check(v[0]) || PyTuple_Check(v[0]) ? NULL : shared_memory(v[0]);
     if (!t && PyErr_Occurred()) return NULL;
     t = t ? convert_steal(t, dtype, device.type < 0 ? tp_default_device() : device, false)
@@ -505,9 +515,11 @@ static PyObject *scalar_from_python(PyObject *const *args, Py_ssize_t nargs, PyO
     tp_dtype dtype = tp_default_dtype();
     tp_device device = tp_default_device();
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || refuse_pinning(v[4]) < 0) return NULL;
-    if (tp_py_take_dtype("scalar_tensor", v[1], &dtype) < 0 || tp_py_take_device("scalar_tensor", v[3], &device) < 0) return NULL;
+    if (tp_py_take_dtype("scalar_tensor", v[1], &dtype) < 0 || tp_py_take_device("scalar_tensor", v[3], &device) < 0)
+        return NULL;
     int ok = tp_py_to_scalar(v[0], &s);
-    if (ok == 0) PyErr_Format(PyExc_TypeError, "scalar_tensor(): argument 's' must be Number, not %s", Py_TYPE(v[0])->tp_name);
+    if (ok == 0)
+        PyErr_Format(PyExc_TypeError, "scalar_tensor(): argument 's' must be Number, not %s", Py_TYPE(v[0])->tp_name);
     if (ok <= 0) return NULL;
     tp_tensor *t = tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, device, -1);
     return with_requires_grad_steal(raise_null(t), v[5]);
@@ -527,8 +539,8 @@ static int refuse_alias(const char *format, const char *from, const char *to) {
 /* copy=False has to be possible. */
 static int check_alias(const tp_tensor *t, tp_dtype dtype, tp_device device) {
     if (dtype != TP_NO_DTYPE && dtype != (tp_dtype)t->dtype)
-        return refuse_alias("can't alias tensor with dtype '%s' into dtype '%s'.", tp_scalar_type_name((tp_dtype)t->dtype),
-                            tp_scalar_type_name(dtype));
+        return refuse_alias("can't alias tensor with dtype '%s' into dtype '%s'.",
+                            tp_scalar_type_name((tp_dtype)t->dtype), tp_scalar_type_name(dtype));
     if (device.type >= 0 && device.type != t->device.type)
         return refuse_alias("can't alias tensor from device '%s' to '%s'.", tp_device_type_name(t->device.type),
                             tp_device_type_name(device.type));
@@ -545,11 +557,13 @@ static tp_tensor *shareable(PyObject *o, tp_dtype dtype) {
     if (!flat || !(PyBytes_Check(o) || PyByteArray_Check(o))) return tp_take(flat);
     if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype(); /* raw bytes are elements of the dtype */
     if (flat->numel % tp_itemsize(dtype)) {
-        PyErr_Format(PyExc_ValueError, "buffer length (%lld bytes) after offset (0 bytes) must be a multiple of element size (%lld)",
+        PyErr_Format(PyExc_ValueError,
+                     "buffer length (%lld bytes) after offset (0 bytes) must be a multiple of element size (%lld)",
                      (long long)flat->numel, (long long)tp_itemsize(dtype));
         return NULL;
     }
-    return raise_null(tp_new_on_storage(flat->storage, TP_INTS(flat->numel / tp_itemsize(dtype)), TP_INTS(1), 0, dtype));
+    return raise_null(
+        tp_new_on_storage(flat->storage, TP_INTS(flat->numel / tp_itemsize(dtype)), TP_INTS(1), 0, dtype));
 }
 
 static tp_tensor *asarray(PyObject *o, tp_dtype dtype, tp_device device, PyObject *copy) {
@@ -578,7 +592,8 @@ static PyObject *py_asarray(PyObject *self, PyObject *const *args, Py_ssize_t na
     tp_dtype dtype = TP_NO_DTYPE;
     tp_device device = TP_NO_DEVICE;
     bool requires_grad = false;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[4], &requires_grad) < 0) return NULL;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[4], &requires_grad) < 0)
+        return NULL;
     if (tp_py_take_dtype("asarray", v[1], &dtype) < 0 || tp_py_take_device("asarray", v[2], &device) < 0) return NULL;
     tp_autoref *t = asarray(v[0], dtype, device, v[3]);
     if (!t) return NULL;

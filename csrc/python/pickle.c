@@ -9,8 +9,7 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD
-    tp_storage *storage; /* owned */
+    PyObject_HEAD tp_storage *storage; /* owned */
 } storage_object;
 
 static PyObject *live_objects; /* {address of the tp_storage: storage_object}, the values not counted */
@@ -81,11 +80,13 @@ static int refuse_other_device(PyObject *o) {
 
 static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
     (void)memo; /* copy.deepcopy remembers the result */
-    return refuse_other_device(o) < 0 ? NULL : wrap_storage_steal(storage_of_bytes(STORAGE(o)->data, STORAGE(o)->nbytes));
+    return refuse_other_device(o) < 0 ? NULL
+                                      : wrap_storage_steal(storage_of_bytes(STORAGE(o)->data, STORAGE(o)->nbytes));
 }
 
 static PyObject *module_function(const char *name) {
-    PyObject *module = PyImport_ImportModule("tensorpy._C"), *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *module = PyImport_ImportModule("tensorpy._C"),
+             *function = module ? PyObject_GetAttrString(module, name) : NULL;
     Py_XDECREF(module);
     return function;
 }
@@ -110,11 +111,11 @@ static PyMethodDef storage_methods[] = {
     {"__reduce__", storage_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL},
+                                       {NULL, NULL, NULL, NULL, NULL}};
 static PySequenceMethods storage_sequence = {.sq_length = storage_length};
 static PyTypeObject storage_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.UntypedStorage",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.UntypedStorage",
     .tp_doc = "The block of memory that tensors are views of.",
     .tp_basicsize = sizeof(storage_object),
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -133,7 +134,8 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
 
 static PyObject *rebuild_storage(PyObject *module, PyObject *bytes) {
     (void)module;
-    if (!PyBytes_Check(bytes)) return PyErr_Format(PyExc_TypeError, "_rebuild_storage() takes bytes, not %s", Py_TYPE(bytes)->tp_name);
+    if (!PyBytes_Check(bytes))
+        return PyErr_Format(PyExc_TypeError, "_rebuild_storage() takes bytes, not %s", Py_TYPE(bytes)->tp_name);
     return wrap_storage_steal(storage_of_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)));
 }
 
@@ -147,7 +149,8 @@ static int read_ints(PyObject *tuple, int64_t *out) {
 }
 
 /* The storage is None for a device without data (Meta). */
-static tp_tensor *rebuild(PyObject *storage, tp_dtype dtype, tp_ints sizes, tp_ints strides, int64_t offset, tp_device device) {
+static tp_tensor *rebuild(PyObject *storage, tp_dtype dtype, tp_ints sizes, tp_ints strides, int64_t offset,
+                          tp_device device) {
     if (storage == Py_None) return tp_new_empty_strided(sizes, strides, dtype, device);
     if (__builtin_mul_overflow(offset, tp_itemsize(dtype), &offset) || tp_checked_numel(sizes) < 0)
         return tp_error_pending() ? NULL : tp_fail_null(TP_ValueError, "the storage offset is too large");
@@ -165,13 +168,15 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
     int64_t size_data[TP_MAX_DIMS], stride_data[TP_MAX_DIMS];
     tp_dtype dtype;
     tp_device device;
-    if (!PyArg_ParseTuple(args, "O!OOO!O!LOp:_rebuild_tensor", &PyType_Type, &cls, &storage, &dtype_object, &PyTuple_Type, &sizes,
-                          &PyTuple_Type, &strides, &offset, &device_object, &requires_grad))
+    if (!PyArg_ParseTuple(args, "O!OOO!O!LOp:_rebuild_tensor", &PyType_Type, &cls, &storage, &dtype_object,
+                          &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset, &device_object, &requires_grad))
         return NULL;
     if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !Py_IS_TYPE(storage, &storage_type)) ||
         PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides) || tp_py_to_dtype(dtype_object, &dtype) <= 0 ||
         tp_py_to_device(device_object, &device) <= 0)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");
     if (read_ints(sizes, size_data) < 0 || read_ints(strides, stride_data) < 0) return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
     tp_tensor *t = rebuild(storage, dtype, (tp_ints){size_data, ndim}, (tp_ints){stride_data, ndim}, offset, device);
@@ -186,13 +191,15 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
 static PyObject *rebuild_arguments_steal(PyObject *self, PyObject *storage) {
     const tp_tensor *t = tp_py_tensor_borrow(self);
     if (!storage) return NULL;
-    return Py_BuildValue("(ONNNNLNO)", Py_TYPE(self), storage, tp_py_dtype_object((tp_dtype)t->dtype), tp_py_ints_tuple(tp_sizes(t)),
-                         tp_py_ints_tuple(tp_strides(t)), (long long)tp_storage_offset(t), tp_py_device_object(t->device),
+    return Py_BuildValue("(ONNNNLNO)", Py_TYPE(self), storage, tp_py_dtype_object((tp_dtype)t->dtype),
+                         tp_py_ints_tuple(tp_sizes(t)), tp_py_ints_tuple(tp_strides(t)),
+                         (long long)tp_storage_offset(t), tp_py_device_object(t->device),
                          tp_requires_grad(t) ? Py_True : Py_False);
 }
 
 static PyObject *storage_or_none(PyObject *self) {
-    return tp_py_tensor_borrow(self)->device.type == TP_DEVICE_META ? Py_NewRef(Py_None) : tp_py_tensor_storage(self, NULL);
+    return tp_py_tensor_borrow(self)->device.type == TP_DEVICE_META ? Py_NewRef(Py_None)
+                                                                    : tp_py_tensor_storage(self, NULL);
 }
 
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
@@ -209,7 +216,8 @@ PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
 /* ---- deepcopy ---- */
 
 static PyObject *deepcopy(PyObject *o, PyObject *memo) {
-    PyObject *copy = PyImport_ImportModule("copy"), *result = copy ? PyObject_CallMethod(copy, "deepcopy", "OO", o, memo) : NULL;
+    PyObject *copy = PyImport_ImportModule("copy"),
+             *result = copy ? PyObject_CallMethod(copy, "deepcopy", "OO", o, memo) : NULL;
     Py_XDECREF(copy);
     return result;
 }
@@ -234,15 +242,19 @@ static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
 }
 
 PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
-    if (!PyDict_Check(memo)) return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
+    if (!PyDict_Check(memo))
+        return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
     if (!tp_is_leaf(tp_py_tensor_borrow(self)))
-        return PyErr_Format(PyExc_RuntimeError, "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                            "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
-                            "that was computed with gradients; detach() it first.");
+        return PyErr_Format(
+            PyExc_RuntimeError,
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
+            "that was computed with gradients; detach() it first.");
     PyObject *storage = storage_or_none(self), *copied = storage ? deepcopy(storage, memo) : NULL;
     PyObject *args = rebuild_arguments_steal(self, copied), *fresh = args ? rebuild_tensor(NULL, args) : NULL;
     PyObject *key = fresh ? PyLong_FromVoidPtr(self) : NULL;
-    if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0)) Py_CLEAR(fresh);
+    if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0))
+        Py_CLEAR(fresh);
     Py_XDECREF(key);
     Py_XDECREF(args);
     Py_XDECREF(storage);

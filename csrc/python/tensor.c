@@ -112,7 +112,6 @@ static void tensor_dealloc(PyObject *o) {
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
     tp_py_tensor *self = (tp_py_tensor *)o;
     Py_VISIT(self->dict);
-    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(o));
     /* What only this object keeps alive through the tensor can be part of a cycle. */
     if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
         return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);

@@ -8,7 +8,10 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tensorpy.autograd import function, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
+from tensorpy.autograd.function import Function
+from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
 def _as_tuple(value: Tensor | Sequence[Any] | None) -> tuple[Any, ...]:
@@ -73,11 +76,20 @@ def grad(
     return grads
 
 
+Variable = Tensor
+
 __all__ = [
+    "Function",
+    "GradcheckError",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "function",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",

@@ -1,0 +1,201 @@
+/* gather.c: the loops of gather, scatter and the index_* family.
+ *
+ * The walk has two inner loops, over the indexed dimension and over the last one, whichever is nearer in memory inside.
+ * Elements that may go to one place are always in one thread and in order, so sums do not depend on the threads. */
+#include "cpu/gather.h"
+
+#include "core/half.h"
+#include "core/parallel.h"
+
+#include <string.h>
+
+/* Strides in elements: of the outer and the inner loop. */
+typedef struct {
+    int64_t outer, inner, self_outer, self_inner, self_dim, index_outer, index_inner, other_outer, other_inner;
+} walk;
+typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *other);
+
+#define EACH_PLACE                                          \
+    for (int64_t a = 0; a < w->outer; a++)                  \
+        for (int64_t b = 0; b < w->inner; b++)
+#define HERE (self[a * w->self_outer + b * w->self_inner + index[a * w->index_outer + b * w->index_inner] * w->self_dim])
+#define OTHER (other[a * w->other_outer + b * w->other_inner])
+
+#define MOVE(bits, T)                                                                                  \
+    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {           \
+        T *self = self_, *other = other_;                                                              \
+        EACH_PLACE OTHER = HERE;                                                                       \
+    }                                                                                                  \
+    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {           \
+        T *self = self_, *other = other_;                                                              \
+        EACH_PLACE HERE = OTHER;                                                                       \
+    }
+MOVE(8, uint8_t)
+MOVE(16, uint16_t)
+MOVE(32, uint32_t)
+MOVE(64, uint64_t)
+MOVE(128, tp_complex128)
+
+#define FOLD(name, id, T, expression)                                                                  \
+    static void name##_##id(const walk *w, void *self_, const int64_t *index, void *other_) {          \
+        T *self = self_, *other = other_;                                                              \
+        EACH_PLACE {                                                                                   \
+            const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                            \
+            HERE = WRITE_##id(expression);                                                             \
+        }                                                                                              \
+    }
+
+#define PLAIN(v) (v)
+/* Integers are added and multiplied as unsigned, where overflow is defined. */
+#define INTEGER_TYPES(X) \
+    X(UINT8, uint8_t) X(UINT16, uint16_t) X(UINT32, uint32_t) X(UINT64, uint64_t) X(INT8, int8_t) X(INT16, int16_t) \
+    X(INT32, int32_t) X(INT64, int64_t)
+#define READ_TYPE_UINT8 uint8_t
+#define READ_TYPE_UINT16 uint16_t
+#define READ_TYPE_UINT32 uint32_t
+#define READ_TYPE_UINT64 uint64_t
+#define READ_TYPE_INT8 int8_t
+#define READ_TYPE_INT16 int16_t
+#define READ_TYPE_INT32 int32_t
+#define READ_TYPE_INT64 int64_t
+#define READ_TYPE_BOOL bool
+#define READ_TYPE_FLOAT16 float
+#define READ_TYPE_BFLOAT16 float
+#define READ_TYPE_FLOAT32 float
+#define READ_TYPE_FLOAT64 double
+#define READ_TYPE_COMPLEX64 tp_complex64
+#define READ_TYPE_COMPLEX128 tp_complex128
+#define READ_UINT8 PLAIN
+#define READ_UINT16 PLAIN
+#define READ_UINT32 PLAIN
+#define READ_UINT64 PLAIN
+#define READ_INT8 PLAIN
+#define READ_INT16 PLAIN
+#define READ_INT32 PLAIN
+#define READ_INT64 PLAIN
+#define READ_BOOL PLAIN
+#define READ_FLOAT32 PLAIN
+#define READ_FLOAT64 PLAIN
+#define READ_COMPLEX64 PLAIN
+#define READ_COMPLEX128 PLAIN
+#define READ_FLOAT16 tp_half_to_float
+#define READ_BFLOAT16 tp_bfloat_to_float
+#define WRITE_UINT8 (uint8_t)
+#define WRITE_UINT16 (uint16_t)
+#define WRITE_UINT32 (uint32_t)
+#define WRITE_UINT64 (uint64_t)
+#define WRITE_INT8 (int8_t)
+#define WRITE_INT16 (int16_t)
+#define WRITE_INT32 (int32_t)
+#define WRITE_INT64 (int64_t)
+#define WRITE_BOOL PLAIN
+#define WRITE_FLOAT32 PLAIN
+#define WRITE_FLOAT64 PLAIN
+#define WRITE_COMPLEX64 PLAIN
+#define WRITE_COMPLEX128 PLAIN
+#define WRITE_FLOAT16 tp_float_to_half
+#define WRITE_BFLOAT16 tp_float_to_bfloat
+
+#define FOLD_INTEGER(id, T)                              \
+    FOLD(add, id, T, ((uint64_t)x + (uint64_t)y))        \
+    FOLD(mul, id, T, ((uint64_t)x * (uint64_t)y))        \
+    FOLD(min, id, T, (y < x ? y : x))                    \
+    FOLD(max, id, T, (y > x ? y : x))
+INTEGER_TYPES(FOLD_INTEGER)
+#define FLOAT_TYPES(X) X(FLOAT16, tp_half) X(BFLOAT16, tp_bfloat) X(FLOAT32, float) X(FLOAT64, double)
+#define FOLD_FLOAT(id, T)                              \
+    FOLD(add, id, T, (x + y))                          \
+    FOLD(mul, id, T, (x * y))                          \
+    FOLD(min, id, T, (y < x || y != y ? y : x))        \
+    FOLD(max, id, T, (y > x || y != y ? y : x))
+FLOAT_TYPES(FOLD_FLOAT)
+FOLD(add, COMPLEX64, tp_complex64, (x + y))
+FOLD(mul, COMPLEX64, tp_complex64, (x * y))
+FOLD(add, COMPLEX128, tp_complex128, (x + y))
+FOLD(mul, COMPLEX128, tp_complex128, (x * y))
+FOLD(add, BOOL, bool, (x | y))
+FOLD(mul, BOOL, bool, (x & y))
+FOLD(min, BOOL, bool, (x & y))
+FOLD(max, BOOL, bool, (x | y))
+
+#define FOLDS(id, T) [TP_##id] = {add_##id, mul_##id, min_##id, max_##id},
+static const walk_fn folds[TP_NUM_DTYPES][4] = {
+    INTEGER_TYPES(FOLDS) FLOAT_TYPES(FOLDS) FOLDS(BOOL, bool)
+    [TP_COMPLEX64] = {add_COMPLEX64, mul_COMPLEX64},
+    [TP_COMPLEX128] = {add_COMPLEX128, mul_COMPLEX128},
+};
+
+static walk_fn choose(tp_places_op op, tp_dtype d) {
+    static const walk_fn moves[2][5] = {{get_8, get_16, get_32, get_64, get_128}, {set_8, set_16, set_32, set_64, set_128}};
+    if (op > TP_PLACES_SET) return folds[d][op - TP_PLACES_ADD];
+    return moves[op][__builtin_ctzll((unsigned long long)tp_itemsize(d))];
+}
+
+typedef struct {
+    walk w;
+    walk_fn fn;
+    int64_t itemsize;
+    char *self, *other;
+    const int64_t *index;
+    int ndim; /* of the blocks */
+    int64_t sizes[TP_MAX_DIMS], self_strides[TP_MAX_DIMS], index_strides[TP_MAX_DIMS], other_strides[TP_MAX_DIMS];
+    bool split_inner; /* one block, whose inner loop is split instead */
+} places;
+
+static void run_part(int64_t begin, int64_t end, void *context) {
+    const places *p = context;
+    if (p->split_inner) {
+        walk w = p->w;
+        w.inner = end - begin;
+        p->fn(&w, p->self + begin * w.self_inner * p->itemsize, p->index + begin * w.index_inner,
+              p->other + begin * w.other_inner * p->itemsize);
+        return;
+    }
+    for (int64_t block = begin; block < end; block++) {
+        int64_t rest = block, self = 0, index = 0, other = 0;
+        for (int d = p->ndim - 1; d >= 0; d--) {
+            int64_t at = rest % p->sizes[d];
+            rest /= p->sizes[d];
+            self += at * p->self_strides[d];
+            index += at * p->index_strides[d];
+            other += at * p->other_strides[d];
+        }
+        p->fn(&p->w, p->self + self * p->itemsize, p->index + index, p->other + other * p->itemsize);
+    }
+}
+
+int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
+    places p = {.fn = choose(op, (tp_dtype)self->dtype), .itemsize = tp_itemsize((tp_dtype)self->dtype), .self = tp_data(self),
+                .other = tp_data(other), .index = tp_data(index), .w = {.outer = 1, .inner = 1}};
+    if (!p.fn) return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
+    if (index->numel == 0) return 0;
+    int last = index->ndim - 1;
+    int64_t blocks = 1;
+    walk *w = &p.w;
+    if (index->ndim) {
+        w->self_dim = self->ndim ? self->strides[dim] : 1;
+        w->inner = index->sizes[last];
+        w->index_inner = index->strides[last];
+        w->other_inner = other->ndim ? other->strides[last] : 0;
+        if (dim != last) {
+            w->self_inner = self->strides[last];
+            w->outer = index->sizes[dim];
+            w->index_outer = index->strides[dim];
+            w->other_outer = other->strides[dim];
+        }
+    }
+    for (int d = 0; d < last; d++) {
+        if (d == dim) continue;
+        p.sizes[p.ndim] = index->sizes[d];
+        p.self_strides[p.ndim] = self->strides[d];
+        p.index_strides[p.ndim] = index->strides[d];
+        p.other_strides[p.ndim++] = other->strides[d];
+        blocks *= index->sizes[d];
+    }
+    p.split_inner = blocks == 1 && (dim != last || op == TP_PLACES_GET);
+    int64_t n = p.split_inner ? w->inner : blocks, cost = index->numel / n;
+    void *lock = index->numel > TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(n, cost < TP_GRAIN / 4 ? TP_GRAIN / 4 / (cost + 1) + 1 : 1, run_part, &p);
+    if (index->numel > TP_GRAIN) tp_host_lock_acquire(lock);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* factory_like.c: tensors in the dtype and on the device of another, and tensors from numbers and parts. */
+#include "NativeFunctions.h"
+#include "core/scalar_math.h"
+#include "iter/iter.h"
+
+#include <string.h>
+
+#define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
+#define INHERIT                                                    \
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;       \
+    if (device.type < 0) device = self->device
+
+/* new_empty(Tensor self, SymInt[] size, *, ...) -> Tensor, and its kin */
+tp_tensor *new_empty_composite(tp_tensor *self, tp_ints size, OPTIONS) {
+    INHERIT;
+    return tp_empty_memory_format(size, dtype, layout, device, pin_memory, TP_NO_FORMAT);
+}
+tp_tensor *new_zeros_composite(tp_tensor *self, tp_ints size, OPTIONS) {
+    INHERIT;
+    return tp_zeros(size, dtype, layout, device, pin_memory);
+}
+tp_tensor *new_ones_composite(tp_tensor *self, tp_ints size, OPTIONS) {
+    INHERIT;
+    return tp_ones(size, dtype, layout, device, pin_memory);
+}
+tp_tensor *new_full_composite(tp_tensor *self, tp_ints size, const tp_scalar *fill_value, OPTIONS) {
+    INHERIT;
+    return tp_full(size, fill_value, dtype, layout, device, pin_memory);
+}
+tp_tensor *new_empty_strided_composite(tp_tensor *self, tp_ints size, tp_ints stride, OPTIONS) {
+    INHERIT;
+    return tp_empty_strided(size, stride, dtype, layout, device, pin_memory);
+}
+
+/* scalar_tensor(Scalar s, *, ...) -> Tensor */
+tp_tensor *scalar_tensor_composite(const tp_scalar *s, OPTIONS) {
+    if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype();
+    return tp_full(TP_EMPTY_INTS, s, dtype, layout, device, pin_memory);
+}
+
+/* empty_permuted(SymInt[] size, int[] physical_layout, *, ...) -> Tensor */
+tp_tensor *empty_permuted_composite(tp_ints size, tp_ints physical_layout, OPTIONS) {
+    int64_t strides[TP_MAX_DIMS], step = 1;
+    bool seen[TP_MAX_DIMS] = {0};
+    if (size.size != physical_layout.size)
+        return tp_fail_null(TP_RuntimeError, "Number of dimensions in the tensor input does not match the length of the physical layout; i.e. "
+                            "len(size) = %lld is not equal to len(physical_layout) = %lld", (long long)size.size, (long long)physical_layout.size);
+    if (tp_checked_numel(size) < 0) return NULL;
+    for (int64_t i = size.size - 1; i >= 0; i--) {
+        int64_t d = physical_layout.data[i];
+        if (d < 0 || d >= size.size)
+            return tp_fail_null(TP_RuntimeError, "Dimension out of range (expected to be between 0 and %lld, but got %lld at index %lld).",
+                                (long long)size.size - 1, (long long)d, (long long)i);
+        if (seen[d]) return tp_fail_null(TP_RuntimeError, "Duplicate dim not allowed");
+        seen[d] = true;
+        strides[d] = step;
+        step *= size.data[d] > 1 ? size.data[d] : 1;
+    }
+    return tp_empty_strided(size, (tp_ints){strides, size.size}, dtype, layout, device, pin_memory);
+}
+
+/* ---- eye ---- */
+
+/* eye.m(SymInt n, SymInt m, *, ...) -> Tensor */
+tp_tensor *eye_m_composite(int64_t n, int64_t m, OPTIONS) {
+    if (n < 0) return tp_fail_null(TP_RuntimeError, "n must be greater or equal to 0, got %lld", (long long)n);
+    if (m < 0) return tp_fail_null(TP_RuntimeError, "m must be greater or equal to 0, got %lld", (long long)m);
+    tp_autoref *t = tp_zeros(TP_INTS(n, m), dtype, layout, device, pin_memory);
+    tp_autoref *diagonal = t ? tp_diagonal(t, 0, 0, 1) : NULL;
+    return diagonal && tp_fill__Scalar(diagonal, TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *eye_composite(int64_t n, OPTIONS) { return eye_m_composite(n, n, dtype, layout, device, pin_memory); }
+
+/* ---- triangles ---- */
+
+static tp_tensor *triangle_empty(const char *op, tp_tensor *self) {
+    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "%s: input tensor must have at least 2 dimensions", op);
+    return tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+}
+/* Rows of the result are a copied and a zeroed part. */
+static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bool lower) {
+    tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT), *out = from ? triangle_empty(op, self) : NULL;
+    if (!out || out->numel == 0) return tp_take(out);
+    int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1], item = tp_itemsize((tp_dtype)self->dtype);
+    const char *in = tp_data(from);
+    char *to = tp_data(out);
+    for (int64_t r = 0; r < out->numel / columns; r++, in += columns * item, to += columns * item) {
+        int64_t cut = tp_max_int(0, tp_min_int(columns, r % rows + diagonal + (lower ? 1 : 0)));
+        int64_t first = lower ? 0 : cut, last = lower ? cut : columns;
+        memset(to, 0, (size_t)(first * item));
+        memcpy(to + first * item, in + first * item, (size_t)((last - first) * item));
+        memset(to + last * item, 0, (size_t)((columns - last) * item));
+    }
+    return tp_take(out);
+}
+tp_tensor *tril_meta(tp_tensor *self, int64_t diagonal) {
+    (void)diagonal;
+    return triangle_empty("tril", self);
+}
+tp_tensor *triu_meta(tp_tensor *self, int64_t diagonal) {
+    (void)diagonal;
+    return triangle_empty("triu", self);
+}
+tp_tensor *tril_cpu(tp_tensor *self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
+tp_tensor *triu_cpu(tp_tensor *self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
+
+static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, OPTIONS) {
+    if (row < 0 || col < 0) return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row, (long long)col);
+    if (dtype == TP_NO_DTYPE) dtype = TP_INT64;
+    if (dtype != TP_INT64 && dtype != TP_INT32)
+        return tp_fail_null(TP_RuntimeError, "\"%s\" not implemented for '%s'", lower ? "tril_indices" : "triu_indices", tp_dtype_names[dtype]);
+    int64_t n = 0, at = 0;
+    for (int pass = 0;; pass++) {
+        tp_autoref *made = pass ? tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT) : NULL;
+        if (pass && !made) return NULL;
+        for (int64_t r = 0; r < row; r++) {
+            int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));
+            int64_t first = lower ? 0 : cut, last = lower ? cut : col;
+            if (!pass) n += last - first;
+            for (int64_t c = first; pass && c < last; c++, at++) {
+                ((int64_t *)tp_data(made))[at] = r;
+                ((int64_t *)tp_data(made))[n + at] = c;
+            }
+        }
+        if (pass) return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
+    }
+}
+tp_tensor *tril_indices_cpu(int64_t row, int64_t col, int64_t offset, OPTIONS) {
+    return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);
+}
+tp_tensor *triu_indices_cpu(int64_t row, int64_t col, int64_t offset, OPTIONS) {
+    return triangle_indices(row, col, offset, false, dtype, layout, device, pin_memory);
+}
+
+/* ---- complex numbers ---- */
+
+/* complex(Tensor real, Tensor imag) -> Tensor */
+tp_tensor *complex_cpu(tp_tensor *real, tp_tensor *imag) {
+    int64_t sizes[TP_MAX_DIMS];
+    if (!tp_is_floating(real) || real->dtype == TP_BFLOAT16 || real->dtype == TP_FLOAT16)
+        return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Float or Double tensors but got %s and %s",
+                            tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));
+    if (real->dtype != imag->dtype)
+        return tp_fail_null(TP_RuntimeError, "Expected object of scalar type %s but got scalar type %s for second argument",
+                            tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));
+    int ndim = tp_broadcast_sizes(tp_sizes(real), tp_sizes(imag), sizes);
+    if (ndim < 0) return NULL;
+    tp_autoref *out = tp_new_empty((tp_ints){sizes, ndim}, tp_to_complex_dtype((tp_dtype)real->dtype), real->device);
+    tp_autoref *parts = out ? tp_view_as_real(out) : NULL;
+    tp_autoref *re = parts ? tp_select_int(parts, -1, 0) : NULL, *im = parts ? tp_select_int(parts, -1, 1) : NULL;
+    return re && im && tp_copy_data(re, real) == 0 && tp_copy_data(im, imag) == 0 ? tp_take(out) : NULL;
+}
+/* polar(Tensor abs, Tensor angle) -> Tensor */
+tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
+    if (!tp_is_floating(abs) || tp_is_reduced_dtype((tp_dtype)abs->dtype) || abs->dtype != angle->dtype)
+        return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Float or Double tensors but got %s and %s",
+                            tp_scalar_type_name((tp_dtype)abs->dtype), tp_scalar_type_name((tp_dtype)angle->dtype));
+    tp_autoref *c = tp_cos(angle), *s = tp_sin(angle);
+    tp_autoref *re = c ? tp_mul_Tensor(abs, c) : NULL, *im = s ? tp_mul_Tensor(abs, s) : NULL;
+    return re && im ? tp_complex(re, im) : NULL;
+}
+
+/* vander(Tensor x, int? N=None, bool increasing=False) -> Tensor */
+tp_tensor *vander_composite(tp_tensor *x, tp_opt_int N, bool increasing) {
+    if (x->ndim != 1) return tp_fail_null(TP_RuntimeError, "x must be a one-dimensional tensor.");
+    int64_t n = N.has ? N.value : x->numel;
+    if (n < 0) return tp_fail_null(TP_RuntimeError, "N must be non-negative.");
+    tp_autoref *exponents = tp_arange(TP_SCALAR_I(n), TP_INT64, TP_STRIDED, x->device, -1);
+    tp_autoref *column = exponents ? tp_unsqueeze(x, 1) : NULL, *powers = column ? tp_pow_Tensor_Tensor(column, exponents) : NULL;
+    return !powers || increasing ? tp_take(powers) : tp_flip(powers, TP_INTS(1));
+}

@@ -1,0 +1,28 @@
+/* plain.h: operands as kernels without strides want them. */
+#pragma once
+
+#include "core/tensor.h"
+#include "iter/iter.h"
+
+/* t itself if it is contiguous and of the dtype, else a contiguous copy; new. NULL stays NULL, without an error. */
+TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {
+    if (!t || (tp_is_contiguous(t) && (tp_dtype)t->dtype == dtype)) return tp_retain(t);
+    tp_tensor *copy = tp_new_empty(tp_sizes(t), dtype, t->device);
+    if (copy && tp_copy_data(copy, t) < 0) {
+        tp_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* What a kernel computed into `made` (contiguous, compute dtype), as the operator's dtype; takes made over. */
+TP_INLINE tp_tensor *tp_narrow_steal(tp_tensor *made, tp_dtype dtype) {
+    if (!made || (tp_dtype)made->dtype == dtype) return made;
+    tp_tensor *copy = tp_new_empty(tp_sizes(made), dtype, made->device);
+    if (copy && tp_copy_data(copy, made) < 0) {
+        tp_release(copy);
+        copy = NULL;
+    }
+    tp_release(made);
+    return copy;
+}

@@ -1,0 +1,292 @@
+/* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random.c). */
+#include "NativeFunctions.h"
+#include "core/generator.h"
+#include "core/philox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
+#define PASS_OPTIONS dtype, layout, device, pin_memory
+
+static tp_tensor *empty(tp_ints size, OPTIONS) { return tp_empty_memory_format(size, PASS_OPTIONS, TP_NO_FORMAT); }
+
+/* ---- by sizes ---- */
+
+/* rand.generator(SymInt[] size, *, Generator? generator, ...) -> Tensor */
+tp_tensor *rand_generator_composite(tp_ints size, tp_generator *generator, OPTIONS) {
+    tp_autoref *t = empty(size, PASS_OPTIONS);
+    return t && tp_uniform_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *rand_composite(tp_ints size, OPTIONS) { return rand_generator_composite(size, NULL, PASS_OPTIONS); }
+
+/* randn.generator(SymInt[] size, *, Generator? generator, ...) -> Tensor */
+tp_tensor *randn_generator_composite(tp_ints size, tp_generator *generator, OPTIONS) {
+    tp_autoref *t = empty(size, PASS_OPTIONS);
+    return t && tp_normal_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *randn_composite(tp_ints size, OPTIONS) { return randn_generator_composite(size, NULL, PASS_OPTIONS); }
+
+/* randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ...) -> Tensor */
+tp_tensor *randint_low_generator_composite(int64_t low, int64_t high, tp_ints size, tp_generator *generator, OPTIONS) {
+    tp_autoref *t = empty(size, dtype == TP_NO_DTYPE ? TP_INT64 : dtype, layout, device, pin_memory);
+    return t && tp_random__from(t, low, TP_SOME_INT(high), generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *randint_low_composite(int64_t low, int64_t high, tp_ints size, OPTIONS) {
+    return randint_low_generator_composite(low, high, size, NULL, PASS_OPTIONS);
+}
+tp_tensor *randint_generator_composite(int64_t high, tp_ints size, tp_generator *generator, OPTIONS) {
+    return randint_low_generator_composite(0, high, size, generator, PASS_OPTIONS);
+}
+tp_tensor *randint_composite(int64_t high, tp_ints size, OPTIONS) {
+    return randint_low_generator_composite(0, high, size, NULL, PASS_OPTIONS);
+}
+
+/* ---- like another tensor ---- */
+
+#define LIKE_OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory, tp_memory_format memory_format
+#define PASS_LIKE dtype, layout, device, pin_memory, memory_format
+
+tp_tensor *rand_like_generator_composite(tp_tensor *self, tp_generator *generator, LIKE_OPTIONS) {
+    tp_autoref *t = tp_empty_like(self, PASS_LIKE);
+    return t && tp_uniform_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *rand_like_composite(tp_tensor *self, LIKE_OPTIONS) { return rand_like_generator_composite(self, NULL, PASS_LIKE); }
+
+tp_tensor *randn_like_generator_composite(tp_tensor *self, tp_generator *generator, LIKE_OPTIONS) {
+    tp_autoref *t = tp_empty_like(self, PASS_LIKE);
+    return t && tp_normal_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *randn_like_composite(tp_tensor *self, LIKE_OPTIONS) { return randn_like_generator_composite(self, NULL, PASS_LIKE); }
+
+tp_tensor *randint_like_low_generator_dtype_composite(tp_tensor *self, int64_t low, int64_t high, tp_generator *generator, LIKE_OPTIONS) {
+    tp_autoref *t = tp_empty_like(self, PASS_LIKE);
+    return t && tp_random__from(t, low, TP_SOME_INT(high), generator) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *randint_like_low_dtype_composite(tp_tensor *self, int64_t low, int64_t high, LIKE_OPTIONS) {
+    return randint_like_low_generator_dtype_composite(self, low, high, NULL, PASS_LIKE);
+}
+tp_tensor *randint_like_generator_composite(tp_tensor *self, int64_t high, tp_generator *generator, LIKE_OPTIONS) {
+    return randint_like_low_generator_dtype_composite(self, 0, high, generator, PASS_LIKE);
+}
+tp_tensor *randint_like_composite(tp_tensor *self, int64_t high, LIKE_OPTIONS) {
+    return randint_like_low_generator_dtype_composite(self, 0, high, NULL, PASS_LIKE);
+}
+tp_tensor *randint_like_Tensor_generator_composite(tp_tensor *self, tp_tensor *high, tp_generator *generator, LIKE_OPTIONS) {
+    tp_scalar bound;
+    if (tp_item(high, &bound) < 0) return NULL;
+    return randint_like_low_generator_dtype_composite(self, 0, tp_scalar_int(&bound), generator, PASS_LIKE);
+}
+tp_tensor *randint_like_Tensor_composite(tp_tensor *self, tp_tensor *high, LIKE_OPTIONS) {
+    return randint_like_Tensor_generator_composite(self, high, NULL, PASS_LIKE);
+}
+
+/* ---- normal ---- */
+
+/* The size is that of mean and std broadcast, the dtype mean's (or std's). */
+static tp_tensor *normal_of(tp_tensor *like, tp_ints size, tp_generator *generator) {
+    tp_autoref *t = empty(size, (tp_dtype)like->dtype, TP_NO_LAYOUT, like->device, -1);
+    return t && tp_normal_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
+}
+static int check_deviations(tp_tensor *std) {
+    if (tp_is_complex(std)) return tp_fail(TP_RuntimeError, "normal expects standard deviation to be non-complex");
+    if (std->numel == 0 || std->device.type == TP_DEVICE_META) return 0;
+    tp_autoref *negative = tp_lt_Scalar(std, TP_SCALAR_I(0)), *any = negative ? tp_any(negative) : NULL;
+    bool found = false;
+    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    return found ? tp_fail(TP_RuntimeError, "normal expects all elements of std >= 0.0") : 0;
+}
+/* normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor */
+tp_tensor *normal_Tensor_float_composite(tp_tensor *mean, double std, tp_generator *generator) {
+    if (!(std >= 0)) return tp_fail_null(TP_RuntimeError, "normal expects std >= 0.0, but found std %g", std);
+    tp_autoref *t = normal_of(mean, tp_sizes(mean), generator);
+    return t && tp_mul__Scalar(t, TP_SCALAR_F(std)) == 0 && tp_add__Tensor(t, mean, TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *normal_float_Tensor_composite(double mean, tp_tensor *std, tp_generator *generator) {
+    if (check_deviations(std) < 0) return NULL;
+    tp_autoref *t = normal_of(std, tp_sizes(std), generator);
+    return t && tp_mul__Tensor(t, std) == 0 && tp_add__Scalar(t, TP_SCALAR_F(mean), TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *normal_Tensor_Tensor_composite(tp_tensor *mean, tp_tensor *std, tp_generator *generator) {
+    int64_t sizes[TP_MAX_DIMS];
+    if (check_deviations(std) < 0) return NULL;
+    int ndim = tp_broadcast_sizes(tp_sizes(mean), tp_sizes(std), sizes);
+    tp_autoref *t = ndim < 0 ? NULL : normal_of(mean, (tp_ints){sizes, ndim}, generator);
+    return t && tp_mul__Tensor(t, std) == 0 && tp_add__Tensor(t, mean, TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *normal_float_float_composite(double mean, double std, tp_ints size, tp_generator *generator, OPTIONS) {
+    tp_autoref *t = empty(size, PASS_OPTIONS);
+    return t && tp_normal_(t, mean, std, generator) == 0 ? tp_take(t) : NULL;
+}
+
+/* ---- randperm ---- */
+
+static tp_tensor *randperm_empty(int64_t n, OPTIONS) {
+    if (n < 0) return tp_fail_null(TP_RuntimeError, "n must be non-negative, got %lld", (long long)n);
+    return empty(TP_INTS(n), dtype == TP_NO_DTYPE ? TP_INT64 : dtype, layout, device, pin_memory);
+}
+tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) {
+    (void)generator;
+    return randperm_empty(n, PASS_OPTIONS);
+}
+
+/* Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
+static void shuffle(int64_t *v, int64_t n, tp_philox_state s) {
+    uint32_t w[4] = {0};
+    for (int64_t i = 0; i + 1 < n; i++) {
+        if (i % 2 == 0) tp_philox(s.seed, s.offset, (uint64_t)i / 2, w);
+        uint64_t word = tp_random_u64(w[2 * (i % 2)], w[2 * (i % 2) + 1]);
+        int64_t j = i + (int64_t)((unsigned __int128)word * (uint64_t)(n - i) >> 64), t = v[i];
+        v[i] = v[j];
+        v[j] = t;
+    }
+}
+tp_tensor *randperm_generator_cpu(int64_t n, tp_generator *generator, OPTIONS) {
+    tp_philox_state state;
+    tp_autoref *t = randperm_empty(n, dtype, layout, device, pin_memory);
+    if (!t) return NULL;
+    if (tp_scalar_check_fits(TP_SCALAR_I(n ? n - 1 : 0), (tp_dtype)t->dtype) < 0)
+        return tp_fail_null(TP_RuntimeError, "n is too large for result tensor type: '%s'", tp_dtype_names[t->dtype]);
+    tp_autoref *order = t->dtype == TP_INT64 ? tp_retain(t) : tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
+    if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
+    int64_t *v = tp_data(order);
+    for (int64_t i = 0; i < n; i++) v[i] = i;
+    shuffle(v, n, state);
+    return order == t || tp_copy_(t, order, false) == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *randperm_composite(int64_t n, OPTIONS) { return tp_randperm_generator(n, NULL, PASS_OPTIONS); }
+
+/* ---- dropout ---- */
+
+static int check_dropout(double p) {
+    return p >= 0 && p <= 1 ? 0 : tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
+}
+/* native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor) */
+tp_tensor2 native_dropout_cpu(tp_tensor *input, double p, tp_opt_bool train) {
+    tp_tensor2 failed = {{NULL, NULL}};
+    if (check_dropout(p) < 0) return failed;
+    tp_autoref *mask = tp_empty_like(input, TP_BOOL, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    if (!mask) return failed;
+    if (train == 0) {
+        tp_autoref *same = tp_clone(input, TP_NO_FORMAT);
+        if (!same || tp_fill__Scalar(mask, TP_SCALAR_B(true)) < 0) return failed;
+        return (tp_tensor2){{tp_take(same), tp_take(mask)}};
+    }
+    if (tp_bernoulli__float(mask, 1 - p, NULL) < 0) return failed;
+    tp_autoref *out = tp_native_dropout_backward(input, mask, p == 1 ? 0 : 1 / (1 - p));
+    return out ? (tp_tensor2){{tp_take(out), tp_take(mask)}} : failed;
+}
+tp_tensor2 native_dropout_meta(tp_tensor *input, double p, tp_opt_bool train) { return native_dropout_cpu(input, p, train); }
+
+/* dropout(Tensor input, float p, bool train) -> Tensor */
+tp_tensor *dropout_composite(tp_tensor *input, double p, bool train) {
+    if (check_dropout(p) < 0) return NULL;
+    if (p == 0 || !train || input->numel == 0) return tp_retain(input);
+    tp_tensor2 both = tp_native_dropout(input, p, 1);
+    tp_release(both.v[1]);
+    return both.v[0];
+}
+/* dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!) */
+int dropout__composite(tp_tensor *self, double p, bool train) {
+    if (check_dropout(p) < 0) return -1;
+    if (p == 0 || !train || self->numel == 0) return 0;
+    tp_autoref *mask = tp_empty_like(self, TP_BOOL, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    if (!mask || tp_bernoulli__float(mask, 1 - p, NULL) < 0 || tp_mul__Tensor(self, mask) < 0) return -1;
+    return p == 1 ? 0 : tp_mul__Scalar(self, TP_SCALAR_F(1 / (1 - p)));
+}
+
+/* ---- multinomial ---- */
+
+static tp_tensor *multinomial_empty(tp_tensor *self, int64_t n, bool replacement) {
+    if (self->ndim < 1 || self->ndim > 2) return tp_fail_null(TP_RuntimeError, "prob_dist must be 1 or 2 dim");
+    if (!tp_is_floating(self))
+        return tp_fail_null(TP_RuntimeError, "multinomial only supports floating-point dtypes for input, got: %s", tp_dtype_names[self->dtype]);
+    if (n <= 0) return tp_fail_null(TP_RuntimeError, "cannot sample n_sample <= 0 samples");
+    int64_t categories = self->sizes[self->ndim - 1];
+    if (!replacement && n > categories)
+        return tp_fail_null(TP_RuntimeError, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    if (categories > 1 << 24) return tp_fail_null(TP_RuntimeError, "number of categories cannot exceed 2^24");
+    return tp_new_empty(self->ndim == 1 ? TP_INTS(n) : TP_INTS(self->sizes[0], n), TP_INT64, self->device);
+}
+tp_tensor *multinomial_meta(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
+    (void)generator;
+    return multinomial_empty(self, num_samples, replacement);
+}
+
+/* Number `element` of a draw of doubles, in [0, 1). */
+static double uniform_at(tp_philox_state s, uint64_t element) {
+    uint32_t w[4];
+    tp_philox(s.seed, s.offset, element / 2, w);
+    return tp_uniform_double(w[2 * (element % 2)], w[2 * (element % 2) + 1]);
+}
+
+static int check_weights(const double *p, int64_t n, int64_t wanted) {
+    double sum = 0;
+    int64_t positive = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!(p[i] >= 0) || isinf(p[i]))
+            return tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
+        sum += p[i];
+        positive += p[i] > 0;
+    }
+    if (!(sum > 0)) return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    return positive >= wanted ? 0 : tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough "
+                                            "non-negative category to sample)");
+}
+
+static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s, uint64_t first) {
+    double sum = 0;
+    int64_t last = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sums[i] = sum += p[i];
+        if (p[i] > 0) last = i;
+    }
+    for (int64_t k = 0; k < wanted; k++) {
+        double u = uniform_at(s, first + (uint64_t)k) * sum;
+        int64_t low = 0, high = last;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (sums[middle] > u) high = middle;
+            else low = middle + 1;
+        }
+        out[k] = low;
+    }
+}
+
+typedef struct {
+    double time;
+    int64_t index;
+} arrival;
+static int by_time(const void *a, const void *b) {
+    double x = ((const arrival *)a)->time, y = ((const arrival *)b)->time;
+    return (x > y) - (x < y);
+}
+/* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006). */
+static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s, uint64_t first) {
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (arrival){p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
+    qsort(order, (size_t)n, sizeof *order, by_time);
+    for (int64_t k = 0; k < wanted; k++) out[k] = order[k].index;
+}
+
+/* multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
+tp_tensor *multinomial_cpu(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
+    tp_autoref *out = multinomial_empty(self, num_samples, replacement);
+    tp_autoref *weights = out ? tp_to_dtype(self, TP_FLOAT64, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *rows = weights ? tp_contiguous(weights, TP_CONTIGUOUS_FORMAT) : NULL;
+    int64_t n = self->ndim ? self->sizes[self->ndim - 1] : 0, nrows = self->ndim == 2 ? self->sizes[0] : 1;
+    tp_autoref *work = rows ? tp_new_empty(TP_INTS(2 * n), TP_FLOAT64, TP_CPU) : NULL;
+    tp_philox_state state;
+    if (!work) return NULL;
+    const double *p = tp_data(rows);
+    for (int64_t r = 0; r < nrows; r++)
+        if (check_weights(p + r * n, n, replacement ? 1 : num_samples) < 0) return NULL;
+    if (tp_generator_reserve(generator, 1, &state) < 0) return NULL;
+    int64_t *to = tp_data(out);
+    for (int64_t r = 0; r < nrows; r++, to += num_samples) {
+        uint64_t first = (uint64_t)(r * (replacement ? num_samples : n));
+        if (replacement) sample_with(p + r * n, tp_data(work), n, to, num_samples, state, first);
+        else sample_without(p + r * n, tp_data(work), n, to, num_samples, state, first);
+    }
+    return tp_take(out);
+}

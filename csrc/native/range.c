@@ -1,0 +1,127 @@
+/* range.c: arange's, linspace's and logspace's numbers: made as int64 or double in blocks that stay in the L1 cache, then
+ * converted. */
+#include "native/range.h"
+
+#include "NativeFunctions.h"
+#include "core/parallel.h"
+#include "iter/iter.h"
+
+#include <math.h>
+
+#define BLOCK 1024
+
+typedef struct {
+    const tp_range *r;
+    char *data;
+    int64_t itemsize, n;
+    tp_loop_fn cast;
+} run;
+
+static void make_whole(const tp_range *r, int64_t begin, int64_t n, int64_t *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = (int64_t)((uint64_t)r->first + (uint64_t)(begin + i) * (uint64_t)r->step);
+}
+static void make_real(const tp_range *r, int64_t begin, int64_t n, int64_t total, double *out) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = begin + i;
+        out[i] = k < r->half ? r->a + (double)k * r->b : r->last - (double)(total - 1 - k) * r->b;
+    }
+    if (r->base != 0)
+        for (int64_t i = 0; i < n; i++) out[i] = pow(r->base, out[i]);
+}
+static void run_blocks(int64_t first, int64_t end, void *context) {
+    const run *c = context;
+    int64_t whole[BLOCK];
+    double real[BLOCK];
+    for (int64_t b = first; b < end; b++) {
+        int64_t begin = b * BLOCK, n = c->n - begin < BLOCK ? c->n - begin : BLOCK;
+        if (c->r->whole) make_whole(c->r, begin, n, whole);
+        else make_real(c->r, begin, n, c->n, real);
+        char *from = c->r->whole ? (char *)whole : (char *)real;
+        c->cast((char *const[]){c->data + begin * c->itemsize, from}, (const int64_t[]){c->itemsize, 8}, n, NULL);
+    }
+}
+int tp_fill_range(tp_tensor *t, const tp_range *r) {
+    run c = {r, tp_data(t), tp_itemsize((tp_dtype)t->dtype), t->numel, tp_cast_loop(r->whole ? TP_INT64 : TP_FLOAT64, (tp_dtype)t->dtype)};
+    return tp_parallel_for((t->numel + BLOCK - 1) / BLOCK, TP_GRAIN / BLOCK, run_blocks, &c);
+}
+
+/* ---- linspace, logspace ---- */
+
+#define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
+#define PASS_OPTIONS dtype, layout, device, pin_memory
+
+static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
+    if (steps < 0) return tp_fail_null(TP_RuntimeError, "%s: number of steps must be non-negative", op);
+    bool complex_ends = start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX;
+    if (dtype == TP_NO_DTYPE) dtype = complex_ends ? tp_to_complex_dtype(tp_default_dtype()) : tp_default_dtype();
+    if (complex_ends && !tp_is_complex_dtype(dtype))
+        return tp_fail_null(TP_RuntimeError, "%s: inferred dtype can't be safely cast to passed dtype %s", op, tp_dtype_names[dtype]);
+    return tp_empty_memory_format(TP_INTS(steps), dtype, layout, device, pin_memory, TP_NO_FORMAT);
+}
+static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, double base) {
+    int64_t n = t->numel;
+    tp_range r = {.a = creal(start), .last = creal(end), .base = base, .half = n < 2 ? n : n / 2};
+    r.b = n < 2 ? 0 : (r.last - r.a) / (double)(n - 1);
+    return tp_fill_range(t, &r);
+}
+/* The parts of a complex range are ranges. */
+static int fill_complex(tp_tensor *t, tp_complex128 start, tp_complex128 end) {
+    tp_dtype part = tp_to_real_dtype((tp_dtype)t->dtype);
+    tp_autoref *re = tp_new_empty(tp_sizes(t), part, TP_CPU), *im = re ? tp_new_empty(tp_sizes(t), part, TP_CPU) : NULL;
+    if (!im || fill_space(re, start, end, 0) < 0 || fill_space(im, cimag(start), cimag(end), 0) < 0) return -1;
+    tp_autoref *both = tp_complex(re, im);
+    return both ? tp_copy_data(t, both) : -1;
+}
+tp_tensor *linspace_meta(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
+    return space_empty("linspace", start, end, steps, PASS_OPTIONS);
+}
+/* linspace(Scalar start, Scalar end, int steps, *, ...) -> Tensor */
+tp_tensor *linspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
+    tp_autoref *t = space_empty("linspace", start, end, steps, PASS_OPTIONS);
+    if (!t) return NULL;
+    tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);
+    int status = tp_is_complex(t) && (cimag(a) != 0 || cimag(b) != 0) ? fill_complex(t, a, b) : fill_space(t, a, b, 0);
+    return status == 0 ? tp_take(t) : NULL;
+}
+tp_tensor *logspace_meta(const tp_scalar *start, const tp_scalar *end, int64_t steps, double base, OPTIONS) {
+    (void)base;
+    return space_empty("logspace", start, end, steps, PASS_OPTIONS);
+}
+/* logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ...) -> Tensor */
+tp_tensor *logspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t steps, double base, OPTIONS) {
+    tp_autoref *t = space_empty("logspace", start, end, steps, PASS_OPTIONS);
+    if (!t) return NULL;
+    tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);
+    if (cimag(a) != 0 || cimag(b) != 0 || base <= 0) { /* the exponents as a tensor: complex, or powers that may be NaN */
+        tp_autoref *exponents = tp_linspace(start, end, steps, tp_is_complex(t) ? TP_COMPLEX128 : TP_FLOAT64, TP_STRIDED, TP_CPU, -1);
+        tp_autoref *powers = exponents ? tp_pow_Scalar(TP_SCALAR_F(base), exponents) : NULL;
+        return powers && tp_copy_data(t, powers) == 0 ? tp_take(t) : NULL;
+    }
+    return fill_space(t, a, b, base) == 0 ? tp_take(t) : NULL;
+}
+
+/* ---- ends given as tensors ---- */
+
+static int end_of(const char *op, tp_tensor *t, tp_scalar *value) {
+    if (t->ndim == 0) return tp_item(t, value);
+    return tp_fail(TP_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got start with %d dimension(s)", op, t->ndim);
+}
+#define SPACES(op, params, pass)                                                                                            \
+    tp_tensor *op##_Tensor_Tensor_composite(tp_tensor *start, tp_tensor *end, int64_t steps params, OPTIONS) {              \
+        tp_scalar a, b;                                                                                                     \
+        if (end_of(#op, start, &a) < 0 || end_of(#op, end, &b) < 0) return NULL;                                            \
+        return tp_##op(&a, &b, steps pass, PASS_OPTIONS);                                                                   \
+    }                                                                                                                       \
+    tp_tensor *op##_Tensor_Scalar_composite(tp_tensor *start, const tp_scalar *end, int64_t steps params, OPTIONS) {        \
+        tp_scalar a;                                                                                                        \
+        return end_of(#op, start, &a) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);                              \
+    }                                                                                                                       \
+    tp_tensor *op##_Scalar_Tensor_composite(const tp_scalar *start, tp_tensor *end, int64_t steps params, OPTIONS) {        \
+        tp_scalar b;                                                                                                        \
+        return end_of(#op, end, &b) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);                              \
+    }
+#define NOTHING
+#define BASE_PARAM , double base
+#define BASE_PASS , base
+SPACES(linspace, NOTHING, NOTHING)
+SPACES(logspace, BASE_PARAM, BASE_PASS)

@@ -1,0 +1,14 @@
+/* range.h: sequences written into a tensor in blocks. */
+#pragma once
+
+#include "core/tensor.h"
+
+/* Element i is a + b * i in int64 (whole), or in double; from `half` on, `last - b * (n - 1 - i)`, which ends at last
+ * exactly. `base`, if not 0, is raised to it. The tensor is contiguous and on the CPU. */
+typedef struct {
+    bool whole;
+    int64_t first, step;
+    double a, b, last, base;
+    int64_t half;
+} tp_range;
+int tp_fill_range(tp_tensor *t, const tp_range *r);

@@ -1,0 +1,94 @@
+/* stack.c: tensors put side by side after they were given enough dimensions, and grids. */
+#include "NativeFunctions.h"
+
+#include <string.h>
+
+/* ---- at least so many dimensions ---- */
+
+tp_tensor *atleast_1d_composite(tp_tensor *self) { return self->ndim ? tp_retain(self) : tp_reshape(self, TP_INTS(1)); }
+tp_tensor *atleast_2d_composite(tp_tensor *self) {
+    if (self->ndim == 0) return tp_reshape(self, TP_INTS(1, 1));
+    return self->ndim == 1 ? tp_unsqueeze(self, 0) : tp_retain(self);
+}
+tp_tensor *atleast_3d_composite(tp_tensor *self) {
+    if (self->ndim >= 3) return tp_retain(self);
+    tp_autoref *matrix = atleast_2d_composite(self);
+    return matrix ? tp_unsqueeze(matrix, 2) : NULL;
+}
+static tp_tensor *as_columns(tp_tensor *self) {
+    return self->ndim <= 1 ? tp_reshape(self, TP_INTS(self->numel, 1)) : tp_retain(self);
+}
+
+static tp_tensor_seq *each(tp_tensors tensors, tp_tensor *(*f)(tp_tensor *)) {
+    tp_autoseq *seq = tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; seq && i < tensors.size; i++)
+        if (!(seq->items[i] = f(tensors.data[i]))) return NULL;
+    return seq ? tp_take(seq) : NULL;
+}
+tp_tensor_seq *atleast_1d_Sequence_composite(tp_tensors tensors) { return each(tensors, atleast_1d_composite); }
+tp_tensor_seq *atleast_2d_Sequence_composite(tp_tensors tensors) { return each(tensors, atleast_2d_composite); }
+tp_tensor_seq *atleast_3d_Sequence_composite(tp_tensors tensors) { return each(tensors, atleast_3d_composite); }
+
+/* ---- side by side ---- */
+
+static tp_tensor *join(const char *op, tp_tensors tensors, tp_tensor *(*f)(tp_tensor *), int64_t dim) {
+    if (tensors.size <= 0) return tp_fail_null(TP_RuntimeError, "%s expects a non-empty TensorList", op);
+    tp_autoseq *seq = each(tensors, f);
+    if (!seq) return NULL;
+    return tp_cat(tp_tensor_seq_borrow(seq), dim < 0 ? seq->items[0]->ndim != 1 : dim);
+}
+tp_tensor *hstack_composite(tp_tensors tensors) { return join("hstack", tensors, atleast_1d_composite, -1); }
+tp_tensor *vstack_composite(tp_tensors tensors) { return join("vstack", tensors, atleast_2d_composite, 0); }
+tp_tensor *row_stack_composite(tp_tensors tensors) { return join("row_stack", tensors, atleast_2d_composite, 0); }
+tp_tensor *dstack_composite(tp_tensors tensors) { return join("dstack", tensors, atleast_3d_composite, 2); }
+tp_tensor *column_stack_composite(tp_tensors tensors) { return join("column_stack", tensors, as_columns, -1); }
+tp_tensor *concat_composite(tp_tensors tensors, int64_t dim) { return tp_cat(tensors, dim); }
+tp_tensor *concatenate_composite(tp_tensors tensors, int64_t dim) { return tp_cat(tensors, dim); }
+
+/* ---- to one shape ---- */
+
+tp_tensor_seq *broadcast_tensors_composite(tp_tensors tensors) {
+    int64_t sizes[TP_MAX_DIMS];
+    int ndim = 0;
+    for (int64_t i = 0; i < tensors.size; i++) {
+        int64_t joined[TP_MAX_DIMS];
+        ndim = tp_broadcast_sizes((tp_ints){sizes, ndim}, tp_sizes(tensors.data[i]), joined);
+        if (ndim < 0) return NULL;
+        memcpy(sizes, joined, (size_t)ndim * sizeof *sizes);
+    }
+    tp_autoseq *seq = tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; seq && i < tensors.size; i++)
+        if (!(seq->items[i] = tp_expand(tensors.data[i], (tp_ints){sizes, ndim}, false))) return NULL;
+    return seq ? tp_take(seq) : NULL;
+}
+
+static int check_grid(tp_tensors tensors, const char *indexing) {
+    if (tensors.size <= 0) return tp_fail(TP_RuntimeError, "meshgrid expects a non-empty TensorList");
+    if (strcmp(indexing, "ij") && strcmp(indexing, "xy"))
+        return tp_fail(TP_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+    if (tensors.size > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "meshgrid: more than %d dimensions", TP_MAX_DIMS);
+    for (int64_t i = 0; i < tensors.size; i++) {
+        if (tensors.data[i]->ndim > 1)
+            return tp_fail(TP_RuntimeError, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of %d dimensions",
+                           tensors.data[i]->ndim);
+        if (tensors.data[i]->dtype != tensors.data[0]->dtype)
+            return tp_fail(TP_RuntimeError, "torch.meshgrid expects all tensors to have the same dtype");
+    }
+    return 0;
+}
+/* meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[] */
+tp_tensor_seq *meshgrid_indexing_composite(tp_tensors tensors, const char *indexing) {
+    if (check_grid(tensors, indexing) < 0) return NULL;
+    int64_t shape[TP_MAX_DIMS];
+    bool swap = strcmp(indexing, "xy") == 0 && tensors.size >= 2;
+    for (int64_t i = 0; i < tensors.size; i++) shape[swap && i < 2 ? 1 - i : i] = tensors.data[i]->numel;
+    tp_autoseq *seq = tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; seq && i < tensors.size; i++) {
+        int64_t own[TP_MAX_DIMS], place = swap && i < 2 ? 1 - i : i;
+        for (int64_t d = 0; d < tensors.size; d++) own[d] = d == place ? tensors.data[i]->numel : 1;
+        tp_autoref *axis = tp_view(tensors.data[i], (tp_ints){own, tensors.size});
+        if (!axis || !(seq->items[i] = tp_expand(axis, (tp_ints){shape, tensors.size}, false))) return NULL;
+    }
+    return seq ? tp_take(seq) : NULL;
+}
+tp_tensor_seq *meshgrid_composite(tp_tensors tensors) { return meshgrid_indexing_composite(tensors, "ij"); }

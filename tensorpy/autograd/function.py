@@ -1,0 +1,113 @@
+"""autograd.Function: operators whose gradient is written in Python."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import FunctionCtx, Tensor
+from tensorpy._modes import no_grad
+
+NestedIOFunction = None
+
+
+def _no_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Fills in ctx after forward() when forward() takes no ctx itself."""
+    raise NotImplementedError("setup_context is not implemented")
+
+
+class FunctionMeta(type):
+    """Gives each Function the class of its contexts, which is also the name of its nodes: `<Class>Backward`."""
+
+    _ctx_class: type[FunctionCtx]
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        cls._ctx_class = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
+
+
+class Function(metaclass=FunctionMeta):
+    """An operator with a gradient of its own: subclass it, write `forward` and `backward` as static methods, and call
+    `apply`.
+
+    `forward(ctx, *args)` computes; it may keep tensors with `ctx.save_for_backward` and anything else as attributes of
+    ctx. Or `forward(*args)` only computes and `setup_context(ctx, inputs, output)` keeps. `backward(ctx, *grads)` gets one
+    gradient per output and returns one per argument of forward, None for those that have none. What backward computes
+    with operators is itself differentiable.
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Computes the outputs."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    setup_context = staticmethod(_no_setup_context)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Computes the gradients of the arguments from those of the outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Calls forward and records the call for backward."""
+        with_setup = cls.setup_context is not _no_setup_context
+        if with_setup:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        if kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments, got {', '.join(kwargs)}")
+        return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
+
+    def __init_subclass__(cls) -> None:
+        if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
+            cls.backward = cls.vjp
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            f"with static forward method: {type(self).__name__}.apply(...)"
+        )
+
+
+class _NotTwice(Function):
+    """Passes gradients on and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+        return tuple(g.detach() for g in grads)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a backward() that is not itself differentiable: a second backward through it is an error, not wrong."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with no_grad():
+            outputs = function(ctx, *args)
+        wanted = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+        if not (_C.is_grad_enabled() and wanted):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        values = (outputs,) if single else outputs
+        floating = [v for v in values if isinstance(v, Tensor) and (v.is_floating_point() or v.is_complex())]
+        marked = iter(_NotTwice.apply(*(v.detach().requires_grad_() for v in floating)) if floating else ())
+        result = tuple(next(marked) if any(v is f for f in floating) else v for v in values)
+        return result[0] if single else result
+
+    return wrapper
+
+
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]

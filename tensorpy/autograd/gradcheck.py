@@ -1,0 +1,282 @@
+"""Checks of gradients against finite differences: the whole Jacobian, by its real and imaginary parts.
+
+A real function f of n inputs and m
+outputs is called 2n times for the central differences, and backward runs m times. Complex inputs are moved along both
+axes; with L real, PyTorch's convention is that grad = dL/dx + i dL/dy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import no_grad
+
+
+class GradcheckError(RuntimeError):
+    """Gradients differ from finite differences."""
+
+
+def _differentiable(outputs: Any) -> list[Tensor]:
+    values = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    return [o for o in values if isinstance(o, Tensor) and o.requires_grad]
+
+
+def _tensors(outputs: Any) -> list[Tensor]:
+    values = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    return [o for o in values if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex())]
+
+
+def _numbers(t: Tensor) -> list[Any]:
+    """The elements of a tensor as Python numbers."""
+    flat = t.detach().reshape(-1).tolist()
+    return flat if isinstance(flat, list) else [flat]
+
+
+def _checked_inputs(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
+    values = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    chosen = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
+    if not chosen:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
+    return values, chosen
+
+
+def _steps(t: Tensor, eps: float) -> list[complex]:
+    return [eps, 1j * eps] if t.is_complex() else [eps]
+
+
+def _numeric(function: Callable[..., Any], values: Sequence[Any], which: int, eps: float, atleast: int) -> list[list[Any]]:
+    """For each real direction of the input (element by element, real then imaginary): the derivatives of all outputs,
+    in one list. The input is changed in place, below the graph, and put back."""
+    target = values[which]
+    flat = _C.as_strided(target.data, (target.numel(),), (1,)) if target.is_contiguous() else None
+    rows = []
+    for element in range(target.numel()):
+        place = flat[element] if flat is not None else target.data[_unravel(element, target.shape)]
+        original = place.item()
+        for step in _steps(target, eps):
+            columns = []
+            for sign in (1, -1):
+                place.fill_(original + sign * step)
+                with no_grad():
+                    columns.append([n for o in _tensors(function(*values))[:atleast] for n in _numbers(o)])
+            place.fill_(original)
+            rows.append([(a - b) / (2 * eps) for a, b in zip(*columns, strict=True)])
+    return rows
+
+
+def _unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
+    place = []
+    for size in reversed(shape):
+        place.append(index % size)
+        index //= size
+    return tuple(reversed(place))
+
+
+def _analytic(outputs: list[Tensor], inputs: list[Tensor], masked: bool) -> list[list[list[Any]]]:
+    """For each input, for each real direction of the outputs: the gradient that backward gives, element by element."""
+    result: list[list[list[Any]]] = [[] for _ in inputs]
+    for output in outputs:
+        for element in range(output.numel()):
+            for direction in (1, 1j) if output.is_complex() else (1,):
+                seed = _C.zeros(output.numel(), dtype=output.dtype, device=output.device)
+                seed[element] = direction
+                grads = _C._run_backward((output,), (seed.reshape(output.shape),), True, False, tuple(inputs), False)
+                for i, (g, x) in enumerate(zip(grads, inputs, strict=True)):
+                    if g is not None and (g.shape != x.shape or g.dtype != x.dtype):
+                        raise GradcheckError(f"gradient {i} is {g.dtype}{list(g.shape)} for an input {x.dtype}{list(x.shape)}")
+                    result[i].append([0] * x.numel() if g is None else _numbers(g))
+    return result
+
+
+def _close(a: complex, b: complex, atol: float, rtol: float) -> bool:
+    if a != a or b != b:
+        return a != a and b != b
+    return a == b or abs(a - b) <= atol + rtol * abs(b)
+
+
+def _output_directions(outputs: list[Tensor]) -> list[tuple[int, bool]]:
+    """(place in the flat list of all output elements, imaginary) in the order of _analytic's rows."""
+    places, start = [], 0
+    for o in outputs:
+        for element in range(o.numel()):
+            places += [(start + element, False)] + ([(start + element, True)] if o.is_complex() else [])
+        start += o.numel()
+    return places
+
+
+def _compare(
+    numeric: list[list[Any]], analytic: list[list[Any]], places: list[tuple[int, bool]], complex_input: bool, atol: float, rtol: float
+) -> str | None:
+    """None, or where the two differ most."""
+    worst = None
+    per = 2 if complex_input else 1
+    for row, (place, imaginary) in enumerate(places):
+        for direction, change in enumerate(numeric):
+            moved = change[place]
+            expected = moved.imag if imaginary else (moved.real if isinstance(moved, complex) else moved)
+            got = analytic[row][direction // per]
+            got = (got.imag if direction % per else complex(got).real) if complex_input else got
+            if not _close(got, expected, atol, rtol):
+                gap = abs(got - expected)
+                if worst is None or not gap <= worst[0]:
+                    worst = (gap, place, direction // per, got, expected)
+    if worst is None:
+        return None
+    _, place, element, got, expected = worst
+    return f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}"
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compares the gradients of func, a function of the given tensors, with central differences.
+
+    The inputs that require a gradient should be float64 or complex128 and must not share memory among their elements.
+    """
+    try:
+        _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _gradcheck(
+    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, masked: bool
+) -> None:
+    values, chosen = _checked_inputs(inputs)
+    for i in chosen:
+        if 0 in values[i].stride() and values[i].numel() > 1:
+            raise RuntimeError(f"gradcheck: input {i} has elements that share memory; give it a clone()")
+    outputs = _tensors(func(*values))
+    recorded = [o for o in outputs if o.requires_grad]
+    numeric = {i: _numeric(func, values, i, eps, len(outputs)) for i in chosen}
+    if not recorded:
+        for i, rows in numeric.items():
+            if any(abs(n) > atol for row in rows for n in row):
+                raise GradcheckError(f"Numerical gradient for function expected to be zero (input {i})")
+        return
+    wanted = [values[i] for i in chosen]
+    places = _output_directions(outputs)
+    analytic = _analytic_of_all(outputs, wanted, masked)
+    again = _analytic_of_all(outputs, wanted, masked)
+    for k, i in enumerate(chosen):
+        problem = _compare(numeric[i], analytic[k], places, values[i].is_complex(), atol, rtol)
+        if problem:
+            raise GradcheckError(f"Jacobian mismatch for output with respect to input {i}: {problem}")
+        for a, b in zip(analytic[k], again[k], strict=True):
+            if any(abs(x - y) > nondet_tol for x, y in zip(a, b, strict=True) if x == x and y == y):
+                raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
+    if undefined:
+        _check_undefined(func, values, wanted)
+
+
+def _analytic_of_all(outputs: list[Tensor], wanted: list[Tensor], masked: bool) -> list[list[list[Any]]]:
+    """_analytic, with zeros for outputs that have no gradient."""
+    result: list[list[list[Any]]] = [[] for _ in wanted]
+    for o in outputs:
+        if o.requires_grad:
+            rows = _analytic([o], wanted, masked)
+        else:
+            count = o.numel() * (2 if o.is_complex() else 1)
+            rows = [[[0] * x.numel()] * count for x in wanted]
+        for all_rows, own in zip(result, rows, strict=True):
+            all_rows += own
+    return result
+
+
+def _check_undefined(func: Callable[..., Any], values: Sequence[Any], wanted: list[Tensor]) -> None:
+    """Backward also works where only some of several outputs have a gradient."""
+    outputs = _differentiable(func(*values))
+    if len(outputs) < 2:
+        return
+    for o in outputs:
+        _C._run_backward((o,), (_C.zeros_like(o),), True, False, tuple(wanted), False)
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compares the gradients of the gradients of func with central differences."""
+    values, chosen = _checked_inputs(inputs)
+    if grad_outputs is None:
+        seeds = tuple(_seed_like(o) for o in _differentiable(func(*values)))
+    else:
+        seeds = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    if not seeds:
+        return True
+
+    def gradient(*args: Any) -> tuple[Tensor, ...]:
+        given, weights = args[: len(values)], args[len(values) :]
+        given = tuple(v.view_as(v) if i in chosen and not v.requires_grad else v for i, v in enumerate(given))
+        was = _C.is_grad_enabled()
+        _C._set_grad_enabled(True)
+        try:
+            outputs = _differentiable(func(*given))
+            wanted = tuple(given[i] for i in chosen)
+            grads = _C._run_backward(tuple(outputs), weights, True, True, wanted, False)
+        finally:
+            _C._set_grad_enabled(was)
+        return tuple(g for g in grads if g is not None)
+
+    return gradcheck(
+        gradient,
+        (*values, *seeds),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        masked=masked,
+    )
+
+
+def _seed_like(output: Tensor) -> Tensor:
+    """A gradient for an output: fixed numbers of both signs."""
+    if output.is_complex():
+        values: list[Any] = [complex(_wave(2 * i), _wave(2 * i + 1)) for i in range(output.numel())]
+    else:
+        values = [_wave(i) for i in range(output.numel())]
+    seed = _C.tensor(values, dtype=output.dtype, device=output.device).reshape(output.shape)
+    return seed.requires_grad_()
+
+
+def _wave(i: int) -> float:
+    return 0.3 + ((i * 7 + 3) % 11) / 11 * (-1) ** i
+
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

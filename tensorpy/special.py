@@ -1,0 +1,10 @@
+"""The special functions: the operators whose `python_module` is special, without their prefix."""
+
+from __future__ import annotations
+
+from tensorpy import _C
+
+_PREFIX = "special_"
+_module = getattr(_C, "_special", None)
+__all__ = sorted(name.removeprefix(_PREFIX) for name in dir(_module) if name.startswith(_PREFIX))
+globals().update({name: getattr(_module, _PREFIX + name) for name in __all__})

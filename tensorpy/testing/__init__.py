@@ -1,0 +1,214 @@
+"""Comparing and making tensors in tests: assert_close and make_tensor."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+# (rtol, atol) that a dtype's rounding calls for; all other dtypes are compared exactly.
+_TOLERANCES = {
+    _C.float16: (1e-3, 1e-5),
+    _C.bfloat16: (1.6e-2, 1e-5),
+    _C.float32: (1.3e-6, 1e-5),
+    _C.float64: (1e-7, 1e-7),
+    _C.complex64: (1.3e-6, 1e-5),
+    _C.complex128: (1e-7, 1e-7),
+}
+
+
+def default_tolerances(*tensors: Tensor) -> tuple[float, float]:
+    """The largest of the dtypes' default (rtol, atol)."""
+    pairs = [_TOLERANCES.get(t.dtype, (0.0, 0.0)) for t in tensors]
+    return max(p[0] for p in pairs), max(p[1] for p in pairs)
+
+
+def _close(a: Any, b: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
+    if a == b:
+        return True
+    if cmath.isnan(a) or cmath.isnan(b):
+        return equal_nan and cmath.isnan(a) and cmath.isnan(b)
+    if cmath.isinf(a) or cmath.isinf(b):
+        return False
+    return abs(a - b) <= atol + rtol * abs(b)
+
+
+def _unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
+    place = []
+    for size in reversed(shape):
+        place.append(index % size)
+        index //= size
+    return tuple(reversed(place))
+
+
+def _flat(t: Tensor) -> list[Any]:
+    values = t.detach().reshape(-1).tolist()
+    return values if isinstance(values, list) else [values]
+
+
+def _difference(a: Any, b: Any) -> float:
+    try:
+        gap = abs(a - b)
+    except OverflowError:
+        return math.inf
+    return math.inf if gap != gap else gap
+
+
+def _mismatch(actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool) -> str | None:
+    a, b = _flat(actual), _flat(expected)
+    bad = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if not _close(x, y, rtol, atol, equal_nan)]
+    if not bad:
+        return None
+    shape = tuple(actual.shape)
+    if not shape:
+        kind = "Scalars are not" + (" equal" if rtol == atol == 0 else " close")
+        allowed = "" if rtol == atol == 0 else f" (up to atol={atol}, rtol={rtol} allowed)"
+        return f"{kind}!\n\nExpected {b[0]} but got {a[0]}.\nAbsolute difference: {_difference(a[0], b[0])}{allowed}"
+    largest = max(bad, key=lambda i: _difference(a[i], b[i]))
+    relative = max(bad, key=lambda i: _difference(a[i], b[i]) / abs(b[i]) if b[i] and b[i] == b[i] else math.inf)
+    gap = _difference(a[relative], b[relative])
+    ratio = gap / abs(b[relative]) if b[relative] else math.inf
+    lines = [
+        f"Tensor-likes are not {'equal' if rtol == atol == 0 else 'close'}!",
+        "",
+        f"Mismatched elements: {len(bad)} / {len(a)} ({100 * len(bad) / len(a):.1f}%)",
+        f"Greatest absolute difference: {_difference(a[largest], b[largest])} at index {_unravel(largest, shape)}"
+        f" (up to {atol} allowed): got {a[largest]}, expected {b[largest]}",
+        f"Greatest relative difference: {ratio} at index {_unravel(relative, shape)} (up to {rtol} allowed)",
+    ]
+    return "\n".join(lines)
+
+
+def _compare(actual: Any, expected: Any, options: Mapping[str, Any], where: str) -> str | None:
+    """None if the two are close, else what is wrong."""
+    at = f"\n\nThe failure occurred for item {where}" if where else ""
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if actual.keys() != expected.keys():
+            return f"The keys of the mappings do not match: {sorted(actual)} and {sorted(expected)}{at}"
+        return next(filter(None, (_compare(actual[k], expected[k], options, f"{where}[{k!r}]") for k in actual)), None)
+    if isinstance(actual, (list, tuple)) and isinstance(expected, (list, tuple)):
+        if len(actual) != len(expected):
+            return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{at}"
+        pairs = enumerate(zip(actual, expected, strict=True))
+        return next(filter(None, (_compare(a, b, options, f"{where}[{i}]") for i, (a, b) in pairs)), None)
+    if actual is None and expected is None:
+        return None
+    if not isinstance(actual, Tensor) and not isinstance(expected, Tensor):
+        if isinstance(actual, (bool, int, float, complex)) and isinstance(expected, (bool, int, float, complex)):
+            actual, expected = _C.tensor(actual, dtype=_kind(actual)), _C.tensor(expected, dtype=_kind(expected))
+        elif hasattr(actual, "__array__") and hasattr(expected, "__array__"):
+            actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
+        else:
+            return None if actual == expected else f"Object comparison failed: {actual!r} != {expected!r}{at}"
+    elif not (isinstance(actual, Tensor) and isinstance(expected, Tensor)):
+        if options["allow_subclasses"] and hasattr(actual, "__array__") and hasattr(expected, "__array__"):
+            actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
+        else:
+            return f"Expected two tensors, got {type(actual).__name__} and {type(expected).__name__}{at}"
+    problem = _compare_tensors(actual, expected, options)
+    return problem and problem + at
+
+
+def _kind(number: Any) -> Any:
+    for kind, dtype in ((bool, _C.bool), (int, _C.int64), (float, _C.float64)):
+        if isinstance(number, kind):
+            return dtype
+    return _C.complex128
+
+
+def _compare_tensors(actual: Tensor, expected: Tensor, options: Mapping[str, Any]) -> str | None:
+    if actual.shape != expected.shape:
+        return f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}."
+    if options["check_device"] and actual.device != expected.device:
+        return f"The values for attribute 'device' do not match: {actual.device} != {expected.device}."
+    if options["check_dtype"] and actual.dtype != expected.dtype:
+        return f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}."
+    if options["check_layout"] and actual.layout != expected.layout:
+        return f"The values for attribute 'layout' do not match: {actual.layout} != {expected.layout}."
+    if options["check_stride"] and actual.stride() != expected.stride():
+        return f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}."
+    rtol, atol = options["rtol"], options["atol"]
+    if rtol is None:
+        rtol, atol = default_tolerances(actual, expected)
+    return _mismatch(actual, expected, rtol, atol, options["equal_nan"])
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Asserts that |actual - expected| <= atol + rtol * |expected| everywhere, for tensors, numbers, arrays, and
+    sequences and mappings of them. Without tolerances, those of the dtypes are taken."""
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or unspecified, but got no {'rtol' if rtol is None else 'atol'}."
+        )
+    options = {
+        "allow_subclasses": allow_subclasses,
+        "rtol": rtol,
+        "atol": atol,
+        "equal_nan": equal_nan,
+        "check_device": check_device,
+        "check_dtype": check_dtype,
+        "check_layout": check_layout,
+        "check_stride": check_stride,
+    }
+    problem = _compare(actual, expected, options, "")
+    if problem:
+        raise AssertionError(problem if msg is None else msg(problem) if callable(msg) else msg)
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: Any,
+    device: Any = "cpu",
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor of random numbers, evenly spread over [low, high): by default over [-9, 9) for floating, complex and signed
+    dtypes, [0, 10) for unsigned ones, {False, True} for bool."""
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    floating = dtype.is_floating_point or dtype.is_complex
+    if low is None:
+        low = 0 if dtype == _C.bool or (not floating and not dtype.is_signed) else -9
+    if high is None:
+        high = 2 if dtype == _C.bool else 10 if not floating else 9
+    if not low < high:
+        raise ValueError(f"make_tensor: low={low} has to be below high={high}")
+    drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
+    if dtype.is_complex:
+        part = _C.float32 if dtype == _C.complex64 else _C.float64
+        result = _C.view_as_complex(_C.empty((*drawn, 2), dtype=part).uniform_(low, high))
+    elif floating:
+        result = _C.empty(drawn, dtype=_C.float64).uniform_(low, high).to(dtype)
+    else:
+        result = _C.empty(drawn, dtype=_C.int64).random_(math.ceil(low), math.ceil(high)).to(dtype)
+    if exclude_zero:
+        result = result.masked_fill(result == 0, 1)
+    if noncontiguous and sizes:
+        result = result[..., ::2]
+    elif memory_format is not None:
+        result = result.contiguous(memory_format=memory_format)
+    result = result.to(device=device)
+    return result.requires_grad_() if requires_grad else result
+
+
+__all__ = ["assert_close", "default_tolerances", "make_tensor"]

@@ -1,0 +1,229 @@
+"""What the table is made of, and what of it is derived from the YAML."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codegen.__main__ import load_catalog
+from codegen.catalog import Catalog, Operator
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG: Catalog = load_catalog(ROOT / "yaml")
+
+LEAVES = {
+    "bool": ("bool",),
+    "uint": ("uint8", "uint16", "uint32", "uint64"),
+    "sint": ("int8", "int16", "int32", "int64"),
+    "float": ("float16", "bfloat16", "float32", "float64"),
+    "complex": ("complex64", "complex128"),
+}
+LEAF_OF = {dtype: leaf for leaf, dtypes in LEAVES.items() for dtype in dtypes}
+ALL_DTYPES = tuple(LEAF_OF)
+FLOATING = LEAVES["float"] + LEAVES["complex"]
+
+# (rtol, atol) per result dtype: a few units in the last place of the dtype.
+TOLERANCES = {
+    "float16": (2e-3, 1e-4),
+    "bfloat16": (1.6e-2, 1e-4),
+    "float32": (2e-6, 2e-6),
+    "float64": (1e-12, 1e-12),
+    "complex64": (5e-6, 5e-6),
+    "complex128": (1e-12, 1e-12),
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """Plain data for a tensor: `values` in a dtype of NumPy's, to be made a tensor of `dtype`."""
+
+    values: np.ndarray
+    dtype: str
+
+    def wide(self) -> np.ndarray:
+        """As references compute with it: floating values in double precision."""
+        leaf = LEAF_OF[self.dtype]
+        return self.values.astype({"float": np.float64, "complex": np.complex128}.get(leaf, self.values.dtype))
+
+
+@dataclass(frozen=True)
+class OpSample:
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def map(self, function: Callable[[Array], Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments with `function` applied to each Array, inside sequences too."""
+        return [_map(a, function) for a in self.args], {k: _map(v, function) for k, v in self.kwargs.items()}
+
+    def __str__(self) -> str:
+        parts = [_text(a) for a in self.args] + [f"{k}={_text(v)}" for k, v in self.kwargs.items()]
+        return f"({', '.join(parts)})"
+
+
+def _map(value: Any, function: Callable[[Array], Any]) -> Any:
+    if isinstance(value, Array):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map(v, function) for v in value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Array):
+        return f"{value.dtype}{list(value.values.shape)}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_text(v) for v in value)}]"
+    return repr(value)
+
+
+def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
+    """The values that a dtype can hold (bfloat16 has no NumPy type: float32 with the low half cut off)."""
+    if dtype == "bfloat16":
+        return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    with np.errstate(all="ignore"):
+        return values.astype(np.dtype("bool" if dtype == "bool" else dtype))
+
+
+class Make:
+    """Draws data: `make(2, 3)` or `make((2, 3))` in the dtype asked for, within the operator's domain."""
+
+    def __init__(self, dtype: str, seed: int, low: float | None = None, high: float | None = None) -> None:
+        self.dtype = dtype
+        self.rng = np.random.RandomState(seed)
+        self.low, self.high = low, high
+
+    def __call__(self, *shape: Any, dtype: str | None = None, low: float | None = None, high: float | None = None) -> Array:
+        sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        dtype = dtype or self.dtype
+        leaf = LEAF_OF[dtype]
+        default = {"bool": (0, 2), "uint": (0, 10), "sint": (-9, 10), "float": (-4.0, 4.0), "complex": (-3.0, 3.0)}[leaf]
+        low = low if low is not None else self.low if self.low is not None else default[0]
+        high = high if high is not None else self.high if self.high is not None else default[1]
+        if leaf == "complex":
+            values = self.rng.uniform(low, high, sizes) + 1j * self.rng.uniform(low, high, sizes)
+        elif leaf == "float":
+            values = self.rng.uniform(low, high, sizes)
+        else:
+            bottom = int(np.ceil(low)) if leaf == "sint" else max(int(np.ceil(low)), 0)
+            values = self.rng.randint(bottom, max(int(np.ceil(high)), bottom + 1), sizes)
+        return Array(round_to(np.asarray(values), dtype), dtype)
+
+    def array(self, values: Any, dtype: str | None = None) -> Array:
+        """Given values; in int64 unless a dtype is named."""
+        dtype = dtype or "int64"
+        return Array(round_to(np.asarray(values), dtype), dtype)
+
+    def distinct(self, *shape: int) -> Array:
+        """Values that differ clearly, in random order: for maxima, sorting and their gradients."""
+        n = int(np.prod(shape, dtype=int))
+        values = self.rng.permutation(n).reshape(shape)
+        return Array(round_to(values * (1 if LEAF_OF[self.dtype] in ("uint", "sint") else 0.37) - 0, self.dtype), self.dtype)
+
+
+Samples = Callable[[Make], Iterator[Any]]
+
+
+@dataclass
+class OpInfo:
+    """One operator of the table. `reference` takes the sample's arguments with arrays in double precision."""
+
+    name: str
+    op: Operator
+    samples_of: Samples
+    dtypes: tuple[str, ...]
+    reference: Callable[..., Any] | None = None
+    domain: tuple[float | None, float | None] = (None, None)
+    gradcheck: bool = True
+    gradgradcheck: bool = True
+    tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    random: bool = False
+
+    @property
+    def base(self) -> str:
+        return self.op.schema.name.base
+
+    def samples(self, dtype: str, limit: int | None = None) -> list[OpSample]:
+        make = Make(dtype, zlib.crc32(f"{self.name} {dtype}".encode()) & 0xFFFF, *self.domain)
+        found = [_sample(s) for s in self.samples_of(make)]
+        return found if limit is None else found[:limit]
+
+    def tolerance(self, dtype: str) -> tuple[float, float]:
+        return self.tolerances.get(dtype, TOLERANCES.get(dtype, (0.0, 0.0)))
+
+    def variant(self, kind: str) -> Operator | None:
+        """The in-place or out= operator of the same group."""
+        entry = self.op.group.inplace if kind == "inplace" else self.op.group.out
+        if entry is None:
+            return None
+        return next((o for o in CATALOG if o.function is entry), None)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.gradcheck and (self.op.is_implicit or self.op.derivative is not None)
+
+
+def _sample(raw: Any) -> OpSample:
+    if isinstance(raw, OpSample):
+        return raw
+    args = raw if isinstance(raw, tuple) else (raw,)
+    if args and isinstance(args[-1], dict):
+        return OpSample(args[:-1], args[-1])
+    return OpSample(args)
+
+
+TABLE: dict[str, OpInfo] = {}
+_GIVEN: dict[str, tuple[Samples, dict[str, Any]]] = {}
+REFERENCES: dict[str, Callable[..., Any]] = {}
+DOMAINS: dict[str, tuple[float | None, float | None]] = {}
+NO_GRADCHECK: dict[str, str] = {}
+OPTIONS: dict[str, dict[str, Any]] = {}
+
+
+def samples(*names: str, **options: Any) -> Callable[[Samples], Samples]:
+    """Registers the samples of operators. Options are OpInfo's fields: reference, dtypes, gradcheck, ..."""
+
+    def register(function: Samples) -> Samples:
+        for name in names:
+            _GIVEN[name] = (function, options)
+        return function
+
+    return register
+
+
+def is_ours(op: Operator) -> bool:
+    """Users do not call it: a helper, a backward."""
+    return op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
+
+
+def _dtypes(op: Operator) -> tuple[str, ...]:
+    if op.pointwise is not None:
+        return tuple(d for leaf in op.pointwise.expressions for d in LEAVES[leaf])
+    return ALL_DTYPES
+
+
+def build() -> None:
+    """Fills the table: what was registered, and families of samples for pointwise operators and reductions."""
+    from . import families
+
+    for op in CATALOG:
+        name = str(op.schema.name)
+        if op.kind == "out" or (op.kind == "inplace" and op.group.functional is not None) or name in TABLE:
+            continue
+        function, options = _GIVEN.get(name, (families.family_of(op), {}))
+        if function is None:
+            continue
+        fields = {
+            "dtypes": _dtypes(op),
+            "reference": REFERENCES.get(name, REFERENCES.get(op.schema.name.base)),
+            "domain": DOMAINS.get(name, DOMAINS.get(op.schema.name.base, (None, None))),
+            **OPTIONS.get(name, OPTIONS.get(op.schema.name.base, {})),
+            **options,
+        }
+        if op.schema.name.base in NO_GRADCHECK or name in NO_GRADCHECK:
+            fields["gradcheck"] = False
+        TABLE[name] = OpInfo(name, op, function, **fields)

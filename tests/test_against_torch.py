@@ -1,0 +1,187 @@
+"""PyTorch's own samples (op_db), for every operator that both have: values, dtypes and shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+torch = pytest.importorskip("torch")
+with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu")
+    op_db = pytest.importorskip("torch.testing._internal.common_methods_invocations").op_db
+
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.complex128)
+LIMIT = 40  # samples of one operator and dtype; they are spread over all that there are
+TOLERANCES = {torch.float32: (1e-4, 1e-5), torch.float64: (1e-7, 1e-9), torch.complex128: (1e-7, 1e-9)}
+
+# Operators whose results are not determined by their arguments, or which take what tensorpy does not have.
+SKIP = {"empty": "not set", "empty_like": "not set", "empty_strided": "not set", "new_empty": "not set",
+        "new_empty_strided": "not set", "empty_permuted": "not set", "as_strided-partial_views": "reads outside of its argument"}  # fmt: skip
+RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "uniform", "exponential", "cauchy", "geometric", "poisson")
+
+
+def counterpart(info: Any) -> Any:
+    """tensorpy's function of the same name, or its method where torch has a method only."""
+    if info.name == "polygamma":
+        return lambda x, n: tp.polygamma(n, x)  # as op_db's own
+    module: Any = tp
+    parts = info.name.split(".")
+    try:
+        for part in parts:
+            module = getattr(module, part)
+        if callable(module) and not isinstance(module, tp.dtype):
+            return module
+    except (AttributeError, ImportError):
+        pass
+    found = getattr(tp.Tensor, info.name, None)
+    return found if callable(found) else None
+
+
+def variants() -> tuple[list[Any], list[str]]:
+    covered, missing, names = [], [], set()
+    for info in op_db:
+        label = f"{info.name}-{info.variant_test_name}" if info.variant_test_name else info.name
+        if info.name in SKIP or label in SKIP or any(word in info.name for word in RANDOM):
+            continue
+        if counterpart(info) is None or info.name.startswith("_"):
+            missing.append(label)
+        elif label not in names:
+            names.add(label)
+            covered.append(info)
+    return covered, missing
+
+
+COVERED, MISSING = variants()
+
+
+def label(info: Any) -> str:
+    return f"{info.name}-{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+class Skip(Exception):
+    """A sample that tensorpy has no counterpart for (layouts, devices)."""
+
+
+def convert(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.is_quantized:
+            raise Skip
+        plain = value.detach().resolve_conj().resolve_neg()
+        if plain.dtype == torch.bfloat16:
+            return tp.from_numpy(plain.float().numpy().copy()).to(tp.bfloat16)
+        flat = plain.contiguous().numpy().copy()
+        base = tp.tensor(flat.tolist() if flat.size == 0 else flat, dtype=convert(plain.dtype)).reshape(flat.shape)
+        if plain.is_contiguous() or plain.numel() == 0 or 0 in plain.stride():
+            return base
+        order = sorted(range(plain.dim()), key=lambda d: -plain.stride(d))
+        back = [order.index(d) for d in range(plain.dim())]
+        return base.permute(order).contiguous().permute(back)
+    if isinstance(value, torch.dtype):
+        return getattr(tp, str(value).rpartition(".")[2])
+    if isinstance(value, torch.device):
+        return tp.device(str(value))
+    if isinstance(value, torch.Generator):
+        raise Skip
+    if isinstance(value, torch.memory_format):
+        return getattr(tp, str(value).rpartition(".")[2])
+    if isinstance(value, torch.layout):
+        return getattr(tp, str(value).rpartition(".")[2])
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(convert(v) for v in value)
+    if isinstance(value, torch.Size):
+        return tuple(value)
+    return value
+
+
+def flatten(result: Any) -> list[Any]:
+    if isinstance(result, (list, tuple)):
+        return [x for r in result for x in flatten(r)]
+    if isinstance(result, dict):
+        return [x for r in result.values() for x in flatten(r)]
+    return [result]
+
+
+def plain_array(t: Any) -> np.ndarray:
+    t = t.detach()
+    if str(t.dtype).endswith("bfloat16"):
+        t = t.to(torch.float32 if isinstance(t, torch.Tensor) else tp.float32)
+    if isinstance(t, torch.Tensor):
+        return t.resolve_conj().resolve_neg().numpy()
+    return t.numpy()
+
+
+def difference(got: Any, expected: Any) -> str | None:
+    """What differs, or None."""
+    a, b = flatten(got), flatten(expected)
+    if len(a) != len(b):
+        return f"{len(a)} results, expected {len(b)}"
+    for x, y in zip(a, b, strict=True):
+        if not isinstance(y, torch.Tensor):
+            same = x == y or (isinstance(y, float) and x != x and y != y) or convert(y) == x
+            if not same:
+                return f"{x!r}, expected {y!r}"
+            continue
+        if not isinstance(x, tp.Tensor):
+            return f"a {type(x).__name__}, expected a tensor"
+        if tuple(x.shape) != tuple(y.shape):
+            return f"shape {tuple(x.shape)}, expected {tuple(y.shape)}"
+        if str(x.dtype).rpartition(".")[2] != str(y.dtype).rpartition(".")[2]:
+            return f"{x.dtype}, expected {y.dtype}"
+        rtol, atol = TOLERANCES.get(y.dtype, (1e-4, 1e-5) if y.dtype.is_floating_point or y.dtype.is_complex else (0, 0))
+        left, right = plain_array(x), plain_array(y)
+        if not np.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True):
+            bad = ~np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            return f"{np.count_nonzero(bad)} of {bad.size} values, first at {at}: {left[at]}, expected {right[at]}"
+    return None
+
+
+def samples_of(info: Any, dtype: Any) -> list[Any]:
+    found = list(info.sample_inputs("cpu", dtype))
+    if len(found) > LIMIT:
+        found = found[:: -(-len(found) // LIMIT)]
+    return found
+
+
+@pytest.mark.parametrize("info", COVERED, ids=label)
+def test_op(info: Any) -> None:
+    function = counterpart(info)
+    problems: list[str] = []
+    ran = 0
+    for dtype in DTYPES:
+        if not info.supports_dtype(dtype, "cpu"):
+            continue
+        for sample in samples_of(info, dtype):
+            try:
+                expected = info.op(sample.input, *sample.args, **sample.kwargs)
+                args = [convert(sample.input), *(convert(a) for a in sample.args)]
+                kwargs = {k: convert(v) for k, v in sample.kwargs.items()}
+            except (Skip, AttributeError):
+                continue
+            except Exception:  # torch itself refuses the sample
+                continue
+            ran += 1
+            try:
+                problem = difference(function(*args, **kwargs), expected)
+            except Exception as e:
+                problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+            if problem:
+                problems.append(f"{str(dtype)[6:]} {sample.summary() if hasattr(sample, 'summary') else sample}: {problem}"[:600])
+                if len(problems) >= 8:
+                    break
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+    if not ran:
+        pytest.skip("no sample that both take")
+
+
+def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not a check: the operators of op_db that tensorpy does not have, printed."""
+    with capsys.disabled():
+        print(f"\nop_db: {len(COVERED)} entries run, {len(MISSING)} are of operators that tensorpy does not have:")
+        print(", ".join(sorted(MISSING)))
+    assert COVERED

@@ -1,0 +1,120 @@
+"""The dispatcher as Python sees it: traces, tables, explanations, guards, missing kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorpy as tp
+
+
+def test_trace_shows_every_layer() -> None:
+    a, b = tp.ones(3), tp.ones(3)
+    with tp.dispatch.trace() as t:
+        a + b
+    assert [(e.op, e.key, e.depth) for e in t] == [("add.Tensor", "AutogradCPU", 0), ("add.Tensor", "CPU", 1)]
+    assert t.events[0].passed_by == ("AutocastCPU",)
+    assert t.events[1].passed_by == ("ADInplaceOrView",)
+    dtype, shape, device = t.events[0].arguments[0]
+    assert (dtype, tuple(shape), str(device)) == (tp.float32, (3,), "cpu")
+    assert all(e.seconds > 0 for e in t)
+
+
+def test_trace_with_autocast_and_in_place() -> None:
+    a = tp.ones(2, 2)
+    with tp.autocast("cpu"), tp.dispatch.trace() as t:
+        a.mm(a)
+    assert ("mm", "AutocastCPU") in [(e.op, e.key) for e in t]
+    with tp.dispatch.trace() as t:
+        a.add_(1)
+    assert [e.key for e in t if e.op == "add_.Scalar"] == ["AutogradCPU", "ADInplaceOrView", "CPU"]
+
+
+def test_trace_of_a_factory_and_of_meta() -> None:
+    with tp.dispatch.trace() as t:
+        tp.empty(2)
+    assert [e.key for e in t] == ["BackendSelect", "CPU"]
+    with tp.dispatch.trace() as t:
+        tp.empty(2, device="meta")
+    assert [e.key for e in t] == ["BackendSelect", "Meta"]
+
+
+def test_traces_nest_and_end() -> None:
+    a = tp.ones(1)
+    with tp.dispatch.trace() as outer:
+        a + a
+        with tp.dispatch.trace() as inner:
+            a * a
+        a - a
+    a / a
+    assert {e.op for e in inner} == {"mul.Tensor"}
+    assert {e.op for e in outer} == {"add.Tensor", "sub.Tensor"}
+
+
+def test_results_are_the_same_while_tracing() -> None:
+    x = tp.tensor([1.0, 2.0], requires_grad=True)
+    with tp.dispatch.trace():
+        y = (x * x).sum()
+        y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_print_dispatcher(capsys: pytest.CaptureFixture[str]) -> None:
+    a = tp.ones(1)
+    tp._C._set_print_dispatcher(True)
+    a + a
+    tp._C._set_print_dispatcher(False)
+    a + a
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in printed] == [
+        "[call] op=[add.Tensor], key=[AutogradCPU]",
+        "[call] op=[add.Tensor], key=[CPU]",
+    ]
+
+
+def test_table_names_the_origin_of_each_kernel() -> None:
+    table = {e.key: e for e in tp.dispatch.table("mm")}
+    assert table["CPU"].source == "mm_cpu" and table["CPU"].kind == "kernel"
+    assert table["AutogradCPU"].registered_as == "Autograd"
+    assert "OpenCL" not in table
+
+
+def test_explain() -> None:
+    a = tp.ones(1)
+    text = tp.dispatch.explain("add", a, a)
+    assert "AutocastCPU            excluded: autocast is off" in text
+    assert "CPU                    kernel pointwise" in text
+    with pytest.raises(ValueError, match="no operator 'nothing'"):
+        tp.dispatch.explain("nothing", a)
+
+
+def test_exclude_guard() -> None:
+    a = tp.ones(1, requires_grad=True)
+    with tp.dispatch.exclude("AutogradCPU"):
+        assert not (a * 2).requires_grad
+    assert (a * 2).requires_grad
+    with pytest.raises(ValueError, match="unknown dispatch key"):
+        with tp.dispatch.exclude("Nowhere"):
+            pass
+
+
+def test_missing_kernel_is_explained_in_six_lines() -> None:
+    a = tp.ones(2, device="meta")
+    with pytest.raises(NotImplementedError) as caught:
+        a.sum().item()
+    lines = str(caught.value).splitlines()
+    assert len(lines) <= 6
+    assert "'_local_scalar_dense'" in lines[0] and "Meta" in lines[0]
+    assert "self: float32 on meta" in lines[1]
+    assert "CPU" in lines[2]
+
+
+def test_keys_of_tensors() -> None:
+    assert tp.dispatch.keys(tp.ones(1)) == ["AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"]
+
+
+def test_unknown_keyword_names_the_nearest() -> None:
+    a = tp.ones(1)
+    with pytest.raises(TypeError, match=r"add\(\) got an unexpected keyword argument 'alhpa'. Did you mean 'alpha'\?"):
+        tp.add(a, a, alhpa=2)
+    with pytest.raises(TypeError, match="argument 'other' must be Tensor, not str"):
+        tp.add(a, "x")

@@ -1,0 +1,36 @@
+"""Factories against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: tp.linspace(0, 1, 7, dtype=tp.float64), np.linspace(0, 1, 7)),
+        (lambda: tp.logspace(0, 3, 4, dtype=tp.float64), np.logspace(0, 3, 4)),
+        (lambda: tp.eye(2, 4), np.eye(2, 4)),
+        (lambda: tp.arange(5000), np.arange(5000)),
+        (lambda: tp.arange(1, -2, -0.25, dtype=tp.float64), np.arange(1, -2, -0.25)),
+        (lambda: tp.tril_indices(4, 3, -1), np.stack(np.tril_indices(4, -1, 3))),
+        (lambda: tp.triu_indices(3, 5, 1), np.stack(np.triu_indices(3, 1, 5))),
+        (lambda: tp.ones(3, 4).tril(-1), np.tri(3, 4, -1)),
+        (lambda: tp.ones(3, 4).triu(1), np.triu(np.ones((3, 4)), 1)),
+        (lambda: tp.complex(tp.ones(2), tp.zeros(2)), np.ones(2, np.complex64)),
+        (lambda: tp.vander(tp.tensor([1.0, 2.0])), np.vander([1.0, 2.0])),
+    ],
+)
+def test_against_numpy(made, expected):
+    np.testing.assert_allclose(np.asarray(made()), expected)
+
+
+def test_like_self():
+    t = tp.zeros(2, dtype=tp.int16)
+    assert t.new_ones(3).dtype == tp.int16 and t.new_full((2,), 4, dtype=tp.float32).tolist() == [4.0, 4.0]
+    assert tp.empty_permuted((2, 3, 4), (2, 0, 1)).stride() == (3, 1, 6)
+    with pytest.raises(RuntimeError, match="non-negative"):
+        tp.linspace(0, 1, -1)

@@ -1,0 +1,435 @@
+"""autograd.Function: operators whose gradient is written in Python."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.autograd import Function, grad, gradcheck, gradgradcheck
+from tensorpy.autograd.function import once_differentiable
+
+
+def t(*values, **kwargs):
+    return tp.tensor(list(values), dtype=tp.float64, requires_grad=True, **kwargs)
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
+class CubeSetup(Function):
+    @staticmethod
+    def forward(x, scale=1.0):
+        return scale * x * x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.scale = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return ctx.scale * 3 * x * x * g, None
+
+
+class Exp(Function):
+    """Saves its output."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+def test_first_and_second_derivative():
+    x = t(1.0, -2.0)
+    y = Cube.apply(x)
+    assert y.grad_fn.name() == "CubeBackward"
+    (g,) = grad(y.sum(), x, create_graph=True)
+    assert g.tolist() == [3.0, 12.0]
+    (h,) = grad(g.sum(), x)
+    assert h.tolist() == [6.0, -12.0]
+
+
+@pytest.mark.parametrize("function", [Cube.apply, Exp.apply, CubeSetup.apply, lambda x: CubeSetup.apply(x, scale=2.0)])
+def test_against_finite_differences(function):
+    x = t(0.3, -0.7, 1.1)
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+def test_saved_output_does_not_leak():
+    x = t(1.0)
+    y = Exp.apply(x)
+    node = weakref.ref(y.grad_fn)
+    ctx = weakref.ref(y.grad_fn.saved_tensors and y)
+    del y
+    assert ctx() is None and node() is None
+
+
+def test_no_grad_records_nothing():
+    with tp.no_grad():
+        assert Cube.apply(t(1.0)).grad_fn is None
+    assert Cube.apply(tp.tensor([1.0])).grad_fn is None
+
+
+def test_other_arguments_and_none():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, factor, name, other):
+            ctx.factor = factor
+            ctx.needs = ctx.needs_input_grad
+            return x * factor, None, name
+
+        @staticmethod
+        def backward(ctx, g, nothing, nothing_either):
+            assert nothing is None and nothing_either is None
+            return g * ctx.factor, None, None, None
+
+    x = t(2.0)
+    y, nothing, name = Scale.apply(x, 3, "n", tp.ones(1))
+    assert nothing is None and name == "n" and y.grad_fn.needs == (True, False, False, False)
+    y.backward()
+    assert x.grad.tolist() == [3.0]
+
+
+def test_needs_input_grad_and_surplus_gradients():
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False)
+            return g * b, g * a, None, None
+
+    a, b = t(2.0), tp.tensor([5.0], dtype=tp.float64)
+    Product.apply(a, b).backward()
+    assert a.grad.tolist() == [5.0] and b.grad is None
+
+
+def test_materialize_grads():
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append((a, b))
+            return a, None
+
+    x = t(1.0, 2.0)
+    Two.apply(x, True)[0].sum().backward()
+    assert seen[-1][1].tolist() == [0.0, 0.0]
+    Two.apply(x, False)[0].sum().backward()
+    assert seen[-1][1] is None
+
+
+def test_non_differentiable_outputs():
+    class Sort(Function):
+        @staticmethod
+        def forward(ctx, x):
+            big = x > 1
+            same = x.clone()
+            ctx.mark_non_differentiable(same)
+            return x * 2, big, same
+
+        @staticmethod
+        def backward(ctx, g, g_big, g_same):
+            assert g_same.tolist() == [0.0, 0.0]
+            return g * 2
+
+    x = t(1.0, 2.0)
+    y, big, same = Sort.apply(x)
+    assert y.requires_grad and not big.requires_grad and not same.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+class Double_(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_mark_dirty():
+    x = t(1.0, 2.0)
+    y = x * 1
+    z = Double_.apply(y)
+    assert z is y and y.grad_fn.name() == "Double_Backward" and y._version == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_mark_dirty_view():
+    x = t(1.0, 2.0)
+    y = x * 1
+    Double_.apply(y[0:1])
+    assert y.tolist() == [2.0, 2.0] and y.grad_fn.name() == "CopySlices"
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 1.0]
+
+
+def test_mark_dirty_leaf_is_refused():
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        Double_.apply(t(1.0))
+
+
+def test_dirty_must_be_returned():
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="marked as dirty"):
+        Bad.apply(t(1.0) * 1)
+
+
+def test_argument_returned_as_it_is():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 10
+
+    x = t(1.0)
+    y = Same.apply(x)
+    assert y is not x and x.is_leaf and y.grad_fn.name() == "SameBackward"
+    y.sum().backward()
+    assert x.grad.tolist() == [10.0]
+
+
+def test_once_differentiable():
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            assert not tp.is_grad_enabled()
+            return 2 * x * g
+
+    x = t(3.0)
+    Once.apply(x).backward()
+    assert x.grad.tolist() == [6.0]
+    seed = t(1.0)
+    (g,) = grad(Once.apply(x), x, grad_outputs=seed, create_graph=True)
+    assert g.requires_grad
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        g.backward()
+
+
+class Oops(Exception):
+    pass
+
+
+def test_exceptions_arrive_as_they_are():
+    class Fails(Function):
+        @staticmethod
+        def forward(ctx, x, where):
+            ctx.where = where
+            if where == "forward":
+                raise Oops("f")
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            raise Oops("b")
+
+    x = t(1.0)
+    with pytest.raises(Oops, match="f"):
+        Fails.apply(x, "forward")
+    assert tp.is_grad_enabled()
+    with pytest.raises(Oops, match="b"):
+        Fails.apply(x, "backward").backward()
+    Cube.apply(x).backward()
+
+
+def returning(value):
+    class Returns(Function):
+        @staticmethod
+        def forward(ctx, x, other=None):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return value(g)
+
+    return Returns
+
+
+def test_wrong_returns_of_backward():
+    x = t(1.0, 2.0)
+    for value, kind, text in (
+        (lambda g: (g, g, g), RuntimeError, r"incorrect number of gradients \(expected 1, got 3\)"),
+        (lambda g: 1.5, TypeError, "must return a Tensor or None"),
+        (lambda g: tp.ones(3, dtype=tp.float64), RuntimeError, "invalid gradient"),
+    ):
+        with pytest.raises(kind, match=text):
+            returning(value).apply(x).sum().backward()
+    with pytest.raises(RuntimeError, match="different than None"):
+        returning(lambda g: (g, g)).apply(x, 3).sum().backward()
+
+
+def test_missing_methods():
+    class Nothing(Function):
+        pass
+
+    class OnlyForward(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+    with pytest.raises(NotImplementedError):
+        Nothing.apply(t(1.0))
+    with pytest.raises(NotImplementedError):
+        OnlyForward.apply(t(1.0)).backward()
+    with pytest.raises(RuntimeError, match="apply"):
+        Cube()(t(1.0))
+    with pytest.raises(TypeError, match="keyword"):
+        Cube.apply(x=t(1.0))
+    with pytest.raises(TypeError, match="save_for_backward"):
+        Cube._ctx_class().save_for_backward(1)
+
+
+def test_saved_value_changed_in_place():
+    x = t(1.0) * 1
+    y = Cube.apply(x)
+    x.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*CubeBackward.*add_"):
+        y.sum().backward()
+
+
+def test_saved_tensors_are_let_go():
+    x = t(1.0)
+    y = Cube.apply(x)
+    ctx = y.grad_fn
+    assert ctx.saved_tensors[0] is x
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        ctx.saved_tensors  # noqa: B018
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_retain_graph():
+    x = t(1.0)
+    y = Cube.apply(x)
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_complex():
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, z):
+            ctx.save_for_backward(z)
+            return z * z
+
+        @staticmethod
+        def backward(ctx, g):
+            (z,) = ctx.saved_tensors
+            return g * (2 * z).conj()
+
+    z = tp.tensor([1 + 2j, -0.5j], dtype=tp.complex128, requires_grad=True)
+    assert gradcheck(Square.apply, (z,)) and gradgradcheck(Square.apply, (z,))
+
+
+def test_contexts_are_freed():
+    class Carries(Cube):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.payload = Oops()
+            return Cube.forward(ctx, x)
+
+    def use():
+        x = t(1.0)
+        y = Carries.apply(x)
+        seen = weakref.ref(y.grad_fn.payload)
+        y.backward()
+        return seen
+
+    seen = use()
+    gc.collect()
+    assert seen() is None
+    before = tp._C._memory_stats()["live_blocks"]
+    for _ in range(50):
+        use()
+    gc.collect()
+    assert tp._C._memory_stats()["live_blocks"] <= before + 4
+
+
+def test_nested_backward_inside_backward():
+    class Inner(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with tp.enable_grad():
+                copy = x.detach().requires_grad_()
+                (slope,) = grad((copy * copy).sum(), copy)
+            return g * slope
+
+    x = t(3.0)
+    Inner.apply(x).backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_subclass_of_a_subclass():
+    class Twice(Cube):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * Cube.forward(ctx, x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * Cube.backward(ctx, g)
+
+    x = t(1.0)
+    y = Twice.apply(x)
+    assert y.grad_fn.name() == "TwiceBackward"
+    y.backward()
+    assert x.grad.tolist() == [6.0]

@@ -1,0 +1,92 @@
+"""Softmax and losses against NumPy, their gradients against finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorpy as tp
+import tensorpy.nn.functional as F
+from test_products import check_gradients
+
+rng = np.random.default_rng(0)
+
+
+def softmax(x, dim):
+    e = np.exp(x - x.max(dim, keepdims=True))
+    return e / e.sum(dim, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "dim"), [((5,), 0), ((4, 7), 1), ((4, 7), 0), ((3, 130), -1), ((2, 5, 70), 1)])
+def test_softmax(shape, dim, dtype):
+    x = (rng.standard_normal(shape) * 5).astype(dtype)
+    expected = softmax(x, dim)
+    np.testing.assert_allclose(np.array(F.softmax(tp.from_numpy(x), dim).tolist()), expected, rtol=1e-5, atol=1e-7)
+    logs = np.array(F.log_softmax(tp.from_numpy(x), dim).tolist())
+    np.testing.assert_allclose(logs, np.log(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax_gradients(dim):
+    x = rng.standard_normal((4, 3))
+    check_gradients(lambda t: F.softmax(t, dim) ** 2, x)
+    check_gradients(lambda t: F.log_softmax(t, dim) ** 2, x)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy(reduction, weighted, smoothing):
+    x, classes = rng.standard_normal((6, 4)), np.array([0, 3, 2, 2, 1, 3])
+    weight = rng.random(4) + 0.1 if weighted else np.ones(4)
+    target = np.eye(4)[classes] * (1 - smoothing) + smoothing / 4
+    rows = -(np.log(softmax(x, 1)) * target * weight).sum(1)
+    rows[classes == 3] = 0
+    counted = weight[classes][classes != 3].sum()
+    expected = {"none": rows, "sum": rows.sum(), "mean": rows.sum() / counted}[reduction]
+    given = tp.from_numpy(weight) if weighted else None
+
+    def loss(t):
+        return F.cross_entropy(
+            t, tp.from_numpy(classes), given, ignore_index=3, reduction=reduction, label_smoothing=smoothing
+        )
+
+    np.testing.assert_allclose(np.array(loss(tp.from_numpy(x)).tolist()), expected)
+    check_gradients(loss, x)
+
+
+def test_cross_entropy_with_probabilities():
+    x, p = rng.standard_normal((6, 4)), softmax(rng.standard_normal((6, 4)), 1)
+    expected = -(np.log(softmax(x, 1)) * p).sum(1).mean()
+    assert F.cross_entropy(tp.from_numpy(x), tp.from_numpy(p)).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_distances(name, reduction):
+    x, y = rng.standard_normal((3, 4)) * 2, rng.standard_normal((3, 4))
+    d = np.abs(x - y)
+    rounded = np.where(d < 1, d * d / 2, d - 0.5)
+    every = {"mse_loss": d * d, "l1_loss": d, "smooth_l1_loss": rounded, "huber_loss": rounded}[name]
+    expected = {"none": every, "mean": every.mean(), "sum": every.sum()}[reduction]
+    f = getattr(F, name)
+    result = f(tp.from_numpy(x), tp.from_numpy(y), reduction=reduction)
+    np.testing.assert_allclose(np.array(result.tolist()), expected)
+    check_gradients(lambda a, b: f(a, b, reduction=reduction), x, y)
+
+
+def test_binary_cross_entropy():
+    x, t = rng.standard_normal((3, 4)), rng.random((3, 4))
+    p = 1 / (1 + np.exp(-x))
+    expected = -(t * np.log(p) + (1 - t) * np.log(1 - p)).mean()
+    assert F.binary_cross_entropy(tp.from_numpy(p), tp.from_numpy(t)).item() == pytest.approx(expected)
+    assert F.binary_cross_entropy_with_logits(tp.from_numpy(x), tp.from_numpy(t)).item() == pytest.approx(expected)
+
+
+def test_bad_targets():
+    with pytest.raises(IndexError):
+        F.nll_loss(tp.zeros(2, 3), tp.tensor([0, 3]))
+    with pytest.raises(ValueError):
+        F.nll_loss(tp.zeros(2, 3), tp.tensor([0, 1, 2]))
+    with pytest.raises(ValueError):
+        F.mse_loss(tp.zeros(2), tp.zeros(2), reduction="average")

@@ -1,0 +1,154 @@
+"""Random numbers: the same seed gives the same numbers, whatever the layout, the number of threads or the generator."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+FLOATS = [tp.float16, tp.bfloat16, tp.float32, tp.float64]
+
+
+def values(t):
+    return np.asarray(t.to(tp.float64))
+
+
+def test_seed_reproduces():
+    tp.manual_seed(7)
+    first = [values(tp.rand(1000)), values(tp.randn(10)), values(tp.randint(9, (5,))), values(tp.randperm(20))]
+    tp.manual_seed(7)
+    again = [values(tp.rand(1000)), values(tp.randn(10)), values(tp.randint(9, (5,))), values(tp.randperm(20))]
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(first[0], values(tp.rand(1000)))
+
+
+@pytest.mark.parametrize("draw", [tp.rand, tp.randn])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_prefix_of_a_longer_draw(draw, dtype):
+    """An element depends on its number only."""
+    tp.manual_seed(1)
+    short = values(draw(1025, dtype=dtype))
+    tp.manual_seed(1)
+    np.testing.assert_array_equal(short, values(draw(300_001, dtype=dtype))[:1025])
+
+
+def test_threads_do_not_matter():
+    if not hasattr(tp, "set_num_threads"):
+        pytest.skip("no set_num_threads yet")
+    before = tp.get_num_threads()
+    drawn = []
+    for n in (1, 3):
+        tp.set_num_threads(n)
+        tp.manual_seed(5)
+        drawn.append(values(tp.randn(500_000)))
+    tp.set_num_threads(before)
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_layout_does_not_matter():
+    tp.manual_seed(2)
+    plain = values(tp.empty(3, 4).uniform_())
+    tp.manual_seed(2)
+    np.testing.assert_array_equal(plain, values(tp.empty(4, 3).t().uniform_()))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_moments(dtype):
+    tp.manual_seed(11)
+    n = 200_000
+    u, z = values(tp.rand(n, dtype=dtype)), values(tp.randn(n, dtype=dtype))
+    e = values(tp.empty(n, dtype=dtype).exponential_(2.0))
+    assert u.min() >= 0 and u.max() < 1
+    assert abs(u.mean() - 0.5) < 0.01 and abs(u.var() - 1 / 12) < 0.01
+    assert abs(z.mean()) < 0.01 and abs(z.var() - 1) < 0.02
+    assert abs((z**3).mean()) < 0.05 and abs((z**4).mean() - 3) < 0.15
+    assert e.min() > 0 and abs(e.mean() - 0.5) < 0.01 and abs(e.var() - 0.25) < 0.02
+
+
+def test_normal_is_normal():
+    """The empirical distribution against the exact one (Kolmogorov)."""
+    tp.manual_seed(3)
+    for dtype in (tp.float32, tp.float64):
+        z = np.sort(values(tp.randn(100_000, dtype=dtype)))
+        exact = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in z[::100]])
+        assert np.abs(exact - np.arange(0, z.size, 100) / z.size).max() < 0.006
+
+
+def test_complex_normal_has_unit_variance():
+    tp.manual_seed(4)
+    z = np.asarray(tp.randn(100_000, dtype=tp.complex64))
+    assert abs((np.abs(z) ** 2).mean() - 1) < 0.02 and abs(z.real.var() - 0.5) < 0.02
+
+
+def test_integers():
+    tp.manual_seed(5)
+    x = values(tp.randint(-3, 4, (70_000,)))
+    assert set(x) == set(range(-3, 4))
+    counts = np.bincount((x + 3).astype(int))
+    assert np.abs(counts - 10_000).max() < 500
+    assert values(tp.empty(1000, dtype=tp.uint8).random_()).max() > 250
+    assert values(tp.empty(1000, dtype=tp.int64).random_()).min() >= 0
+    with pytest.raises(RuntimeError, match="from"):
+        tp.randint(5, 5, (1,))
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        tp.empty(3, dtype=tp.int8).random_(0, 1000)
+
+
+def test_generator_objects():
+    g, h = tp.Generator(), tp.Generator()
+    g.manual_seed(9)
+    h.manual_seed(9)
+    state = tp.default_generator.get_state()
+    for draw in (
+        lambda g: tp.rand(5, generator=g),
+        lambda g: tp.randn(5, generator=g),
+        lambda g: tp.randint(50, (5,), generator=g),
+        lambda g: tp.randint(10, 50, (5,), generator=g),
+        lambda g: tp.randperm(9, generator=g),
+        lambda g: tp.bernoulli(tp.full((9,), 0.5), generator=g),
+        lambda g: tp.multinomial(tp.ones(9), 4, generator=g),
+        lambda g: tp.normal(0.0, tp.ones(4), generator=g),
+        lambda g: tp.empty(4).exponential_(generator=g),
+    ):
+        np.testing.assert_array_equal(values(draw(g)), values(draw(h)))
+    np.testing.assert_array_equal(np.asarray(state), np.asarray(tp.default_generator.get_state()))
+
+
+def test_randperm_is_a_permutation():
+    assert sorted(values(tp.randperm(1000))) == list(range(1000))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        tp.randperm(-1)
+
+
+def test_bernoulli_and_dropout():
+    tp.manual_seed(6)
+    assert abs(values(tp.empty(100_000).bernoulli_(0.3)).mean() - 0.3) < 0.01
+    assert values(tp.empty(100).bernoulli_(1.0)).all() and not values(tp.empty(100).bernoulli_(0.0)).any()
+    p = tp.linspace(0, 1, 5) if hasattr(tp, "linspace") else tp.full((5,), 0.5)
+    assert set(values(tp.bernoulli(p))) <= {0.0, 1.0}
+    x = tp.ones(100_000, requires_grad=True)
+    y = tp.dropout(x, 0.25, True)
+    y.sum().backward()
+    np.testing.assert_array_equal(values(x.grad), values(y.detach()))
+    assert abs(values(y.detach()).mean() - 1) < 0.02
+    assert tp.dropout(x, 0.25, False) is x
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        tp.dropout(x, 1.5, True)
+
+
+def test_multinomial():
+    tp.manual_seed(8)
+    weights = tp.tensor([0.0, 1.0, 3.0, 0.0])
+    drawn = values(tp.multinomial(weights, 40_000, replacement=True))
+    assert set(drawn) == {1.0, 2.0} and abs((drawn == 2).mean() - 0.75) < 0.01
+    assert set(values(tp.multinomial(weights, 2))) == {1.0, 2.0}
+    assert tuple(tp.multinomial(tp.ones(3, 5), 4).shape) == (3, 4)
+    for bad, message in ((tp.tensor([-1.0, 2.0]), "inf"), (tp.zeros(2), "sum of probabilities")):
+        with pytest.raises(RuntimeError, match=message):
+            tp.multinomial(bad, 1)
+    with pytest.raises(RuntimeError, match="without replacement"):
+        tp.multinomial(weights, 5)

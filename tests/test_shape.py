@@ -1,0 +1,77 @@
+"""Shape operators against NumPy, and the views that change a tensor in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+X = np.arange(24.0).reshape(2, 3, 4)
+
+
+def tensor():
+    return tp.arange(24.0).reshape(2, 3, 4)
+
+
+CASES = {
+    "flatten": (lambda t: t.flatten(1), X.reshape(2, 12)),
+    "unflatten": (lambda t: t.unflatten(-1, (2, -1)), X.reshape(2, 3, 2, 2)),
+    "movedim": (lambda t: t.movedim(0, -1), np.moveaxis(X, 0, -1)),
+    "diagonal": (lambda t: t.diagonal(1, 1, 2), X.diagonal(1, 1, 2)),
+    "unfold": (lambda t: t.unfold(2, 2, 1), np.lib.stride_tricks.sliding_window_view(X, 2, 2)),
+    "flip": (lambda t: t.flip(0, 2), np.flip(X, (0, 2))),
+    "roll": (lambda t: t.roll((1, -2), (0, 2)), np.roll(X, (1, -2), (0, 2))),
+    "rot90": (lambda t: tp.rot90(t, 3, (1, 2)), np.rot90(X, 3, (1, 2))),
+    "repeat": (lambda t: t.repeat(2, 1, 1, 3), np.tile(X, (2, 1, 1, 3))),
+    "repeat_interleave": (lambda t: t.repeat_interleave(2, 1), np.repeat(X, 2, 1)),
+    "repeats_of_each": (lambda t: t.repeat_interleave(tp.tensor([1, 0, 3]), 1), np.repeat(X, [1, 0, 3], 1)),
+    "pad": (lambda t: tp.constant_pad_nd(t, (1, 2, 0, -1), 9), np.pad(X[:, :2], ((0, 0), (0, 0), (1, 2)), constant_values=9)),
+    "chunk": (lambda t: t.chunk(3, 2)[1], X[:, :, 2:]),
+    "tensor_split": (lambda t: t.tensor_split(3, 2)[0], X[:, :, :2]),
+    "hstack": (lambda t: tp.hstack([t, t]), np.hstack([X, X])),
+    "dstack": (lambda t: tp.dstack([t, t]), np.dstack([X, X])),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_numpy(name):
+    call, expected = CASES[name]
+    np.testing.assert_array_equal(np.asarray(call(tensor())), expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient_counts_uses(name):
+    """The gradient of the sum is how often each element shows."""
+    call, _ = CASES[name]
+    t = tensor().requires_grad_()
+    call(t).sum().backward()
+    shown = np.asarray(call(tensor() + 100).reshape(-1)).astype(int) - 100
+    counts = np.bincount(shown[shown >= 0], minlength=24).reshape(X.shape)
+    np.testing.assert_array_equal(np.asarray(t.grad), counts)
+
+
+def test_inplace_views():
+    t = tensor()
+    assert t.transpose_(0, 2) is t and tuple(t.shape) == (4, 3, 2)
+    np.testing.assert_array_equal(np.asarray(t), X.T.transpose(0, 1, 2))
+    t.unsqueeze_(0).squeeze_(0)
+    leaf = tp.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.t_()
+    y = leaf * tp.arange(6.0).reshape(2, 3)
+    row = y[1]
+    y.t_()
+    (y * tp.arange(6.0).reshape(3, 2)).sum().backward()
+    np.testing.assert_array_equal(np.asarray(leaf.grad), np.arange(6.0).reshape(2, 3) * np.arange(6.0).reshape(3, 2).T)
+    assert tuple(row.shape) == (3,)
+
+
+def test_errors():
+    t = tensor()
+    with pytest.raises(RuntimeError, match="start_dim cannot come after end_dim"):
+        t.flatten(2, 1)
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        t.narrow(0, 1, 2)
+    with pytest.raises(RuntimeError, match="maximum size for tensor"):
+        t.unfold(0, 3, 1)

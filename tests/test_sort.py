@@ -1,0 +1,49 @@
+"""Orders against NumPy: stable, NaN last, every dtype."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_sort(dtype, dim):
+    x = rng.integers(0, 50, (7, 90)).astype(dtype)
+    t = tp.tensor(x.tolist(), dtype=getattr(tp, dtype))
+    values, indices = tp.sort(t, dim=dim, stable=True)
+    np.testing.assert_array_equal(np.asarray(values), np.sort(x, dim))
+    np.testing.assert_array_equal(np.asarray(indices), np.argsort(x, dim, kind="stable"))
+    down = np.asarray(tp.sort(t, dim, descending=True)[0])
+    np.testing.assert_array_equal(down, np.flip(np.sort(x, dim), dim))
+
+
+def test_nan_is_greatest():
+    t = tp.tensor([1.0, float("nan"), -0.0, 0.0, float("-inf")])
+    assert tp.argsort(t, stable=True).tolist() == [4, 2, 3, 0, 1]
+    assert tp.topk(t, 2)[1].tolist() == [1, 0]
+
+
+def test_selection_and_gradient():
+    t = tp.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    assert tp.kthvalue(t, 2)[0].item() == 2.0
+    t.topk(2)[0].sum().backward()
+    assert t.grad.tolist() == [1.0, 0.0, 1.0]
+    with pytest.raises(RuntimeError, match="out of range"):
+        t.topk(4)
+
+
+def test_unique_and_search():
+    x = rng.integers(0, 9, 40)
+    values, inverse, counts = tp._C._unique2(tp.tensor(x.tolist()), True, True, True)
+    for got, expected in zip((values, inverse, counts), np.unique(x, return_inverse=True, return_counts=True), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), expected)
+    s = np.sort(x)
+    for right in (False, True):
+        found = tp.searchsorted(tp.tensor(s.tolist()), tp.tensor([0, 4, 9]), right=right)
+        np.testing.assert_array_equal(np.asarray(found), np.searchsorted(s, [0, 4, 9], "right" if right else "left"))
+    np.testing.assert_array_equal(np.asarray(tp.bincount(tp.tensor(x.tolist()))), np.bincount(x))

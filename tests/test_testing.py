@@ -1,0 +1,62 @@
+"""tensorpy.testing itself."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.testing import assert_close, make_tensor
+
+
+def test_close():
+    assert_close(tp.tensor([1.0, 2.0]), tp.tensor([1.0, 2.000001]))
+    assert_close([tp.ones(2), 1.0], [tp.ones(2), 1.0])
+    assert_close({"a": 1}, {"a": 1})
+    assert_close(tp.tensor(float("nan")), tp.tensor(float("nan")), equal_nan=True)
+    assert_close(tp.tensor([float("inf")]), tp.tensor([float("inf")]))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "text"),
+    [
+        (tp.ones(2), tp.ones(3), {}, "'shape'"),
+        (tp.ones(2), tp.ones(2, dtype=tp.float64), {}, "'dtype'"),
+        (tp.ones(2, 2), tp.ones(2, 2).t(), {"check_stride": True}, "'stride"),
+        (tp.tensor([1, 2]), tp.tensor([1, 3]), {}, "not equal"),
+        (tp.tensor([[1.0, 2.0]]), tp.tensor([[1.0, 2.5]]), {}, r"1 / 2 \(50.0%\)"),
+        (tp.tensor([[1.0, 2.0]]), tp.tensor([[1.0, 2.5]]), {}, r"0.5 at index \(0, 1\)"),
+        (tp.tensor(float("nan")), tp.tensor(float("nan")), {}, "not close"),
+        ([tp.ones(1)], [tp.ones(1), tp.ones(1)], {}, "length"),
+        ([tp.ones(1)], [tp.zeros(1)], {}, r"item \[0\]"),
+        (1.0, 1.1, {}, "Scalars"),
+        (tp.ones(1), 1.0, {}, "Expected two tensors"),
+    ],
+)
+def test_not_close(a, b, options, text):
+    with pytest.raises(AssertionError, match=text):
+        assert_close(a, b, **options)
+
+
+def test_options():
+    assert_close(tp.tensor([1.0]), tp.tensor([1.1]), rtol=0, atol=0.2)
+    assert_close(tp.ones(2), tp.ones(2, dtype=tp.float64), check_dtype=False)
+    with pytest.raises(ValueError, match="rtol"):
+        assert_close(tp.ones(1), tp.ones(1), rtol=1)
+    with pytest.raises(AssertionError, match="mine"):
+        assert_close(tp.ones(1), tp.zeros(1), msg="mine")
+    with pytest.raises(AssertionError, match="before: Tensor-likes"):
+        assert_close(tp.ones(1), tp.zeros(1), msg=lambda m: "before: " + m)
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.bfloat16, tp.complex64, tp.int16, tp.uint8, tp.bool])
+def test_make_tensor(dtype):
+    t = make_tensor(3, 4, dtype=dtype)
+    assert t.shape == (3, 4) and t.dtype == dtype
+    t = make_tensor((3, 4), dtype=dtype, noncontiguous=True)
+    assert not t.is_contiguous()
+    if dtype != tp.bool:
+        t = make_tensor(100, dtype=dtype, low=2, high=4)
+        if not dtype.is_complex:
+            assert all(2 <= v <= 4 for v in t.tolist())
+    with pytest.raises(ValueError, match="low"):
+        make_tensor(1, dtype=dtype, low=2, high=2)

@@ -65,7 +65,9 @@ static int running_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype
 /* Elements become the result's dtype first, so that a bool result counts with bools. */
 static int running(const tp_scan_fn *table, tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype result = (tp_dtype)out->dtype, compute = result < TP_FLOAT16 ? TP_INT64 : tp_compute_dtype(result);
-    return scan_into(table[compute], compute, self, dim, out, NULL);
+    bool narrows = result < TP_FLOAT16 && result != TP_INT64 && (tp_dtype)self->dtype != result;
+    tp_autoref *in = narrows ? ready(self, result, true) : tp_retain(self);
+    return in ? scan_into(table[compute], compute, in, dim, out, NULL) : -1;
 }
 
 /* cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */

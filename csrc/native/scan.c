@@ -1,0 +1,208 @@
+/* scan.c: operators that run along a dimension and keep every step; the kernels are in cpu/scan.c.
+ *
+ * A kernel wants contiguous data of the dtype that it computes in. What is laid out otherwise goes through contiguous
+ * temporaries; threads share the positions across the dimension. */
+#include "NativeFunctions.h"
+#include "core/parallel.h"
+#include "cpu/kernels.h"
+
+typedef struct {
+    tp_scan_fn fn;
+    char *out, *at, *in;
+    int64_t item, n, inner, chunks; /* elements' size, steps, columns, chunks of columns of one outer index */
+} scan;
+
+static void run_chunks(int64_t begin, int64_t end, void *context) {
+    const scan *s = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t column = i % s->chunks * TP_SCAN_COLUMNS, first = i / s->chunks * s->n * s->inner + column;
+        int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
+        s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner, width);
+    }
+}
+
+static int run_scan(tp_scan_fn fn, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    int64_t outer = 1, inner = 1;
+    for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
+    scan s = {fn, tp_data(out), at ? tp_data(at) : NULL, tp_data(in), tp_itemsize((tp_dtype)in->dtype),
+              in->ndim ? in->sizes[dim] : 1, inner, (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
+    int64_t chunks = outer * s.chunks, grain = TP_GRAIN * chunks / (4 * in->numel + 1) + 1;
+    void *lock = in->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(chunks, grain, run_chunks, &s);
+    tp_host_lock_acquire(lock);
+    return status;
+}
+
+static tp_tensor *ready(tp_tensor *t, tp_dtype dtype, bool read) {
+    if ((tp_dtype)t->dtype == dtype && tp_is_contiguous(t)) return tp_retain(t);
+    tp_autoref *copy = tp_new_empty(tp_sizes(t), dtype, t->device);
+    return copy && (!read || tp_copy_data(copy, t) == 0) ? tp_take(copy) : NULL;
+}
+
+static int finish(tp_tensor *made, tp_tensor *wanted) { return made == wanted ? 0 : tp_copy_data(wanted, made); }
+
+/* Scans self, read as `dtype`, into out (and places into at). */
+static int scan_into(tp_scan_fn fn, tp_dtype dtype, tp_tensor *self, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0) return -1;
+    if (self->numel == 0) return 0;
+    tp_autoref *in = ready(self, dtype, true), *made = in ? ready(out, dtype, false) : NULL;
+    tp_autoref *places = made && at ? ready(at, TP_INT64, false) : NULL;
+    if (!made || (at && !places) || run_scan(fn, in, d, made, places) < 0) return -1;
+    if (finish(made, out) < 0) return -1;
+    return at ? finish(places, at) : 0;
+}
+
+/* ---- cumsum, cumprod ---- */
+
+static int running_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) {
+    if (tp_wrap_dim(dim, self->ndim) < 0) return -1;
+    if (dtype == TP_NO_DTYPE && m->given[0]) dtype = (tp_dtype)m->given[0]->dtype;
+    if (dtype == TP_NO_DTYPE) dtype = self->dtype < TP_FLOAT16 ? TP_INT64 : (tp_dtype)self->dtype;
+    return tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, dtype, self->device);
+}
+
+/* Elements become the result's dtype first, so that a bool result counts with bools. */
+static int running(const tp_scan_fn *table, tp_tensor *self, int64_t dim, tp_tensor *out) {
+    tp_dtype result = (tp_dtype)out->dtype, compute = result < TP_FLOAT16 ? TP_INT64 : tp_compute_dtype(result);
+    bool narrows = result < TP_FLOAT16 && result != TP_INT64 && (tp_dtype)self->dtype != result;
+    tp_autoref *in = narrows ? ready(self, result, true) : tp_retain(self);
+    return in ? scan_into(table[compute], compute, in, dim, out, NULL) : -1;
+}
+
+/* cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
+int cumsum_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
+int cumsum_cpu(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    return running(tp_cpu.scan->cumsum, self, dim, out);
+}
+
+/* cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
+int cumprod_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
+int cumprod_cpu(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    return running(tp_cpu.scan->cumprod, self, dim, out);
+}
+
+/* The sum of all later elements, itself included. */
+static tp_tensor *sum_from_behind(tp_tensor *t, int64_t dim) {
+    tp_autoref *turned = tp_flip(t, TP_INTS(dim)), *sums = turned ? tp_cumsum(turned, dim, TP_NO_DTYPE) : NULL;
+    return sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
+}
+
+/* _cumsum_backward(Tensor grad, int dim) -> Tensor */
+tp_tensor *_cumsum_backward_composite(tp_tensor *grad, int64_t dim) {
+    return grad->numel <= 1 ? tp_alias(grad) : sum_from_behind(grad, dim);
+}
+
+/* Without zeros: sum of grad * output from behind, over the input. Up to and at the first zero of a line, what lies
+ * before it is the same with that zero set to one; at it, the products go on as if it were one; behind it all products
+ * are zero.
+ * cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor */
+tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t dim, tp_tensor *output) {
+    if (input->numel <= 1) return tp_alias(grad);
+    tp_autoref *x = tp_conj(input), *zero = tp_eq_Scalar(input, TP_SCALAR_I(0));
+    tp_autoref *zeros = zero ? tp_cumsum(zero, dim, TP_NO_DTYPE) : NULL;
+    tp_autoref *before = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(0)) : NULL;      /* in front of the first zero */
+    tp_autoref *one = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(1)) : NULL;         /* from the first zero to the second */
+    tp_autoref *first = one ? tp_logical_and(one, zero) : NULL;                   /* at it */
+    tp_autoref *filled = first ? tp_masked_fill_Scalar(x, zero, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *products = filled ? tp_cumprod(filled, dim, TP_NO_DTYPE) : NULL;
+    tp_autoref *out = products ? tp_conj(output) : NULL, *weighted = out ? tp_mul_Tensor(grad, out) : NULL;
+    tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL, *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
+    tp_autoref *behind = plain ? tp_mul_Tensor(grad, products) : NULL, *kept = behind ? tp_mul_Tensor(behind, one) : NULL;
+    tp_autoref *at = kept ? sum_from_behind(kept, dim) : NULL;
+    tp_autoref *from_first = at ? tp_where_ScalarOther(first, at, TP_SCALAR_I(0)) : NULL;
+    return from_first ? tp_where_self(before, plain, from_first) : NULL;
+}
+
+/* ---- cummax, cummin ---- */
+
+static int extremes_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
+    if (tp_wrap_dim(dim, self->ndim) < 0) return -1;
+    if (tp_is_complex(self))
+        return tp_fail(TP_NotImplementedError, "cummax, cummin: not implemented for %s", tp_dtype_names[self->dtype]);
+    if (tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, (tp_dtype)self->dtype, self->device) < 0) return -1;
+    return tp_meta_output(m, 1, tp_sizes(self), TP_NO_INTS, TP_INT64, self->device);
+}
+
+static int extremes(const tp_scan_fn *table, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
+    return scan_into(table[compute], compute, self, dim, values, indices);
+}
+
+/* cummax(Tensor self, int dim) -> (Tensor values, Tensor indices) */
+int cummax_meta(tp_meta *m, tp_tensor *self, int64_t dim) { return extremes_meta(m, self, dim); }
+int cummax_cpu(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    return extremes(tp_cpu.scan->cummax, self, dim, values, indices);
+}
+
+/* cummin(Tensor self, int dim) -> (Tensor values, Tensor indices) */
+int cummin_meta(tp_meta *m, tp_tensor *self, int64_t dim) { return extremes_meta(m, self, dim); }
+int cummin_cpu(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    return extremes(tp_cpu.scan->cummin, self, dim, values, indices);
+}
+
+/* cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor */
+tp_tensor *cummaxmin_backward_composite(tp_tensor *grad, tp_tensor *input, tp_tensor *indices, int64_t dim) {
+    tp_autoref *zeros = tp_zeros(tp_sizes(input), (tp_dtype)grad->dtype, TP_STRIDED, grad->device, -1);
+    return zeros ? tp_scatter_add(zeros, dim, indices, grad) : NULL;
+}
+
+/* ---- logcumsumexp ---- */
+
+/* logcumsumexp(Tensor self, int dim) -> Tensor */
+int logcumsumexp_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
+    if (tp_wrap_dim(dim, self->ndim) < 0) return -1;
+    if (!tp_is_floating(self))
+        return tp_fail(TP_NotImplementedError, "logcumsumexp: not implemented for %s", tp_dtype_names[self->dtype]);
+    return tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, (tp_dtype)self->dtype, self->device);
+}
+int logcumsumexp_cpu(tp_tensor *self, int64_t dim, tp_tensor *out) {
+    tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
+    return scan_into(tp_cpu.scan->logcumsumexp[compute], compute, self, dim, out, NULL);
+}
+
+/* grad_i / exp(result_i) summed from behind, times exp(self): in logarithms, positive and negative gradients apart.
+ * _logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor */
+tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp_tensor *result, int64_t dim) {
+    if (grad->numel == 0) return tp_alias(grad);
+    tp_autoref *negative = tp_neg(grad), *out = NULL;
+    for (int side = 0; negative && side < 2; side++) {
+        tp_autoref *g = tp_retain(side ? negative : grad), *some = tp_gt_Scalar(g, TP_SCALAR_I(0));
+        tp_autoref *log = some ? tp_log(g) : NULL;
+        tp_autoref *logs = log ? tp_where_ScalarOther(some, log, TP_SCALAR_F(-__builtin_inf())) : NULL;
+        tp_autoref *gap = logs ? tp_sub_Tensor(logs, result, TP_SCALAR_I(1)) : NULL;
+        tp_autoref *turned = gap ? tp_flip(gap, TP_INTS(dim)) : NULL;
+        tp_autoref *sums = turned ? tp_logcumsumexp(turned, dim) : NULL, *back = sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
+        tp_autoref *all = back ? tp_add_Tensor(back, self, TP_SCALAR_I(1)) : NULL, *value = all ? tp_exp(all) : NULL;
+        if (!value) return NULL;
+        if (!side) out = tp_take(value);
+        else return tp_sub_Tensor(out, value, TP_SCALAR_I(1));
+    }
+    return NULL;
+}
+
+/* ---- diff ---- */
+
+/* diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor */
+tp_tensor *diff_composite(tp_tensor *self, int64_t n, int64_t dim, tp_tensor *prepend, tp_tensor *append) {
+    if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "diff expects input to be at least one-dimensional");
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0) return NULL;
+    if (n < 0) return tp_fail_null(TP_RuntimeError, "order must be non-negative but got %lld", (long long)n);
+    tp_tensor *parts[3];
+    int64_t count = 0;
+    if (prepend) parts[count++] = prepend;
+    parts[count++] = self;
+    if (append) parts[count++] = append;
+    tp_autoref *t = count > 1 && n > 0 ? tp_cat((tp_tensors){parts, count}, d) : tp_retain(self);
+    if (n == 0) return t ? tp_clone(t, TP_NO_FORMAT) : NULL;
+    for (int64_t i = 0; t && i < n; i++) {
+        int64_t size = t->sizes[d];
+        tp_autoref *late = tp_slice_Tensor(t, d, TP_SOME_INT(1), TP_NO_INT, 1);
+        tp_autoref *early = late ? tp_slice_Tensor(t, d, TP_SOME_INT(0), TP_SOME_INT(size ? size - 1 : 0), 1) : NULL;
+        tp_tensor *gap = !early ? NULL : t->dtype == TP_BOOL ? tp_logical_xor(late, early) : tp_sub_Tensor(late, early, TP_SCALAR_I(1));
+        tp_release(t);
+        t = gap;
+    }
+    return tp_take(t);
+}

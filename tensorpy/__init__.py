@@ -26,6 +26,7 @@ from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
+from tensorpy.functional import einsum, tensordot  # noqa: E402
 
 
 def __getattr__(name: str) -> object:
@@ -54,6 +55,7 @@ def __dir__() -> list[str]:
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "autocast",
     "e",
+    "einsum",
     "enable_grad",
     "finfo",
     "get_rng_state",
@@ -70,4 +72,5 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "seed",
     "set_grad_enabled",
     "set_rng_state",
+    "tensordot",
 ]

@@ -110,3 +110,75 @@ def test_out_may_be_an_operand():
 def test_operands_that_do_not_fit(call):
     with pytest.raises(RuntimeError):
         call()
+
+
+EQUATIONS = [
+    ("ij->ji", (2, 3)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("iji->j", (3, 2, 3)),
+    ("ij->", (2, 3)),
+    ("...i->i...", (2, 3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ij,jk->ki", (2, 3), (3, 4)),
+    ("i,j->ij", (2,), (3,)),
+    ("i,i->", (3,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("bij,bij->b", (5, 2, 3), (5, 2, 3)),
+    ("...ij,...jk->...ik", (5, 1, 2, 3), (6, 3, 4)),
+    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)),
+    ("ab,ab,ac->bc", (2, 3), (2, 3), (2, 4)),
+    ("ij,kj->k", (2, 3), (4, 3)),
+    ("Ba,aB", (2, 3), (3, 2)),
+]
+
+
+@pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
+def test_einsum(case):
+    equation, *shapes = case
+    arrays = [rng.standard_normal(s) for s in shapes]
+    result = tp.einsum(equation, *(tp.from_numpy(a) for a in arrays))
+    expected = np.einsum(equation, *arrays)
+    assert tuple(result.shape) == expected.shape
+    np.testing.assert_allclose(np.array(result.tolist()), expected)
+    check_gradients(lambda *t: tp.einsum(equation, *t) ** 2, *arrays, tolerance=1e-5)
+
+
+def test_einsum_forms():
+    a, b = tp.rand(2, 3), tp.rand(3, 4)
+    product = a @ b
+    assert (tp.einsum(" ij, jk ", [a, b])).tolist() == product.tolist()
+    assert (tp.einsum(a, [0, 30], b, [30, 1], [1, 0])).tolist() == product.t().tolist()
+    assert (tp.einsum(a, [..., 0], [0, ...])).tolist() == a.t().tolist()
+    assert tp.einsum("ij->ji", a).data_ptr() == a.data_ptr()
+    chain = tp._C.einsum("ij,jk,kl->il", [a, b, tp.ones(4, 5)], path=[1, 2, 0, 1])
+    np.testing.assert_allclose(np.array(chain.tolist()), np.array((product @ tp.ones(4, 5)).tolist()), rtol=1e-5)
+    assert tuple(tp.einsum("ij,ij->ij", tp.ones(2, 1), tp.ones(2, 3)).shape) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("equation", "phrase"),
+    [
+        ("ij,jk", "fewer operands"),
+        ("i", "does not match the number of dimensions"),
+        ("ij->k", "does not appear"),
+        ("ij->ii", "more than once"),
+        ("i.j", "not part of any ellipsis"),
+        ("i1", "must be in"),
+        ("ii", "sizes don't match"),
+    ],
+)
+def test_einsum_errors(equation, phrase):
+    with pytest.raises(RuntimeError, match=phrase):
+        tp.einsum(equation, tp.ones(2, 3))
+
+
+def test_tensordot():
+    a, b = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 3, 5))
+    x, y = tp.from_numpy(a), tp.from_numpy(b)
+    for dims in (1, ([1, 2], [1, 0]), [[2], [0]], 0):
+        expected = np.tensordot(a, b, dims)
+        np.testing.assert_allclose(np.array(tp.tensordot(x, y, dims).tolist()), expected)
+    with pytest.raises(RuntimeError, match="dims >= 0"):
+        tp.tensordot(x, y, -1)
+    check_gradients(lambda p, q: tp.tensordot(p, q, ([1, 2], [1, 0])), a, b)

@@ -348,27 +348,39 @@ done:
     tp_free(s.memory, s.size);
 }
 
-static int run(job *j, int64_t n, tp_range_fn fn) {
+static int run(const job *j, void *context, int64_t n, tp_range_fn fn) {
     double work = (double)j->plan->batch * (double)j->plan->groups * (double)(j->window * j->plan->out_channels * j->pixels);
     bool threads = n > 1 && work > 2e6 && tp_get_num_threads() > 1 && !tp_in_parallel();
     void *host = work > 1e5 ? tp_host_lock_release() : NULL;
     if (threads) tp_gemm_threads(1);
-    int status = tp_parallel_for(n, threads ? 1 : n, fn, j);
+    int status = tp_parallel_for(n, threads ? 1 : n, fn, context);
     if (threads) tp_gemm_threads(tp_get_num_threads());
     if (work > 1e5) tp_host_lock_acquire(host);
     return status;
 }
 
+#include "cpu/convolution_direct.h"
+
 static int forward(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out) {
     job j = make_job(p);
+#ifdef DIRECT_BYTES
+    if (direct_fits(&j)) return direct_forward(p, in, weight, bias, out, false);
+#endif
     j.in = in, j.weight = weight, j.bias = bias, j.out = out;
-    return run(&j, j.blocks * p->groups, run_forward);
+    return run(&j, &j, j.blocks * p->groups, run_forward);
 }
 
 static int data(const tp_conv_plan *p, const void *out, const void *weight, const void *bias, void *in) {
+#ifdef DIRECT_BYTES
+    tp_conv_plan turned;
+    if (turned_plan(p, &turned)) {
+        job t = make_job(&turned);
+        if (direct_fits(&t)) return direct_forward(&turned, out, weight, bias, in, true);
+    }
+#endif
     job j = make_job(p);
     j.in = in, j.weight = weight, j.bias = bias, j.out = (char *)out;
-    return run(&j, j.blocks * p->groups, run_data);
+    return run(&j, &j, j.blocks * p->groups, run_data);
 }
 
 static void add_part(const job *j, char *sum, const char *part, int64_t n) {
@@ -381,25 +393,48 @@ static void add_part(const job *j, char *sum, const char *part, int64_t n) {
     }
 }
 
+/* Runs fn over the parts of each group's sum and adds them up in their order. */
+static int sum_parts(job *j, void *context, tp_range_fn fn, char *weight) {
+    int64_t groups = j->plan->groups, n = j->plan->out_channels * j->window, bytes = n * j->item;
+    if (j->parts == 1) {
+        j->partial = weight;
+        return run(j, context, groups, fn);
+    }
+    size_t size = (size_t)(groups * j->parts * bytes);
+    j->partial = tp_alloc(size);
+    int status = j->partial ? run(j, context, groups * j->parts, fn) : -1;
+    for (int64_t g = 0; status == 0 && g < groups; g++) {
+        char *sum = weight + g * bytes, *part = j->partial + g * j->parts * bytes;
+        memcpy(sum, part, (size_t)bytes);
+        for (int64_t i = 1; i < j->parts; i++) add_part(j, sum, part + i * bytes, n);
+    }
+    if (j->partial) tp_free(j->partial, size);
+    return status;
+}
+
+#ifdef DIRECT_BYTES
+static int direct_weight(const tp_conv_plan *p, const void *out, const void *in, void *weight) {
+    direct_job d;
+    if (direct_start(&d, p) < 0) return -1;
+    job *j = &d.base;
+    j->in = in, j->out = (char *)out;
+    j->images = DIRECT_BLOCK_IMAGES;
+    j->blocks = (p->batch + j->images - 1) / j->images;
+    j->parts = j->blocks < PARTS ? j->blocks : PARTS;
+    int status = sum_parts(j, &d, run_weight_direct, weight);
+    tp_free(d.memory, d.size);
+    return status;
+}
+#endif
+
 static int weight_gradient(const tp_conv_plan *p, const void *out, const void *in, void *weight) {
     job j = make_job(p);
+#ifdef DIRECT_BYTES
+    if (direct_weight_fits(&j)) return direct_weight(p, out, in, weight);
+#endif
     j.in = in, j.out = (char *)out;
     j.parts = j.blocks < PARTS ? j.blocks : PARTS;
-    int64_t n = p->out_channels * j.window, bytes = n * j.item;
-    if (j.parts == 1) {
-        j.partial = weight;
-        return run(&j, p->groups, run_weight);
-    }
-    size_t size = (size_t)(p->groups * j.parts * bytes);
-    j.partial = tp_alloc(size);
-    int status = j.partial ? run(&j, p->groups * j.parts, run_weight) : -1;
-    for (int64_t g = 0; status == 0 && g < p->groups; g++) {
-        char *sum = (char *)weight + g * bytes, *part = j.partial + g * j.parts * bytes;
-        memcpy(sum, part, (size_t)bytes);
-        for (int64_t i = 1; i < j.parts; i++) add_part(&j, sum, part + i * bytes, n);
-    }
-    if (j.partial) tp_free(j.partial, size);
-    return status;
+    return sum_parts(&j, &j, run_weight, weight);
 }
 
 const tp_convolution_kernels TP_CAP(tp_convolution) = {.forward = forward, .data = data, .weight = weight_gradient};

@@ -66,3 +66,14 @@ int tp_check_some_bound(const tp_pointwise *p, const tp_operand *inputs, const t
         if (inputs[i].tensor || inputs[i].number) return 0;
     return tp_fail(TP_RuntimeError, "clamp: At least one of 'min' or 'max' must not be None");
 }
+
+/* ---- masked_fill with a tensor of one element ---- */
+
+/* masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor */
+tp_tensor *masked_fill_Tensor_composite(tp_tensor *self, tp_tensor *mask, tp_tensor *value) {
+    if (value->ndim > 0)
+        return tp_fail_null(TP_RuntimeError, "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s)",
+                            (int)value->ndim);
+    tp_autoref *cast = tp_to_dtype(value, self->dtype, false, false, TP_NO_FORMAT);
+    return cast ? tp_where_self(mask, cast, self) : NULL;
+}

@@ -7,7 +7,7 @@ import pytest
 
 import tensorpy as tp
 
-from .test_reduce import check_gradient, layouts, sample
+from test_reduce import check_gradient, layouts, sample
 
 SHAPES = [(5,), (7, 5), (3, 1, 4), (2, 3, 4, 5), (33, 70), (130, 3), (2, 5000), (3, 700)]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_reduce import check_gradient, layouts, sample
 
 import tensorpy as tp
-
-from test_reduce import check_gradient, layouts, sample
 
 SHAPES = [(5,), (7, 5), (3, 1, 4), (2, 3, 4, 5), (33, 70), (130, 3), (2, 5000), (3, 700)]
 

@@ -2,43 +2,57 @@
  *
  * The data are contiguous as (outer, n, inner); a call does `width` neighbouring columns of one outer index, `stride`
  * elements apart from step to step. Sums and products run in double (complex ones too), integers modulo 2**64. A line
- * of numbers (inner 1) is scanned in vectors of eight, whose prefixes are made in three steps. */
+ * of numbers (inner 1) is scanned in blocks: the sums of a block's segments are found first, in lanes, and then all
+ * segments are scanned side by side, each from where the ones before it end. */
 #include "cpu/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 #define COLUMNS TP_SCAN_COLUMNS
+#define SEGMENTS 8
+#define BLOCK 4096
+#define UNROLL _Pragma("GCC unroll 8")
 
-/* T: elements; A: accumulators, in vectors of eight where a line is scanned. */
-#define SCAN(name, T, A, IX, OP, start)                                                                                \
+/* T: elements; A: accumulators. */
+#define SCAN(name, T, A, OP, start)                                                                                \
+    static void name##_line(T *out, const T *in, int64_t n) {                                                          \
+        A carry = start;                                                                                               \
+        for (; n >= 8 * SEGMENTS; ) {                                                                                  \
+            int64_t part = (n < BLOCK ? n : BLOCK) / SEGMENTS;                                                         \
+            A acc[SEGMENTS];                                                                                           \
+            for (int k = 0; k < SEGMENTS; k++) {                                                                       \
+                A lane[8] = {start, start, start, start, start, start, start, start}, before = carry;                  \
+                const T *p = in + k * part;                                                                            \
+                int64_t i = 0;                                                                                         \
+                for (; i + 8 <= part; i += 8)                                                                          \
+                    for (int j = 0; j < 8; j++) lane[j] = OP(lane[j], (A)p[i + j]);                                    \
+                for (; i < part; i++) lane[0] = OP(lane[0], (A)p[i]);                                                  \
+                for (int half = 4; half; half /= 2)                                                                    \
+                    for (int j = 0; j < half; j++) lane[j] = OP(lane[j], lane[j + half]);                              \
+                acc[k] = before;                                                                                       \
+                carry = OP(carry, lane[0]);                                                                            \
+            }                                                                                                          \
+            for (int64_t i = 0; i < part; i++)                                                                         \
+                UNROLL for (int k = 0; k < SEGMENTS; k++) {                                                            \
+                    acc[k] = OP(acc[k], (A)in[k * part + i]);                                                          \
+                    out[k * part + i] = (T)acc[k];                                                                     \
+                }                                                                                                      \
+            in += part * SEGMENTS;                                                                                     \
+            out += part * SEGMENTS;                                                                                    \
+            n -= part * SEGMENTS;                                                                                      \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            carry = OP(carry, (A)in[i]);                                                                               \
+            out[i] = (T)carry;                                                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
-        typedef A vec __attribute__((vector_size(64)));                                                                \
-        typedef IX places __attribute__((vector_size(64)));                                                            \
-        typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));                    \
         T *out = out_;                                                                                                 \
         const T *in = in_;                                                                                             \
         (void)unused;                                                                                                  \
         if (stride == 1) {                                                                                             \
-            A sum = start;                                                                                             \
-            int64_t i = 0;                                                                                             \
-            const vec none = (vec){0} + start;                                                                         \
-            vec carry = none;                                                                                          \
-            for (; i + 8 <= n; i += 8) {                                                                               \
-                vec x = __builtin_convertvector(*(const eight *)(in + i), vec);                                        \
-                x = OP(x, __builtin_shuffle(none, x, (places){0, 8, 9, 10, 11, 12, 13, 14}));                          \
-                x = OP(x, __builtin_shuffle(none, x, (places){0, 1, 8, 9, 10, 11, 12, 13}));                           \
-                x = OP(x, __builtin_shuffle(none, x, (places){0, 1, 2, 3, 8, 9, 10, 11}));                             \
-                vec last = __builtin_shuffle(x, (places){7, 7, 7, 7, 7, 7, 7, 7});                                     \
-                x = OP(carry, x);                                                                                      \
-                carry = OP(carry, last);                                                                               \
-                *(eight *)(out + i) = __builtin_convertvector(x, eight);                                               \
-            }                                                                                                          \
-            sum = carry[0];                                                                                            \
-            for (; i < n; i++) {                                                                                       \
-                sum = OP(sum, (A)in[i]);                                                                               \
-                out[i] = (T)sum;                                                                                       \
-            }                                                                                                          \
+            name##_line(out, in, n);                                                                                   \
             return;                                                                                                    \
         }                                                                                                              \
         A acc[COLUMNS];                                                                                                \
@@ -51,12 +65,12 @@
     }
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
-SCAN(cumsum_f32, float, double, int64_t, PLUS, 0)
-SCAN(cumsum_f64, double, double, int64_t, PLUS, 0)
-SCAN(cumsum_i64, uint64_t, uint64_t, int64_t, PLUS, 0)
-SCAN(cumprod_f32, float, double, int64_t, TIMES, 1)
-SCAN(cumprod_f64, double, double, int64_t, TIMES, 1)
-SCAN(cumprod_i64, uint64_t, uint64_t, int64_t, TIMES, 1)
+SCAN(cumsum_f32, float, double, PLUS, 0)
+SCAN(cumsum_f64, double, double, PLUS, 0)
+SCAN(cumsum_i64, uint64_t, uint64_t, PLUS, 0)
+SCAN(cumprod_f32, float, double, TIMES, 1)
+SCAN(cumprod_f64, double, double, TIMES, 1)
+SCAN(cumprod_i64, uint64_t, uint64_t, TIMES, 1)
 
 /* Complex numbers as pairs. */
 #define SCAN_PAIRS(name, T, product)                                                                                   \

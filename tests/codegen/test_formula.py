@@ -414,8 +414,8 @@ def test_autograd_kernels(derived: Catalog) -> None:
 
 def test_versions_and_views(derived: Catalog) -> None:
     text = emit_inplace_or_view(derived)
-    assert "tp_bump_version(self);" in function(text, "inplace_or_view_add__Tensor")
-    assert "tp_bump_version(out);" in function(text, "inplace_or_view_add_out")
+    assert "tp_note_write(self, " in function(text, "inplace_or_view_add__Tensor")
+    assert "tp_note_write(out, " in function(text, "inplace_or_view_add_out")
     assert "return tp_as_view(self, got);" in function(text, "inplace_or_view_expand")
     assert "return tp_as_views(self, got);" in function(text, "inplace_or_view_split_with_sizes")
     assert "inplace_or_view_add_Tensor" not in text and "inplace_or_view_conj" not in text

@@ -82,26 +82,26 @@ def pointwise(op: Operator) -> Samples:
 def reduction(op: Operator) -> Samples:
     """No dimension, one, several; kept or not."""
     names = {a.name: str(a.type) for a in op.schema.arguments}
-    keyword = "dim" in {a.name for a in op.schema.kwarg_only}
+    others = {a.name: {"p": 2, "ord": 2}.get(a.name) for a in op.schema.arguments[1:] if a.default is None}
+    required = {name: value for name, value in others.items() if value is not None}
+    keyword = bool(required) or [a.name for a in op.schema.positional][1:2] != ["dim"]
+
+    def dimensions(shape: tuple[int, ...]) -> list[Any]:
+        dims: list[Any] = [0, -1] if shape else [0]
+        if "[" in names["dim"]:
+            dims = [*([[0, -1]] if len(shape) > 1 else []), *([d] for d in dims)]
+        return [*dims, None] if names["dim"].endswith("?") else dims
 
     def generate(make: Make) -> Iterator[Any]:
-        for shape in ((3, 4), (2, 3, 2), ()):
-            keeps = (False, True) if "keepdim" in names else (None,)
+        spread = op.schema.name.base.split("_")[0] in ("var", "std")  # one element has none
+        for shape in ((3, 4), (2, 3, 2)) if spread else ((3, 4), (2, 3, 2), ()):
+            draw = make.distinct if _compares(op) else make
             if "dim" not in names:
-                yield make(shape)
+                yield draw(*shape), dict(required)
                 continue
-            dims: list[Any] = [0, -1] if shape else [0]
-            if "[" in names["dim"]:
-                dims = [*([[0, -1]] if len(shape) > 1 else []), *([d] for d in dims)]
-            if names["dim"].endswith("?"):
-                dims.append(None)
-            for i, dim in enumerate(dims):
-                keep = keeps[i % len(keeps)]
-                if keyword:
-                    given = {"dim": dim} if keep is None else {"dim": dim, "keepdim": keep}
-                    yield make.distinct(*shape) if _compares(op) else make(shape), given
-                    continue
-                yield (make.distinct(*shape) if _compares(op) else make(shape), dim, {} if keep is None else {"keepdim": keep})
+            for i, dim in enumerate(dimensions(shape)):
+                given = {"keepdim": bool(i % 2)} if "keepdim" in names else {}
+                yield (draw(*shape), {"dim": dim, **required, **given}) if keyword else (draw(*shape), dim, given)
 
     return generate
 
@@ -114,10 +114,13 @@ def family_of(op: Operator) -> Samples | None:
     base = op.schema.name.base
     if base.startswith("_") or base.endswith("_backward") or op.kind == "inplace":
         return None
+    if not any(str(r.type).startswith("Tensor") for r in op.schema.returns):
+        return None
     tags = {str(t) for t in op.function.tags}
     if (op.pointwise is not None or "pointwise" in tags) and 1 <= len(tensor_arguments(op)) <= 3:
         return pointwise(op)
-    if "reduction" in tags and len(tensor_arguments(op)) == 1:
+    needs_dtype = any(a.name == "dtype" and a.default is None for a in op.schema.arguments)
+    if "reduction" in tags and len(tensor_arguments(op)) == 1 and not needs_dtype:
         return reduction(op)
     return None
 

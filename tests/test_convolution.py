@@ -113,3 +113,19 @@ def test_pool_gradients():
     check_gradients(lambda t: F.max_pool2d(t, 3, 2, 1) ** 2, x, tolerance=1e-4)
     check_gradients(lambda t: F.avg_pool2d(t, 3, 2, 1) ** 2, x, tolerance=1e-4)
     check_gradients(lambda t: F.adaptive_avg_pool2d(t, (4, 5)) ** 2, x, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("width", [8, 11, 16, 24])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_small_float32_images(width, groups):
+    """The kernels that keep sums in registers against those of float64, which unfold."""
+    shapes = ((5, 4, 6, width), (6, 4 // groups, 3, 3), (6,))
+    arrays = [rng.standard_normal(s) for s in shapes]
+    results = []
+    for dtype in (np.float32, np.float64):
+        tensors = [tp.from_numpy(a.astype(dtype)).requires_grad_() for a in arrays]
+        out = tp.conv2d(*tensors, padding=1, groups=groups)
+        (out * out).sum().backward()
+        results.append([np.array(t.tolist()) for t in (out, *(t.grad for t in tensors))])
+    for single, double in zip(*results, strict=True):
+        np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-3)

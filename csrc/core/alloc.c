@@ -1,9 +1,9 @@
-/* alloc.c: host memory: small blocks by class, medium ones from the C library, large ones from a cache of 2 MB pages.
+/* alloc.c: host memory: small blocks by class, medium ones from the C library, large ones from a cache.
  *
  * Invariants: small blocks live = got from the C library - given back - lying in free lists, so the short paths, which
  * move blocks between the program and a list, count nothing but the list. A block's kind follows from its size alone,
- * so tp_free needs no header in front of it. A large block's capacity is its size rounded up to 2 MB, except for those
- * in `large.odd`, which came out of the cache a little larger than asked for. Blocks in the cache count as cached, not
+ * so tp_free needs no header in front of it. A large block's capacity is its size rounded up, to 2 MB (huge pages) from
+ * 1 MB on, to 64 KB below, except for those in `large.odd`, which came out of the cache a little larger than asked for. Blocks in the cache count as cached, not
  * as live. */
 #include "core/alloc.h"
 
@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LARGE_MIN ((size_t)1 << 20)
+#define LARGE_MIN ((size_t)128 << 10)
+#define HUGE_MIN ((size_t)1 << 20) /* from here on, huge pages */
+#define STEP ((size_t)64 << 10)    /* of the capacities below */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAX_CACHED_BYTES ((int64_t)512 << 20)
 #define MAX_KEPT 256 /* MAX_CACHED_BYTES in blocks of the smallest capacity */
@@ -115,6 +117,8 @@ static void free_small(void *p, size_t size) {
 
 /* ---- large ---- */
 
+static size_t capacity_of(size_t size) { return round_up(size, size < HUGE_MIN ? STEP : HUGE_PAGE); }
+
 static int64_t cache_limit(void) {
     int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     int64_t quarter = pages > 0 && page > 0 ? pages / 4 * page : MAX_CACHED_BYTES;
@@ -123,6 +127,10 @@ static int64_t cache_limit(void) {
 
 /* Fresh pages, aligned to the huge page size: too much is mapped and both ends are given back. */
 static void *map_large(size_t capacity) {
+    if (capacity < HUGE_PAGE) {
+        void *plain = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return plain == MAP_FAILED ? NULL : plain;
+    }
     char *p = mmap(NULL, capacity + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     char *start = (char *)round_up((uintptr_t)p, HUGE_PAGE);
@@ -164,7 +172,7 @@ static void *take_kept(size_t capacity) {
 
 static void *alloc_large(size_t size) {
     if (!TP_ALLOC_CACHING) return aligned_alloc(TP_ALIGNMENT, round_up(size, TP_ALIGNMENT));
-    size_t capacity = round_up(size, HUGE_PAGE);
+    size_t capacity = capacity_of(size);
     void *p = take_kept(capacity);
     if (!p) p = map_large(capacity);
     if (!p) {
@@ -181,7 +189,7 @@ static size_t take_capacity(void *p, size_t size) {
         remove_at(large.odd, &large.odd_count, i);
         return capacity;
     }
-    return round_up(size, HUGE_PAGE);
+    return capacity_of(size);
 }
 
 /* Drops the oldest kept blocks until `room` more bytes and one more entry fit. The lock is held, but given up around

@@ -73,12 +73,12 @@ static int open_library(void) {
 }
 
 const tp_blas *tp_blas_get(void) {
-    static int threads;
+    static bool single;
     pthread_mutex_lock(&lock);
     if (!loaded) loaded = open_library() == 0;
-    if (loaded && blas.set_num_threads && threads != tp_get_num_threads()) {
-        threads = tp_get_num_threads();
-        blas.set_num_threads(threads);
+    if (loaded && blas.set_num_threads && !single) {
+        single = true; /* gemm.c splits */
+        blas.set_num_threads(1);
     }
     pthread_mutex_unlock(&lock);
     return loaded ? &blas : NULL;

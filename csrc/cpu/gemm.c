@@ -48,7 +48,7 @@ static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, in
         blas->dgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, alpha, (double *)a.data, lda, (double *)b.data, incx, beta, (double *)c.data, incy);
 }
 
-static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     const tp_blas *blas = tp_blas_get();
     int lda = 0, ldb = 0, ldc = 0, ta = 0, tb = 0, tc = 0;
     if (!blas) return -1;
@@ -85,6 +85,53 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
     }
     if (release) tp_host_lock_acquire(host);
     return 0;
+}
+
+/* ---- over threads ----
+ *
+ * BLAS itself runs on one thread: its own threads and OpenMP's, both waiting busily, would take each other's CPUs. A
+ * large product is split into pieces that depend on its shape only, so the number of threads changes no result. */
+
+#define PIECES 4
+
+typedef struct {
+    tp_dtype dtype;
+    matrix a, b, c;
+    const tp_scalar *alpha, *beta;
+    bool by_rows;
+    int64_t piece; /* rows or columns */
+} split_job;
+
+static int run_piece(split_job j, int64_t i) {
+    int64_t item = tp_itemsize(j.dtype), left = (j.by_rows ? j.c.rows : j.c.cols) - i * j.piece, n = left < j.piece ? left : j.piece;
+    if (j.by_rows) {
+        j.a.data += i * j.piece * j.a.row_stride * item;
+        j.c.data += i * j.piece * j.c.row_stride * item;
+        j.a.rows = j.c.rows = n;
+    } else {
+        j.b.data += i * j.piece * j.b.col_stride * item;
+        j.c.data += i * j.piece * j.c.col_stride * item;
+        j.b.cols = j.c.cols = n;
+    }
+    return call_blas_here(j.dtype, j.a, j.b, j.c, j.alpha, j.beta);
+}
+
+static void run_split(int64_t begin, int64_t end, void *context) {
+    for (int64_t i = begin; i < end; i++)
+        if (run_piece(*(const split_job *)context, i) < 0) return; /* tp_parallel_for passes the error on */
+}
+
+static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+    split_job j = {dtype, a, b, c, alpha, beta, c.rows >= c.cols, 0};
+    int64_t length = j.by_rows ? c.rows : c.cols;
+    if ((double)c.rows * (double)c.cols * (double)a.cols < 2e6 || length <= 64 || c.cols == 1)
+        return call_blas_here(dtype, a, b, c, alpha, beta);
+    j.piece = ((length + PIECES - 1) / PIECES + 63) / 64 * 64;
+    int64_t pieces = (length + j.piece - 1) / j.piece;
+    void *host = tp_host_lock_release();
+    int status = tp_parallel_for(pieces, 1, run_split, &j);
+    tp_host_lock_acquire(host);
+    return status;
 }
 
 /* ---- integers ---- */
@@ -142,11 +189,6 @@ int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n
     default: blas->zgemm(TP_BLAS_ROW_MAJOR, ta, tb, mi, ni, ki, &z1, a, la, b, lb, &zb, c, lc); break;
     }
     return 0;
-}
-
-void tp_gemm_threads(int n) {
-    const tp_blas *blas = tp_blas_get();
-    if (blas && blas->set_num_threads) blas->set_num_threads(n);
 }
 
 /* ---- operands ---- */
@@ -240,9 +282,7 @@ int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, cons
     int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
     bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();
     void *host = work * (double)n > 1e5 ? tp_host_lock_release() : NULL;
-    if (threads) tp_gemm_threads(1);
     int status = tp_parallel_for(n, threads ? grain : n, run_batch, &j);
-    if (threads) tp_gemm_threads(tp_get_num_threads());
     if (work * (double)n > 1e5) tp_host_lock_acquire(host);
     if (status < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);

@@ -14,5 +14,3 @@ int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, cons
  * c likewise. dtype: float32, float64, complex64, complex128 or an integer type. The caller may hold no host lock. */
 int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                 const void *b, int64_t ldb, int beta, void *c, int64_t ldc);
-/* How many threads BLAS may use from now on: 1 while the caller's own threads call it. */
-void tp_gemm_threads(int n);

@@ -17,7 +17,13 @@ NO_SAMPLE_REASONS: dict[str, str] = {
     "item": "tests/test_conversions.py; gives a number",
     "is_nonzero": "gives a bool",
 }
-NO_GRADIENT_REASONS: dict[str, str] = {}
+NO_GRADIENT_REASONS: dict[str, str] = {
+    "floor_divide": "refuses, as PyTorch's",
+    "floor_divide.Scalar": "refuses, as PyTorch's",
+    "heaviside": "refuses, as PyTorch's",
+    "special_zeta": "has no closed form in its first argument",
+    "special_zeta.other_scalar": "has no closed form in its first argument",
+}
 HERE = Path(__file__).parent
 
 

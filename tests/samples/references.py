@@ -124,7 +124,7 @@ REFERENCES.update(
     masked_fill=lambda x, mask, value: np.where(mask, value, x),
     mish=lambda x: x * np.tanh(softplus(x)),
     mul=np.multiply, neg=np.negative, pow=np.power,
-    nan_to_num=lambda x, nan=None, posinf=None, neginf=None: np.nan_to_num(x, nan=0 if nan is None else nan),
+    nan_to_num=None,  # in the limits of its dtype, which a reference in double precision does not know
     polygamma=None,
     relu=lambda x: np.maximum(x, 0), relu6=lambda x: np.clip(x, 0, 6),
     reciprocal=lambda x: 1 / np.asarray(x),
@@ -148,6 +148,16 @@ REFERENCES.update(
     amin=lambda x, dim=None, keepdim=False: np.min(x, axis=_axis(dim), keepdims=keepdim),
     any=lambda x, dim=None, keepdim=False: np.any(x, axis=_axis(dim), keepdims=keepdim),
     all=lambda x, dim=None, keepdim=False: np.all(x, axis=_axis(dim), keepdims=keepdim),
+)  # fmt: skip
+
+REFERENCES.update(
+    deg2rad=np.deg2rad, rad2deg=np.rad2deg, isclose=np.isclose, fix=np.trunc, sinc=np.sinc, float_power=np.float_power,
+    arcsin=np.arcsin, arctan=np.arctan, arcsinh=np.arcsinh, arctan2=np.arctan2, absolute=np.absolute, negative=np.negative,
+    divide=np.divide, multiply=np.multiply, subtract=np.subtract, not_equal=np.not_equal, greater=np.greater,
+    greater_equal=np.greater_equal, less=np.less, less_equal=np.less_equal, positive=np.positive,
+    special_expit=sigmoid, special_exp2=np.exp2, special_expm1=np.expm1, special_sinc=np.sinc, special_i0=np.i0,
+    special_erf=each(math.erf), special_erfc=each(math.erfc),
+    special_ndtr=lambda x: each(math.erfc)(np.asarray(x) * -math.sqrt(0.5)) / 2,
 )  # fmt: skip
 
 

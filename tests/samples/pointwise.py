@@ -8,7 +8,7 @@ from typing import Any
 from .table import ALL_DTYPES, LEAF_OF, LEAVES, Make, samples
 
 
-@samples("clamp")
+@samples("clamp", dtypes=("bool", *LEAVES["uint"], *LEAVES["sint"], *LEAVES["float"]))
 def clamp(make: Make) -> Iterator[Any]:
     yield make(3, 4), 1, 3
     yield make(3, 4), {"min": 2}
@@ -17,7 +17,7 @@ def clamp(make: Make) -> Iterator[Any]:
     yield make(0, 3), 1, 3
 
 
-@samples("clamp.Tensor")
+@samples("clamp.Tensor", dtypes=("bool", *LEAVES["uint"], *LEAVES["sint"], *LEAVES["float"]))
 def clamp_tensor(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4), make(4)
     yield make(3, 4), {"min": make(3, 1)}

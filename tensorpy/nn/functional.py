@@ -121,12 +121,12 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The self-normalising elu."""
-    return _with_inplace("selu", inplace, input)
+    return _with_inplace("elu", inplace, input, 1.6732632423543772, 1.0507009873554805)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The elu whose slope is continuous for every alpha."""
-    return _with_inplace("celu", inplace, input, alpha)
+    return _with_inplace("elu", inplace, input, alpha, 1.0, 1.0 / alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .table import Make, samples
+from .table import ALL_DTYPES, LEAF_OF, LEAVES, Make, samples
 
 
-@samples("clamp")
+@samples("clamp", dtypes=("bool", *LEAVES["uint"], *LEAVES["sint"], *LEAVES["float"]))
 def clamp(make: Make) -> Iterator[Any]:
     yield make(3, 4), 1, 3
     yield make(3, 4), {"min": 2}
@@ -17,7 +17,7 @@ def clamp(make: Make) -> Iterator[Any]:
     yield make(0, 3), 1, 3
 
 
-@samples("clamp.Tensor")
+@samples("clamp.Tensor", dtypes=("bool", *LEAVES["uint"], *LEAVES["sint"], *LEAVES["float"]))
 def clamp_tensor(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4), make(4)
     yield make(3, 4), {"min": make(3, 1)}
@@ -30,3 +30,72 @@ def nan_to_num(make: Make) -> Iterator[Any]:
     yield make(3, 4)
     if make.dtype.startswith("float"):
         yield make.array([float("nan"), 1.5], make.dtype), 2.5
+
+
+FLOATS = LEAVES["float"]
+NUMBERS = tuple(d for d in ALL_DTYPES if d != "bool")
+
+
+@samples("selu", "celu", dtypes=FLOATS)
+def scaled_elu(make: Make) -> Iterator[Any]:
+    yield make(3, 4)
+    yield make(())
+    yield make(0, 3)
+
+
+@samples("relu6", dtypes=FLOATS)
+def relu6(make: Make) -> Iterator[Any]:
+    yield make(3, 4, low=-9, high=9)
+    yield make(())
+    yield make(0, 3)
+
+
+@samples("positive", dtypes=NUMBERS)
+def positive(make: Make) -> Iterator[Any]:
+    yield make(3, 4)
+    yield make(())
+
+
+@samples("masked_fill.Tensor")
+def masked_fill_tensor(make: Make) -> Iterator[Any]:
+    yield make(3, 4), make(3, 4, dtype="bool"), make(())
+    yield make(3, 4), make(4, dtype="bool"), make(())
+    yield make(0, 3), make(1, 3, dtype="bool"), make(())
+
+
+ONE = "absolute negative fix arcsin arctan arcsinh rad2deg deg2rad sinc special_expit special_exp2 special_expm1 special_erf special_erfc special_sinc special_ndtr special_i0"
+
+
+@samples(*ONE.split(), dtypes=FLOATS)
+def other_names(make: Make) -> Iterator[Any]:
+    yield make(3, 4, low=-0.9, high=0.9)
+    yield make((), low=-0.9, high=0.9)
+    yield make(0, 3)
+
+
+@samples("isclose", dtypes=NUMBERS, gradcheck=False)
+def isclose(make: Make) -> Iterator[Any]:
+    x = make(3, 4)
+    yield x, x
+    yield make(3, 4), make(4)
+    yield make(3, 4), make(3, 4), {"atol": 2.0}
+    if make.dtype.startswith("float"):
+        odd = make.array([float("nan"), float("inf"), -float("inf"), 1.0], make.dtype)
+        yield odd, odd
+        yield odd, odd, {"equal_nan": True}
+
+
+TWO = "divide.Tensor true_divide.Tensor multiply.Tensor subtract.Tensor arctan2 float_power.Tensor_Tensor"
+
+
+@samples(*TWO.split(), dtypes=FLOATS)
+def other_names_of_two(make: Make) -> Iterator[Any]:
+    yield make(3, 4, low=0.5, high=3), make(4, low=0.5, high=3)
+    yield make((), low=0.5, high=3), make(3, low=0.5, high=3)
+
+
+@samples(*(f"{name}.Tensor" for name in "not_equal greater greater_equal less less_equal".split()), gradcheck=False)
+def comparisons(make: Make) -> Iterator[Any]:
+    if LEAF_OF[make.dtype] != "complex":
+        yield make(3, 4), make(4)
+        yield make(()), make(3)

@@ -1,0 +1,77 @@
+"""Pointwise operators: limits of dtypes, bounds that are left out, in-place twins, gradients at ties and edges."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.autograd import gradcheck, gradgradcheck
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("float16", 65504.0), ("bfloat16", 3.3895313892515355e38)])
+def test_nan_to_num_keeps_to_the_limits_of_the_dtype(dtype: str, largest: float) -> None:
+    x = tp.tensor([float("nan"), float("inf"), -float("inf")], dtype=getattr(tp, dtype))
+    assert x.nan_to_num().tolist() == [0.0, largest, -largest]
+    assert x.nan_to_num_(1.0, 2.0, 3.0).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_clamp_with_one_bound() -> None:
+    x = tp.tensor([1.0, 5.0, 9.0])
+    assert x.clamp(min=4).tolist() == [4.0, 5.0, 9.0]
+    assert x.clamp(max=tp.tensor([2.0])).tolist() == [1.0, 2.0, 2.0]
+    assert x.clone().clamp_(min=6).tolist() == [6.0, 6.0, 9.0]
+    with pytest.raises(RuntimeError, match="At least one of"):
+        x.clamp()
+
+
+def test_angle_of_integers_is_floating() -> None:
+    assert tp.angle(tp.tensor([-2, 0, 3])).dtype is tp.float32
+
+
+@pytest.mark.parametrize("name", ["relu6", "selu", "celu"])
+def test_inplace_twins(name: str) -> None:
+    function = getattr(tp.nn.functional, name)
+    x = tp.tensor([-2.0, 0.5, 7.0])
+    expected = function(x).tolist()
+    assert function(x, inplace=True) is x
+    assert x.tolist() == expected
+
+
+def test_ties_are_shared_out() -> None:
+    x = tp.tensor([1.0, 2.0], requires_grad=True)
+    y = tp.tensor([1.0, 3.0], requires_grad=True)
+    a, b = tp.autograd.grad(tp.maximum(x, y).sum(), [x, y])
+    assert a.tolist() == [0.5, 0.0]
+    assert b.tolist() == [0.5, 1.0]
+    a, b = tp.autograd.grad(tp.fmax(x, y).sum(), [x, y])
+    assert a.tolist() == [1.0, 0.0]
+    assert b.tolist() == [0.0, 1.0]
+
+
+def test_gradients_at_the_origin_are_finite() -> None:
+    for name in ("sgn", "angle", "abs"):
+        z = tp.tensor([0j, 3 + 4j], requires_grad=True)
+        (g,) = tp.autograd.grad(getattr(tp, name)(z).abs().sum(), [z])
+        assert tp.view_as_real(g).isfinite().sum().item() == 4, name
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_to_the_second_order(approximate: str) -> None:
+    x = tp.tensor([-1.5, -0.2, 0.4, 2.0], dtype=tp.float64, requires_grad=True)
+
+    def function(t: tp.Tensor) -> tp.Tensor:
+        return tp.nn.functional.gelu(t, approximate=approximate)
+
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+def test_masked_fill_takes_a_tensor_of_one_element() -> None:
+    x = tp.tensor([1.0, 2.0], requires_grad=True)
+    value = tp.tensor(5.0, requires_grad=True)
+    y = x.masked_fill(tp.tensor([True, False]), value)
+    assert y.tolist() == [5.0, 2.0]
+    a, b = tp.autograd.grad(y.sum(), [x, value])
+    assert (a.tolist(), b.item()) == ([0.0, 1.0], 1.0)
+    with pytest.raises(RuntimeError, match="0-dimensional value"):
+        x.masked_fill(tp.tensor([True, False]), tp.tensor([1.0]))

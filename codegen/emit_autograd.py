@@ -751,11 +751,13 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
         if a.c.member == "tensors":
             test = f"if ({name}.data[i]) "
             lines.append(
-                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], {c_string(str(op.schema.name))});"
+                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], "
+                f"{c_string(str(op.schema.name))});"
             )
         else:
             lines.append(
-                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, {c_string(str(op.schema.name))});"
+                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, "
+                f"{c_string(str(op.schema.name))});"
             )
     returned = "got"
     match result.kind:

@@ -1,4 +1,6 @@
-"""Functions whose calling convention no operator schema can express: operands in any number, dimensions as one number."""
+"""Functions whose calling convention no operator schema can express: operands in any number, dimensions as one
+number.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def einsum(*args: object) -> Tensor:
     """
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+            "einsum(): takes an equation and at least one operand, or at least one operand with its subscripts"
         )
     equation, *operands = args
     if isinstance(equation, Tensor):

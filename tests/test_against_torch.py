@@ -19,9 +19,27 @@ LIMIT = 40  # samples of one operator and dtype; they are spread over all that t
 TOLERANCES = {torch.float32: (1e-4, 1e-5), torch.float64: (1e-7, 1e-9), torch.complex128: (1e-7, 1e-9)}
 
 # Operators whose results are not determined by their arguments, or which take what tensorpy does not have.
-SKIP = {"empty": "not set", "empty_like": "not set", "empty_strided": "not set", "new_empty": "not set",
-        "new_empty_strided": "not set", "empty_permuted": "not set", "as_strided-partial_views": "reads outside of its argument"}  # fmt: skip
-RANDOM = ("rand", "normal", "bernoulli", "dropout", "multinomial", "uniform", "exponential", "cauchy", "geometric", "poisson")
+SKIP = {
+    "empty": "not set",
+    "empty_like": "not set",
+    "empty_strided": "not set",
+    "new_empty": "not set",
+    "new_empty_strided": "not set",
+    "empty_permuted": "not set",
+    "as_strided-partial_views": "reads outside of its argument",
+}
+RANDOM = (
+    "rand",
+    "normal",
+    "bernoulli",
+    "dropout",
+    "multinomial",
+    "uniform",
+    "exponential",
+    "cauchy",
+    "geometric",
+    "poisson",
+)
 
 
 def counterpart(info: Any) -> Any:
@@ -131,7 +149,9 @@ def difference(got: Any, expected: Any) -> str | None:
             return f"shape {tuple(x.shape)}, expected {tuple(y.shape)}"
         if str(x.dtype).rpartition(".")[2] != str(y.dtype).rpartition(".")[2]:
             return f"{x.dtype}, expected {y.dtype}"
-        rtol, atol = TOLERANCES.get(y.dtype, (1e-4, 1e-5) if y.dtype.is_floating_point or y.dtype.is_complex else (0, 0))
+        rtol, atol = TOLERANCES.get(
+            y.dtype, (1e-4, 1e-5) if y.dtype.is_floating_point or y.dtype.is_complex else (0, 0)
+        )
         left, right = plain_array(x), plain_array(y)
         if not np.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True):
             bad = ~np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
@@ -170,7 +190,9 @@ def test_op(info: Any) -> None:
             except Exception as e:
                 problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
             if problem:
-                problems.append(f"{str(dtype)[6:]} {sample.summary() if hasattr(sample, 'summary') else sample}: {problem}"[:600])
+                problems.append(
+                    f"{str(dtype)[6:]} {sample.summary() if hasattr(sample, 'summary') else sample}: {problem}"[:600]
+                )
                 if len(problems) >= 8:
                     break
     if problems:

@@ -282,7 +282,7 @@ def test_exceptions_in_hooks():
 def test_hook_that_runs_backward():
     x, w = t(1.0), t(5.0)
     y = x * 2
-    
+
     def hook(g):
         assert not tp.is_grad_enabled()
         with tp.enable_grad():

@@ -21,7 +21,11 @@ def test_gather_and_scatter(dim):
     shape[dim] = 3
     index = np.argsort(rng.standard_normal(X.shape), dim).take(range(3), dim)
     src = rng.standard_normal(shape)
-    x, i, s = tp.tensor(X.tolist(), dtype=tp.float64), tp.tensor(index.tolist()), tp.tensor(src.tolist(), dtype=tp.float64)
+    x, i, s = (
+        tp.tensor(X.tolist(), dtype=tp.float64),
+        tp.tensor(index.tolist()),
+        tp.tensor(src.tolist(), dtype=tp.float64),
+    )
     np.testing.assert_array_equal(values(x.gather(dim, i)), np.take_along_axis(X, index, dim))
     put = X.copy()
     np.put_along_axis(put, index, src, dim)

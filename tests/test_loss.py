@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_products import check_gradients
+
 import tensorpy as tp
 import tensorpy.nn.functional as F
-from test_products import check_gradients
 
 rng = np.random.default_rng(0)
 

@@ -86,7 +86,9 @@ def check_equal(got: tp.Tensor, expected: np.ndarray, tolerance: tuple[float, fl
 
 def check_same(got: tp.Tensor, expected: tp.Tensor, what: str, exact: bool = True) -> None:
     assert got.dtype == expected.dtype, f"{what}: {got.dtype}, expected {expected.dtype}"
-    rtol, atol = (0.0, 0.0) if exact else ((1e-6, 1e-6) if expected.dtype not in (tp.float16, tp.bfloat16) else (1e-2, 1e-2))
+    rtol, atol = (
+        (0.0, 0.0) if exact else ((1e-6, 1e-6) if expected.dtype not in (tp.float16, tp.bfloat16) else (1e-2, 1e-2))
+    )
     check_equal(got, to_numpy(expected), (rtol, atol), what)
 
 
@@ -250,14 +252,18 @@ def test_meta(info: OpInfo) -> None:
                 continue
             for m, c in zip(call(function, meta_args, meta_kwargs), call(function, args, kwargs), strict=True):
                 assert m.device.type == "meta", what
-                assert (m.shape, m.dtype, m.stride()) == (c.shape, c.dtype, c.stride()), f"{what}: {m.shape} {m.dtype} {m.stride()}, cpu: {c.shape} {c.dtype} {c.stride()}"
+                assert (m.shape, m.dtype, m.stride()) == (c.shape, c.dtype, c.stride()), (
+                    f"{what}: {m.shape} {m.dtype} {m.stride()}, cpu: {c.shape} {c.dtype} {c.stride()}"
+                )
 
 
 # ---- schema facts ----
 
 
 def test_arguments_stay_as_they_are(info: OpInfo, device: str) -> None:
-    """A functional operator changes nothing; a view shares memory and knows its base, others have memory of their own."""
+    """A functional operator changes nothing; a view shares memory and knows its base, others have memory of their
+    own.
+    """
     dtype = some_dtypes(info)[-1]
     function = function_of(info)
     for sample in info.samples(dtype):
@@ -297,7 +303,9 @@ def test_views(info: OpInfo, device: str) -> None:
 # ---- gradients ----
 
 
-def gradient_inputs(args: list[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Callable[..., tuple[list[Any], dict[str, Any]]]]:
+def gradient_inputs(
+    args: list[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], Callable[..., tuple[list[Any], dict[str, Any]]]]:
     """The floating tensors among the arguments, and how to put others in their place."""
     flat: list[tp.Tensor] = []
 
@@ -318,7 +326,10 @@ def gradient_inputs(args: list[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any,
             return type(value)(fill(v, inputs) for v in value)
         return value
 
-    return tuple(flat), lambda inputs: ([fill(a, inputs) for a in shape[0]], {k: fill(v, inputs) for k, v in shape[1].items()})
+    return tuple(flat), lambda inputs: (
+        [fill(a, inputs) for a in shape[0]],
+        {k: fill(v, inputs) for k, v in shape[1].items()},
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import tensorpy as tp
 
 rng = np.random.default_rng(0)
@@ -52,7 +53,9 @@ SHAPES = [
 def test_matmul(a, b, dtype):
     x, y = ((rng.standard_normal(s) * 4).astype(dtype) for s in (a, b))
     result = tp.matmul(tp.from_numpy(x), tp.from_numpy(y))
-    np.testing.assert_allclose(np.array(result.tolist()).reshape(np.matmul(x, y).shape), np.matmul(x, y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.array(result.tolist()).reshape(np.matmul(x, y).shape), np.matmul(x, y), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES[:10])

@@ -26,7 +26,10 @@ CASES = {
     "repeat": (lambda t: t.repeat(2, 1, 1, 3), np.tile(X, (2, 1, 1, 3))),
     "repeat_interleave": (lambda t: t.repeat_interleave(2, 1), np.repeat(X, 2, 1)),
     "repeats_of_each": (lambda t: t.repeat_interleave(tp.tensor([1, 0, 3]), 1), np.repeat(X, [1, 0, 3], 1)),
-    "pad": (lambda t: tp.constant_pad_nd(t, (1, 2, 0, -1), 9), np.pad(X[:, :2], ((0, 0), (0, 0), (1, 2)), constant_values=9)),
+    "pad": (
+        lambda t: tp.constant_pad_nd(t, (1, 2, 0, -1), 9),
+        np.pad(X[:, :2], ((0, 0), (0, 0), (1, 2)), constant_values=9),
+    ),
     "chunk": (lambda t: t.chunk(3, 2)[1], X[:, :, 2:]),
     "tensor_split": (lambda t: t.tensor_split(3, 2)[0], X[:, :, :2]),
     "hstack": (lambda t: tp.hstack([t, t]), np.hstack([X, X])),

@@ -40,7 +40,9 @@ def test_selection_and_gradient():
 def test_unique_and_search():
     x = rng.integers(0, 9, 40)
     values, inverse, counts = tp._C._unique2(tp.tensor(x.tolist()), True, True, True)
-    for got, expected in zip((values, inverse, counts), np.unique(x, return_inverse=True, return_counts=True), strict=True):
+    for got, expected in zip(
+        (values, inverse, counts), np.unique(x, return_inverse=True, return_counts=True), strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(got), expected)
     s = np.sort(x)
     for right in (False, True):

@@ -47,7 +47,8 @@ tp_dtype tp_autocast_dtype(int device_type) {
 
 int tp_autocast_set_dtype(int device_type, tp_dtype dtype) {
     if (!tp_is_reduced_dtype(dtype) && dtype != TP_FLOAT32)
-        return tp_fail(TP_RuntimeError, "autocast: the dtype must be bfloat16, float16 or float32, not %s", tp_dtype_names[dtype]);
+        return tp_fail(TP_RuntimeError, "autocast: the dtype must be bfloat16, float16 or float32, not %s",
+                       tp_dtype_names[dtype]);
     if (!state()) return -1;
     tp_tls.autocast->dtype[device_type] = dtype;
     return 0;
@@ -84,9 +85,7 @@ void tp_autocast_clear_cache(void) {
 
 /* ---- casts ---- */
 
-int tp_autocast_device(tp_keyset ks) {
-    return (int)tp_highest_key(ks & TP_AUTOCAST_KEYS) - TP_KEY_AutocastCPU;
-}
+int tp_autocast_device(tp_keyset ks) { return (int)tp_highest_key(ks & TP_AUTOCAST_KEYS) - TP_KEY_AutocastCPU; }
 
 static bool is_eligible(const tp_tensor *t, int device_type) {
     return t->device.type == device_type && tp_is_floating(t) && t->dtype != TP_FLOAT64;

@@ -1,8 +1,8 @@
 /* autocast.h: automatic mixed precision: its state per thread, and casts that are remembered.
  *
- * Autocast is on for a device type while that type's Autocast key is not excluded. The cast of a leaf that requires grad
- * (a weight) is kept until the outermost autocast region ends, so that a weight used ten times is cast once; the cache
- * knows the leaf's version and whether gradients were recorded. */
+ * Autocast is on for a device type while that type's Autocast key is not excluded. The cast of a leaf that requires
+ * grad (a weight) is kept until the outermost autocast region ends, so that a weight used ten times is cast once; the
+ * cache knows the leaf's version and whether gradients were recorded. */
 #pragma once
 
 #include "dispatch/key.h"
@@ -21,7 +21,8 @@ void tp_autocast_clear_cache(void);
 /* ---- what the generated layer calls ---- */
 /* The device type that a call's key set stands for. */
 int tp_autocast_device(tp_keyset ks);
-/* t as `to` if it is a floating tensor (not float64) of that device type, else t itself. New; NULL for NULL, or with the error set. */
+/* t as `to` if it is a floating tensor (not float64) of that device type, else t itself. New; NULL for NULL, or with
+ * the error set. */
 tp_tensor *tp_cached_cast(tp_tensor *t, tp_dtype to, int device_type);
 tp_tensor_seq *tp_cached_cast_list(tp_tensors list, tp_dtype to, int device_type);
 /* The wider of `to` and t's dtype, where t is eligible. */

@@ -1,7 +1,7 @@
 /* engine.c: one run of the backward graph.
  *
- * A run keeps a table from node to entry (how many gradients are still to come, and those that came), so nothing of it is
- * in the nodes themselves. Ready nodes wait in a heap ordered by sequence number. */
+ * A run keeps a table from node to entry (how many gradients are still to come, and those that came), so nothing of it
+ * is in the nodes themselves. Ready nodes wait in a heap ordered by sequence number. */
 #include "autograd/engine.h"
 
 #include "Functions.h"
@@ -136,13 +136,19 @@ static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_
         tp_node *next = i < nroots ? roots[i] : NULL;
         for (;;) {
             entry *e = next ? ensure_entry(r, next) : NULL;
-            if (next && !e) { status = -1; break; }
+            if (next && !e) {
+                status = -1;
+                break;
+            }
             if (e && !e->seen) {
                 e->seen = true;
                 if (depth == capacity) {
                     capacity = capacity ? capacity * 2 : 256;
                     frame *grown = realloc(stack, (size_t)capacity * sizeof *grown);
-                    if (!grown) { status = tp_fail_memory(capacity * (int64_t)sizeof *grown); break; }
+                    if (!grown) {
+                        status = tp_fail_memory(capacity * (int64_t)sizeof *grown);
+                        break;
+                    }
                     stack = grown;
                 }
                 stack[depth++] = (frame){next, 0};
@@ -154,7 +160,10 @@ static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_
                 next = f->node->edges[f->next++].node;
                 if (next) {
                     entry *below = ensure_entry(r, next);
-                    if (!below) { status = -1; break; }
+                    if (!below) {
+                        status = -1;
+                        break;
+                    }
                     below->waiting++;
                 }
                 continue;
@@ -162,7 +171,10 @@ static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_
             if (*nfinished == order_capacity) {
                 order_capacity = order_capacity ? order_capacity * 2 : 256;
                 tp_node **grown = realloc(order, (size_t)order_capacity * sizeof *grown);
-                if (!grown) { status = tp_fail_memory(order_capacity * (int64_t)sizeof *grown); break; }
+                if (!grown) {
+                    status = tp_fail_memory(order_capacity * (int64_t)sizeof *grown);
+                    break;
+                }
                 order = grown;
             }
             order[(*nfinished)++] = f->node;
@@ -192,8 +204,10 @@ static int wrong_gradient(const tp_node *from, int index, const tp_input_meta *m
     tp_autotext expected = {0}, got = {0};
     tp_text_ints(&expected, (tp_ints){m->sizes, m->ndim});
     tp_text_ints(&got, tp_sizes(grad));
-    return tp_fail(TP_RuntimeError, "Function %s returned an invalid gradient at index %d - got %s but expected shape compatible with %s",
-                   from->type->name, index, got.text, expected.text);
+    return tp_fail(
+        TP_RuntimeError,
+        "Function %s returned an invalid gradient at index %d - got %s but expected shape compatible with %s",
+        from->type->name, index, got.text, expected.text);
 }
 
 static bool can_sum_to(tp_ints from, tp_ints to) {
@@ -306,7 +320,8 @@ static int check_nan(const tp_node *n, tp_tensor *const *out) {
         tp_autoref *any = nan ? tp_any(nan) : NULL;
         bool found;
         if (!any || tp_is_nonzero(any, &found) < 0) return -1;
-        if (found) return tp_fail(TP_RuntimeError, "Function '%s' returned nan values in its %uth output.", n->type->name, i);
+        if (found)
+            return tp_fail(TP_RuntimeError, "Function '%s' returned nan values in its %uth output.", n->type->name, i);
     }
     return 0;
 }
@@ -329,7 +344,8 @@ static int finish_node(run *r, entry *e) {
     tp_node *n = e->node;
     uint32_t nedges = n->nedges;
     tp_tensor *few[8] = {0}, **out = few;
-    if (nedges > TP_COUNTOF(few) && !(out = calloc(nedges, sizeof *out))) return tp_fail_memory(nedges * (int64_t)sizeof *out);
+    if (nedges > TP_COUNTOF(few) && !(out = calloc(nedges, sizeof *out)))
+        return tp_fail_memory(nedges * (int64_t)sizeof *out);
     int status = 0;
     if (wants_gradient(e)) status = before_node(e);
     if (status == 0) status = take_captures(r, e);
@@ -362,19 +378,24 @@ static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
             tp_autotext a = {0}, b = {0};
             tp_text_ints(&a, tp_sizes(given));
             tp_text_ints(&b, tp_sizes(root));
-            return tp_fail_null(TP_RuntimeError, "Mismatch in shape: grad_output has a shape of %s and output has a shape of %s.", a.text, b.text);
+            return tp_fail_null(TP_RuntimeError,
+                                "Mismatch in shape: grad_output has a shape of %s and output has a shape of %s.",
+                                a.text, b.text);
         }
         return tp_retain(given);
     }
-    if (root->numel != 1) return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for scalar outputs");
+    if (root->numel != 1)
+        return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for scalar outputs");
     if (tp_is_complex(root))
-        return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for real scalar outputs but got %s", tp_dtype_names[root->dtype]);
+        return tp_fail_null(TP_RuntimeError, "grad can be implicitly created only for real scalar outputs but got %s",
+                            tp_dtype_names[root->dtype]);
     return tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_PRESERVE_FORMAT);
 }
 
 static int add_root(run *r, int64_t i, tp_tensor *root, tp_tensor *given, tp_node **node) {
     if (!tp_requires_grad(root))
-        return tp_fail(TP_RuntimeError, "element %lld of tensors does not require grad and does not have a grad_fn", (long long)i);
+        return tp_fail(TP_RuntimeError, "element %lld of tensors does not require grad and does not have a grad_fn",
+                       (long long)i);
     tp_edge edge = edge_of(root);
     tp_autonode *owner = edge.node;
     if (!owner) return -1;

@@ -1,20 +1,20 @@
 /* engine.h: runs the backward graph.
  *
- * Nodes run in the order of their sequence numbers, latest first, as soon as all their gradients have arrived; the walk is
- * iterative. Each run has its own bookkeeping, so runs may nest (a hook that calls backward) and several threads may run
- * at once. */
+ * Nodes run in the order of their sequence numbers, latest first, as soon as all their gradients have arrived; the walk
+ * is iterative. Each run has its own bookkeeping, so runs may nest (a hook that calls backward) and several threads may
+ * run at once. */
 #pragma once
 
 #include "autograd/node.h"
 
 /* backward(): gradients of roots flow to the leaves. root_grads may hold NULL for a one-element root (a one is made).
- * With `inputs` (size >= 0), gradients are collected for these tensors into out (new, or NULL where none arrived), or, if out is NULL,
- * accumulated into only their .grad. */
+ * With `inputs` (size >= 0), gradients are collected for these tensors into out (new, or NULL where none arrived), or,
+ * if out is NULL, accumulated into only their .grad. */
 int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool create_graph, tp_tensors inputs,
                 tp_tensor **out);
 
-/* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0, or
- * -1 with the error set. */
+/* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0,
+ * or -1 with the error set. */
 typedef struct {
     /* Hooks on the gradients, and, if the node is to run, on the node. */
     int (*before)(struct tp_py_hooks *hooks, tp_tensor **grads, int count, bool runs);

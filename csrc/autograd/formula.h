@@ -12,7 +12,8 @@ void tp_saved_str_free(char **s); /* of tp_save_str */
 /* The size along dim of each tensor of a list; 0 for a legacy empty tensor of shape [0], which cat skips. Freed with
  * tp_saved_ints_free. */
 tp_ints tp_save_sizes_along(tp_tensors list, int64_t dim);
-/* Stores references to the gradients of a list argument into out[0 .. count-1]; RuntimeError if there are not so many. */
+/* Stores references to the gradients of a list argument into out[0 .. count-1]; RuntimeError if there are not so many.
+ */
 int tp_put_gradients(tp_tensor **out, int count, tp_tensors gradients);
 bool tp_any_gradient(tp_tensor *const *grads, int count);
 /* The gradients of an operator that returns a list, with zeros for those that have not arrived. New. */

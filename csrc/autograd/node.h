@@ -1,7 +1,7 @@
 /* node.h: the backward graph: nodes, edges, saved values, and a tensor's autograd state.
  *
- * A node stands for one recorded call. It has one input per output of the call (gradients arrive there) and one edge per
- * differentiable argument (gradients leave there). Edges own their nodes; tensors own their grad_fn; a leaf's
+ * A node stands for one recorded call. It has one input per output of the call (gradients arrive there) and one edge
+ * per differentiable argument (gradients leave there). Edges own their nodes; tensors own their grad_fn; a leaf's
  * AccumulateGrad node owns the leaf, and the leaf knows it weakly. So the graph is a tree of ownership without cycles,
  * as long as a node never owns its own output: an output is saved as a bare alias (tp_save_output).
  *
@@ -38,16 +38,16 @@ typedef struct {
 } tp_saved;
 
 typedef struct {
-    const char *name;      /* "AddBackward0" */
-    const char *op;        /* "add.Tensor" */
-    size_t size;           /* of the struct */
-    /* The gradients of the edges: grads has one entry per input (borrowed, NULL if none arrived), out one per edge (new,
-     * or NULL). Only edges for which tp_node_wants is true need to be filled in. */
+    const char *name; /* "AddBackward0" */
+    const char *op;   /* "add.Tensor" */
+    size_t size;      /* of the struct */
+    /* The gradients of the edges: grads has one entry per input (borrowed, NULL if none arrived), out one per edge
+     * (new, or NULL). Only edges for which tp_node_wants is true need to be filled in. */
     int (*apply)(struct tp_node *node, tp_tensor *const *grads, tp_tensor **out);
     /* Lets go of saved tensors; may be called twice. */
     void (*release)(struct tp_node *node);
-    /* Frees the copies of other arguments, once, at the node's end; NULL if it has none. They outlive `release`, so that
-     * a node without saved tensors can run again. */
+    /* Frees the copies of other arguments, once, at the node's end; NULL if it has none. They outlive `release`, so
+     * that a node without saved tensors can run again. */
     void (*free_copies)(struct tp_node *node);
 } tp_node_type;
 
@@ -58,12 +58,12 @@ typedef struct tp_node {
     uint64_t sequence; /* later calls have larger numbers: the engine runs them first */
     tp_edge *edges;
     tp_input_meta *inputs;
-    tp_input_meta first_input; /* inputs points here while ninputs is 1 */
-    struct tp_py_hooks *hooks; /* hooks of the node and of its outputs; python/autograd_hooks.c */
+    tp_input_meta first_input;      /* inputs points here while ninputs is 1 */
+    struct tp_py_hooks *hooks;      /* hooks of the node and of its outputs; python/autograd_hooks.c */
     struct tp_grad_keeper *keepers; /* outputs that keep their gradient (retain_grad) */
-    void *pyobj;               /* the Python object that stands for the node (weak) */
-    char *trace;               /* where the forward call was, under detect_anomaly */
-    bool released;             /* saved values are gone */
+    void *pyobj;                    /* the Python object that stands for the node (weak) */
+    char *trace;                    /* where the forward call was, under detect_anomaly */
+    bool released;                  /* saved values are gone */
 } tp_node;
 
 typedef struct tp_autograd_meta {
@@ -71,7 +71,7 @@ typedef struct tp_autograd_meta {
     tp_node *grad_fn;
     tp_node *accumulator; /* weak: of a leaf */
     uint32_t output_nr;
-    bool requires_grad; /* of a leaf */
+    bool requires_grad;        /* of a leaf */
     struct tp_py_hooks *hooks; /* of a leaf */
 } tp_autograd_meta;
 
@@ -102,9 +102,10 @@ int tp_node_set_output(tp_node *n, tp_tensor *out);
 int tp_node_skip_output(tp_node *n);
 
 /* ---- saved values ---- */
-int tp_save(tp_saved *s, tp_tensor *t);               /* t may be NULL */
+int tp_save(tp_saved *s, tp_tensor *t); /* t may be NULL */
 int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr);
-/* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let go. */
+/* A new reference; NULL without an error for an absent tensor. RuntimeError if it was changed in place since, or let
+ * go. */
 tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner);
 void tp_saved_free(tp_saved *s);
 typedef struct {
@@ -135,7 +136,7 @@ int tp_set_requires_grad(tp_tensor *t, bool value);
 bool tp_is_leaf(const tp_tensor *t);
 /* The node behind t: grad_fn (brought up to date for a view whose base was changed), or a leaf's accumulator. */
 tp_node *tp_grad_fn_borrow(tp_tensor *t);
-tp_node *tp_accumulator(tp_tensor *leaf); /* new */
+tp_node *tp_accumulator(tp_tensor *leaf);                    /* new */
 tp_tensor *tp_accumulator_variable_borrow(const tp_node *n); /* NULL if n is no accumulator */
 /* Sets .grad; RuntimeError if its sizes, dtype or device do not fit. */
 int tp_set_grad(tp_tensor *t, tp_tensor *grad);
@@ -148,8 +149,8 @@ int tp_keep_grads(tp_node *n, tp_tensor *const *grads);
 bool tp_wants_grad_list(tp_tensors list);
 /* An in-place operator may write to self: not a leaf that requires grad, not a view that must not be. */
 int tp_check_inplace(tp_tensor *self, const char *op, bool records);
-/* t was written by op (a string that stays): raises the version, and remembers who wrote for the error that a saved value
- * has changed. */
+/* t was written by op (a string that stays): raises the version, and remembers who wrote for the error that a saved
+ * value has changed. */
 TP_INLINE void tp_note_write(tp_tensor *t, const char *op) {
     tp_bump_version(t);
     t->storage->writer = op;

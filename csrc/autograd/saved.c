@@ -38,23 +38,25 @@ int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr) {
 }
 
 static int released(const tp_node *owner) {
-    return tp_fail(TP_RuntimeError,
-                   "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                   "already been freed): %s has let its saved values go. Specify retain_graph=True in the first call of "
-                   "backward() or autograd.grad()",
-                   owner->type->name);
+    return tp_fail(
+        TP_RuntimeError,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+        "already been freed): %s has let its saved values go. Specify retain_graph=True in the first call of "
+        "backward() or autograd.grad()",
+        owner->type->name);
 }
 
 static int changed(const tp_saved *s, const tp_node *owner) {
     tp_autotext text = {0};
     tp_text_tensor(&text, s->tensor);
-    return tp_fail(TP_RuntimeError,
-                   "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                   "[%s], which %s (%s) has saved as %s, is at version %u; expected version %u instead. Hint: %s wrote to it "
-                   "after %s had saved it; autograd.detect_anomaly() shows where that was",
-                   text.text ? text.text : "", owner->type->name, owner->type->op, s->is_output ? "its output" : "an input",
-                   tp_version(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
-                   owner->type->op);
+    return tp_fail(
+        TP_RuntimeError,
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        "[%s], which %s (%s) has saved as %s, is at version %u; expected version %u instead. Hint: %s wrote to it "
+        "after %s had saved it; autograd.detect_anomaly() shows where that was",
+        text.text ? text.text : "", owner->type->name, owner->type->op, s->is_output ? "its output" : "an input",
+        tp_version(s->tensor), s->version, s->tensor->storage->writer ? s->tensor->storage->writer : "an operator",
+        owner->type->op);
 }
 
 /* An output comes back with its history, for double backward. */

@@ -35,14 +35,17 @@ bool tp_is_leaf(const tp_tensor *t) { return !tp_requires_grad(t) || !(t->autogr
 int tp_set_requires_grad(tp_tensor *t, bool value) {
     if (value == tp_requires_grad(t)) return 0;
     if (value && !tp_is_floating(t) && !tp_is_complex(t))
-        return tp_fail(TP_RuntimeError, "only Tensors of floating point and complex dtype can require gradients, not %s",
+        return tp_fail(TP_RuntimeError,
+                       "only Tensors of floating point and complex dtype can require gradients, not %s",
                        tp_dtype_names[t->dtype]);
     if (!value && !tp_is_leaf(t))
-        return tp_fail(TP_RuntimeError,
-                       "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
-                       "a subgraph that doesn't require differentiation use var_no_grad = var.detach()");
+        return tp_fail(
+            TP_RuntimeError,
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+            "a subgraph that doesn't require differentiation use var_no_grad = var.detach()");
     if (value && t->flags & TP_FLAG_INFERENCE && !tp_tls.inference_mode)
-        return tp_fail(TP_RuntimeError, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed");
+        return tp_fail(TP_RuntimeError,
+                       "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed");
     tp_autograd_meta *m = tp_autograd_meta_ensure(t);
     if (!m) return -1;
     m->requires_grad = value;
@@ -56,7 +59,8 @@ int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(grad));
         tp_text_ints(&b, tp_sizes(t));
-        return tp_fail(TP_RuntimeError, "assigned grad has data of a different size: %s for a tensor of %s", a.text, b.text);
+        return tp_fail(TP_RuntimeError, "assigned grad has data of a different size: %s for a tensor of %s", a.text,
+                       b.text);
     }
     if (grad->dtype != t->dtype)
         return tp_fail(TP_RuntimeError, "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'",
@@ -143,14 +147,15 @@ static void accumulate_end(tp_node *n) {
     accumulate_grad *self = (accumulate_grad *)n;
     if (!self->variable) return; /* it could not be finished */
     pthread_mutex_lock(&accumulator_lock);
-    if (self->variable->autograd && self->variable->autograd->accumulator == n) self->variable->autograd->accumulator = NULL;
+    if (self->variable->autograd && self->variable->autograd->accumulator == n)
+        self->variable->autograd->accumulator = NULL;
     pthread_mutex_unlock(&accumulator_lock);
     pthread_mutex_destroy(&self->lock);
     tp_release(self->variable);
 }
 
-static const tp_node_type accumulate_type = {"AccumulateGrad", "accumulate", sizeof(accumulate_grad), accumulate_apply,
-                                             accumulate_release, accumulate_end};
+static const tp_node_type accumulate_type = {"AccumulateGrad", "accumulate",       sizeof(accumulate_grad),
+                                             accumulate_apply, accumulate_release, accumulate_end};
 
 /* A node whose count has reached zero is on its way out and may not be taken up again. */
 static bool retain_if_alive(tp_node *n) {

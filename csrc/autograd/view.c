@@ -1,8 +1,8 @@
 /* view.c: views and in-place operators in the graph.
  *
- * A view knows its base. When a view is changed in place, the change is recorded on the base (CopySlices: the gradient of
- * the base passes the operator's node in the view's region), and each view's grad_fn is made anew from the base's when
- * it is next asked for (the storage's version tells that something was written since). */
+ * A view knows its base. When a view is changed in place, the change is recorded on the base (CopySlices: the gradient
+ * of the base passes the operator's node in the view's region), and each view's grad_fn is made anew from the base's
+ * when it is next asked for (the storage's version tells that something was written since). */
 #include "autograd/node.h"
 
 #include "Functions.h"
@@ -107,13 +107,14 @@ static void keeps_nothing(tp_node *n) { (void)n; }
 
 static void as_strided_free_copies(tp_node *n) { free_region(&((as_strided_node *)n)->region); }
 
-static const tp_node_type as_strided_type = {"AsStridedBackward0", "as_strided", sizeof(as_strided_node),
-                                             as_strided_apply, keeps_nothing, as_strided_free_copies};
+static const tp_node_type as_strided_type = {"AsStridedBackward0", "as_strided",  sizeof(as_strided_node),
+                                             as_strided_apply,     keeps_nothing, as_strided_free_copies};
 
 /* A node that computes the gradient of a base from that of a strided view of it. New. */
 static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
     tp_autonode *n = tp_node_new(&as_strided_type, 1);
-    if (!n || tp_node_set_edge(n, 0, base) < 0 || save_region(&((as_strided_node *)n)->region, base, view) < 0) return NULL;
+    if (!n || tp_node_set_edge(n, 0, base) < 0 || save_region(&((as_strided_node *)n)->region, base, view) < 0)
+        return NULL;
     return tp_take(n);
 }
 
@@ -129,9 +130,10 @@ bool tp_view_gained_grad(const tp_tensor *view) {
 }
 
 static int fail_custom_view(void) {
-    return tp_fail(TP_RuntimeError,
-                   "Output 0 of a custom Function is a view and is being modified inplace, or its base is: the gradient of the "
-                   "view would bypass the Function's backward. Return a clone() from forward(), or change it out of place");
+    return tp_fail(
+        TP_RuntimeError,
+        "Output 0 of a custom Function is a view and is being modified inplace, or its base is: the gradient of the "
+        "view would bypass the Function's backward. Return a clone() from forward(), or change it out of place");
 }
 
 static int renew_history(tp_tensor *view) {
@@ -150,22 +152,25 @@ tp_node *tp_grad_fn_borrow(tp_tensor *t) {
 int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
     if (!tp_grad_enabled()) return 0;
     if (tp_requires_grad(self) && tp_is_leaf(self))
-        return tp_fail(TP_RuntimeError, "%s: a leaf Variable that requires grad is being used in an in-place operation.", op);
+        return tp_fail(TP_RuntimeError,
+                       "%s: a leaf Variable that requires grad is being used in an in-place operation.", op);
     if (!self->base || !(records || tp_requires_grad(self) || tp_requires_grad(self->base))) return 0;
     if (tp_requires_grad(self->base) && !self->base->autograd->grad_fn)
         return tp_fail(TP_RuntimeError,
                        "%s: a view of a leaf Variable that requires grad is being used in an in-place operation.", op);
     if (self->flags & TP_FLAG_VIEW_MULTI)
-        return tp_fail(TP_RuntimeError,
-                       "%s: Output 0 of a function that returns multiple views is a view and is being modified inplace. "
-                       "The output of such functions may not be modified in place; clone it first, or index the base",
-                       op);
+        return tp_fail(
+            TP_RuntimeError,
+            "%s: Output 0 of a function that returns multiple views is a view and is being modified inplace. "
+            "The output of such functions may not be modified in place; clone it first, or index the base",
+            op);
     if (self->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
-        return tp_fail(TP_RuntimeError,
-                       "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the "
-                       "view and the change both inside no_grad, or both outside",
-                       op);
+        return tp_fail(
+            TP_RuntimeError,
+            "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the "
+            "view and the change both inside no_grad, or both outside",
+            op);
     return 0;
 }
 
@@ -181,8 +186,8 @@ static int copy_slices_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **ou
     const region *r = &self->region;
     if (!grads[0]) return 0;
     tp_dtype dtype = (tp_dtype)grads[0]->dtype;
-    tp_autoref *plain = tp_new_empty_strided(r->base_sizes, r->base_strides, r->complex_base ? tp_to_real_dtype(dtype) : dtype,
-                                             grads[0]->device);
+    tp_autoref *plain = tp_new_empty_strided(r->base_sizes, r->base_strides,
+                                             r->complex_base ? tp_to_real_dtype(dtype) : dtype, grads[0]->device);
     tp_autoref *grad = plain && r->complex_base ? tp_view_as_complex(plain) : tp_retain(plain);
     if (!grad || tp_copy_(grad, grads[0], false) < 0) return -1;
     tp_autoref *slice = view_region(r, plain);
@@ -212,15 +217,16 @@ static void copy_slices_free_copies(tp_node *n) {
     free_region(&self->region);
 }
 
-static const tp_node_type copy_slices_type = {"CopySlices", "copy_slices", sizeof(copy_slices_node), copy_slices_apply,
-                                              copy_slices_release, copy_slices_free_copies};
+static const tp_node_type copy_slices_type = {"CopySlices",      "copy_slices",       sizeof(copy_slices_node),
+                                              copy_slices_apply, copy_slices_release, copy_slices_free_copies};
 
 static int rebase_view(tp_tensor *view, tp_node *fn) {
     tp_tensor *base = view->base;
     tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? (int)fn->nedges : 1);
     if (!n || tp_node_set_edge(n, 0, base) < 0) return -1;
     copy_slices_node *self = (copy_slices_node *)n;
-    for (uint32_t i = 1; i < fn->nedges; i++) n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
+    for (uint32_t i = 1; i < fn->nedges; i++)
+        n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
     self->fn = tp_node_retain(fn);
     if (save_region(&self->region, base, view) < 0) return -1;
     if (tp_node_add_input(fn, view) < 0 || tp_node_set_output(n, base) < 0) return -1;
@@ -255,8 +261,8 @@ static int missing_formula_apply(tp_node *n, tp_tensor *const *grads, tp_tensor 
     (void)out;
     return tp_fail(TP_RuntimeError, "derivative for %s is not implemented", ((missing_formula_node *)n)->op);
 }
-static const tp_node_type missing_formula_type = {"NotImplemented", "not implemented", sizeof(missing_formula_node),
-                                                  missing_formula_apply, keeps_nothing, NULL};
+static const tp_node_type missing_formula_type = {
+    "NotImplemented", "not implemented", sizeof(missing_formula_node), missing_formula_apply, keeps_nothing, NULL};
 
 tp_node *tp_not_differentiable_node(const char *op, int nedges) {
     tp_node *n = tp_node_new(&missing_formula_type, nedges);

@@ -3,8 +3,8 @@
  * Invariants: small blocks live = got from the C library - given back - lying in free lists, so the short paths, which
  * move blocks between the program and a list, count nothing but the list. A block's kind follows from its size alone,
  * so tp_free needs no header in front of it. A large block's capacity is its size rounded up, to 2 MB (huge pages) from
- * 1 MB on, to 64 KB below, except for those in `large.odd`, which came out of the cache a little larger than asked for. Blocks in the cache count as cached, not
- * as live. */
+ * 1 MB on, to 64 KB below, except for those in `large.odd`, which came out of the cache a little larger than asked for.
+ * Blocks in the cache count as cached, not as live. */
 #include "core/alloc.h"
 
 #include "core/error.h"

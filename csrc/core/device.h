@@ -7,10 +7,10 @@
 
 #include "core/base.h"
 
-#define TP_FORALL_DEVICES(X) \
-    X(CPU, cpu, CPU)         \
-    X(META, meta, Meta)      \
-    X(OPENCL, opencl, OpenCL) \
+#define TP_FORALL_DEVICES(X)                   \
+    X(CPU, cpu, CPU)                           \
+    X(META, meta, Meta)                        \
+    X(OPENCL, opencl, OpenCL)                  \
     X(PRIVATEUSE1, privateuseone, PrivateUse1) \
     X(PRIVATEUSE2, privateusetwo, PrivateUse2) \
     X(PRIVATEUSE3, privateusethree, PrivateUse3)

@@ -12,20 +12,20 @@
 typedef float _Complex tp_complex64;
 typedef double _Complex tp_complex128;
 
-#define TP_FORALL_DTYPES(X)                    \
-    X(BOOL, bool, bool, BOOLEAN)               \
-    X(UINT8, uint8, uint8_t, UNSIGNED)         \
-    X(UINT16, uint16, uint16_t, UNSIGNED)      \
-    X(UINT32, uint32, uint32_t, UNSIGNED)      \
-    X(UINT64, uint64, uint64_t, UNSIGNED)      \
-    X(INT8, int8, int8_t, SIGNED)              \
-    X(INT16, int16, int16_t, SIGNED)           \
-    X(INT32, int32, int32_t, SIGNED)           \
-    X(INT64, int64, int64_t, SIGNED)           \
-    X(FLOAT16, float16, tp_half, FLOATING)     \
-    X(BFLOAT16, bfloat16, tp_bfloat, FLOATING) \
-    X(FLOAT32, float32, float, FLOATING)       \
-    X(FLOAT64, float64, double, FLOATING)      \
+#define TP_FORALL_DTYPES(X)                        \
+    X(BOOL, bool, bool, BOOLEAN)                   \
+    X(UINT8, uint8, uint8_t, UNSIGNED)             \
+    X(UINT16, uint16, uint16_t, UNSIGNED)          \
+    X(UINT32, uint32, uint32_t, UNSIGNED)          \
+    X(UINT64, uint64, uint64_t, UNSIGNED)          \
+    X(INT8, int8, int8_t, SIGNED)                  \
+    X(INT16, int16, int16_t, SIGNED)               \
+    X(INT32, int32, int32_t, SIGNED)               \
+    X(INT64, int64, int64_t, SIGNED)               \
+    X(FLOAT16, float16, tp_half, FLOATING)         \
+    X(BFLOAT16, bfloat16, tp_bfloat, FLOATING)     \
+    X(FLOAT32, float32, float, FLOATING)           \
+    X(FLOAT64, float64, double, FLOATING)          \
     X(COMPLEX64, complex64, tp_complex64, COMPLEX) \
     X(COMPLEX128, complex128, tp_complex128, COMPLEX)
 

@@ -13,8 +13,9 @@
 #include <omp.h>
 #endif
 
-#define CACHE_LINE_ELEMENTS 64 /* long chunks start at multiples of this, so that two do not write to one cache line   \
-                                */
+#define CACHE_LINE_ELEMENTS                                                                  \
+    64 /* long chunks start at multiples of this, so that two do not write to one cache line \
+        */
 #define LONG_CHUNK 4096
 
 static _Atomic int num_threads; /* 0: not yet asked for */

@@ -1,9 +1,10 @@
 /* philox.h: random words by position, and numbers made from them. Valid C and valid OpenCL C.
  *
  * Note [Words of an element]
- * A draw is a stream of words: word w is number w % 4 of the block with index w / 4. Element i of a draw of float (and of
- * what float serves: float16, bfloat16, probabilities) takes word i; of double or of integers, words 2i and 2i + 1. Normal
- * numbers come in pairs: elements 2j and 2j + 1 are made together from the words of both. A complex number is two floats.
+ * A draw is a stream of words: word w is number w % 4 of the block with index w / 4. Element i of a draw of float (and
+ * of what float serves: float16, bfloat16, probabilities) takes word i; of double or of integers, words 2i and 2i + 1.
+ * Normal numbers come in pairs: elements 2j and 2j + 1 are made together from the words of both. A complex number is
+ * two floats.
  *
  * Philox 4x32-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC'11).
  * The generator's seed is the key; the counter is (block index, generator offset). So element i of a draw has the

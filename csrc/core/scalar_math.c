@@ -13,13 +13,13 @@ static tp_scalar from_int(uint64_t i) { return (tp_scalar){.kind = TP_SCALAR_INT
 static tp_scalar from_double(double f) { return (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = f}; }
 static tp_scalar from_complex(tp_complex128 c) { return (tp_scalar){.kind = TP_SCALAR_COMPLEX, .c = c}; }
 
-#define ARITHMETIC(name, op)                                                                           \
-    tp_scalar tp_scalar_##name(const tp_scalar *a, const tp_scalar *b) {                               \
-        switch (common_kind(a, b)) {                                                                   \
-        case TP_SCALAR_COMPLEX: return from_complex(tp_scalar_complex(a) op tp_scalar_complex(b));     \
-        case TP_SCALAR_FLOAT: return from_double(tp_scalar_double(a) op tp_scalar_double(b));          \
-        default: return from_int((uint64_t)tp_scalar_int(a) op(uint64_t) tp_scalar_int(b));            \
-        }                                                                                              \
+#define ARITHMETIC(name, op)                                                                       \
+    tp_scalar tp_scalar_##name(const tp_scalar *a, const tp_scalar *b) {                           \
+        switch (common_kind(a, b)) {                                                               \
+        case TP_SCALAR_COMPLEX: return from_complex(tp_scalar_complex(a) op tp_scalar_complex(b)); \
+        case TP_SCALAR_FLOAT: return from_double(tp_scalar_double(a) op tp_scalar_double(b));      \
+        default: return from_int((uint64_t)tp_scalar_int(a) op(uint64_t) tp_scalar_int(b));        \
+        }                                                                                          \
     }
 ARITHMETIC(add, +)
 ARITHMETIC(sub, -)
@@ -49,10 +49,10 @@ tp_scalar tp_scalar_neg(const tp_scalar *a) {
 
 tp_scalar tp_scalar_conj(const tp_scalar *a) { return is_complex(a) ? from_complex(conj(a->c)) : *a; }
 
-#define FUNCTION(name)                                          \
-    tp_scalar tp_scalar_##name(const tp_scalar *a) {            \
-        if (is_complex(a)) return from_complex(c##name(a->c));  \
-        return from_double(name(tp_scalar_double(a)));          \
+#define FUNCTION(name)                                         \
+    tp_scalar tp_scalar_##name(const tp_scalar *a) {           \
+        if (is_complex(a)) return from_complex(c##name(a->c)); \
+        return from_double(name(tp_scalar_double(a)));         \
     }
 FUNCTION(exp)
 FUNCTION(log)

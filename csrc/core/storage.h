@@ -12,13 +12,13 @@ typedef struct tp_storage {
     _Atomic int32_t refcount;
     _Atomic uint32_t version;
     const char *writer; /* the operator that raised the version last, or NULL */
-    void *data; /* on `device`; NULL for Meta and for zero bytes */
+    void *data;         /* on `device`; NULL for Meta and for zero bytes */
     size_t nbytes;
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
     bool resizable;
-    void *context;                                /* the device's, or the deleter's */
-    void (*deleter)(void *context, void *data);   /* for memory from outside; NULL otherwise */
+    void *context;                              /* the device's, or the deleter's */
+    void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 } tp_storage;
 
 tp_storage *tp_storage_new(tp_device device, size_t nbytes);

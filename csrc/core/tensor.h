@@ -46,18 +46,18 @@ typedef struct tp_tensor {
     int64_t byte_offset; /* of the first element in the storage */
     int64_t *sizes, *strides;
     tp_storage *storage;
-    struct tp_tensor *base;             /* the tensor that this one views; owned; never itself a view */
-    struct tp_autograd_meta *autograd;  /* autograd/node.h; NULL until something needs it */
-    void *pyobj;                        /* the Python object, or NULL; see python/tensor.c */
-    uint32_t view_version;              /* storage version at which a view's grad_fn was made; see autograd/view.c */
-    tp_device device;                   /* the storage's */
+    struct tp_tensor *base;            /* the tensor that this one views; owned; never itself a view */
+    struct tp_autograd_meta *autograd; /* autograd/node.h; NULL until something needs it */
+    void *pyobj;                       /* the Python object, or NULL; see python/tensor.c */
+    uint32_t view_version;             /* storage version at which a view's grad_fn was made; see autograd/view.c */
+    tp_device device;                  /* the storage's */
     int64_t inline_geometry[2 * TP_INLINE_DIMS];
 } tp_tensor;
 
 /* What the layers above add to the end of a tensor, called while it is still whole; NULL until a layer is loaded. */
 struct tp_core_hooks {
     void (*free_autograd)(struct tp_tensor *t); /* frees t->autograd */
-    void (*free_pyobj)(void *pyobj); /* only for a tensor that owns its Python object */
+    void (*free_pyobj)(void *pyobj);            /* only for a tensor that owns its Python object */
 };
 extern struct tp_core_hooks tp_core_hooks;
 

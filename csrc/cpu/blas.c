@@ -69,7 +69,8 @@ static int open_library(void) {
     bool ok = found && try_open(found, &tried);
     free(found);
     if (ok || try_open("libopenblas.so.0", &tried) || try_open("libblas.so.3", &tried)) return 0;
-    return tp_fail(TP_RuntimeError, "no BLAS library was found; install scipy-openblas32, or set TENSORPY_BLAS. Tried:%s", tried.text);
+    return tp_fail(TP_RuntimeError,
+                   "no BLAS library was found; install scipy-openblas32, or set TENSORPY_BLAS. Tried:%s", tried.text);
 }
 
 const tp_blas *tp_blas_get(void) {

@@ -1,9 +1,9 @@
 /* blas.h: the BLAS library, opened at the first matrix product.
  *
  * Which library: TENSORPY_BLAS (a path or a soname), else the one that the host names (tp_blas_set_locator; the Python
- * package finds the one that scipy-openblas32 brings), else libopenblas.so.0, libblas.so.3. Symbols may carry the prefix
- * `scipy_`. Integers are 32 bits wide. On AMD CPUs with AVX-512 that library would pick its AVX2 kernels; it is told
- * OPENBLAS_CORETYPE=SkylakeX before it is opened, unless the user has set that variable. */
+ * package finds the one that scipy-openblas32 brings), else libopenblas.so.0, libblas.so.3. Symbols may carry the
+ * prefix `scipy_`. Integers are 32 bits wide. On AMD CPUs with AVX-512 that library would pick its AVX2 kernels; it is
+ * told OPENBLAS_CORETYPE=SkylakeX before it is opened, unless the user has set that variable. */
 #pragma once
 
 #include "core/dtype.h"
@@ -11,24 +11,24 @@
 enum { TP_BLAS_ROW_MAJOR = 101, TP_BLAS_NO_TRANS = 111, TP_BLAS_TRANS = 112, TP_BLAS_CONJ_TRANS = 113 };
 
 typedef struct {
-    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
-                  float beta, float *c, int ldc);
-    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b,
-                  int ldb, double beta, double *c, int ldc);
-    void (*cgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, const void *b,
-                  int ldb, const void *beta, void *c, int ldc);
-    void (*zgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, const void *b,
-                  int ldb, const void *beta, void *c, int ldc);
-    void (*sgemv)(int order, int ta, int m, int n, float alpha, const float *a, int lda, const float *x, int incx, float beta,
-                  float *y, int incy);
+    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                  int ldb, float beta, float *c, int ldc);
+    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
+                  const double *b, int ldb, double beta, double *c, int ldc);
+    void (*cgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda,
+                  const void *b, int ldb, const void *beta, void *c, int ldc);
+    void (*zgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda,
+                  const void *b, int ldb, const void *beta, void *c, int ldc);
+    void (*sgemv)(int order, int ta, int m, int n, float alpha, const float *a, int lda, const float *x, int incx,
+                  float beta, float *y, int incy);
     void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
                   double beta, double *y, int incy);
     void (*set_num_threads)(int n); /* NULL if the library has none */
     const char *path;
 } tp_blas;
 
-/* The library, with its number of threads brought up to tp_get_num_threads(); NULL and a RuntimeError that says what was
- * tried. */
+/* The library, with its number of threads brought up to tp_get_num_threads(); NULL and a RuntimeError that says what
+ * was tried. */
 const tp_blas *tp_blas_get(void);
 /* `locate` returns a malloc'd path or NULL. */
 void tp_blas_set_locator(char *(*locate)(void));

@@ -37,7 +37,8 @@ static tp_capability choose(void) {
     for (int level = 0; level < TP_NUM_CAPABILITIES; level++)
         if (!strcmp(asked, names[level])) return level < (int)best ? (tp_capability)level : best;
     snprintf(warning, sizeof warning,
-             "TENSORPY_CPU_CAPABILITY is '%.40s', which is none of baseline, avx2 and avx512; using %s", asked, names[best]);
+             "TENSORPY_CPU_CAPABILITY is '%.40s', which is none of baseline, avx2 and avx512; using %s", asked,
+             names[best]);
     return best;
 }
 

@@ -23,7 +23,7 @@
 #define READ_COMPLEX64 READ_PLAIN
 #define READ_COMPLEX128 READ_PLAIN
 
-#define SATURATE(name, from, to, low, high)                                                                            \
+#define SATURATE(name, from, to, low, high) \
     TP_INLINE to name(from v) { return v != v ? 0 : v >= high ? to##_MAX_ : v < low ? to##_MIN_ : (to)v; }
 #define int32_t_MAX_ INT32_MAX
 #define int32_t_MIN_ INT32_MIN
@@ -52,10 +52,10 @@ TP_INLINE uint64_t f64_to_u64(double v) {
 TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 
 /* __real__ of a real number is the number. */
-#define TO_INTEGER(type, v, from_float, from_double)                                                                   \
-    _Generic(__real__(v),                                                                                              \
-        float: (type)from_float((float)__real__(v)),                                                                   \
-        double: (type)from_double((double)__real__(v)),                                                                \
+#define TO_INTEGER(type, v, from_float, from_double)    \
+    _Generic(__real__(v),                               \
+        float: (type)from_float((float)__real__(v)),    \
+        double: (type)from_double((double)__real__(v)), \
         default: (type) __real__(v))
 #define TO_SMALL(type, v) TO_INTEGER(type, v, f32_to_i32, f64_to_i32)
 #define TO_WIDE(type, v) TO_INTEGER(type, v, f32_to_i64, f64_to_i64)

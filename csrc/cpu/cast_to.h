@@ -5,18 +5,18 @@
 #define NAME_(to, from) NAME__(to, from)
 #define NAME__(to, from) to_##to##_from_##from
 
-#define LOOP(id, name, ctype, category)                                                                    \
+#define LOOP(id, name, ctype, category)                                                                  \
     static void NAME(id)(char *const *data, const int64_t *strides, int64_t n, const void *params) {     \
-        (void)params;                                                                                      \
-        TO_TYPE *const to = (TO_TYPE *)data[0];                                                            \
-        const ctype *const from = (const ctype *)data[1];                                                  \
-        if (strides[0] == sizeof(TO_TYPE) && strides[1] == sizeof(ctype)) {                                \
-            TP_IVDEP                                                                                       \
-            for (int64_t i = 0; i < n; i++) to[i] = TO_VALUE(READ_##id(from[i]));                          \
-        } else {                                                                                           \
-            for (int64_t i = 0; i < n; i++)                                                                \
-                *TP_TO(TO_TYPE, data, strides, 0) = TO_VALUE(READ_##id(TP_AT(ctype, data, strides, 1)));   \
-        }                                                                                                  \
+        (void)params;                                                                                    \
+        TO_TYPE *const to = (TO_TYPE *)data[0];                                                          \
+        const ctype *const from = (const ctype *)data[1];                                                \
+        if (strides[0] == sizeof(TO_TYPE) && strides[1] == sizeof(ctype)) {                              \
+            TP_IVDEP                                                                                     \
+            for (int64_t i = 0; i < n; i++) to[i] = TO_VALUE(READ_##id(from[i]));                        \
+        } else {                                                                                         \
+            for (int64_t i = 0; i < n; i++)                                                              \
+                *TP_TO(TO_TYPE, data, strides, 0) = TO_VALUE(READ_##id(TP_AT(ctype, data, strides, 1))); \
+        }                                                                                                \
     }
 #define ENTRY(id, name, ctype, category) [TP_##id] = NAME(id),
 

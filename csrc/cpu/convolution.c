@@ -28,7 +28,12 @@ typedef struct {
 } job;
 
 static job make_job(const tp_conv_plan *p) {
-    job j = {.plan = p, .item = tp_itemsize(p->dtype), .window = p->in_channels, .pixels = 1, .in_pixels = 1, .padded_pixels = 1};
+    job j = {.plan = p,
+             .item = tp_itemsize(p->dtype),
+             .window = p->in_channels,
+             .pixels = 1,
+             .in_pixels = 1,
+             .padded_pixels = 1};
     bool unit = true;
     for (int d = 0; d < 3; d++) {
         j.window *= p->kernel[d];
@@ -86,7 +91,9 @@ static void pad(const job *j, char *padded, int64_t first, int64_t images, int64
         for (int64_t n = 0; n < images; n++, padded += j->padded_pixels * j->item) {
             const char *from = image_of(j, j->in, first + n, group, c);
             for (int64_t z = 0; z < p->in[0]; z++) {
-                char *to = padded + (((z + p->padding[0]) * j->padded[1] + p->padding[1]) * j->padded[2] + p->padding[2]) * j->item;
+                char *to =
+                    padded +
+                    (((z + p->padding[0]) * j->padded[1] + p->padding[1]) * j->padded[2] + p->padding[2]) * j->item;
                 for (int64_t y = 0; y < p->in[1]; y++, from += row, to += padded_row) copy_bytes(to, from, row);
             }
         }
@@ -105,11 +112,13 @@ static void pad(const job *j, char *padded, int64_t first, int64_t images, int64
                         for (int64_t n_ = 0; n_ < (images); n_++) {                                                    \
                             char *at_ = (padded) + ((c_ * (images) + n_) * (j)->padded_pixels +                        \
                                                     (kz_ * p_->dilation[0] * (j)->padded[1] + ky_ * p_->dilation[1]) * \
-                                                        (j)->padded[2] + kx_ * p_->dilation[2]) * (j)->item;           \
+                                                        (j)->padded[2] +                                               \
+                                                    kx_ * p_->dilation[2]) *                                           \
+                                                       (j)->item;                                                      \
                             for (int64_t z_ = 0; z_ < p_->out[0]; z_++)                                                \
                                 for (int64_t y_ = 0; y_ < p_->out[1]; y_++, column_ += row_bytes_) {                   \
-                                    char *window_ = at_ + (z_ * p_->stride[0] * (j)->padded[1] +                       \
-                                                           y_ * p_->stride[1]) * (j)->padded[2] * (j)->item;           \
+                                    char *window_ = at_ + (z_ * p_->stride[0] * (j)->padded[1] + y_ * p_->stride[1]) * \
+                                                              (j)->padded[2] * (j)->item;                              \
                                     row(column_, window_);                                                             \
                                 }                                                                                      \
                         }                                                                                              \
@@ -120,30 +129,24 @@ static void unfold(const job *j, char *padded, char *columns, int64_t images) {
 #define COPY_ROW(column, window) copy_bytes(column, window, bytes)
 #define COPY_STEPS(column, window) copy_strided(column, window, n, step, item)
 #define COPY_32(column, window) memcpy(column, window, 32)
-    if (step == 1 && bytes == 32)
-        FOR_EACH_ROW(j, images, padded, columns, COPY_32);
-    else if (step == 1)
-        FOR_EACH_ROW(j, images, padded, columns, COPY_ROW);
-    else
-        FOR_EACH_ROW(j, images, padded, columns, COPY_STEPS);
+    if (step == 1 && bytes == 32) FOR_EACH_ROW(j, images, padded, columns, COPY_32);
+    else if (step == 1) FOR_EACH_ROW(j, images, padded, columns, COPY_ROW);
+    else FOR_EACH_ROW(j, images, padded, columns, COPY_STEPS);
 }
 
-#define FOLD(name)                                                                                       \
-    static void fold_##name(const job *j, char *padded, char *columns, int64_t images) {                    \
-        int64_t n = j->plan->out[2], step = j->plan->stride[2];                                             \
-        memset(padded, 0, (size_t)(j->plan->in_channels * images * j->padded_pixels * j->item));            \
-        if (step == 1 && n == 8)                                                                            \
-            FOR_EACH_ROW(j, images, padded, columns, ADD_8_##name);                                         \
-        else if (step == 1)                                                                                 \
-            FOR_EACH_ROW(j, images, padded, columns, ADD_ROW_##name);                                       \
-        else                                                                                                \
-            FOR_EACH_ROW(j, images, padded, columns, ADD_STEPS_##name);                                     \
+#define FOLD(name)                                                                               \
+    static void fold_##name(const job *j, char *padded, char *columns, int64_t images) {         \
+        int64_t n = j->plan->out[2], step = j->plan->stride[2];                                  \
+        memset(padded, 0, (size_t)(j->plan->in_channels * images * j->padded_pixels * j->item)); \
+        if (step == 1 && n == 8) FOR_EACH_ROW(j, images, padded, columns, ADD_8_##name);         \
+        else if (step == 1) FOR_EACH_ROW(j, images, padded, columns, ADD_ROW_##name);            \
+        else FOR_EACH_ROW(j, images, padded, columns, ADD_STEPS_##name);                         \
     }
-#define ADD(T, column, window, count, step)                                       \
-    do {                                                                          \
-        T *restrict to_ = (T *)(window);                                          \
-        const T *restrict from_ = (const T *)(column);                            \
-        for (int64_t i_ = 0; i_ < (count); i_++) to_[i_ * (step)] += from_[i_];   \
+#define ADD(T, column, window, count, step)                                     \
+    do {                                                                        \
+        T *restrict to_ = (T *)(window);                                        \
+        const T *restrict from_ = (const T *)(column);                          \
+        for (int64_t i_ = 0; i_ < (count); i_++) to_[i_ * (step)] += from_[i_]; \
     } while (0)
 #define ADD_8_f32(c, w) ADD(float, c, w, 8, 1)
 #define ADD_8_f64(c, w) ADD(double, c, w, 8, 1)
@@ -177,11 +180,11 @@ static void fold(const job *j, char *padded, char *columns, int64_t images) {
 }
 
 /* Adds one number to n elements, from `from` to `to`; a NULL bias only copies. */
-#define PUT(T)                                                                    \
-    do {                                                                          \
-        T add_ = *(const T *)bias, *restrict t_ = (T *)to;                        \
-        const T *f_ = (const T *)from;                                            \
-        for (int64_t i_ = 0; i_ < n; i_++) t_[i_] = f_[i_] + add_;                \
+#define PUT(T)                                                     \
+    do {                                                           \
+        T add_ = *(const T *)bias, *restrict t_ = (T *)to;         \
+        const T *f_ = (const T *)from;                             \
+        for (int64_t i_ = 0; i_ < n; i_++) t_[i_] = f_[i_] + add_; \
     } while (0)
 static void put_row(tp_dtype dtype, char *to, const char *from, int64_t n, const char *bias) {
     if (!bias) {
@@ -206,7 +209,8 @@ static void gather(const job *j, char *matrix, int64_t first, int64_t images, in
     int64_t bytes = j->pixels * j->item;
     for (int64_t n = 0; n < images; n++) {
         const char *from = output_of(j, (char *)j->out, first + n, group);
-        for (int64_t o = 0; o < j->plan->out_channels; o++) copy_bytes(matrix + (o * images + n) * bytes, from + o * bytes, bytes);
+        for (int64_t o = 0; o < j->plan->out_channels; o++)
+            copy_bytes(matrix + (o * images + n) * bytes, from + o * bytes, bytes);
     }
 }
 
@@ -256,7 +260,8 @@ static int forward_block(const job *j, scratch *s, int64_t block, int64_t group)
     int64_t first = block * j->images, images = images_of(j, block), n = images * j->pixels;
     const char *columns = columns_of(j, s, first, images, group);
     char *out = output_of(j, j->out, first, group), *product = images == 1 ? out : s->outputs;
-    if (tp_gemm_raw(p->dtype, false, false, p->out_channels, n, j->window, weight_of(j, group), j->window, columns, n, 0, product, n) < 0)
+    if (tp_gemm_raw(p->dtype, false, false, p->out_channels, n, j->window, weight_of(j, group), j->window, columns, n,
+                    0, product, n) < 0)
         return -1;
     if (images == 1 && !j->bias) return 0;
     int64_t bytes = j->pixels * j->item, next = p->groups * p->out_channels * bytes;
@@ -276,8 +281,11 @@ static void unpad(const job *j, const char *padded, int64_t first, int64_t image
         for (int64_t n = 0; n < images; n++, padded += j->padded_pixels * j->item) {
             char *to = (char *)image_of(j, j->in, first + n, group, c);
             for (int64_t z = 0; z < p->in[0]; z++) {
-                const char *from = padded + (((z + p->padding[0]) * j->padded[1] + p->padding[1]) * j->padded[2] + p->padding[2]) * j->item;
-                for (int64_t y = 0; y < p->in[1]; y++, from += padded_row, to += row) put_row(p->dtype, to, from, p->in[2], bias);
+                const char *from =
+                    padded +
+                    (((z + p->padding[0]) * j->padded[1] + p->padding[1]) * j->padded[2] + p->padding[2]) * j->item;
+                for (int64_t y = 0; y < p->in[1]; y++, from += padded_row, to += row)
+                    put_row(p->dtype, to, from, p->in[2], bias);
             }
         }
     }
@@ -294,14 +302,16 @@ static int data_block(const job *j, scratch *s, int64_t block, int64_t group) {
     int64_t first = block * j->images, images = images_of(j, block), n = images * j->pixels;
     const char *outputs = outputs_of(j, s, first, images, group);
     char *columns = j->in_place ? (char *)image_of(j, j->in, first, group, 0) : s->columns;
-    if (tp_gemm_raw(p->dtype, true, false, j->window, n, p->out_channels, weight_of(j, group), j->window, outputs, n, 0, columns, n) < 0)
+    if (tp_gemm_raw(p->dtype, true, false, j->window, n, p->out_channels, weight_of(j, group), j->window, outputs, n, 0,
+                    columns, n) < 0)
         return -1;
     if (!j->in_place) {
         fold(j, s->padded, columns, images);
         unpad(j, s->padded, first, images, group);
     } else if (j->bias) {
         for (int64_t c = 0; c < p->in_channels; c++)
-            put_row(p->dtype, columns + c * n * j->item, columns + c * n * j->item, n, j->bias + (group * p->in_channels + c) * j->item);
+            put_row(p->dtype, columns + c * n * j->item, columns + c * n * j->item, n,
+                    j->bias + (group * p->in_channels + c) * j->item);
     }
     return 0;
 }
@@ -310,7 +320,8 @@ static int weight_block(const job *j, scratch *s, int64_t block, int64_t group, 
     const tp_conv_plan *p = j->plan;
     int64_t first = block * j->images, images = images_of(j, block), n = images * j->pixels;
     const char *columns = columns_of(j, s, first, images, group), *outputs = outputs_of(j, s, first, images, group);
-    return tp_gemm_raw(p->dtype, false, true, p->out_channels, j->window, n, outputs, n, columns, n, first_of_part ? 0 : 1, sum, j->window);
+    return tp_gemm_raw(p->dtype, false, true, p->out_channels, j->window, n, outputs, n, columns, n,
+                       first_of_part ? 0 : 1, sum, j->window);
 }
 
 /* ---- over blocks, groups and threads ---- */
@@ -349,7 +360,8 @@ done:
 }
 
 static int run(const job *j, void *context, int64_t n, tp_range_fn fn) {
-    double work = (double)j->plan->batch * (double)j->plan->groups * (double)(j->window * j->plan->out_channels * j->pixels);
+    double work =
+        (double)j->plan->batch * (double)j->plan->groups * (double)(j->window * j->plan->out_channels * j->pixels);
     bool threads = n > 1 && work > 2e6 && tp_get_num_threads() > 1 && !tp_in_parallel();
     void *host = work > 1e5 ? tp_host_lock_release() : NULL;
     int status = tp_parallel_for(n, threads ? 1 : n, fn, context);

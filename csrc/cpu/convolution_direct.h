@@ -3,8 +3,8 @@
  * Twelve vectors of 8 sums stay in registers: 4 channels by 3 spots, a spot being 8 neighbours in a row of output
  * pixels. An image with its border is small enough for the L2 cache, and a step of the innermost loop is one kernel
  * element: 3 loads, 4 broadcasts, 12 multiply-adds. A row that is no multiple of 8 ends with a spot that overlaps the
- * one before. The data gradient with stride 1 is the same convolution with the kernel turned around. The weight gradient
- * holds 4 output channels by 3 kernel elements instead and sums over pixels. */
+ * one before. The data gradient with stride 1 is the same convolution with the kernel turned around. The weight
+ * gradient holds 4 output channels by 3 kernel elements instead and sums over pixels. */
 #pragma once
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -24,8 +24,8 @@ typedef struct {
 
 static bool direct_fits(const job *j) {
     const tp_conv_plan *p = j->plan;
-    return p->dtype == TP_FLOAT32 && p->stride[2] == 1 && p->out[2] >= 8 && !j->in_place && j->window > 0 && p->batch > 0 &&
-           p->in_channels * j->padded_pixels * j->item <= DIRECT_BYTES;
+    return p->dtype == TP_FLOAT32 && p->stride[2] == 1 && p->out[2] >= 8 && !j->in_place && j->window > 0 &&
+           p->batch > 0 && p->in_channels * j->padded_pixels * j->item <= DIRECT_BYTES;
 }
 
 static int direct_start(direct_job *d, const tp_conv_plan *p) {
@@ -45,7 +45,8 @@ static int direct_start(direct_job *d, const tp_conv_plan *p) {
     for (int64_t z = 0; z < p->kernel[0]; z++)
         for (int64_t y = 0; y < p->kernel[1]; y++)
             for (int64_t x = 0; x < p->kernel[2]; x++)
-                *tap++ = (int32_t)((z * p->dilation[0] * j->padded[1] + y * p->dilation[1]) * j->padded[2] + x * p->dilation[2]);
+                *tap++ = (int32_t)((z * p->dilation[0] * j->padded[1] + y * p->dilation[1]) * j->padded[2] +
+                                   x * p->dilation[2]);
     int64_t n = 0;
     for (int64_t z = 0; z < p->out[0]; z++)
         for (int64_t y = 0; y < p->out[1]; y++)
@@ -68,7 +69,9 @@ static void direct_pack(direct_job *d, const float *weight, bool turned) {
             for (int64_t c = 0; c < in; c++)
                 for (int64_t t = 0; t < taps; t++)
                     for (int64_t o = first; o < first + 4; o++)
-                        *to++ = o >= out ? 0 : turned ? weight[(c * out + o) * taps + taps - 1 - t] : weight[(o * in + c) * taps + t];
+                        *to++ = o >= out ? 0
+                                : turned ? weight[(c * out + o) * taps + taps - 1 - t]
+                                         : weight[(o * in + c) * taps + t];
     }
 }
 
@@ -119,7 +122,8 @@ static void run_direct(int64_t begin, int64_t end, void *context) {
     tp_free(padded, size);
 }
 
-static int direct_forward(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out, bool turned) {
+static int direct_forward(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out,
+                          bool turned) {
     direct_job d;
     if (direct_start(&d, p) < 0) return -1;
     direct_pack(&d, weight, turned);
@@ -154,8 +158,8 @@ TP_INLINE __m128 sums_of_4(const __m256 v[4]) {
 }
 
 /* Adds to sum[4][window] what three kernel elements of four channels get from some images. */
-static void direct_weight_tile(const direct_job *d, const float *in, const float *out, int64_t images, const int64_t element[3],
-                               const int64_t channel[4], float sums[3][4]) {
+static void direct_weight_tile(const direct_job *d, const float *in, const float *out, int64_t images,
+                               const int64_t element[3], const int64_t channel[4], float sums[3][4]) {
     const job *j = &d->base;
     const tp_conv_plan *p = j->plan;
     int64_t next_in = p->in_channels * j->padded_pixels, next_out = p->groups * p->out_channels * j->pixels;
@@ -165,7 +169,8 @@ static void direct_weight_tile(const direct_job *d, const float *in, const float
     for (int64_t n = 0; n < images; n++, in += next_in, out += next_out)
         for (int64_t s = 0; s < d->spots; s++) {
             const float *x = in + d->from[s], *y = out + d->to[s];
-            __m256 a = _mm256_loadu_ps(x + element[0]), b = _mm256_loadu_ps(x + element[1]), c = _mm256_loadu_ps(x + element[2]);
+            __m256 a = _mm256_loadu_ps(x + element[0]), b = _mm256_loadu_ps(x + element[1]),
+                   c = _mm256_loadu_ps(x + element[2]);
             for (int o = 0; o < 4; o++) {
                 __m256 g = _mm256_loadu_ps(y + channel[o]);
                 sum[0][o] = _mm256_fmadd_ps(g, a, sum[0][o]);
@@ -176,7 +181,8 @@ static void direct_weight_tile(const direct_job *d, const float *in, const float
     for (int e = 0; e < 3; e++) _mm_storeu_ps(sums[e], sums_of_4(sum[e]));
 }
 
-static void direct_weight_block(const direct_job *d, const char *padded, int64_t first, int64_t images, int64_t group, float *total) {
+static void direct_weight_block(const direct_job *d, const char *padded, int64_t first, int64_t images, int64_t group,
+                                float *total) {
     const job *j = &d->base;
     const float *out = (const float *)output_of(j, j->out, first, group);
     int64_t channels = j->plan->out_channels;

@@ -56,17 +56,17 @@ static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
 /* ---- one element to many ---- */
 
 /* Operand 0 becomes the element that operand 1 points at: its stride is 0, but for tiles, which may run across rows. */
-#define SPREAD(name, type)                                                                                             \
-    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) {             \
-        const type value = *(const type *)data[1];                                                                     \
-        if (strides[1]) {                                                                                              \
-            for (int64_t i = 0; i < n; i++)                                                                            \
-                *(type *)(data[0] + i * strides[0]) = *(const type *)(data[1] + i * strides[1]);                       \
-        } else if (strides[0] == sizeof(type)) {                                                                       \
-            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                              \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                               \
-        }                                                                                                              \
+#define SPREAD(name, type)                                                                                 \
+    static void name(char *const *data, const int64_t *strides, int64_t n, const void *params TP_UNUSED) { \
+        const type value = *(const type *)data[1];                                                         \
+        if (strides[1]) {                                                                                  \
+            for (int64_t i = 0; i < n; i++)                                                                \
+                *(type *)(data[0] + i * strides[0]) = *(const type *)(data[1] + i * strides[1]);           \
+        } else if (strides[0] == sizeof(type)) {                                                           \
+            for (int64_t i = 0; i < n; i++) ((type *)data[0])[i] = value;                                  \
+        } else {                                                                                           \
+            for (int64_t i = 0; i < n; i++) *(type *)(data[0] + i * strides[0]) = value;                   \
+        }                                                                                                  \
     }
 SPREAD(spread_1, uint8_t)
 SPREAD(spread_2, uint16_t)
@@ -91,19 +91,19 @@ static tp_loop_fn spread_loop(int64_t itemsize) {
 #define LINE 64
 #define BLOCKS_ACROSS 4 /* neighbouring lines of the source that are read together */
 
-#define TRANSPOSE(name, type)                                                                                          \
-    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) {       \
-        enum { EDGE = LINE / sizeof(type) };                                                                           \
-        type block[EDGE][EDGE];                                                                                        \
-        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));            \
-        for (int64_t j = 0; j < m; j++) {                                                                              \
-            type *const line = (type *)(to + j * to_stride);                                                           \
-            if (n == EDGE) {                                                                                           \
-                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                              \
-            } else {                                                                                                   \
-                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                                 \
-            }                                                                                                          \
-        }                                                                                                              \
+#define TRANSPOSE(name, type)                                                                                    \
+    static void name(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, int64_t m) { \
+        enum { EDGE = LINE / sizeof(type) };                                                                     \
+        type block[EDGE][EDGE];                                                                                  \
+        for (int64_t i = 0; i < n; i++) memcpy(block[i], from + i * from_stride, (size_t)m * sizeof(type));      \
+        for (int64_t j = 0; j < m; j++) {                                                                        \
+            type *const line = (type *)(to + j * to_stride);                                                     \
+            if (n == EDGE) {                                                                                     \
+                for (int64_t i = 0; i < EDGE; i++) line[i] = block[i][j];                                        \
+            } else {                                                                                             \
+                for (int64_t i = 0; i < n; i++) line[i] = block[i][j];                                           \
+            }                                                                                                    \
+        }                                                                                                        \
     }
 TRANSPOSE(transpose_1, uint8_t)
 TRANSPOSE(transpose_2, uint16_t)

@@ -17,11 +17,11 @@ typedef struct {
     double re, im;
 } c128;
 
-#define FINISH(name, T)                                                                                                \
-    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) {                       \
-        (void)count;                                                                                                   \
-        (void)params;                                                                                                  \
-        memcpy(out, acc, (size_t)n * sizeof(T));                                                                       \
+#define FINISH(name, T)                                                                          \
+    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) { \
+        (void)count;                                                                             \
+        (void)params;                                                                            \
+        memcpy(out, acc, (size_t)n * sizeof(T));                                                 \
     }
 FINISH(finish_u8, uint8_t)
 FINISH(finish_u64, uint64_t)
@@ -32,60 +32,59 @@ FINISH(finish_c128, c128)
 
 /* ---- prod, nansum: an operation that is associative but for rounding ---- */
 
-#define FOLD(name, T, start, APPLY, JOIN)                                                                              \
-    static void name##_init(void *acc, int64_t n) {                                                                    \
-        for (int64_t i = 0; i < n; i++) ((T *)acc)[i] = start;                                                         \
-    }                                                                                                                  \
-    TP_INLINE T name##_of_run(const T *p, int64_t n) {                                                                 \
-        T lane[LANES];                                                                                                 \
-        int64_t i = 0;                                                                                                 \
-        for (int k = 0; k < LANES; k++) lane[k] = start;                                                               \
-        for (; i + LANES <= n; i += LANES)                                                                             \
-            UNROLL for (int k = 0; k < LANES; k++) lane[k] = APPLY(lane[k], p[i + k]);                                 \
-        for (int k = 0; i + k < n; k++) lane[k] = APPLY(lane[k], p[i + k]);                                            \
-        for (int half = LANES / 2; half; half /= 2)                                                                    \
-            for (int k = 0; k < half; k++) lane[k] = JOIN(lane[k], lane[k + half]);                                    \
-        return lane[0];                                                                                                \
-    }                                                                                                                  \
-    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,            \
-                                 int64_t length, int64_t index) {                                                      \
-        (void)index;                                                                                                   \
-        T *acc = acc_;                                                                                                 \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                          \
-            if (run_stride == sizeof(T)) {                                                                             \
-                acc[run] = JOIN(acc[run], name##_of_run((const T *)in, length));                                       \
-                continue;                                                                                              \
-            }                                                                                                          \
-            T side[4] = {start, start, start, start};                                                                  \
-            for (int64_t i = 0; i < length; i++) side[i & 3] = APPLY(side[i & 3], *(const T *)(in + i * run_stride));  \
-            side[0] = JOIN(side[0], side[2]);                                                                          \
-            side[1] = JOIN(side[1], side[3]);                                                                          \
-            side[0] = JOIN(side[0], side[1]);                                                                          \
-            acc[run] = JOIN(acc[run], side[0]);                                                                        \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,            \
-                                 int64_t rows, int64_t index) {                                                        \
-        (void)index;                                                                                                   \
-        T *acc = acc_;                                                                                                 \
-        int64_t row = 0;                                                                                               \
-        for (; stride == sizeof(T) && row + 4 <= rows; row += 4, in += 4 * row_stride) {                               \
-            const T *a = (const T *)in, *b = (const T *)(in + row_stride);                                             \
-            const T *c = (const T *)(in + 2 * row_stride), *d = (const T *)(in + 3 * row_stride);                      \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                T first = APPLY(acc[i], a[i]);                                                                         \
-                first = APPLY(first, b[i]);                                                                            \
-                first = APPLY(first, c[i]);                                                                            \
-                acc[i] = APPLY(first, d[i]);                                                                           \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; row < rows; row++, in += row_stride)                                                                    \
-            for (int64_t i = 0; i < n; i++) acc[i] = APPLY(acc[i], *(const T *)(in + i * stride));                     \
-    }                                                                                                                  \
-    static void name##_combine(void *into_, const void *from_, int64_t n) {                                            \
-        T *into = into_;                                                                                               \
-        const T *from = from_;                                                                                         \
-        for (int64_t i = 0; i < n; i++) into[i] = JOIN(into[i], from[i]);                                              \
+#define FOLD(name, T, start, APPLY, JOIN)                                                                             \
+    static void name##_init(void *acc, int64_t n) {                                                                   \
+        for (int64_t i = 0; i < n; i++) ((T *)acc)[i] = start;                                                        \
+    }                                                                                                                 \
+    TP_INLINE T name##_of_run(const T *p, int64_t n) {                                                                \
+        T lane[LANES];                                                                                                \
+        int64_t i = 0;                                                                                                \
+        for (int k = 0; k < LANES; k++) lane[k] = start;                                                              \
+        for (; i + LANES <= n; i += LANES) UNROLL for (int k = 0; k < LANES; k++) lane[k] = APPLY(lane[k], p[i + k]); \
+        for (int k = 0; i + k < n; k++) lane[k] = APPLY(lane[k], p[i + k]);                                           \
+        for (int half = LANES / 2; half; half /= 2)                                                                   \
+            for (int k = 0; k < half; k++) lane[k] = JOIN(lane[k], lane[k + half]);                                   \
+        return lane[0];                                                                                               \
+    }                                                                                                                 \
+    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,           \
+                                 int64_t length, int64_t index) {                                                     \
+        (void)index;                                                                                                  \
+        T *acc = acc_;                                                                                                \
+        for (int64_t run = 0; run < n; run++, in += stride) {                                                         \
+            if (run_stride == sizeof(T)) {                                                                            \
+                acc[run] = JOIN(acc[run], name##_of_run((const T *)in, length));                                      \
+                continue;                                                                                             \
+            }                                                                                                         \
+            T side[4] = {start, start, start, start};                                                                 \
+            for (int64_t i = 0; i < length; i++) side[i & 3] = APPLY(side[i & 3], *(const T *)(in + i * run_stride)); \
+            side[0] = JOIN(side[0], side[2]);                                                                         \
+            side[1] = JOIN(side[1], side[3]);                                                                         \
+            side[0] = JOIN(side[0], side[1]);                                                                         \
+            acc[run] = JOIN(acc[run], side[0]);                                                                       \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void name##_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,           \
+                                 int64_t rows, int64_t index) {                                                       \
+        (void)index;                                                                                                  \
+        T *acc = acc_;                                                                                                \
+        int64_t row = 0;                                                                                              \
+        for (; stride == sizeof(T) && row + 4 <= rows; row += 4, in += 4 * row_stride) {                              \
+            const T *a = (const T *)in, *b = (const T *)(in + row_stride);                                            \
+            const T *c = (const T *)(in + 2 * row_stride), *d = (const T *)(in + 3 * row_stride);                     \
+            for (int64_t i = 0; i < n; i++) {                                                                         \
+                T first = APPLY(acc[i], a[i]);                                                                        \
+                first = APPLY(first, b[i]);                                                                           \
+                first = APPLY(first, c[i]);                                                                           \
+                acc[i] = APPLY(first, d[i]);                                                                          \
+            }                                                                                                         \
+        }                                                                                                             \
+        for (; row < rows; row++, in += row_stride)                                                                   \
+            for (int64_t i = 0; i < n; i++) acc[i] = APPLY(acc[i], *(const T *)(in + i * stride));                    \
+    }                                                                                                                 \
+    static void name##_combine(void *into_, const void *from_, int64_t n) {                                           \
+        T *into = into_;                                                                                              \
+        const T *from = from_;                                                                                        \
+        for (int64_t i = 0; i < n; i++) into[i] = JOIN(into[i], from[i]);                                             \
     }
 
 #define TIMES(a, b) ((a) * (b))
@@ -107,54 +106,54 @@ FOLD(prod_c128, c128, ONE_C128, times_c128, times_c128)
 /* ---- any, all, count_nonzero ---- */
 
 /* IS(x): whether an element says yes. C: as wide as T, to count in. */
-#define QUESTION(name, T, C, IS)                                                                                       \
-    TP_INLINE C name##_count(const T *p, int64_t n) {                                                                  \
-        C count = 0;                                                                                                   \
-        for (int64_t i = 0; i < n; i++) count += IS(p[i]);                                                             \
-        return count;                                                                                                  \
-    }                                                                                                                  \
-    static void name##_any_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,        \
-                                     int64_t length, int64_t index) {                                                  \
-        (void)index;                                                                                                   \
-        uint8_t *acc = acc_;                                                                                           \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                          \
-            bool found = acc[run];                                                                                     \
-            int64_t i = 0;                                                                                             \
-            for (; run_stride == sizeof(T) && !found && i + CHUNK <= length; i += CHUNK)                               \
-                found = name##_count((const T *)in + i, CHUNK) != 0;                                                   \
-            for (; !found && i < length; i++) found = IS(*(const T *)(in + i * run_stride));                           \
-            acc[run] = found;                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_any_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,        \
-                                     int64_t rows, int64_t index) {                                                    \
-        (void)index;                                                                                                   \
-        uint8_t *acc = acc_;                                                                                           \
-        for (int64_t row = 0; row < rows; row++, in += row_stride) {                                                   \
-            if (stride == sizeof(T))                                                                                   \
-                for (int64_t i = 0; i < n; i++) acc[i] |= IS(((const T *)in)[i]);                                      \
-            else                                                                                                       \
-                for (int64_t i = 0; i < n; i++) acc[i] |= IS(*(const T *)(in + i * stride));                           \
-        }                                                                                                              \
+#define QUESTION(name, T, C, IS)                                                                                \
+    TP_INLINE C name##_count(const T *p, int64_t n) {                                                           \
+        C count = 0;                                                                                            \
+        for (int64_t i = 0; i < n; i++) count += IS(p[i]);                                                      \
+        return count;                                                                                           \
+    }                                                                                                           \
+    static void name##_any_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, \
+                                     int64_t length, int64_t index) {                                           \
+        (void)index;                                                                                            \
+        uint8_t *acc = acc_;                                                                                    \
+        for (int64_t run = 0; run < n; run++, in += stride) {                                                   \
+            bool found = acc[run];                                                                              \
+            int64_t i = 0;                                                                                      \
+            for (; run_stride == sizeof(T) && !found && i + CHUNK <= length; i += CHUNK)                        \
+                found = name##_count((const T *)in + i, CHUNK) != 0;                                            \
+            for (; !found && i < length; i++) found = IS(*(const T *)(in + i * run_stride));                    \
+            acc[run] = found;                                                                                   \
+        }                                                                                                       \
+    }                                                                                                           \
+    static void name##_any_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride, \
+                                     int64_t rows, int64_t index) {                                             \
+        (void)index;                                                                                            \
+        uint8_t *acc = acc_;                                                                                    \
+        for (int64_t row = 0; row < rows; row++, in += row_stride) {                                            \
+            if (stride == sizeof(T))                                                                            \
+                for (int64_t i = 0; i < n; i++) acc[i] |= IS(((const T *)in)[i]);                               \
+            else                                                                                                \
+                for (int64_t i = 0; i < n; i++) acc[i] |= IS(*(const T *)(in + i * stride));                    \
+        }                                                                                                       \
     }
-#define COUNTER(name, T)                                                                                               \
-    static void name##_sum_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,        \
-                                     int64_t length, int64_t index) {                                                  \
-        (void)index;                                                                                                   \
-        int64_t *acc = acc_;                                                                                           \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                          \
-            int64_t i = 0;                                                                                             \
-            for (; run_stride == sizeof(T) && i + CHUNK <= length; i += CHUNK)                                         \
-                acc[run] += (int64_t)name##_count((const T *)in + i, CHUNK);                                           \
-            for (; i < length; i++) acc[run] += name##_count((const T *)(in + i * run_stride), 1) != 0;                \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_sum_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,        \
-                                     int64_t rows, int64_t index) {                                                    \
-        (void)index;                                                                                                   \
-        int64_t *acc = acc_;                                                                                           \
-        for (int64_t row = 0; row < rows; row++, in += row_stride)                                                     \
-            for (int64_t i = 0; i < n; i++) acc[i] += name##_count((const T *)(in + i * stride), 1) != 0;              \
+#define COUNTER(name, T)                                                                                        \
+    static void name##_sum_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, \
+                                     int64_t length, int64_t index) {                                           \
+        (void)index;                                                                                            \
+        int64_t *acc = acc_;                                                                                    \
+        for (int64_t run = 0; run < n; run++, in += stride) {                                                   \
+            int64_t i = 0;                                                                                      \
+            for (; run_stride == sizeof(T) && i + CHUNK <= length; i += CHUNK)                                  \
+                acc[run] += (int64_t)name##_count((const T *)in + i, CHUNK);                                    \
+            for (; i < length; i++) acc[run] += name##_count((const T *)(in + i * run_stride), 1) != 0;         \
+        }                                                                                                       \
+    }                                                                                                           \
+    static void name##_sum_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride, \
+                                     int64_t rows, int64_t index) {                                             \
+        (void)index;                                                                                            \
+        int64_t *acc = acc_;                                                                                    \
+        for (int64_t row = 0; row < rows; row++, in += row_stride)                                              \
+            for (int64_t i = 0; i < n; i++) acc[i] += name##_count((const T *)(in + i * stride), 1) != 0;       \
     }
 
 #define IS_NONZERO(x) ((x) != 0)
@@ -163,7 +162,7 @@ FOLD(prod_c128, c128, ONE_C128, times_c128, times_c128)
 #define IS_ZERO_16(x) (((x) & 0x7fff) == 0)
 #define IS_NONZERO_C(x) (((x).re != 0) | ((x).im != 0))
 #define IS_ZERO_C(x) (((x).re == 0) & ((x).im == 0))
-#define QUESTIONS(suffix, T, C, YES, NO)                                                                               \
+#define QUESTIONS(suffix, T, C, YES, NO) \
     QUESTION(nonzero_##suffix, T, C, YES) QUESTION(zero_##suffix, T, C, NO) COUNTER(nonzero_##suffix, T)
 
 QUESTIONS(u8, uint8_t, uint8_t, IS_NONZERO, IS_ZERO)
@@ -195,42 +194,42 @@ static void count_combine(void *into, const void *from, int64_t n) {
 
 /* ---- the table ---- */
 
-#define REDUCTION(dtype, bytes, name, finish_)                                                                         \
-    [dtype] = {.in = dtype,                                                                                            \
-               .out = dtype,                                                                                           \
-               .size = bytes,                                                                                          \
-               .init = name##_init,                                                                                    \
-               .fold_runs = name##_fold_runs,                                                                          \
-               .fold_rows = name##_fold_rows,                                                                          \
-               .combine = name##_combine,                                                                              \
+#define REDUCTION(dtype, bytes, name, finish_) \
+    [dtype] = {.in = dtype,                    \
+               .out = dtype,                   \
+               .size = bytes,                  \
+               .init = name##_init,            \
+               .fold_runs = name##_fold_runs,  \
+               .fold_rows = name##_fold_rows,  \
+               .combine = name##_combine,      \
                .finish = finish_}
-#define FOUND(dtype, name, finish_)                                                                                    \
-    [dtype] = {.in = dtype,                                                                                            \
-               .out = TP_BOOL,                                                                                         \
-               .size = 1,                                                                                              \
-               .init = found_init,                                                                                     \
-               .fold_runs = name##_any_fold_runs,                                                                      \
-               .fold_rows = name##_any_fold_rows,                                                                      \
-               .combine = found_combine,                                                                               \
-               .settled = found_everywhere,                                                                            \
+#define FOUND(dtype, name, finish_)               \
+    [dtype] = {.in = dtype,                       \
+               .out = TP_BOOL,                    \
+               .size = 1,                         \
+               .init = found_init,                \
+               .fold_runs = name##_any_fold_runs, \
+               .fold_rows = name##_any_fold_rows, \
+               .combine = found_combine,          \
+               .settled = found_everywhere,       \
                .finish = finish_}
 #define ANY(dtype, suffix) FOUND(dtype, nonzero_##suffix, finish_u8)
 #define EVERY(dtype, suffix) FOUND(dtype, zero_##suffix, finish_not)
-#define COUNT(dtype, suffix)                                                                                           \
-    [dtype] = {.in = dtype,                                                                                            \
-               .out = TP_INT64,                                                                                        \
-               .size = 8,                                                                                              \
-               .init = count_init,                                                                                     \
-               .fold_runs = nonzero_##suffix##_sum_fold_runs,                                                          \
-               .fold_rows = nonzero_##suffix##_sum_fold_rows,                                                          \
-               .combine = count_combine,                                                                               \
+#define COUNT(dtype, suffix)                                  \
+    [dtype] = {.in = dtype,                                   \
+               .out = TP_INT64,                               \
+               .size = 8,                                     \
+               .init = count_init,                            \
+               .fold_runs = nonzero_##suffix##_sum_fold_runs, \
+               .fold_rows = nonzero_##suffix##_sum_fold_rows, \
+               .combine = count_combine,                      \
                .finish = finish_u64}
-#define ALL_DTYPES(ROW)                                                                                                \
-    {                                                                                                                  \
-        ROW(TP_BOOL, u8), ROW(TP_UINT8, u8), ROW(TP_UINT16, u16), ROW(TP_UINT32, u32), ROW(TP_UINT64, u64),            \
-            ROW(TP_INT8, u8), ROW(TP_INT16, u16), ROW(TP_INT32, u32), ROW(TP_INT64, u64), ROW(TP_FLOAT16, f16),        \
-            ROW(TP_BFLOAT16, f16), ROW(TP_FLOAT32, f32), ROW(TP_FLOAT64, f64), ROW(TP_COMPLEX64, c64),                 \
-            ROW(TP_COMPLEX128, c128),                                                                                  \
+#define ALL_DTYPES(ROW)                                                                               \
+    {                                                                                                 \
+        ROW(TP_BOOL, u8),     ROW(TP_UINT8, u8),      ROW(TP_UINT16, u16),      ROW(TP_UINT32, u32),  \
+        ROW(TP_UINT64, u64),  ROW(TP_INT8, u8),       ROW(TP_INT16, u16),       ROW(TP_INT32, u32),   \
+        ROW(TP_INT64, u64),   ROW(TP_FLOAT16, f16),   ROW(TP_BFLOAT16, f16),    ROW(TP_FLOAT32, f32), \
+        ROW(TP_FLOAT64, f64), ROW(TP_COMPLEX64, c64), ROW(TP_COMPLEX128, c128),                       \
     }
 
 const tp_fold_kernels TP_CAP(tp_fold) = {

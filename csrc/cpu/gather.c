@@ -15,20 +15,21 @@ typedef struct {
 } walk;
 typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *other);
 
-#define EACH_PLACE                                          \
-    for (int64_t a = 0; a < w->outer; a++)                  \
+#define EACH_PLACE                         \
+    for (int64_t a = 0; a < w->outer; a++) \
         for (int64_t b = 0; b < w->inner; b++)
-#define HERE (self[a * w->self_outer + b * w->self_inner + index[a * w->index_outer + b * w->index_inner] * w->self_dim])
+#define HERE \
+    (self[a * w->self_outer + b * w->self_inner + index[a * w->index_outer + b * w->index_inner] * w->self_dim])
 #define OTHER (other[a * w->other_outer + b * w->other_inner])
 
-#define MOVE(bits, T)                                                                                  \
-    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {           \
-        T *self = self_, *other = other_;                                                              \
-        EACH_PLACE OTHER = HERE;                                                                       \
-    }                                                                                                  \
-    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {           \
-        T *self = self_, *other = other_;                                                              \
-        EACH_PLACE HERE = OTHER;                                                                       \
+#define MOVE(bits, T)                                                                        \
+    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
+        T *self = self_, *other = other_;                                                    \
+        EACH_PLACE OTHER = HERE;                                                             \
+    }                                                                                        \
+    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
+        T *self = self_, *other = other_;                                                    \
+        EACH_PLACE HERE = OTHER;                                                             \
     }
 MOVE(8, uint8_t)
 MOVE(16, uint16_t)
@@ -36,20 +37,21 @@ MOVE(32, uint32_t)
 MOVE(64, uint64_t)
 MOVE(128, tp_complex128)
 
-#define FOLD(name, id, T, expression)                                                                  \
-    static void name##_##id(const walk *w, void *self_, const int64_t *index, void *other_) {          \
-        T *self = self_, *other = other_;                                                              \
-        EACH_PLACE {                                                                                   \
-            const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                            \
-            HERE = WRITE_##id(expression);                                                             \
-        }                                                                                              \
+#define FOLD(name, id, T, expression)                                                         \
+    static void name##_##id(const walk *w, void *self_, const int64_t *index, void *other_) { \
+        T *self = self_, *other = other_;                                                     \
+        EACH_PLACE {                                                                          \
+            const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                   \
+            HERE = WRITE_##id(expression);                                                    \
+        }                                                                                     \
     }
 
 #define PLAIN(v) (v)
 /* Integers are added and multiplied as unsigned, where overflow is defined. */
 #define INTEGER_TYPES(X) \
-    X(UINT8, uint8_t) X(UINT16, uint16_t) X(UINT32, uint32_t) X(UINT64, uint64_t) X(INT8, int8_t) X(INT16, int16_t) \
-    X(INT32, int32_t) X(INT64, int64_t)
+    X(UINT8, uint8_t)    \
+    X(UINT16, uint16_t)  \
+    X(UINT32, uint32_t) X(UINT64, uint64_t) X(INT8, int8_t) X(INT16, int16_t) X(INT32, int32_t) X(INT64, int64_t)
 #define READ_TYPE_UINT8 uint8_t
 #define READ_TYPE_UINT16 uint16_t
 #define READ_TYPE_UINT32 uint32_t
@@ -96,17 +98,17 @@ MOVE(128, tp_complex128)
 #define WRITE_FLOAT16 tp_float_to_half
 #define WRITE_BFLOAT16 tp_float_to_bfloat
 
-#define FOLD_INTEGER(id, T)                              \
-    FOLD(add, id, T, ((uint64_t)x + (uint64_t)y))        \
-    FOLD(mul, id, T, ((uint64_t)x * (uint64_t)y))        \
-    FOLD(min, id, T, (y < x ? y : x))                    \
+#define FOLD_INTEGER(id, T)                       \
+    FOLD(add, id, T, ((uint64_t)x + (uint64_t)y)) \
+    FOLD(mul, id, T, ((uint64_t)x * (uint64_t)y)) \
+    FOLD(min, id, T, (y < x ? y : x))             \
     FOLD(max, id, T, (y > x ? y : x))
 INTEGER_TYPES(FOLD_INTEGER)
 #define FLOAT_TYPES(X) X(FLOAT16, tp_half) X(BFLOAT16, tp_bfloat) X(FLOAT32, float) X(FLOAT64, double)
-#define FOLD_FLOAT(id, T)                              \
-    FOLD(add, id, T, (x + y))                          \
-    FOLD(mul, id, T, (x * y))                          \
-    FOLD(min, id, T, (y < x || y != y ? y : x))        \
+#define FOLD_FLOAT(id, T)                       \
+    FOLD(add, id, T, (x + y))                   \
+    FOLD(mul, id, T, (x * y))                   \
+    FOLD(min, id, T, (y < x || y != y ? y : x)) \
     FOLD(max, id, T, (y > x || y != y ? y : x))
 FLOAT_TYPES(FOLD_FLOAT)
 FOLD(add, COMPLEX64, tp_complex64, (x + y))
@@ -120,13 +122,13 @@ FOLD(max, BOOL, bool, (x | y))
 
 #define FOLDS(id, T) [TP_##id] = {add_##id, mul_##id, min_##id, max_##id},
 static const walk_fn folds[TP_NUM_DTYPES][4] = {
-    INTEGER_TYPES(FOLDS) FLOAT_TYPES(FOLDS) FOLDS(BOOL, bool)
-    [TP_COMPLEX64] = {add_COMPLEX64, mul_COMPLEX64},
+    INTEGER_TYPES(FOLDS) FLOAT_TYPES(FOLDS) FOLDS(BOOL, bool)[TP_COMPLEX64] = {add_COMPLEX64, mul_COMPLEX64},
     [TP_COMPLEX128] = {add_COMPLEX128, mul_COMPLEX128},
 };
 
 static walk_fn choose(tp_places_op op, tp_dtype d) {
-    static const walk_fn moves[2][5] = {{get_8, get_16, get_32, get_64, get_128}, {set_8, set_16, set_32, set_64, set_128}};
+    static const walk_fn moves[2][5] = {{get_8, get_16, get_32, get_64, get_128},
+                                        {set_8, set_16, set_32, set_64, set_128}};
     if (op > TP_PLACES_SET) return folds[d][op - TP_PLACES_ADD];
     return moves[op][__builtin_ctzll((unsigned long long)tp_itemsize(d))];
 }
@@ -165,9 +167,14 @@ static void run_part(int64_t begin, int64_t end, void *context) {
 }
 
 int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
-    places p = {.fn = choose(op, (tp_dtype)self->dtype), .itemsize = tp_itemsize((tp_dtype)self->dtype), .self = tp_data(self),
-                .other = tp_data(other), .index = tp_data(index), .w = {.outer = 1, .inner = 1}};
-    if (!p.fn) return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
+    places p = {.fn = choose(op, (tp_dtype)self->dtype),
+                .itemsize = tp_itemsize((tp_dtype)self->dtype),
+                .self = tp_data(self),
+                .other = tp_data(other),
+                .index = tp_data(index),
+                .w = {.outer = 1, .inner = 1}};
+    if (!p.fn)
+        return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
     if (index->numel == 0) return 0;
     int last = index->ndim - 1;
     int64_t blocks = 1;

@@ -13,7 +13,7 @@ typedef enum {
     TP_NUM_PLACES
 } tp_places_op;
 
-/* For every element of index (int64, checked to be in range): self at that place along `dim` and else at the element's own
- * coordinates, against other at the element's coordinates. self and other have one dtype; any strides, 0 among them for
- * index and for an `other` that is only read. */
+/* For every element of index (int64, checked to be in range): self at that place along `dim` and else at the element's
+ * own coordinates, against other at the element's coordinates. self and other have one dtype; any strides, 0 among them
+ * for index and for an `other` that is only read. */
 int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other);

@@ -1,7 +1,8 @@
 /* gemm.c: brings matrix products to BLAS.
  *
- * BLAS takes a matrix whose rows or columns are contiguous, with a leading dimension between them. out = a b in column-major
- * order is out^T = b^T a^T in row-major order, so a column-major out swaps the operands instead of being copied. */
+ * BLAS takes a matrix whose rows or columns are contiguous, with a leading dimension between them. out = a b in
+ * column-major order is out^T = b^T a^T in row-major order, so a column-major out swaps the operands instead of being
+ * copied. */
 #include "cpu/gemm.h"
 
 #include "core/parallel.h"
@@ -21,7 +22,8 @@ static matrix matrix_of(const tp_tensor *t) {
 }
 static matrix transposed(matrix m) { return (matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride}; }
 
-/* How BLAS would read the matrix: leading dimension and whether it is the transposed of row-major; false if it cannot. */
+/* How BLAS would read the matrix: leading dimension and whether it is the transposed of row-major; false if it cannot.
+ */
 static bool blas_layout(const matrix *m, int *leading, int *trans) {
     int64_t at_least_cols = m->cols > 1 ? m->cols : 1, at_least_rows = m->rows > 1 ? m->rows : 1;
     bool one_row = m->rows == 1, one_col = m->cols == 1;
@@ -39,13 +41,16 @@ static bool blas_layout(const matrix *m, int *leading, int *trans) {
 }
 
 /* A product with one column: c = alpha * a @ b + beta * c. */
-static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, int ta, matrix b, matrix c, double alpha, double beta) {
+static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, int ta, matrix b, matrix c, double alpha,
+                      double beta) {
     int rows = (int)(ta == TP_BLAS_TRANS ? a.cols : a.rows), cols = (int)(ta == TP_BLAS_TRANS ? a.rows : a.cols);
     int incx = (int)b.row_stride, incy = (int)c.row_stride;
     if (dtype == TP_FLOAT32)
-        blas->sgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, (float)alpha, (float *)a.data, lda, (float *)b.data, incx, (float)beta, (float *)c.data, incy);
+        blas->sgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, (float)alpha, (float *)a.data, lda, (float *)b.data, incx,
+                    (float)beta, (float *)c.data, incy);
     else
-        blas->dgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, alpha, (double *)a.data, lda, (double *)b.data, incx, beta, (double *)c.data, incy);
+        blas->dgemv(TP_BLAS_ROW_MAJOR, ta, rows, cols, alpha, (double *)a.data, lda, (double *)b.data, incx, beta,
+                    (double *)c.data, incy);
 }
 
 static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
@@ -63,7 +68,8 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
     blas_layout(&a, &lda, &ta);
     blas_layout(&b, &ldb, &tb);
     int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
-    if (n == 1 && m > 1 && (dtype == TP_FLOAT32 || dtype == TP_FLOAT64) && b.row_stride > 0 && b.row_stride <= INT32_MAX && c.row_stride <= INT32_MAX) {
+    if (n == 1 && m > 1 && (dtype == TP_FLOAT32 || dtype == TP_FLOAT64) && b.row_stride > 0 &&
+        b.row_stride <= INT32_MAX && c.row_stride <= INT32_MAX) {
         call_gemv(blas, dtype, a, lda, ta, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
         return 0;
     }
@@ -73,14 +79,16 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
     tp_complex64 ca = (tp_complex64)za, cb = (tp_complex64)zb;
     switch (dtype) {
     case TP_FLOAT32:
-        blas->sgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, (float)tp_scalar_double(alpha), (float *)a.data, lda, (float *)b.data, ldb,
-                    (float)tp_scalar_double(beta), (float *)c.data, ldc);
+        blas->sgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, (float)tp_scalar_double(alpha), (float *)a.data, lda,
+                    (float *)b.data, ldb, (float)tp_scalar_double(beta), (float *)c.data, ldc);
         break;
     case TP_FLOAT64:
-        blas->dgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, tp_scalar_double(alpha), (double *)a.data, lda, (double *)b.data, ldb,
-                    tp_scalar_double(beta), (double *)c.data, ldc);
+        blas->dgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, tp_scalar_double(alpha), (double *)a.data, lda,
+                    (double *)b.data, ldb, tp_scalar_double(beta), (double *)c.data, ldc);
         break;
-    case TP_COMPLEX64: blas->cgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, &ca, a.data, lda, b.data, ldb, &cb, c.data, ldc); break;
+    case TP_COMPLEX64:
+        blas->cgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, &ca, a.data, lda, b.data, ldb, &cb, c.data, ldc);
+        break;
     default: blas->zgemm(TP_BLAS_ROW_MAJOR, ta, tb, m, n, k, &za, a.data, lda, b.data, ldb, &zb, c.data, ldc); break;
     }
     if (release) tp_host_lock_acquire(host);
@@ -103,7 +111,8 @@ typedef struct {
 } split_job;
 
 static int run_piece(split_job j, int64_t i) {
-    int64_t item = tp_itemsize(j.dtype), left = (j.by_rows ? j.c.rows : j.c.cols) - i * j.piece, n = left < j.piece ? left : j.piece;
+    int64_t item = tp_itemsize(j.dtype), left = (j.by_rows ? j.c.rows : j.c.cols) - i * j.piece,
+            n = left < j.piece ? left : j.piece;
     if (j.by_rows) {
         j.a.data += i * j.piece * j.a.row_stride * item;
         j.c.data += i * j.piece * j.c.row_stride * item;
@@ -136,17 +145,17 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
 
 /* ---- integers ---- */
 
-#define INTEGER_GEMM(name, type, wide)                                                                               \
-    static void gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {                             \
-        for (int64_t i = 0; i < c.rows; i++)                                                                         \
-            for (int64_t j = 0; j < c.cols; j++) {                                                                   \
-                wide sum = 0;                                                                                        \
-                for (int64_t k = 0; k < a.cols; k++)                                                                 \
-                    sum += (wide)((type *)a.data)[i * a.row_stride + k * a.col_stride] *                             \
-                           (wide)((type *)b.data)[k * b.row_stride + j * b.col_stride];                              \
-                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];                                  \
-                *out = (type)((wide)alpha * sum + (beta ? (wide)beta * (wide)*out : 0));                             \
-            }                                                                                                        \
+#define INTEGER_GEMM(name, type, wide)                                                     \
+    static void gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {   \
+        for (int64_t i = 0; i < c.rows; i++)                                               \
+            for (int64_t j = 0; j < c.cols; j++) {                                         \
+                wide sum = 0;                                                              \
+                for (int64_t k = 0; k < a.cols; k++)                                       \
+                    sum += (wide)((type *)a.data)[i * a.row_stride + k * a.col_stride] *   \
+                           (wide)((type *)b.data)[k * b.row_stride + j * b.col_stride];    \
+                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];        \
+                *out = (type)((wide)alpha * sum + (beta ? (wide)beta * (wide) * out : 0)); \
+            }                                                                              \
     }
 INTEGER_GEMM(uint8, uint8_t, uint32_t)
 INTEGER_GEMM(uint16, uint16_t, uint32_t)
@@ -243,7 +252,8 @@ static matrix matrix_at(const tp_tensor *t, int64_t i) {
 static tp_tensor *batch_operand(const tp_tensor *t, tp_dtype to) {
     int leading, trans;
     matrix m = matrix_at(t, 0);
-    if ((tp_dtype)t->dtype == to && (!(tp_is_floating_dtype(to) || tp_is_complex_dtype(to)) || blas_layout(&m, &leading, &trans)))
+    if ((tp_dtype)t->dtype == to &&
+        (!(tp_is_floating_dtype(to) || tp_is_complex_dtype(to)) || blas_layout(&m, &leading, &trans)))
         return tp_retain((tp_tensor *)t);
     tp_autoref *copy = tp_new_empty(tp_sizes(t), to, TP_CPU);
     return copy && tp_copy_data(copy, t) == 0 ? tp_take(copy) : NULL;
@@ -264,7 +274,8 @@ static void run_batch(int64_t begin, int64_t end, void *context) {
     }
 }
 
-int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
+int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
+                    const tp_scalar *beta) {
     if (out->numel == 0) return 0;
     if (a->sizes[2] == 0) return scale(out, beta);
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
@@ -273,7 +284,8 @@ int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, cons
     tp_autoref *left = batch_operand(a, compute), *right = batch_operand(b, compute);
     int leading, trans;
     matrix m = matrix_at(out, 0);
-    bool direct = dtype == compute && (tp_is_integral_dtype(dtype) || dtype == TP_BOOL || blas_layout(&m, &leading, &trans));
+    bool direct =
+        dtype == compute && (tp_is_integral_dtype(dtype) || dtype == TP_BOOL || blas_layout(&m, &leading, &trans));
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
     if (!left || !right || !target) return -1;
     if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;

@@ -19,13 +19,13 @@ typedef void (*row_fn)(char *to, const char *from, int64_t n, int64_t to_step, i
 typedef struct {
     uint64_t half[2];
 } bytes16;
-#define COPY_ROW(name, type)                                                                                           \
-    static void name(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {                      \
-        for (int64_t i = 0; i < n; i++) *(type *)(to + i * to_step) = *(const type *)(from + i * from_step);           \
-    }                                                                                                                  \
-    /* One element from each place. */                                                                                 \
-    static void name##_places(char *to, const char *from, const int64_t *places, int64_t n) {                          \
-        for (int64_t i = 0; i < n; i++) ((type *)to)[i] = *(const type *)(from + places[i]);                           \
+#define COPY_ROW(name, type)                                                                                 \
+    static void name(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {            \
+        for (int64_t i = 0; i < n; i++) *(type *)(to + i * to_step) = *(const type *)(from + i * from_step); \
+    }                                                                                                        \
+    /* One element from each place. */                                                                       \
+    static void name##_places(char *to, const char *from, const int64_t *places, int64_t n) {                \
+        for (int64_t i = 0; i < n; i++) ((type *)to)[i] = *(const type *)(from + places[i]);                 \
     }
 COPY_ROW(copy1, uint8_t)
 COPY_ROW(copy2, uint16_t)
@@ -53,12 +53,12 @@ static copiers copiers_of(int64_t itemsize) {
 #define BFLOAT_PLUS(a, b) tp_float_to_bfloat(tp_bfloat_to_float(a) + tp_bfloat_to_float(b))
 /* Signed sums wrap. */
 #define WRAP_PLUS(a, b) ((__typeof__(a))((uint64_t)(a) + (uint64_t)(b)))
-#define ADD_ROW(id, type, plus)                                                                                        \
-    static void add_##id(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) {                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            type *place = (type *)(to + i * to_step);                                                                  \
-            *place = plus(*place, *(const type *)(from + i * from_step));                                              \
-        }                                                                                                              \
+#define ADD_ROW(id, type, plus)                                                                       \
+    static void add_##id(char *to, const char *from, int64_t n, int64_t to_step, int64_t from_step) { \
+        for (int64_t i = 0; i < n; i++) {                                                             \
+            type *place = (type *)(to + i * to_step);                                                 \
+            *place = plus(*place, *(const type *)(from + i * from_step));                             \
+        }                                                                                             \
     }
 ADD_ROW(BOOL, bool, OR)
 ADD_ROW(UINT8, uint8_t, WRAP_PLUS)
@@ -247,21 +247,21 @@ static int64_t count_true(const bool *mask, int64_t n) {
 }
 
 /* The elements behind true bytes, eight at a time where all agree. Never writes past out[count]. */
-#define COMPRESS(name, type)                                                                                           \
-    static void name(const char *from, const bool *mask, int64_t count, char *to) {                                    \
-        const type *in = (const type *)from;                                                                           \
-        type *out = (type *)to;                                                                                        \
-        int64_t i = 0, k = 0;                                                                                          \
-        while (count - k >= 8) {                                                                                       \
-            uint64_t eight;                                                                                            \
-            memcpy(&eight, mask + i, 8);                                                                               \
-            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8;                       \
-            else if (eight)                                                                                            \
-                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                                      \
-            i += 8;                                                                                                    \
-        }                                                                                                              \
-        for (; k < count; i++)                                                                                         \
-            if (mask[i]) out[k++] = in[i];                                                                             \
+#define COMPRESS(name, type)                                                                     \
+    static void name(const char *from, const bool *mask, int64_t count, char *to) {              \
+        const type *in = (const type *)from;                                                     \
+        type *out = (type *)to;                                                                  \
+        int64_t i = 0, k = 0;                                                                    \
+        while (count - k >= 8) {                                                                 \
+            uint64_t eight;                                                                      \
+            memcpy(&eight, mask + i, 8);                                                         \
+            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8; \
+            else if (eight)                                                                      \
+                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                \
+            i += 8;                                                                              \
+        }                                                                                        \
+        for (; k < count; i++)                                                                   \
+            if (mask[i]) out[k++] = in[i];                                                       \
     }
 COMPRESS(compress1, uint8_t)
 COMPRESS(compress2, uint16_t)

@@ -14,15 +14,15 @@
 #include "iter/reduce.h"
 
 #define TP_FORALL_CPU_FAMILIES(X) \
-    X(cast) \
-    X(convolution) \
-    X(extreme) \
-    X(fold) \
-    X(moments) \
-    X(pool) \
-    X(random) \
-    X(reduce) \
-    X(scan) \
+    X(cast)                       \
+    X(convolution)                \
+    X(extreme)                    \
+    X(fold)                       \
+    X(moments)                    \
+    X(pool)                       \
+    X(random)                     \
+    X(reduce)                     \
+    X(scan)                       \
     X(softmax)
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef enum {
     TP_DRAW_NORMAL_DOUBLE,
     TP_DRAW_EXPONENTIAL_FLOAT, /* rate a */
     TP_DRAW_EXPONENTIAL_DOUBLE,
-    TP_DRAW_INTEGERS, /* int64 from base on, `range` of them; 0 stands for 2**64 */
+    TP_DRAW_INTEGERS,  /* int64 from base on, `range` of them; 0 stands for 2**64 */
     TP_DRAW_BERNOULLI, /* bool, true with probability a */
     TP_NUM_DRAWS
 } tp_draw_kind;
@@ -85,8 +85,8 @@ typedef struct {
     bool root;         /* the standard deviation */
 } tp_moments_params;
 
-/* A scan of `width` columns, at most TP_SCAN_COLUMNS, over n steps of `stride` elements; `at` gets places. A stride of 1
- * means a single column. */
+/* A scan of `width` columns, at most TP_SCAN_COLUMNS, over n steps of `stride` elements; `at` gets places. A stride of
+ * 1 means a single column. */
 #define TP_SCAN_COLUMNS 512
 typedef void (*tp_scan_fn)(void *out, void *at, const void *in, int64_t n, int64_t stride, int64_t width);
 typedef struct {

@@ -31,8 +31,8 @@ TP_INLINE bool tp_param_is_str(const tp_value *v, const char *text) {
 }
 
 /* A parameter as the loop's type; None reads as 0, which no expression uses without an `is None` before. */
-#define TP_PARAM_SCALAR(suffix, convert) \
-    TP_INLINE tp_##suffix tp_param_scalar_##suffix(const tp_value *v) { \
+#define TP_PARAM_SCALAR(suffix, convert)                                  \
+    TP_INLINE tp_##suffix tp_param_scalar_##suffix(const tp_value *v) {   \
         return tp_param_is_none(v) ? 0 : (tp_##suffix)convert(v->scalar); \
     }
 TP_PARAM_SCALAR(bool, tp_scalar_bool)

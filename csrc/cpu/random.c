@@ -1,15 +1,17 @@
 /* random.c: the inner loops of random draws: blocks of numbers from (seed, offset, element number), compiled once per
  * capability.
  *
- * A kernel always makes a whole block, so an element's value does not depend on how much of the block is wanted or on how
- * the work was split. The words are laid out by Note [Words of an element] in core/philox.h. */
+ * A kernel always makes a whole block, so an element's value does not depend on how much of the block is wanted or on
+ * how the work was split. The words are laid out by Note [Words of an element] in core/philox.h. */
 #include "core/philox.h"
 #include "cpu/kernels.h"
 #include "tensorpy/math.h"
 
 #include <math.h>
 
-#define LANES 64 /* Philox blocks side by side: enough of them that gcc vectorises the loops and does not unroll them */
+#define LANES                                                                                               \
+    64 /* Philox blocks side by side: enough of them that gcc vectorises the loops and does not unroll them \
+        */
 
 /* 4 * LANES words, those of the Philox blocks from `index` on. */
 static void philox_lanes(tp_philox_state s, uint64_t index, uint32_t *out) {
@@ -44,7 +46,7 @@ static void words(const tp_draw *d, int64_t first, int64_t n, uint32_t *out) {
 }
 #define WORDS(name, per_element)                \
     uint32_t name[TP_DRAW_BLOCK * per_element]; \
-    words(d, first * per_element, TP_DRAW_BLOCK * per_element, name)
+    words(d, first *per_element, TP_DRAW_BLOCK *per_element, name)
 
 /* tp_uniform_double in conversions that every CPU has as vectors. */
 TP_INLINE double uniform_of(uint32_t low, uint32_t high) {
@@ -65,8 +67,8 @@ static void uniform_double(const tp_draw *d, int64_t first, void *out_) {
     for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = uniform_of(w[2 * i], w[2 * i + 1]) * span + a;
 }
 
-/* sin and cos of 2 pi u for u a multiple of 2**-24 in [0, 1): a whole number of quarters, and a rest r (in quarters, exact)
- * for the series around 0. */
+/* sin and cos of 2 pi u for u a multiple of 2**-24 in [0, 1): a whole number of quarters, and a rest r (in quarters,
+ * exact) for the series around 0. */
 TP_INLINE void turn(float u, float *sine, float *cosine) {
     float quarter = (float)(int32_t)(4.0f * u + 0.5f), r = 4.0f * u - quarter, r2 = r * r;
     float s = TP_FMA(0x1.507834p-13f, r2, -0x1.32d2ccp-8f), c = TP_FMA(-0x1.a6d1f2p-16f, r2, 0x1.e1f506p-11f);
@@ -176,5 +178,5 @@ static void bernoulli(const tp_draw *d, int64_t first, void *out_) {
     for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = below != 0 && w[i] <= last;
 }
 
-const tp_random_kernels TP_CAP(tp_random) = {{uniform_float, uniform_double, normal_float, normal_double, exponential_float,
-                                              exponential_double, integers, bernoulli}};
+const tp_random_kernels TP_CAP(tp_random) = {{uniform_float, uniform_double, normal_float, normal_double,
+                                              exponential_float, exponential_double, integers, bernoulli}};

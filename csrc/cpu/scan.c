@@ -15,53 +15,52 @@
 #define UNROLL _Pragma("GCC unroll 8")
 
 /* T: elements; A: accumulators. */
-#define SCAN(name, T, A, OP, start)                                                                                \
-    static void name##_line(T *out, const T *in, int64_t n) {                                                          \
-        A carry = start;                                                                                               \
-        for (; n >= 8 * SEGMENTS; ) {                                                                                  \
-            int64_t part = (n < BLOCK ? n : BLOCK) / SEGMENTS;                                                         \
-            A acc[SEGMENTS];                                                                                           \
-            for (int k = 0; k < SEGMENTS; k++) {                                                                       \
-                A lane[8] = {start, start, start, start, start, start, start, start}, before = carry;                  \
-                const T *p = in + k * part;                                                                            \
-                int64_t i = 0;                                                                                         \
-                for (; i + 8 <= part; i += 8)                                                                          \
-                    for (int j = 0; j < 8; j++) lane[j] = OP(lane[j], (A)p[i + j]);                                    \
-                for (; i < part; i++) lane[0] = OP(lane[0], (A)p[i]);                                                  \
-                for (int half = 4; half; half /= 2)                                                                    \
-                    for (int j = 0; j < half; j++) lane[j] = OP(lane[j], lane[j + half]);                              \
-                acc[k] = before;                                                                                       \
-                carry = OP(carry, lane[0]);                                                                            \
-            }                                                                                                          \
-            for (int64_t i = 0; i < part; i++)                                                                         \
-                UNROLL for (int k = 0; k < SEGMENTS; k++) {                                                            \
-                    acc[k] = OP(acc[k], (A)in[k * part + i]);                                                          \
-                    out[k * part + i] = (T)acc[k];                                                                     \
-                }                                                                                                      \
-            in += part * SEGMENTS;                                                                                     \
-            out += part * SEGMENTS;                                                                                    \
-            n -= part * SEGMENTS;                                                                                      \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            carry = OP(carry, (A)in[i]);                                                                               \
-            out[i] = (T)carry;                                                                                         \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
-        T *out = out_;                                                                                                 \
-        const T *in = in_;                                                                                             \
-        (void)unused;                                                                                                  \
-        if (stride == 1) {                                                                                             \
-            name##_line(out, in, n);                                                                                   \
-            return;                                                                                                    \
-        }                                                                                                              \
-        A acc[COLUMNS];                                                                                                \
-        for (int64_t k = 0; k < width; k++) acc[k] = start;                                                            \
-        for (int64_t i = 0; i < n; i++, in += stride, out += stride)                                                   \
-            for (int64_t k = 0; k < width; k++) {                                                                      \
-                acc[k] = OP(acc[k], (A)in[k]);                                                                         \
-                out[k] = (T)acc[k];                                                                                    \
-            }                                                                                                          \
+#define SCAN(name, T, A, OP, start)                                                                         \
+    static void name##_line(T *out, const T *in, int64_t n) {                                               \
+        A carry = start;                                                                                    \
+        for (; n >= 8 * SEGMENTS;) {                                                                        \
+            int64_t part = (n < BLOCK ? n : BLOCK) / SEGMENTS;                                              \
+            A acc[SEGMENTS];                                                                                \
+            for (int k = 0; k < SEGMENTS; k++) {                                                            \
+                A lane[8] = {start, start, start, start, start, start, start, start}, before = carry;       \
+                const T *p = in + k * part;                                                                 \
+                int64_t i = 0;                                                                              \
+                for (; i + 8 <= part; i += 8)                                                               \
+                    for (int j = 0; j < 8; j++) lane[j] = OP(lane[j], (A)p[i + j]);                         \
+                for (; i < part; i++) lane[0] = OP(lane[0], (A)p[i]);                                       \
+                for (int half = 4; half; half /= 2)                                                         \
+                    for (int j = 0; j < half; j++) lane[j] = OP(lane[j], lane[j + half]);                   \
+                acc[k] = before;                                                                            \
+                carry = OP(carry, lane[0]);                                                                 \
+            }                                                                                               \
+            for (int64_t i = 0; i < part; i++) UNROLL for (int k = 0; k < SEGMENTS; k++) {                  \
+                    acc[k] = OP(acc[k], (A)in[k * part + i]);                                               \
+                    out[k * part + i] = (T)acc[k];                                                          \
+                }                                                                                           \
+            in += part * SEGMENTS;                                                                          \
+            out += part * SEGMENTS;                                                                         \
+            n -= part * SEGMENTS;                                                                           \
+        }                                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                                   \
+            carry = OP(carry, (A)in[i]);                                                                    \
+            out[i] = (T)carry;                                                                              \
+        }                                                                                                   \
+    }                                                                                                       \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
+        T *out = out_;                                                                                      \
+        const T *in = in_;                                                                                  \
+        (void)unused;                                                                                       \
+        if (stride == 1) {                                                                                  \
+            name##_line(out, in, n);                                                                        \
+            return;                                                                                         \
+        }                                                                                                   \
+        A acc[COLUMNS];                                                                                     \
+        for (int64_t k = 0; k < width; k++) acc[k] = start;                                                 \
+        for (int64_t i = 0; i < n; i++, in += stride, out += stride)                                        \
+            for (int64_t k = 0; k < width; k++) {                                                           \
+                acc[k] = OP(acc[k], (A)in[k]);                                                              \
+                out[k] = (T)acc[k];                                                                         \
+            }                                                                                               \
     }
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
@@ -73,22 +72,23 @@ SCAN(cumprod_f64, double, double, TIMES, 1)
 SCAN(cumprod_i64, uint64_t, uint64_t, TIMES, 1)
 
 /* Complex numbers as pairs. */
-#define SCAN_PAIRS(name, T, product)                                                                                   \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
-        T *out = out_;                                                                                                 \
-        const T *in = in_;                                                                                             \
-        (void)unused;                                                                                                  \
-        for (int64_t k = 0; k < width; k++) {                                                                          \
-            double re = product, im = 0;                                                                               \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const T *x = in + 2 * (i * stride + k);                                                                \
-                double r = product ? re * x[0] - im * x[1] : re + x[0], m = product ? re * x[1] + im * x[0] : im + x[1]; \
-                re = r;                                                                                                \
-                im = m;                                                                                                \
-                out[2 * (i * stride + k)] = (T)re;                                                                     \
-                out[2 * (i * stride + k) + 1] = (T)im;                                                                 \
-            }                                                                                                          \
-        }                                                                                                              \
+#define SCAN_PAIRS(name, T, product)                                                                        \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
+        T *out = out_;                                                                                      \
+        const T *in = in_;                                                                                  \
+        (void)unused;                                                                                       \
+        for (int64_t k = 0; k < width; k++) {                                                               \
+            double re = product, im = 0;                                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                               \
+                const T *x = in + 2 * (i * stride + k);                                                     \
+                double r = product ? re * x[0] - im * x[1] : re + x[0],                                     \
+                       m = product ? re * x[1] + im * x[0] : im + x[1];                                     \
+                re = r;                                                                                     \
+                im = m;                                                                                     \
+                out[2 * (i * stride + k)] = (T)re;                                                          \
+                out[2 * (i * stride + k) + 1] = (T)im;                                                      \
+            }                                                                                               \
+        }                                                                                                   \
     }
 SCAN_PAIRS(cumsum_c64, float, 0)
 SCAN_PAIRS(cumsum_c128, double, 0)
@@ -96,19 +96,19 @@ SCAN_PAIRS(cumprod_c64, float, 1)
 SCAN_PAIRS(cumprod_c128, double, 1)
 
 /* Equal values move the place on to the last one, as in PyTorch; a NaN stays. */
-#define SCAN_EXTREME(name, T, ge)                                                                                      \
-    static void name(void *out_, void *at_, const void *in_, int64_t n, int64_t stride, int64_t width) {               \
-        T *out = out_, best[COLUMNS];                                                                                  \
-        int64_t *at = at_, place[COLUMNS];                                                                             \
-        const T *in = in_;                                                                                             \
-        for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                                     \
-            for (int64_t k = 0; k < width; k++) {                                                                      \
-                bool take = i == 0 || (in[k] ge best[k]) || in[k] != in[k];                                            \
-                best[k] = take ? in[k] : best[k];                                                                      \
-                place[k] = take ? i : place[k];                                                                        \
-                out[k] = best[k];                                                                                      \
-                at[k] = place[k];                                                                                      \
-            }                                                                                                          \
+#define SCAN_EXTREME(name, T, ge)                                                                        \
+    static void name(void *out_, void *at_, const void *in_, int64_t n, int64_t stride, int64_t width) { \
+        T *out = out_, best[COLUMNS];                                                                    \
+        int64_t *at = at_, place[COLUMNS];                                                               \
+        const T *in = in_;                                                                               \
+        for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                       \
+            for (int64_t k = 0; k < width; k++) {                                                        \
+                bool take = i == 0 || (in[k] ge best[k]) || in[k] != in[k];                              \
+                best[k] = take ? in[k] : best[k];                                                        \
+                place[k] = take ? i : place[k];                                                          \
+                out[k] = best[k];                                                                        \
+                at[k] = place[k];                                                                        \
+            }                                                                                            \
     }
 #define BOTH(suffix, T) SCAN_EXTREME(cummax_##suffix, T, >=) SCAN_EXTREME(cummin_##suffix, T, <=)
 BOTH(u8, uint8_t)
@@ -122,36 +122,36 @@ BOTH(i64, int64_t)
 BOTH(f32, float)
 BOTH(f64, double)
 
-#define SCAN_LOG(name, T)                                                                                              \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {            \
-        T *out = out_;                                                                                                 \
-        const T *in = in_;                                                                                             \
-        (void)unused;                                                                                                  \
-        for (int64_t k = 0; k < width; k++) {                                                                          \
-            double acc = -INFINITY;                                                                                    \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                double x = in[i * stride + k], high = x > acc || x != x ? x : acc, low = high == acc ? x : acc;        \
-                acc = isinf(high) && high == low ? high : high + log1p(exp(low - high));                               \
-                if (x != x || acc != acc) acc = NAN;                                                                   \
-                out[i * stride + k] = (T)acc;                                                                          \
-            }                                                                                                          \
-        }                                                                                                              \
+#define SCAN_LOG(name, T)                                                                                       \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {     \
+        T *out = out_;                                                                                          \
+        const T *in = in_;                                                                                      \
+        (void)unused;                                                                                           \
+        for (int64_t k = 0; k < width; k++) {                                                                   \
+            double acc = -INFINITY;                                                                             \
+            for (int64_t i = 0; i < n; i++) {                                                                   \
+                double x = in[i * stride + k], high = x > acc || x != x ? x : acc, low = high == acc ? x : acc; \
+                acc = isinf(high) && high == low ? high : high + log1p(exp(low - high));                        \
+                if (x != x || acc != acc) acc = NAN;                                                            \
+                out[i * stride + k] = (T)acc;                                                                   \
+            }                                                                                                   \
+        }                                                                                                       \
     }
 SCAN_LOG(logcumsumexp_f32, float)
 SCAN_LOG(logcumsumexp_f64, double)
 
 /* ---- the table ---- */
 
-#define NUMBERS(name)                                                                                                  \
-    {                                                                                                                  \
-        [TP_INT64] = name##_i64, [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64, [TP_COMPLEX64] = name##_c64,    \
-        [TP_COMPLEX128] = name##_c128,                                                                                 \
+#define NUMBERS(name)                                                                          \
+    {                                                                                          \
+        [TP_INT64] = name##_i64,     [TP_FLOAT32] = name##_f32,     [TP_FLOAT64] = name##_f64, \
+        [TP_COMPLEX64] = name##_c64, [TP_COMPLEX128] = name##_c128,                            \
     }
-#define ORDERED(name)                                                                                                  \
-    {                                                                                                                  \
-        [TP_BOOL] = name##_u8, [TP_UINT8] = name##_u8, [TP_UINT16] = name##_u16, [TP_UINT32] = name##_u32,             \
-        [TP_UINT64] = name##_u64, [TP_INT8] = name##_i8, [TP_INT16] = name##_i16, [TP_INT32] = name##_i32,             \
-        [TP_INT64] = name##_i64, [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64,                                 \
+#define ORDERED(name)                                                                                             \
+    {                                                                                                             \
+        [TP_BOOL] = name##_u8,    [TP_UINT8] = name##_u8,    [TP_UINT16] = name##_u16,  [TP_UINT32] = name##_u32, \
+        [TP_UINT64] = name##_u64, [TP_INT8] = name##_i8,     [TP_INT16] = name##_i16,   [TP_INT32] = name##_i32,  \
+        [TP_INT64] = name##_i64,  [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64,                           \
     }
 
 const tp_scan_kernels TP_CAP(tp_scan) = {

@@ -7,7 +7,8 @@
 typedef struct {
     void (*forward)(const void *in, void *out, int64_t n, int64_t inner, int64_t first, int64_t last, bool log);
     /* grad_input from grad_output and the forward's output. */
-    void (*backward)(const void *grad, const void *output, void *out, int64_t n, int64_t inner, int64_t first, int64_t last, bool log);
+    void (*backward)(const void *grad, const void *output, void *out, int64_t n, int64_t inner, int64_t first,
+                     int64_t last, bool log);
 } tp_softmax_loops;
 
 typedef struct {

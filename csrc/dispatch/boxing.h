@@ -1,13 +1,15 @@
 /* boxing.h: one C value into a tp_value and back, by the type codes of codegen/c_types.py.
  *
- * tp_box_<code>(x) borrows; tp_unbox_<code>(v) reads, None as that type's none. tp_result_<code> stores a C result as new
- * boxed results; tp_slot_<code> is where a by-pointer result goes. */
+ * tp_box_<code>(x) borrows; tp_unbox_<code>(v) reads, None as that type's none. tp_result_<code> stores a C result as
+ * new boxed results; tp_slot_<code> is where a by-pointer result goes. */
 #pragma once
 
 #include "dispatch/op.h"
 
-#define TP_BOX(code, ctype, tag_, member_, is_none) \
-    TP_INLINE tp_value tp_box_##code(ctype x) { return is_none ? (tp_value){.tag = TP_NONE} : (tp_value){.tag = tag_, .member_ = x}; }
+#define TP_BOX(code, ctype, tag_, member_, is_none)                                          \
+    TP_INLINE tp_value tp_box_##code(ctype x) {                                              \
+        return is_none ? (tp_value){.tag = TP_NONE} : (tp_value){.tag = tag_, .member_ = x}; \
+    }
 #define TP_UNBOX(code, ctype, member_, none) \
     TP_INLINE ctype tp_unbox_##code(const tp_value *v) { return v->tag == TP_NONE ? none : (ctype)v->member_; }
 #define TP_BOTH(code, ctype, tag_, member_, none, is_none) \
@@ -26,8 +28,8 @@ TP_BOTH(M, tp_memory_format, TP_MEMORY_FORMAT, i, TP_NO_FORMAT, x == TP_NO_FORMA
 TP_BOTH(G, struct tp_generator *, TP_GENERATOR, generator, NULL, !x)
 TP_BOTH(O, tp_storage *, TP_STORAGE, storage, NULL, !x)
 
-#define TP_BOTH_STRUCT(code, ctype, tag_, member_, is_none, ...)                                                  \
-    TP_BOX(code, ctype, tag_, member_, is_none)                                                               \
+#define TP_BOTH_STRUCT(code, ctype, tag_, member_, is_none, ...) \
+    TP_BOX(code, ctype, tag_, member_, is_none)                  \
     TP_INLINE ctype tp_unbox_##code(const tp_value *v) { return v->tag == TP_NONE ? (ctype)__VA_ARGS__ : v->member_; }
 
 TP_BOTH_STRUCT(V, tp_device, TP_DEVICE, device, x.type < 0, {-1, -1})

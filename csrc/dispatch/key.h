@@ -1,9 +1,9 @@
 /* key.h: dispatch keys and key sets.
  *
- * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS is the only list,
- * from low to high priority: a call goes to the highest key of its set. Every tensor carries its backend's key, the
- * autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0 (Undefined) is in no set and stands for "no
- * key left".
+ * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS is the only
+ * list, from low to high priority: a call goes to the highest key of its set. Every tensor carries its backend's key,
+ * the autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0 (Undefined) is in no set and stands for
+ * "no key left".
  *
  * Note [Trace bit]
  * The highest key, Trace, is never a tensor's. While a trace runs it is in the thread's include set, and the masks that
@@ -24,26 +24,26 @@
     X(prefix##PrivateUse2)            \
     X(prefix##PrivateUse3)
 
-#define TP_FORALL_KEYS(X)          \
-    X(Undefined)                   \
-    TP_FORALL_BACKENDS(X, )        \
-    X(Mkldnn)                      \
-    X(Sparse)                      \
-    X(SparseCsr)                   \
-    X(Quantized)                   \
-    X(NestedTensor)                \
-    X(ZeroTensor)                  \
-    X(Python)                      \
-    X(BackendSelect)               \
-    X(Functionalize)               \
-    X(ADInplaceOrView)             \
-    X(AutogradOther)               \
+#define TP_FORALL_KEYS(X)           \
+    X(Undefined)                    \
+    TP_FORALL_BACKENDS(X, )         \
+    X(Mkldnn)                       \
+    X(Sparse)                       \
+    X(SparseCsr)                    \
+    X(Quantized)                    \
+    X(NestedTensor)                 \
+    X(ZeroTensor)                   \
+    X(Python)                       \
+    X(BackendSelect)                \
+    X(Functionalize)                \
+    X(ADInplaceOrView)              \
+    X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \
-    X(Profiler)                    \
-    X(Tracer)                      \
+    X(Profiler)                     \
+    X(Tracer)                       \
     TP_FORALL_BACKENDS(X, Autocast) \
-    X(Batched)                     \
-    X(PythonMode)                  \
+    X(Batched)                      \
+    X(PythonMode)                   \
     X(Trace)
 
 typedef enum {
@@ -76,7 +76,7 @@ TP_INLINE tp_key tp_highest_key(tp_keyset ks) { return (tp_key)(63 - __builtin_c
 TP_INLINE tp_keyset tp_excluded_keys(void) { return tp_tls.exclude ^ TP_DEFAULT_EXCLUDED; }
 TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) { return (ks | tp_tls.include) & ~tp_excluded_keys(); }
 
-const char *tp_key_name(tp_key key); /* "AutogradCPU" */
+const char *tp_key_name(tp_key key);   /* "AutogradCPU" */
 tp_key tp_key_parse(const char *name); /* TP_KEY_Undefined for an unknown name, without an error */
 /* The backend key of a device type, its autograd and its autocast key. */
 TP_INLINE tp_key tp_backend_key(int type) { return (tp_key)(TP_KEY_CPU + type); }

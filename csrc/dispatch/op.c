@@ -8,8 +8,8 @@
  *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
- * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are skipped:
- * they are not `live`.
+ * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
+ * skipped: they are not `live`.
  *
  * Tables are written under one mutex and read without: an entry is one aligned pointer, and a kernel that was taken out
  * stays valid for the calls that are under way, since registrations are unlinked but their code stays. */
@@ -51,9 +51,7 @@ static const char *const alias_names[TP_NUM_ALIAS] = {
     [TP_ALIAS_CompositeExplicitAutogradNonFunctional] = "CompositeExplicitAutogradNonFunctional",
 };
 
-const char *tp_slot_name(tp_key key) {
-    return key < TP_NUM_KEYS ? tp_key_name(key) : alias_names[key - TP_NUM_KEYS];
-}
+const char *tp_slot_name(tp_key key) { return key < TP_NUM_KEYS ? tp_key_name(key) : alias_names[key - TP_NUM_KEYS]; }
 
 tp_key tp_slot_parse(const char *name) {
     for (int a = 0; a < TP_NUM_ALIAS; a++)
@@ -233,16 +231,15 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
     char name[128];
     char *kept = strdup(source);
     registration_node *there = slot_of(op, key);
-    if (!kept)
-        tp_fail_memory((int64_t)strlen(source));
+    if (!kept) tp_fail_memory((int64_t)strlen(source));
     else if (there && !allow_override)
         tp_fail(TP_RuntimeError,
                 "%s already has a kernel for %s, registered from %s; this one comes from %s. "
                 "Deregister the first, or pass allow_override=True",
                 tp_op_name(op, name), tp_slot_name(key), there->r.source, source);
     else if (ensure_registrations(op) == 0) {
-        tp_registration r = {.key = key, .fn = fn, .boxed = boxed, .context = context, .free_context = free_context,
-                             .source = kept};
+        tp_registration r = {
+            .key = key, .fn = fn, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
         handle = add_registration(op, &op->registrations->slot[key], &r);
     }
     if (handle > 0) compute_table(op);
@@ -256,19 +253,18 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
     pthread_mutex_lock(&lock);
     int64_t handle = -1;
     char *kept = strdup(source);
-    if (!kept)
-        tp_fail_memory((int64_t)strlen(source));
+    if (!kept) tp_fail_memory((int64_t)strlen(source));
     else if (fallbacks[key])
         tp_fail(TP_RuntimeError, "the key %s already has a fallback, registered from %s; this one comes from %s",
                 tp_key_name(key), fallbacks[key]->r.source, source);
     else {
-        tp_registration r = {.key = key, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
+        tp_registration r = {
+            .key = key, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
         handle = add_registration(NULL, &fallbacks[key], &r);
     }
     if (handle > 0)
         for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
-    else
-        free(kept);
+    else free(kept);
     pthread_mutex_unlock(&lock);
     return handle;
 }
@@ -301,8 +297,7 @@ int tp_deregister(int64_t handle) {
     tp_op *op = NULL;
     int key = 0;
     registration_node *node = unlink_anywhere(handle, &op, &key);
-    if (node && node->op)
-        compute_table(node->op);
+    if (node && node->op) compute_table(node->op);
     else if (node)
         for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], (tp_key)key);
     pthread_mutex_unlock(&lock);

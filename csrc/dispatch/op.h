@@ -1,15 +1,15 @@
 /* op.h: the operator table and the computed dispatch tables.
  *
- * Every operator has one tp_op: its schema, its registrations (which key, which kernel, from where) and the table that is
- * computed from them at registration: one kernel per key, or NULL. A call takes the highest key of
- * (keys of its tensors, after the thread's include and exclude sets) & op->live and jumps: no lock, no lookup, no
- * allocation. Note [Kernel precedence] in op.c says how the table is computed.
+ * Every operator has one tp_op: its schema, its registrations (which key, which kernel, from where) and the table that
+ * is computed from them at registration: one kernel per key, or NULL. A call takes the highest key of (keys of its
+ * tensors, after the thread's include and exclude sets) & op->live and jumps: no lock, no lookup, no allocation. Note
+ * [Kernel precedence] in op.c says how the table is computed.
  *
- * Two calling conventions. A declared operator has an unboxed C signature `R kernel(tp_keyset ks, args...)`, where ks is
- * the set that led to this kernel; a layer passes `ks & TP_BELOW_...` on. The boxed convention
- * `int kernel(op, ks, args, results, context)` serves custom operators and fallbacks. The generator makes the adaptors,
- * one pair per C signature (tp_signature): a boxed kernel is called from unboxed code through `info->box`, an entry stub
- * per operator; an unboxed one from boxed code through `signature->call`. */
+ * Two calling conventions. A declared operator has an unboxed C signature `R kernel(tp_keyset ks, args...)`, where ks
+ * is the set that led to this kernel; a layer passes `ks & TP_BELOW_...` on. The boxed convention `int kernel(op, ks,
+ * args, results, context)` serves custom operators and fallbacks. The generator makes the adaptors, one pair per C
+ * signature (tp_signature): a boxed kernel is called from unboxed code through `info->box`, an entry stub per operator;
+ * an unboxed one from boxed code through `signature->call`. */
 #pragma once
 
 #include "dispatch/key.h"
@@ -63,11 +63,11 @@ typedef enum {
 
 /* What the YAML says of an operator: constant. */
 typedef struct {
-    const char *name;         /* "add" */
-    const char *overload;     /* "Tensor", or "" */
+    const char *name;     /* "add" */
+    const char *overload; /* "Tensor", or "" */
     const char *schema;
-    const char *const *tags;  /* NULL-terminated */
-    const char *declared_at;  /* "yaml/native_functions.yaml:12" */
+    const char *const *tags; /* NULL-terminated */
+    const char *declared_at; /* "yaml/native_functions.yaml:12" */
     const tp_argument *args, *returns;
     uint16_t nargs, nreturns;
     uint32_t tag_bits;

@@ -24,7 +24,9 @@ static int64_t at(tp_ints v, int64_t i) { return v.size == 1 ? v.data[0] : v.dat
 
 static int check_list(const char *name, tp_ints v, int64_t n, int64_t least, const char *what) {
     if (v.size != n && v.size != 1)
-        return tp_fail(TP_RuntimeError, "expected %s to be a single integer value or a list of %lld values to match the convolution dimensions, but got %lld values",
+        return tp_fail(TP_RuntimeError,
+                       "expected %s to be a single integer value or a list of %lld values to match the convolution "
+                       "dimensions, but got %lld values",
                        name, (long long)n, (long long)v.size);
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] < least) return tp_fail(TP_RuntimeError, "%s is not supported", what);
@@ -47,9 +49,11 @@ static int fail_channels(const tp_tensor *input, const tp_tensor *weight, const 
     tp_autotext w = {0}, x = {0};
     tp_text_ints(&w, tp_sizes(weight));
     tp_text_ints(&x, tp_sizes(input));
-    return tp_fail(TP_RuntimeError, "Given %s=%lld, weight of size %s, expected input%s to have %lld channels, but got %lld channels instead",
-                   s->transposed ? "transposed=1, groups" : "groups", (long long)s->groups, w.text, x.text, (long long)wanted,
-                   (long long)input->sizes[1]);
+    return tp_fail(
+        TP_RuntimeError,
+        "Given %s=%lld, weight of size %s, expected input%s to have %lld channels, but got %lld channels instead",
+        s->transposed ? "transposed=1, groups" : "groups", (long long)s->groups, w.text, x.text, (long long)wanted,
+        (long long)input->sizes[1]);
 }
 
 static int check_operands(const tp_tensor *input, const tp_tensor *weight, const tp_tensor *bias, const settings *s) {
@@ -57,26 +61,31 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
         tp_autotext w = {0}, x = {0};
         tp_text_ints(&w, tp_sizes(weight));
         tp_text_ints(&x, tp_sizes(input));
-        return tp_fail(TP_RuntimeError, "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s instead",
+        return tp_fail(TP_RuntimeError,
+                       "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of "
+                       "size %s instead",
                        weight->ndim, weight->ndim, w.text, input->ndim, x.text);
     }
     if (input->dtype != weight->dtype)
-        return tp_fail(TP_RuntimeError, "Input type (%s) and weight type (%s) should be the same", tp_dtype_names[input->dtype],
-                       tp_dtype_names[weight->dtype]);
+        return tp_fail(TP_RuntimeError, "Input type (%s) and weight type (%s) should be the same",
+                       tp_dtype_names[input->dtype], tp_dtype_names[weight->dtype]);
     if (bias && bias->dtype != input->dtype)
-        return tp_fail(TP_RuntimeError, "Input type (%s) and bias type (%s) should be the same", tp_dtype_names[input->dtype],
-                       tp_dtype_names[bias->dtype]);
+        return tp_fail(TP_RuntimeError, "Input type (%s) and bias type (%s) should be the same",
+                       tp_dtype_names[input->dtype], tp_dtype_names[bias->dtype]);
     if (input->dtype == TP_BOOL) return tp_fail(TP_NotImplementedError, "convolution is not implemented for bool");
     int64_t channels = s->transposed ? weight->sizes[0] : weight->sizes[1] * s->groups;
     if (input->sizes[1] != channels) return fail_channels(input, weight, s, channels);
     if (weight->sizes[0] % s->groups)
-        return tp_fail(TP_RuntimeError, "Given groups=%lld, expected weight to be divisible by it at dimension 0, but got %lld", (long long)s->groups,
-                       (long long)weight->sizes[0]);
+        return tp_fail(TP_RuntimeError,
+                       "Given groups=%lld, expected weight to be divisible by it at dimension 0, but got %lld",
+                       (long long)s->groups, (long long)weight->sizes[0]);
     int64_t outputs = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
     if (bias && (bias->ndim != 1 || bias->sizes[0] != outputs)) {
         tp_autotext b = {0};
         tp_text_ints(&b, tp_sizes(bias));
-        return tp_fail(TP_RuntimeError, "expected bias to be 1-dimensional with %lld elements, but got bias of size %s instead", (long long)outputs, b.text);
+        return tp_fail(TP_RuntimeError,
+                       "expected bias to be 1-dimensional with %lld elements, but got bias of size %s instead",
+                       (long long)outputs, b.text);
     }
     return 0;
 }
@@ -86,33 +95,43 @@ static int output_sizes(const tp_tensor *input, const tp_tensor *weight, const s
     sizes[0] = input->sizes[0];
     sizes[1] = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
     for (int i = 2; i < input->ndim; i++) {
-        int64_t span = at(s->dilation, i - 2) * (weight->sizes[i] - 1) + 1, pad = 2 * at(s->padding, i - 2), stride = at(s->stride, i - 2);
+        int64_t span = at(s->dilation, i - 2) * (weight->sizes[i] - 1) + 1, pad = 2 * at(s->padding, i - 2),
+                stride = at(s->stride, i - 2);
         if (s->transposed) {
             sizes[i] = (input->sizes[i] - 1) * stride - pad + span + at(s->output_padding, i - 2);
         } else {
             int64_t room = input->sizes[i] + pad - span;
             if (room < 0)
-                return tp_fail(TP_RuntimeError, "Calculated padded input size per channel: (%lld). Kernel size: (%lld). Kernel size can't be greater than actual input size",
+                return tp_fail(TP_RuntimeError,
+                               "Calculated padded input size per channel: (%lld). Kernel size: (%lld). Kernel size "
+                               "can't be greater than actual input size",
                                (long long)(input->sizes[i] + pad), (long long)span);
             sizes[i] = room / stride + 1;
         }
         if (sizes[i] < 0 || (sizes[i] == 0 && input->sizes[i] != 0))
-            return tp_fail(TP_RuntimeError, "Given input size per channel %lld, the calculated output size %lld is too small",
+            return tp_fail(TP_RuntimeError,
+                           "Given input size per channel %lld, the calculated output size %lld is too small",
                            (long long)input->sizes[i], (long long)sizes[i]);
     }
     return 0;
 }
 
-static int check_all(const tp_tensor *input, const tp_tensor *weight, const tp_tensor *bias, const settings *s, int64_t *sizes) {
+static int check_all(const tp_tensor *input, const tp_tensor *weight, const tp_tensor *bias, const settings *s,
+                     int64_t *sizes) {
     int64_t n = weight->ndim - 2;
-    if (n < 1 || n > 3) return tp_fail(TP_RuntimeError, "convolution: weight should have 3 to 5 dimensions, but got %d", weight->ndim);
+    if (n < 1 || n > 3)
+        return tp_fail(TP_RuntimeError, "convolution: weight should have 3 to 5 dimensions, but got %d", weight->ndim);
     if (check_settings(s, n) < 0 || check_operands(input, weight, bias, s) < 0) return -1;
     return output_sizes(input, weight, s, sizes);
 }
 
 /* The plan of the (not transposed) convolution with this weight, between a small side and a large side. */
-static tp_conv_plan make_plan(tp_dtype dtype, const tp_tensor *weight, const settings *s, tp_ints large, tp_ints small) {
-    tp_conv_plan p = {.dtype = dtype, .batch = large.data[0], .groups = s->groups, .in_channels = weight->sizes[1],
+static tp_conv_plan make_plan(tp_dtype dtype, const tp_tensor *weight, const settings *s, tp_ints large,
+                              tp_ints small) {
+    tp_conv_plan p = {.dtype = dtype,
+                      .batch = large.data[0],
+                      .groups = s->groups,
+                      .in_channels = weight->sizes[1],
                       .out_channels = weight->sizes[0] / s->groups};
     int64_t skipped = 5 - weight->ndim;
     for (int64_t d = 0; d < 3; d++) {
@@ -129,35 +148,37 @@ static tp_conv_plan make_plan(tp_dtype dtype, const tp_tensor *weight, const set
 
 /* ---- the operator ---- */
 
-static tp_dtype compute_dtype(const tp_tensor *t) { return tp_is_integral_dtype((tp_dtype)t->dtype) ? TP_INT64 : tp_compute_dtype((tp_dtype)t->dtype); }
+static tp_dtype compute_dtype(const tp_tensor *t) {
+    return tp_is_integral_dtype((tp_dtype)t->dtype) ? TP_INT64 : tp_compute_dtype((tp_dtype)t->dtype);
+}
 
 static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, const settings *s, tp_ints sizes) {
     tp_dtype dtype = compute_dtype(input);
     tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
     tp_autoref *out = tp_new_empty(sizes, dtype, input->device);
     if (!x || !w || !out || (bias && !b)) return NULL;
-    tp_conv_plan plan = s->transposed ? make_plan(dtype, w, s, sizes, tp_sizes(x)) : make_plan(dtype, w, s, tp_sizes(x), sizes);
+    tp_conv_plan plan =
+        s->transposed ? make_plan(dtype, w, s, sizes, tp_sizes(x)) : make_plan(dtype, w, s, tp_sizes(x), sizes);
     const void *bias_data = b ? tp_data(b) : NULL;
     int status = 0;
     if (out->numel && s->transposed)
         status = tp_cpu.convolution->data(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
-    else if (out->numel)
-        status = tp_cpu.convolution->forward(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
+    else if (out->numel) status = tp_cpu.convolution->forward(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
     return status == 0 ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype) : NULL;
 }
 
 /* convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool
  * transposed, SymInt[] output_padding, SymInt groups) -> Tensor */
-tp_tensor *convolution_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding, tp_ints dilation,
-                           bool transposed, tp_ints output_padding, int64_t groups) {
+tp_tensor *convolution_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
+                           tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     int64_t sizes[TP_MAX_DIMS];
     if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
     return compute(input, weight, bias, &s, (tp_ints){sizes, input->ndim});
 }
 
-tp_tensor *convolution_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding, tp_ints dilation,
-                            bool transposed, tp_ints output_padding, int64_t groups) {
+tp_tensor *convolution_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
+                            tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     int64_t sizes[TP_MAX_DIMS];
     if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
@@ -188,9 +209,11 @@ static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *w
     tp_autoref *w0 = conj_if_complex(weight);
     if (!w0) return NULL;
     if (input->numel == 0 || grad->numel == 0) return zeros_of(input);
-    tp_autoref *g = tp_plain(grad, dtype), *w = tp_plain(w0, dtype), *out = tp_new_empty(tp_sizes(input), dtype, input->device);
+    tp_autoref *g = tp_plain(grad, dtype), *w = tp_plain(w0, dtype),
+               *out = tp_new_empty(tp_sizes(input), dtype, input->device);
     if (!g || !w || !out) return NULL;
-    tp_conv_plan plan = s->transposed ? make_plan(dtype, w, s, tp_sizes(g), tp_sizes(out)) : make_plan(dtype, w, s, tp_sizes(out), tp_sizes(g));
+    tp_conv_plan plan = s->transposed ? make_plan(dtype, w, s, tp_sizes(g), tp_sizes(out))
+                                      : make_plan(dtype, w, s, tp_sizes(out), tp_sizes(g));
     int status = s->transposed ? tp_cpu.convolution->forward(&plan, tp_data(g), tp_data(w), NULL, tp_data(out))
                                : tp_cpu.convolution->data(&plan, tp_data(g), tp_data(w), NULL, tp_data(out));
     return status == 0 ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype) : NULL;
@@ -202,7 +225,8 @@ static tp_tensor *weight_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *
     tp_dtype dtype = compute_dtype(input);
     if (input->numel == 0 || grad->numel == 0) return zeros_of(weight);
     tp_autoref *x0 = conj_if_complex(input);
-    tp_autoref *g = tp_plain(grad, dtype), *x = x0 ? tp_plain(x0, dtype) : NULL, *out = tp_new_empty(tp_sizes(weight), dtype, input->device);
+    tp_autoref *g = tp_plain(grad, dtype), *x = x0 ? tp_plain(x0, dtype) : NULL,
+               *out = tp_new_empty(tp_sizes(weight), dtype, input->device);
     if (!g || !x || !out) return NULL;
     const tp_tensor *large = s->transposed ? g : x, *small = s->transposed ? x : g;
     tp_conv_plan plan = make_plan(dtype, weight, s, tp_sizes(large), tp_sizes(small));
@@ -218,7 +242,8 @@ static int check_gradient(const tp_tensor *grad, const tp_tensor *input, const t
             tp_autotext a = {0}, b = {0};
             tp_text_ints(&a, (tp_ints){sizes, input->ndim});
             tp_text_ints(&b, tp_sizes(grad));
-            return tp_fail(TP_RuntimeError, "convolution_backward: expected grad_output of size %s, but got %s", a.text, b.text);
+            return tp_fail(TP_RuntimeError, "convolution_backward: expected grad_output of size %s, but got %s", a.text,
+                           b.text);
         }
     return 0;
 }
@@ -232,10 +257,12 @@ static tp_tensor3 all_or_none(tp_tensor3 r, tp_bools mask) {
     return r;
 }
 
-/* convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 convolution_backward_cpu(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight, tp_ints bias_sizes TP_UNUSED, tp_ints stride,
-                                    tp_ints padding, tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups,
-                                    tp_bools output_mask) {
+/* convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[]
+ * padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor,
+ * Tensor, Tensor) */
+tp_tensor3 convolution_backward_cpu(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
+                                    tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
+                                    bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     tp_tensor3 r = {{NULL}};
     if (check_gradient(grad_output, input, weight, &s) < 0) return r;
@@ -245,9 +272,9 @@ tp_tensor3 convolution_backward_cpu(tp_tensor *grad_output, tp_tensor *input, tp
     return all_or_none(r, output_mask);
 }
 
-tp_tensor3 convolution_backward_meta(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight, tp_ints bias_sizes TP_UNUSED, tp_ints stride,
-                                     tp_ints padding, tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups,
-                                     tp_bools output_mask) {
+tp_tensor3 convolution_backward_meta(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
+                                     tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
+                                     bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     tp_tensor3 r = {{NULL}};
     if (check_gradient(grad_output, input, weight, &s) < 0) return r;
@@ -258,17 +285,22 @@ tp_tensor3 convolution_backward_meta(tp_tensor *grad_output, tp_tensor *input, t
     return all_or_none(r, output_mask);
 }
 
-/* _convolution_double_backward: the gradients of convolution_backward, which is linear in grad_output and, each output on
- * its own, in weight (ggI's) or input (ggW's). A gradient that nothing flows into stays undefined. */
-tp_tensor3 _convolution_double_backward_composite(tp_tensor *ggI, tp_tensor *ggW, tp_tensor *ggb, tp_tensor *gO, tp_tensor *weight,
-                                                  tp_tensor *self, tp_ints stride, tp_ints padding, tp_ints dilation, bool transposed,
-                                                  tp_ints output_padding, int64_t groups, tp_bools output_mask) {
+/* _convolution_double_backward: the gradients of convolution_backward, which is linear in grad_output and, each output
+ * on its own, in weight (ggI's) or input (ggW's). A gradient that nothing flows into stays undefined. */
+tp_tensor3 _convolution_double_backward_composite(tp_tensor *ggI, tp_tensor *ggW, tp_tensor *ggb, tp_tensor *gO,
+                                                  tp_tensor *weight, tp_tensor *self, tp_ints stride, tp_ints padding,
+                                                  tp_ints dilation, bool transposed, tp_ints output_padding,
+                                                  int64_t groups, tp_bools output_mask) {
     tp_tensor3 none = {{NULL}};
     tp_autoref *grad = NULL, *to_self = NULL, *to_weight = NULL;
     if (wanted(output_mask, 0)) {
         tp_autoref *a = NULL, *b = NULL, *c = NULL;
-        if (ggI && !(a = tp_convolution(ggI, weight, NULL, stride, padding, dilation, transposed, output_padding, groups))) return none;
-        if (ggW && !(b = tp_convolution(self, ggW, NULL, stride, padding, dilation, transposed, output_padding, groups))) return none;
+        if (ggI &&
+            !(a = tp_convolution(ggI, weight, NULL, stride, padding, dilation, transposed, output_padding, groups)))
+            return none;
+        if (ggW &&
+            !(b = tp_convolution(self, ggW, NULL, stride, padding, dilation, transposed, output_padding, groups)))
+            return none;
         if (ggb) {
             int64_t sizes[TP_MAX_DIMS];
             for (int i = 0; i < gO->ndim; i++) sizes[i] = i == 1 ? ggb->numel : 1;
@@ -285,13 +317,15 @@ tp_tensor3 _convolution_double_backward_composite(tp_tensor *ggI, tp_tensor *ggW
         }
     }
     if (wanted(output_mask, 1) && ggW) {
-        tp_tensor3 r = tp_convolution_backward(gO, self, ggW, TP_NO_INTS, stride, padding, dilation, transposed, output_padding, groups,
-                                               (tp_bools){(const bool[]){true, false, false}, 3});
+        tp_tensor3 r =
+            tp_convolution_backward(gO, self, ggW, TP_NO_INTS, stride, padding, dilation, transposed, output_padding,
+                                    groups, (tp_bools){(const bool[]){true, false, false}, 3});
         if (!(to_self = r.v[0])) return none;
     }
     if (wanted(output_mask, 2) && ggI) {
-        tp_tensor3 r = tp_convolution_backward(gO, ggI, weight, TP_NO_INTS, stride, padding, dilation, transposed, output_padding, groups,
-                                               (tp_bools){(const bool[]){false, true, false}, 3});
+        tp_tensor3 r =
+            tp_convolution_backward(gO, ggI, weight, TP_NO_INTS, stride, padding, dilation, transposed, output_padding,
+                                    groups, (tp_bools){(const bool[]){false, true, false}, 3});
         if (!(to_weight = r.v[1])) return none;
     }
     return (tp_tensor3){{tp_take(grad), tp_take(to_self), tp_take(to_weight)}};
@@ -306,38 +340,42 @@ static tp_tensor *batched(const char *name, tp_tensor *input, int n, bool *added
     if (*added) return tp_unsqueeze(input, 0);
     tp_autotext x = {0};
     tp_text_ints(&x, tp_sizes(input));
-    return tp_fail_null(TP_RuntimeError, "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s", n + 1, n + 2, name, x.text);
+    return tp_fail_null(TP_RuntimeError,
+                        "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s", n + 1,
+                        n + 2, name, x.text);
 }
 
-static tp_tensor *convolve(const char *name, int n, tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
-                           tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
+static tp_tensor *convolve(const char *name, int n, tp_tensor *input, tp_tensor *weight, tp_tensor *bias,
+                           tp_ints stride, tp_ints padding, tp_ints dilation, bool transposed, tp_ints output_padding,
+                           int64_t groups) {
     bool added;
     tp_autoref *x = batched(name, input, n, &added);
     if (!x) return NULL;
     if (weight->ndim != n + 2) {
         tp_autotext w = {0};
         tp_text_ints(&w, tp_sizes(weight));
-        return tp_fail_null(TP_RuntimeError, "%s: expected weight to be %dD, but got weight of size %s", name, n + 2, w.text);
+        return tp_fail_null(TP_RuntimeError, "%s: expected weight to be %dD, but got weight of size %s", name, n + 2,
+                            w.text);
     }
     tp_autoref *out = tp_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
     if (!out) return NULL;
     return added ? tp_squeeze_dim(out, 0) : tp_take(out);
 }
 
-#define CONV(n, zeros)                                                                                                     \
-    tp_tensor *conv##n##d_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding, \
-                                    tp_ints dilation, int64_t groups) {                                                    \
-        return convolve("conv" #n "d", n, input, weight, bias, stride, padding, dilation, false, zeros, groups);           \
+#define CONV(n, zeros)                                                                                           \
+    tp_tensor *conv##n##d_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride,        \
+                                    tp_ints padding, tp_ints dilation, int64_t groups) {                         \
+        return convolve("conv" #n "d", n, input, weight, bias, stride, padding, dilation, false, zeros, groups); \
     }
 CONV(1, TP_INTS(0))
 CONV(2, TP_INTS(0, 0))
 CONV(3, TP_INTS(0, 0, 0))
 
-#define CONV_TRANSPOSE(name, n)                                                                                            \
-    tp_tensor *name##_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,     \
-                                tp_ints output_padding, int64_t groups, tp_ints dilation) {                                \
-        return convolve("conv_transpose" #n "d", n, input, weight, bias, stride, padding, dilation, true, output_padding,  \
-                        groups);                                                                                           \
+#define CONV_TRANSPOSE(name, n)                                                                                        \
+    tp_tensor *name##_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding, \
+                                tp_ints output_padding, int64_t groups, tp_ints dilation) {                            \
+        return convolve("conv_transpose" #n "d", n, input, weight, bias, stride, padding, dilation, true,              \
+                        output_padding, groups);                                                                       \
     }
 CONV_TRANSPOSE(conv_transpose1d, 1)
 CONV_TRANSPOSE(conv_transpose2d_input, 2)
@@ -348,20 +386,23 @@ static tp_tensor *pad_behind(tp_tensor *input, int64_t dim, int64_t n) {
     int64_t sizes[TP_MAX_DIMS];
     memcpy(sizes, input->sizes, input->ndim * sizeof *sizes);
     sizes[dim] = n;
-    tp_autoref *border = tp_zeros((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT, input->device, -1);
+    tp_autoref *border =
+        tp_zeros((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT, input->device, -1);
     return border ? tp_cat((tp_tensors){(tp_tensor *const[]){input, border}, 2}, dim) : NULL;
 }
 
-static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride,
-                                tp_ints dilation, tp_ints zeros, int64_t groups) {
+static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_tensor *weight, tp_tensor *bias,
+                                tp_ints stride, tp_ints dilation, tp_ints zeros, int64_t groups) {
     int64_t padding[3] = {0};
     bool added;
-    if (check_list("stride", stride, n, 1, "non-positive stride") < 0 || check_list("dilation", dilation, n, 1, "dilation that is not greater than zero") < 0)
+    if (check_list("stride", stride, n, 1, "non-positive stride") < 0 ||
+        check_list("dilation", dilation, n, 1, "dilation that is not greater than zero") < 0)
         return NULL;
     tp_autoref *x = batched(name, input, n, &added);
     if (!x) return NULL;
     for (int i = 0; i < n; i++) {
-        if (at(stride, i) != 1) return tp_fail_null(TP_RuntimeError, "padding='same' is not supported for strided convolutions");
+        if (at(stride, i) != 1)
+            return tp_fail_null(TP_RuntimeError, "padding='same' is not supported for strided convolutions");
         if (weight->ndim != n + 2) break; /* convolve says so */
         int64_t total = at(dilation, i) * (weight->sizes[i + 2] - 1);
         padding[i] = total / 2;
@@ -375,14 +416,14 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
     return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
 }
 
-#define CONV_PADDING(n, zeros)                                                                                           \
-    tp_tensor *conv##n##d_padding_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride,        \
-                                            const char *padding, tp_ints dilation, int64_t groups) {                     \
-        if (strcmp(padding, "same") == 0)                                                                                \
-            return convolve_same("conv" #n "d", n, input, weight, bias, stride, dilation, zeros, groups);                \
-        if (strcmp(padding, "valid") == 0)                                                                               \
-            return convolve("conv" #n "d", n, input, weight, bias, stride, zeros, dilation, false, zeros, groups);       \
-        return tp_fail_null(TP_RuntimeError, "Invalid padding string: '%s'; it is 'same' or 'valid'", padding);          \
+#define CONV_PADDING(n, zeros)                                                                                     \
+    tp_tensor *conv##n##d_padding_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride,  \
+                                            const char *padding, tp_ints dilation, int64_t groups) {               \
+        if (strcmp(padding, "same") == 0)                                                                          \
+            return convolve_same("conv" #n "d", n, input, weight, bias, stride, dilation, zeros, groups);          \
+        if (strcmp(padding, "valid") == 0)                                                                         \
+            return convolve("conv" #n "d", n, input, weight, bias, stride, zeros, dilation, false, zeros, groups); \
+        return tp_fail_null(TP_RuntimeError, "Invalid padding string: '%s'; it is 'same' or 'valid'", padding);    \
     }
 CONV_PADDING(1, TP_INTS(0))
 CONV_PADDING(2, TP_INTS(0, 0))

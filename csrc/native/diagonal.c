@@ -6,9 +6,12 @@
 
 /* diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor */
 tp_tensor *diag_embed_composite(tp_tensor *self, int64_t offset, int64_t dim1, int64_t dim2) {
-    int64_t a = tp_wrap_dim(dim1, self->ndim + 1), b = a < 0 ? -1 : tp_wrap_dim(dim2, self->ndim + 1), sizes[TP_MAX_DIMS + 1];
+    int64_t a = tp_wrap_dim(dim1, self->ndim + 1), b = a < 0 ? -1 : tp_wrap_dim(dim2, self->ndim + 1),
+            sizes[TP_MAX_DIMS + 1];
     if (b < 0) return NULL;
-    if (a == b) return tp_fail_null(TP_RuntimeError, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
+    if (a == b)
+        return tp_fail_null(TP_RuntimeError, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1,
+                            (long long)dim2);
     for (int i = 0, from = 0; i <= self->ndim; i++)
         sizes[i] = i == a || i == b ? self->sizes[self->ndim - 1] + tp_abs_int(offset) : self->sizes[from++];
     tp_autoref *out = tp_zeros((tp_ints){sizes, self->ndim + 1}, (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);
@@ -24,7 +27,8 @@ tp_tensor *diag_composite(tp_tensor *self, int64_t diagonal) {
 }
 /* trace(Tensor self) -> Tensor */
 tp_tensor *trace_composite(tp_tensor *self) {
-    if (self->ndim != 2) return tp_fail_null(TP_RuntimeError, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
+    if (self->ndim != 2)
+        return tp_fail_null(TP_RuntimeError, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
     tp_autoref *view = tp_diagonal(self, 0, 0, 1);
     return view ? tp_sum(view, TP_NO_DTYPE) : NULL;
 }
@@ -36,24 +40,32 @@ tp_tensor *take_along_dim_composite(tp_tensor *self, tp_tensor *indices, tp_opt_
         return places ? tp_gather(flat, 0, places, false) : NULL;
     }
     if (self->ndim != indices->ndim)
-        return tp_fail_null(TP_RuntimeError, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d "
-                            "dimensions for input, and %d dimensions for indices", self->ndim, indices->ndim);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d "
+            "dimensions for input, and %d dimensions for indices",
+            self->ndim, indices->ndim);
     int64_t d = tp_wrap_dim(dim.value, self->ndim), own[TP_MAX_DIMS], shape[TP_MAX_DIMS];
     if (d < 0) return NULL;
     if (tp_broadcast_sizes(tp_sizes(self), tp_sizes(indices), shape) < 0) tp_error_clear();
     for (int i = 0; i < self->ndim; i++) shape[i] = tp_max_int(self->sizes[i], indices->sizes[i]), own[i] = shape[i];
     own[d] = self->sizes[d];
     shape[d] = indices->sizes[d];
-    tp_autoref *from = tp_expand(self, (tp_ints){own, self->ndim}, false), *places = from ? tp_expand(indices, (tp_ints){shape, self->ndim}, false) : NULL;
+    tp_autoref *from = tp_expand(self, (tp_ints){own, self->ndim}, false),
+               *places = from ? tp_expand(indices, (tp_ints){shape, self->ndim}, false) : NULL;
     return places ? tp_gather(from, d, places, false) : NULL;
 }
 /* take(Tensor self, Tensor index) -> Tensor */
 tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     tp_autoref *flat = tp_reshape(self, TP_INTS(-1)), *row = flat ? tp_reshape(index, TP_INTS(-1)) : NULL;
     if (!row) return NULL;
-    if (index->dtype != TP_INT64) return tp_fail_null(TP_RuntimeError, "take(): Expected a long tensor for index, but got %s", tp_dtype_names[index->dtype]);
-    tp_autoref *negative = tp_lt_Scalar(row, TP_SCALAR_I(0)), *shifted = negative ? tp_add_Scalar(row, TP_SCALAR_I(flat->numel), TP_SCALAR_I(1)) : NULL;
-    tp_autoref *places = shifted ? tp_where_self(negative, shifted, row) : NULL, *out = places ? tp_index_select(flat, 0, places) : NULL;
+    if (index->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError, "take(): Expected a long tensor for index, but got %s",
+                            tp_dtype_names[index->dtype]);
+    tp_autoref *negative = tp_lt_Scalar(row, TP_SCALAR_I(0)),
+               *shifted = negative ? tp_add_Scalar(row, TP_SCALAR_I(flat->numel), TP_SCALAR_I(1)) : NULL;
+    tp_autoref *places = shifted ? tp_where_self(negative, shifted, row) : NULL,
+               *out = places ? tp_index_select(flat, 0, places) : NULL;
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }
 
@@ -62,8 +74,10 @@ tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) 
     if (self->ndim != 1 || !tp_is_integral_dtype((tp_dtype)self->dtype))
         return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
     if (minlength < 0) return tp_fail_null(TP_RuntimeError, "minlength should be >= 0");
-    if (weights && !tp_same_sizes(weights, self)) return tp_fail_null(TP_RuntimeError, "weights should be 1-d and have the same length as input");
-    tp_autoref *wide = tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT), *line = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (weights && !tp_same_sizes(weights, self))
+        return tp_fail_null(TP_RuntimeError, "weights should be 1-d and have the same length as input");
+    tp_autoref *wide = tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT),
+               *line = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!line) return NULL;
     const int64_t *v = tp_data(line);
     int64_t size = minlength;
@@ -73,15 +87,19 @@ tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) 
     }
     tp_dtype dtype = !weights ? TP_INT64 : weights->dtype == TP_FLOAT32 ? TP_FLOAT32 : TP_FLOAT64;
     tp_autoref *out = tp_zeros(TP_INTS(size), dtype, TP_STRIDED, TP_CPU, -1);
-    tp_autoref *amounts = !out ? NULL : weights ? tp_to_dtype(weights, dtype, false, false, TP_NO_FORMAT) : tp_ones(TP_INTS(line->numel), dtype, TP_STRIDED, TP_CPU, -1);
+    tp_autoref *amounts = !out      ? NULL
+                          : weights ? tp_to_dtype(weights, dtype, false, false, TP_NO_FORMAT)
+                                    : tp_ones(TP_INTS(line->numel), dtype, TP_STRIDED, TP_CPU, -1);
     return amounts && tp_index_add_(out, 0, line, amounts, TP_SCALAR_I(1)) == 0 ? tp_take(out) : NULL;
 }
 
 /* one_hot(Tensor self, int num_classes=-1) -> Tensor */
 tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     int64_t sizes[TP_MAX_DIMS + 1], most = -1;
-    if (self->dtype != TP_INT64) return tp_fail_null(TP_RuntimeError, "one_hot is only applicable to index tensor of type LongTensor.");
-    if (self->numel == 0 && num_classes <= 0) return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
+    if (self->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError, "one_hot is only applicable to index tensor of type LongTensor.");
+    if (self->numel == 0 && num_classes <= 0)
+        return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
     tp_autoref *line = tp_contiguous(self, TP_CONTIGUOUS_FORMAT);
     if (!line) return NULL;
     const int64_t *v = tp_data(line);

@@ -54,7 +54,8 @@ static int64_t size_of(const term *t, int label) {
 static int label_of(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : -2; }
 static char letter_of(int label) { return (char)(label < 26 ? 'A' + label : 'a' + label - 26); }
 
-/* Reads subscripts up to the next ',' or '->' or the end; labels, with DOTS for an ellipsis. Returns how many, or -1. */
+/* Reads subscripts up to the next ',' or '->' or the end; labels, with DOTS for an ellipsis. Returns how many, or -1.
+ */
 static int read_subscripts(const char *equation, const char **at, const char *whose, bool is_output, int *labels) {
     int n = 0;
     bool dots = false;
@@ -64,13 +65,18 @@ static int read_subscripts(const char *equation, const char **at, const char *wh
         if (!is_output && (*p == ',' || (p[0] == '-' && p[1] == '>'))) break;
         if (n == LABELS) return tp_fail(TP_RuntimeError, "einsum(): more than %d subscripts for %s", LABELS, whose);
         if (*p == '.') {
-            if (dots) return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s for which an ellipsis was already found", whose);
-            if (p[1] != '.' || p[2] != '.') return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis", whose);
+            if (dots)
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s for which an ellipsis was already found",
+                               whose);
+            if (p[1] != '.' || p[2] != '.')
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis", whose);
             p += 2;
             dots = true;
             labels[n++] = DOTS;
         } else if ((labels[n++] = label_of(*p)) < 0) {
-            return tp_fail(TP_RuntimeError, "einsum(): invalid subscript given at index %lld in the equation string, subscripts must be in [a-zA-Z]",
+            return tp_fail(TP_RuntimeError,
+                           "einsum(): invalid subscript given at index %lld in the equation string, subscripts must be "
+                           "in [a-zA-Z]",
                            (long long)(p - equation));
         }
     }
@@ -84,8 +90,11 @@ static int label_operand(sum_job *j, int64_t i, tp_tensor *tensor, const int *su
     bool dots = false;
     for (int s = 0; s < n; s++) subscripts[s] == DOTS ? (void)(dots = true) : (void)letters++;
     if (dots ? letters > tensor->ndim : letters != tensor->ndim)
-        return tp_fail(TP_RuntimeError, "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for operand %lld%s",
-                       letters, dots ? "is more than" : "does not match", tensor->ndim, (long long)i, dots ? "" : " and no ellipsis was given");
+        return tp_fail(TP_RuntimeError,
+                       "einsum(): the number of subscripts in the equation (%d) %s the number of dimensions (%d) for "
+                       "operand %lld%s",
+                       letters, dots ? "is more than" : "does not match", tensor->ndim, (long long)i,
+                       dots ? "" : " and no ellipsis was given");
     term *t = &j->terms[j->n++];
     t->tensor = tp_retain(tensor);
     int covered = tensor->ndim - letters;
@@ -101,17 +110,23 @@ static int label_operand(sum_job *j, int64_t i, tp_tensor *tensor, const int *su
         j->uses[label]++;
         for (int before = 0; before < d; before++)
             if (t->labels[before] == label && tensor->sizes[before] != size)
-                return tp_fail(TP_RuntimeError, "einsum(): subscript %c is repeated for operand %lld but the sizes don't match, %lld != %lld",
-                               letter_of(label), (long long)i, (long long)size, (long long)tensor->sizes[before]);
+                return tp_fail(
+                    TP_RuntimeError,
+                    "einsum(): subscript %c is repeated for operand %lld but the sizes don't match, %lld != %lld",
+                    letter_of(label), (long long)i, (long long)size, (long long)tensor->sizes[before]);
         if (*seen == size || size == 1) {
             if (*seen < 0) *seen = size;
         } else if (*seen < 0 || *seen == 1) {
             *seen = size;
         } else if (label < LETTERS) {
-            return tp_fail(TP_RuntimeError, "einsum(): subscript %c has size %lld for operand %lld which does not broadcast with previously seen size %lld",
+            return tp_fail(TP_RuntimeError,
+                           "einsum(): subscript %c has size %lld for operand %lld which does not broadcast with "
+                           "previously seen size %lld",
                            letter_of(label), (long long)size, (long long)i, (long long)*seen);
         } else {
-            return tp_fail(TP_RuntimeError, "einsum(): the ellipsis of operand %lld has size %lld which does not broadcast with previously seen size %lld",
+            return tp_fail(TP_RuntimeError,
+                           "einsum(): the ellipsis of operand %lld has size %lld which does not broadcast with "
+                           "previously seen size %lld",
                            (long long)i, (long long)size, (long long)*seen);
         }
     }
@@ -131,8 +146,12 @@ static int explicit_output(sum_job *j, const char *equation, const char *at) {
             continue;
         }
         if (j->sizes[label] < 0)
-            return tp_fail(TP_RuntimeError, "einsum(): output subscript %c does not appear in the equation for any input operand", letter_of(label));
-        if (j->in_out[label]) return tp_fail(TP_RuntimeError, "einsum(): output subscript %c appears more than once in the output", letter_of(label));
+            return tp_fail(TP_RuntimeError,
+                           "einsum(): output subscript %c does not appear in the equation for any input operand",
+                           letter_of(label));
+        if (j->in_out[label])
+            return tp_fail(TP_RuntimeError, "einsum(): output subscript %c appears more than once in the output",
+                           letter_of(label));
         j->in_out[label] = true;
         j->out[j->n_out++] = label;
     }
@@ -145,13 +164,15 @@ static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
     for (int64_t i = 0;; i++) {
         char whose[40];
         snprintf(whose, sizeof whose, "operand %lld", (long long)i);
-        if (i == tensors.size) return tp_fail(TP_RuntimeError, "einsum(): fewer operands were provided than specified in the equation");
+        if (i == tensors.size)
+            return tp_fail(TP_RuntimeError, "einsum(): fewer operands were provided than specified in the equation");
         int n = read_subscripts(equation, &at, whose, false, labels);
         if (n < 0 || label_operand(j, i, tensors.data[i], labels, n) < 0) return -1;
         if (*at != ',') break;
         at++;
     }
-    if (j->n < tensors.size) return tp_fail(TP_RuntimeError, "einsum(): more operands were provided than specified in the equation");
+    if (j->n < tensors.size)
+        return tp_fail(TP_RuntimeError, "einsum(): more operands were provided than specified in the equation");
     if (*at) {
         if (explicit_output(j, equation, at + 2) < 0) return -1;
     } else { /* the ellipsis, then every letter that occurs once */
@@ -159,7 +180,8 @@ static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
         for (int label = 0; label < LETTERS; label++)
             if (j->uses[label] == 1) j->out[j->n_out++] = label;
     }
-    if (j->n_out > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "einsum(): an output of more than %d dimensions", TP_MAX_DIMS);
+    if (j->n_out > TP_MAX_DIMS)
+        return tp_fail(TP_RuntimeError, "einsum(): an output of more than %d dimensions", TP_MAX_DIMS);
     for (int i = 0; i < j->n_out; i++) j->in_out[j->out[i]] = true;
     return 0;
 }
@@ -167,7 +189,9 @@ static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
 /* ---- one operand ---- */
 
 /* Takes dimension d's label out of the list; the tensor has lost the dimension already or is about to. */
-static void drop_label(term *t, int d, int ndim) { memmove(t->labels + d, t->labels + d + 1, (size_t)(ndim - d - 1) * sizeof *t->labels); }
+static void drop_label(term *t, int d, int ndim) {
+    memmove(t->labels + d, t->labels + d + 1, (size_t)(ndim - d - 1) * sizeof *t->labels);
+}
 
 /* The diagonals of repeated labels, and away with the dimensions that broadcast. */
 static int simplify(sum_job *j, term *t) {
@@ -205,7 +229,8 @@ static int sum_alone(const sum_job *j, term *t, const term *other) {
     int64_t dims[TP_MAX_DIMS];
     int n = 0, kept = 0, ndim = t->tensor->ndim;
     for (int d = 0; d < ndim; d++) {
-        if ((other && size_of(other, t->labels[d]) >= 0) || wanted(j, t->labels[d], t, other)) t->labels[kept++] = t->labels[d];
+        if ((other && size_of(other, t->labels[d]) >= 0) || wanted(j, t->labels[d], t, other))
+            t->labels[kept++] = t->labels[d];
         else dims[n++] = d;
     }
     return n == 0 ? 0 : replace_steal(t, tp_sum_dim_IntList(t->tensor, (tp_ints){dims, n}, false, TP_NO_DTYPE));
@@ -250,8 +275,8 @@ static pairing pair_up(const sum_job *j, const term *a, const term *b) {
 }
 
 /* t with the three groups of labels as one dimension each; without a batch, two dimensions. new. */
-static tp_tensor *grouped(const term *t, const pairing *p, const int *second, int n_second, int64_t size_second, const int *third, int n_third,
-                          int64_t size_third) {
+static tp_tensor *grouped(const term *t, const pairing *p, const int *second, int n_second, int64_t size_second,
+                          const int *third, int n_third, int64_t size_third) {
     int labels[2 * TP_MAX_DIMS], n = 0;
     for (int i = 0; i < p->n_batch; i++) labels[n++] = p->batch[i];
     for (int i = 0; i < n_second; i++) labels[n++] = second[i];
@@ -260,7 +285,9 @@ static tp_tensor *grouped(const term *t, const pairing *p, const int *second, in
     if (!turned) return NULL;
     if (p->n_batch == 0)
         return n_second == 1 && n_third == 1 ? tp_take(turned) : tp_reshape(turned, TP_INTS(size_second, size_third));
-    return p->n_batch == 1 && n_second == 1 && n_third == 1 ? tp_take(turned) : tp_reshape(turned, TP_INTS(p->batches, size_second, size_third));
+    return p->n_batch == 1 && n_second == 1 && n_third == 1
+               ? tp_take(turned)
+               : tp_reshape(turned, TP_INTS(p->batches, size_second, size_third));
 }
 
 /* Nothing is summed: a broadcast product, [batch, left, 1...] * [batch, 1..., right]; new. */
@@ -327,12 +354,14 @@ static void remove_term(sum_job *j, int64_t i) {
 /* From left to right, or pair after pair of the path; a pair's product goes to the end of the list then. */
 static int contract(sum_job *j, tp_ints path) {
     if (path.size >= 0 && path.size != 2 * (j->n - 1))
-        return tp_fail(TP_RuntimeError, "einsum(): expected contraction path given in path parameter to have size %lld but got %lld",
+        return tp_fail(TP_RuntimeError,
+                       "einsum(): expected contraction path given in path parameter to have size %lld but got %lld",
                        (long long)(2 * (j->n - 1)), (long long)path.size);
     for (int64_t step = 0; j->n > 1; step++) {
         int64_t a = path.size < 0 ? 0 : path.data[2 * step], b = path.size < 0 ? 1 : path.data[2 * step + 1];
         if (a == b || a < 0 || b < 0 || a >= j->n || b >= j->n)
-            return tp_fail(TP_RuntimeError, "einsum(): invalid contraction path (%lld, %lld) for %lld operands", (long long)a, (long long)b, (long long)j->n);
+            return tp_fail(TP_RuntimeError, "einsum(): invalid contraction path (%lld, %lld) for %lld operands",
+                           (long long)a, (long long)b, (long long)j->n);
         if (multiply(j, &j->terms[a], &j->terms[b]) < 0) return -1;
         if (path.size >= 0) {
             term product = j->terms[a];

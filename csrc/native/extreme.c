@@ -108,8 +108,9 @@ int aminmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
     uint64_t mask;
     if (mask_of(self, dim, &mask) < 0 || check_ordered(TP_RuntimeError, "aminmax", self) < 0) return -1;
     if (!dim.has && self->numel == 0)
-        return tp_fail(TP_RuntimeError, "aminmax(): cannot compute aminmax over an empty dimension as the operation has "
-                                        "no identity.");
+        return tp_fail(TP_RuntimeError,
+                       "aminmax(): cannot compute aminmax over an empty dimension as the operation has "
+                       "no identity.");
     if (check_not_empty("aminmax", self, mask, false) < 0) return -1;
     for (int i = 0; i < 2; i++)
         if (declare(m, i, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
@@ -196,7 +197,8 @@ static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_
     return declare(m, 1, self, mask, keepdim, TP_INT64);
 }
 
-static int max_dim_like(const tp_reduction *table, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+static int max_dim_like(const tp_reduction *table, tp_tensor *self, int64_t dim, tp_tensor *values,
+                        tp_tensor *indices) {
     uint64_t mask;
     if (mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
     if (tp_reduce(values_of(table, self), self, mask, indices, NULL) < 0) return -1;

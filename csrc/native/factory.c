@@ -8,8 +8,10 @@ static tp_dtype or_default(tp_dtype dtype) { return dtype == TP_NO_DTYPE ? tp_de
 static tp_device device_or_default(tp_device d) { return d.type < 0 ? tp_default_device() : d; }
 
 static int check_options(const char *op, tp_layout layout, tp_opt_bool pin_memory) {
-    if (layout != TP_NO_LAYOUT && layout != TP_STRIDED) return tp_fail(TP_RuntimeError, "%s: only the strided layout is supported", op);
-    if (pin_memory == 1) return tp_fail(TP_RuntimeError, "%s: pin_memory needs a device backend that pins host memory", op);
+    if (layout != TP_NO_LAYOUT && layout != TP_STRIDED)
+        return tp_fail(TP_RuntimeError, "%s: only the strided layout is supported", op);
+    if (pin_memory == 1)
+        return tp_fail(TP_RuntimeError, "%s: pin_memory needs a device backend that pins host memory", op);
     return 0;
 }
 
@@ -22,10 +24,12 @@ tp_tensor *empty_memory_format(tp_ints size, tp_dtype dtype, tp_layout layout, t
     return tp_new_empty_format(size, or_default(dtype), device_or_default(device), memory_format);
 }
 
-tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout, tp_device device,
+                         tp_opt_bool pin_memory) {
     if (check_options("empty_strided", layout, pin_memory) < 0) return NULL;
     if (size.size != stride.size)
-        return tp_fail_null(TP_RuntimeError, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
+        return tp_fail_null(TP_RuntimeError,
+                            "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
                             (long long)size.size, (long long)stride.size);
     for (int64_t i = 0; i < stride.size; i++)
         if (stride.data[i] < 0)
@@ -51,38 +55,41 @@ tp_tensor *ones_composite(tp_ints size, tp_dtype dtype, tp_layout layout, tp_dev
 
 /* ---- like another tensor ---- */
 
-tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
-                                tp_memory_format memory_format) {
+tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                                tp_opt_bool pin_memory, tp_memory_format memory_format) {
     if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;
     if (device.type < 0) device = self->device;
     if (memory_format != TP_NO_FORMAT && memory_format != TP_PRESERVE_FORMAT)
         return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, memory_format);
-    if (tp_is_contiguous(self)) return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
+    if (tp_is_contiguous(self))
+        return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
     int64_t strides[TP_MAX_DIMS];
     tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
     return tp_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, layout, device, pin_memory);
 }
 
-tp_tensor *full_like_composite(tp_tensor *self, const tp_scalar *fill_value, tp_dtype dtype, tp_layout layout, tp_device device,
-                               tp_opt_bool pin_memory, tp_memory_format memory_format) {
+tp_tensor *full_like_composite(tp_tensor *self, const tp_scalar *fill_value, tp_dtype dtype, tp_layout layout,
+                               tp_device device, tp_opt_bool pin_memory, tp_memory_format memory_format) {
     tp_autoref *t = empty_like_composite(self, dtype, layout, device, pin_memory, memory_format);
     return t && tp_fill__Scalar(t, fill_value) == 0 ? tp_take(t) : NULL;
 }
 
-tp_tensor *zeros_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
-                                tp_memory_format memory_format) {
+tp_tensor *zeros_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                                tp_opt_bool pin_memory, tp_memory_format memory_format) {
     tp_autoref *t = empty_like_composite(self, dtype, layout, device, pin_memory, memory_format);
     return t && tp_zero_(t) == 0 ? tp_take(t) : NULL;
 }
 
-tp_tensor *ones_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
-                               tp_memory_format memory_format) {
+tp_tensor *ones_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                               tp_opt_bool pin_memory, tp_memory_format memory_format) {
     return full_like_composite(self, TP_SCALAR_I(1), dtype, layout, device, pin_memory, memory_format);
 }
 
 /* ---- arange ---- */
 
-static bool is_whole(const tp_scalar *s) { return s->kind == TP_SCALAR_INT || s->kind == TP_SCALAR_BOOL || s->kind == TP_SCALAR_UINT; }
+static bool is_whole(const tp_scalar *s) {
+    return s->kind == TP_SCALAR_INT || s->kind == TP_SCALAR_BOOL || s->kind == TP_SCALAR_UINT;
+}
 
 static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
     if (dtype != TP_NO_DTYPE) return dtype;
@@ -105,20 +112,20 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
     return (int64_t)n;
 }
 
-static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype, tp_layout layout,
-                               tp_device device, tp_opt_bool pin_memory) {
+static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                               tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     if (check_options("arange", layout, pin_memory) < 0) return NULL;
     int64_t n = arange_count(start, end, step);
     return n < 0 ? NULL : tp_new_empty(TP_INTS(n), arange_dtype(start, end, step, dtype), device_or_default(device));
 }
 
-tp_tensor *arange_start_step_meta(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype, tp_layout layout,
-                                  tp_device device, tp_opt_bool pin_memory) {
+tp_tensor *arange_start_step_meta(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                                  tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     return arange_empty(start, end, step, dtype, layout, device, pin_memory);
 }
 
-tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype, tp_layout layout,
-                                 tp_device device, tp_opt_bool pin_memory) {
+tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                                 tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
     bool whole = is_whole(start) && is_whole(step);
@@ -128,11 +135,12 @@ tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, c
     return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
 }
 
-tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device,
+                            tp_opt_bool pin_memory) {
     return tp_arange_start_step(TP_SCALAR_I(0), end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
 }
 
-tp_tensor *arange_start_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device,
-                                  tp_opt_bool pin_memory) {
+tp_tensor *arange_start_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
+                                  tp_device device, tp_opt_bool pin_memory) {
     return tp_arange_start_step(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
-#define INHERIT                                                    \
-    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;       \
+#define INHERIT                                              \
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype; \
     if (device.type < 0) device = self->device
 
 /* new_empty(Tensor self, SymInt[] size, *, ...) -> Tensor, and its kin */
@@ -43,14 +43,19 @@ tp_tensor *empty_permuted_composite(tp_ints size, tp_ints physical_layout, OPTIO
     int64_t strides[TP_MAX_DIMS], step = 1;
     bool seen[TP_MAX_DIMS] = {0};
     if (size.size != physical_layout.size)
-        return tp_fail_null(TP_RuntimeError, "Number of dimensions in the tensor input does not match the length of the physical layout; i.e. "
-                            "len(size) = %lld is not equal to len(physical_layout) = %lld", (long long)size.size, (long long)physical_layout.size);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "Number of dimensions in the tensor input does not match the length of the physical layout; i.e. "
+            "len(size) = %lld is not equal to len(physical_layout) = %lld",
+            (long long)size.size, (long long)physical_layout.size);
     if (tp_checked_numel(size) < 0) return NULL;
     for (int64_t i = size.size - 1; i >= 0; i--) {
         int64_t d = physical_layout.data[i];
         if (d < 0 || d >= size.size)
-            return tp_fail_null(TP_RuntimeError, "Dimension out of range (expected to be between 0 and %lld, but got %lld at index %lld).",
-                                (long long)size.size - 1, (long long)d, (long long)i);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "Dimension out of range (expected to be between 0 and %lld, but got %lld at index %lld).",
+                (long long)size.size - 1, (long long)d, (long long)i);
         if (seen[d]) return tp_fail_null(TP_RuntimeError, "Duplicate dim not allowed");
         seen[d] = true;
         strides[d] = step;
@@ -81,7 +86,8 @@ static tp_tensor *triangle_empty(const char *op, tp_tensor *self) {
 static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bool lower) {
     tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT), *out = from ? triangle_empty(op, self) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
-    int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1], item = tp_itemsize((tp_dtype)self->dtype);
+    int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1],
+            item = tp_itemsize((tp_dtype)self->dtype);
     const char *in = tp_data(from);
     char *to = tp_data(out);
     for (int64_t r = 0; r < out->numel / columns; r++, in += columns * item, to += columns * item) {
@@ -105,13 +111,17 @@ tp_tensor *tril_cpu(tp_tensor *self, int64_t diagonal) { return triangle("tril",
 tp_tensor *triu_cpu(tp_tensor *self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
 static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, OPTIONS) {
-    if (row < 0 || col < 0) return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row, (long long)col);
+    if (row < 0 || col < 0)
+        return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row,
+                            (long long)col);
     if (dtype == TP_NO_DTYPE) dtype = TP_INT64;
     if (dtype != TP_INT64 && dtype != TP_INT32)
-        return tp_fail_null(TP_RuntimeError, "\"%s\" not implemented for '%s'", lower ? "tril_indices" : "triu_indices", tp_dtype_names[dtype]);
+        return tp_fail_null(TP_RuntimeError, "\"%s\" not implemented for '%s'", lower ? "tril_indices" : "triu_indices",
+                            tp_dtype_names[dtype]);
     int64_t n = 0, at = 0;
     for (int pass = 0;; pass++) {
-        tp_autoref *made = pass ? tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT) : NULL;
+        tp_autoref *made =
+            pass ? tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT) : NULL;
         if (pass && !made) return NULL;
         for (int64_t r = 0; r < row; r++) {
             int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));
@@ -141,7 +151,8 @@ tp_tensor *complex_cpu(tp_tensor *real, tp_tensor *imag) {
         return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Float or Double tensors but got %s and %s",
                             tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));
     if (real->dtype != imag->dtype)
-        return tp_fail_null(TP_RuntimeError, "Expected object of scalar type %s but got scalar type %s for second argument",
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected object of scalar type %s but got scalar type %s for second argument",
                             tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));
     int ndim = tp_broadcast_sizes(tp_sizes(real), tp_sizes(imag), sizes);
     if (ndim < 0) return NULL;
@@ -166,6 +177,7 @@ tp_tensor *vander_composite(tp_tensor *x, tp_opt_int N, bool increasing) {
     int64_t n = N.has ? N.value : x->numel;
     if (n < 0) return tp_fail_null(TP_RuntimeError, "N must be non-negative.");
     tp_autoref *exponents = tp_arange(TP_SCALAR_I(n), TP_INT64, TP_STRIDED, x->device, -1);
-    tp_autoref *column = exponents ? tp_unsqueeze(x, 1) : NULL, *powers = column ? tp_pow_Tensor_Tensor(column, exponents) : NULL;
+    tp_autoref *column = exponents ? tp_unsqueeze(x, 1) : NULL,
+               *powers = column ? tp_pow_Tensor_Tensor(column, exponents) : NULL;
     return !powers || increasing ? tp_take(powers) : tp_flip(powers, TP_INTS(1));
 }

@@ -1,7 +1,7 @@
 /* gather.c: gather, scatter and the index_* operators: checks, and their loops' (cpu/gather.c) common form.
  *
- * A one-dimensional index of index_select and its kin is the same as a gather index expanded to the source's shape, with
- * strides of zero. Every index is checked before anything is written. */
+ * A one-dimensional index of index_select and its kin is the same as a gather index expanded to the source's shape,
+ * with strides of zero. Every index is checked before anything is written. */
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
@@ -19,7 +19,8 @@ static int check_index_dtype(const char *op, const tp_tensor *index) {
 
 /* The index as int64 with all values in [0, size). `wrap`: negative ones count from the end. */
 static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t dim, int64_t size, bool wrap) {
-    tp_autoref *wide = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT), *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *wide = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT),
+               *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!flat || flat->device.type == TP_DEVICE_META) return tp_take(flat);
     const int64_t *v = tp_data(flat);
     int64_t bad = -1;
@@ -30,8 +31,9 @@ static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t di
         negative |= v[i] < 0;
     }
     if (bad >= 0)
-        return tp_fail_null(cls, "index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)", (long long)v[bad],
-                            (long long)dim, (long long)size);
+        return tp_fail_null(
+            cls, "index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)",
+            (long long)v[bad], (long long)dim, (long long)size);
     if (!negative) return tp_take(flat);
     tp_autoref *own = tp_clone(flat, TP_CONTIGUOUS_FORMAT);
     int64_t *w = own ? tp_data(own) : NULL;
@@ -49,11 +51,13 @@ static int check_same_dtype(const char *op, const tp_tensor *self, const tp_tens
 static int64_t ndim1(const tp_tensor *t) { return t->ndim ? t->ndim : 1; }
 
 /* index fits self (outside dim) and src. */
-static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index, const tp_tensor *src) {
+static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
+                         const tp_tensor *src) {
     if (check_index_dtype(op, index) < 0) return -1;
     if (index->numel == 0) return 0;
     if (ndim1(index) != ndim1(self) || (src && ndim1(src) != ndim1(index)))
-        return tp_fail(TP_RuntimeError, "Index tensor must have the same number of dimensions as %s tensor", src && ndim1(index) == ndim1(self) ? "src" : "self");
+        return tp_fail(TP_RuntimeError, "Index tensor must have the same number of dimensions as %s tensor",
+                       src && ndim1(index) == ndim1(self) ? "src" : "self");
     for (int d = 0; d < index->ndim; d++) {
         bool fits = d == dim || index->sizes[d] <= tp_size_at(tp_sizes(self), d);
         if (fits && (!src || index->sizes[d] <= tp_size_at(tp_sizes(src), d))) continue;
@@ -61,8 +65,9 @@ static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, con
         tp_text_ints(&a, tp_sizes(index));
         tp_text_ints(&b, tp_sizes(self));
         if (src) tp_text_ints(&c, tp_sizes(src));
-        return tp_fail(TP_RuntimeError, "%s(): Expected index %s to be no larger than self %s apart from dimension %lld%s%s", op, a.text, b.text,
-                       (long long)dim, src ? " and to be no larger than src " : "", src ? c.text : "");
+        return tp_fail(TP_RuntimeError,
+                       "%s(): Expected index %s to be no larger than self %s apart from dimension %lld%s%s", op, a.text,
+                       b.text, (long long)dim, src ? " and to be no larger than src " : "", src ? c.text : "");
     }
     return 0;
 }
@@ -89,13 +94,15 @@ tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool spars
 
 /* ---- scatter ---- */
 
-static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
+static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
+                        tp_tensor *src) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_scatter(op, self, d, index, src->ndim == 0 && index->ndim > 0 ? NULL : src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (index->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
     tp_autoref *places = checked_index(TP_RuntimeError, index, d, tp_size_at(tp_sizes(self), d), false);
-    tp_autoref *from = tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *from =
+        tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
     return places && from ? tp_places_run(how, self, d, places, from) : -1;
 }
 /* A number as a source: one element for every place. */
@@ -105,7 +112,8 @@ static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, con
     if (!one || tp_fill__Scalar(one, value) < 0) return NULL;
     return tp_new_alias(one, tp_sizes(index), (tp_ints){zeros, index->ndim}, 0);
 }
-static int scatter_number(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
+static int scatter_number(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
+                          const tp_scalar *value) {
     tp_autoref *src = number_like(self, index, value);
     return src ? scatter_into(op, how, self, dim, index, src) : -1;
 }
@@ -125,7 +133,8 @@ int scatter__reduce_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tenso
     int how = reduction_named(reduce);
     return how < 0 ? -1 : scatter_into("scatter", (tp_places_op)how, self, dim, index, src);
 }
-int scatter__value_reduce_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value, const char *reduce) {
+int scatter__value_reduce_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value,
+                              const char *reduce) {
     int how = reduction_named(reduce);
     return how < 0 ? -1 : scatter_number("scatter", (tp_places_op)how, self, dim, index, value);
 }
@@ -138,7 +147,11 @@ static bool reduction_start(const char *reduce, tp_dtype d, tp_places_op *how, t
     static const struct {
         const char *name;
         tp_places_op op;
-    } known[] = {{"sum", TP_PLACES_ADD}, {"mean", TP_PLACES_ADD}, {"prod", TP_PLACES_MUL}, {"amin", TP_PLACES_MIN}, {"amax", TP_PLACES_MAX}};
+    } known[] = {{"sum", TP_PLACES_ADD},
+                 {"mean", TP_PLACES_ADD},
+                 {"prod", TP_PLACES_MUL},
+                 {"amin", TP_PLACES_MIN},
+                 {"amax", TP_PLACES_MAX}};
     for (int64_t i = 0; i < TP_COUNTOF(known); i++) {
         if (strcmp(reduce, known[i].name)) continue;
         *how = known[i].op;
@@ -147,9 +160,14 @@ static bool reduction_start(const char *reduce, tp_dtype d, tp_places_op *how, t
         bool high = *how == TP_PLACES_MIN;
         int bits = 8 * (int)tp_itemsize(d);
         if (d == TP_BOOL) *start = (tp_scalar){.kind = TP_SCALAR_BOOL, .b = high};
-        else if (tp_is_floating_dtype(d)) *start = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = high ? __builtin_inf() : -__builtin_inf()};
-        else if (tp_dtype_categories[d] == TP_UNSIGNED) *start = (tp_scalar){.kind = TP_SCALAR_UINT, .u = high ? UINT64_MAX >> (64 - bits) : 0};
-        else *start = (tp_scalar){.kind = TP_SCALAR_INT, .i = high ? (int64_t)(UINT64_MAX >> (65 - bits)) : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1};
+        else if (tp_is_floating_dtype(d))
+            *start = (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = high ? __builtin_inf() : -__builtin_inf()};
+        else if (tp_dtype_categories[d] == TP_UNSIGNED)
+            *start = (tp_scalar){.kind = TP_SCALAR_UINT, .u = high ? UINT64_MAX >> (64 - bits) : 0};
+        else
+            *start = (tp_scalar){.kind = TP_SCALAR_INT,
+                                 .i = high ? (int64_t)(UINT64_MAX >> (65 - bits))
+                                           : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1};
         return true;
     }
     return false;
@@ -162,14 +180,18 @@ static int divide_by_counts(tp_tensor *self, int64_t dim, tp_tensor *index, bool
     bool whole = tp_is_integral_dtype((tp_dtype)self->dtype);
     return tp_div__Tensor_mode(self, counts, whole ? "floor" : NULL);
 }
-/* scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!) */
-int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce, bool include_self) {
+/* scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) ->
+ * Tensor(a!) */
+int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce,
+                            bool include_self) {
     tp_places_op how;
     tp_scalar start;
     if (!reduction_start(reduce, (tp_dtype)self->dtype, &how, &start))
         return tp_fail(TP_RuntimeError, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
     int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0 || check_scatter("scatter_reduce", self, d, index, src) < 0 || check_same_dtype("scatter_reduce", self, src) < 0) return -1;
+    if (d < 0 || check_scatter("scatter_reduce", self, d, index, src) < 0 ||
+        check_same_dtype("scatter_reduce", self, src) < 0)
+        return -1;
     if (!include_self && scatter_number("scatter_reduce", TP_PLACES_SET, self, dim, index, &start) < 0) return -1;
     if (scatter_into("scatter_reduce", how, self, dim, index, src) < 0) return -1;
     bool mean = strcmp(reduce, "mean") == 0 && index->numel && self->device.type != TP_DEVICE_META;
@@ -179,32 +201,39 @@ int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_t
 /* ---- one-dimensional indices ---- */
 
 /* The checked index as if it had the shape of source, which is self's but for dim. NULL on failure. */
-static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source, bool wrap,
-                               tp_error_class cls) {
+static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source,
+                               bool wrap, tp_error_class cls) {
     int64_t strides[TP_MAX_DIMS] = {0};
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
-    for (int d = 0; fits && d < source->ndim; d++) fits = source->sizes[d] == (d == dim ? index->numel : self->sizes[d]);
+    for (int d = 0; fits && d < source->ndim; d++)
+        fits = source->sizes[d] == (d == dim ? index->numel : self->sizes[d]);
     if (!fits || (source->ndim == 0 && index->numel != 1)) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(source));
         tp_text_ints(&b, tp_sizes(self));
-        return tp_fail_null(TP_IndexError, "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
-                            "dimension %lld and %lld indices", op, a.text, b.text, (long long)dim, (long long)index->numel);
+        return tp_fail_null(
+            TP_IndexError,
+            "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
+            "dimension %lld and %lld indices",
+            op, a.text, b.text, (long long)dim, (long long)index->numel);
     }
     tp_autoref *places = checked_index(cls, index, dim, tp_size_at(tp_sizes(self), dim), wrap);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = 1;
     return tp_new_alias(places, tp_sizes(source), (tp_ints){strides, source->ndim}, places->byte_offset);
 }
-static int index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, bool wrap) {
+static int index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
+                       tp_tensor *source, bool wrap) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = spread_index(op, self, d, index, source, wrap, how == TP_PLACES_ADD ? TP_RuntimeError : TP_IndexError);
+    tp_autoref *places =
+        spread_index(op, self, d, index, source, wrap, how == TP_PLACES_ADD ? TP_RuntimeError : TP_IndexError);
     if (!places) return -1;
     if (source->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
-    tp_autoref *from = tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *from =
+        tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
     return from ? tp_places_run(how, self, d, places, from) : -1;
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
@@ -229,7 +258,9 @@ int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, c
 int index_fill__int_Tensor_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
     tp_scalar number;
     if (value->ndim != 0)
-        return tp_fail(TP_RuntimeError, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).", value->ndim);
+        return tp_fail(TP_RuntimeError,
+                       "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                       value->ndim);
     return tp_item(value, &number) < 0 ? -1 : index_fill__int_Scalar_cpu(self, dim, index, &number);
 }
 
@@ -242,12 +273,15 @@ static tp_tensor *index_select_empty(tp_tensor *self, int64_t *dim, tp_tensor *i
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "index_select(): Index is supposed to be a vector");
     if (check_index_dtype("index_select", index) < 0) return NULL;
     if (self->ndim == 0 && index->numel != 1)
-        return tp_fail_null(TP_RuntimeError, "index_select(): Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
+        return tp_fail_null(TP_RuntimeError, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                            (long long)index->numel);
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim) sizes[*dim] = index->numel;
     return tp_new_empty((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device);
 }
-tp_tensor *index_select_meta(tp_tensor *self, int64_t dim, tp_tensor *index) { return index_select_empty(self, &dim, index); }
+tp_tensor *index_select_meta(tp_tensor *self, int64_t dim, tp_tensor *index) {
+    return index_select_empty(self, &dim, index);
+}
 
 typedef struct {
     const char *from;
@@ -266,11 +300,18 @@ tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
     tp_autoref *places = out ? checked_index(TP_IndexError, index, dim, tp_size_at(tp_sizes(self), dim), false) : NULL;
     if (!places) return NULL;
     if (out->numel == 0) return tp_take(out);
-    rows r = {.from = tp_data(self), .to = tp_data(out), .index = tp_data(places), .n = places->numel, .size = tp_size_at(tp_sizes(self), dim),
+    rows r = {.from = tp_data(self),
+              .to = tp_data(out),
+              .index = tp_data(places),
+              .n = places->numel,
+              .size = tp_size_at(tp_sizes(self), dim),
               .bytes = tp_itemsize((tp_dtype)self->dtype)};
     for (int64_t d = dim + 1; d < self->ndim; d++) r.bytes *= self->sizes[d];
     if (tp_is_contiguous(self) && r.bytes >= 64)
-        return tp_parallel_for(out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes, TP_GRAIN / r.bytes + 1, copy_rows, &r) < 0 ? NULL : tp_take(out);
+        return tp_parallel_for(out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes, TP_GRAIN / r.bytes + 1,
+                               copy_rows, &r) < 0
+                   ? NULL
+                   : tp_take(out);
     tp_autoref *spread = spread_index("index_select", self, dim, places, out, false, TP_IndexError);
     return spread && tp_places_run(TP_PLACES_GET, self, dim, spread, out) == 0 ? tp_take(out) : NULL;
 }

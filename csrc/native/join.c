@@ -15,12 +15,14 @@ static const tp_tensor *first_shaped(tp_tensors list) {
 
 static int check_joinable(const tp_tensor *first, const tp_tensor *t, int64_t number, int64_t dim) {
     if (t->ndim != first->ndim)
-        return tp_fail(TP_RuntimeError, "Tensors must have same number of dimensions: got %d and %d", first->ndim, t->ndim);
+        return tp_fail(TP_RuntimeError, "Tensors must have same number of dimensions: got %d and %d", first->ndim,
+                       t->ndim);
     for (int d = 0; d < t->ndim; d++)
         if (d != dim && t->sizes[d] != first->sizes[d])
-            return tp_fail(TP_RuntimeError, "Sizes of tensors must match except in dimension %lld. Expected size %lld but got size "
-                           "%lld for tensor number %lld in the list.", (long long)dim, (long long)first->sizes[d],
-                           (long long)t->sizes[d], (long long)number);
+            return tp_fail(TP_RuntimeError,
+                           "Sizes of tensors must match except in dimension %lld. Expected size %lld but got size "
+                           "%lld for tensor number %lld in the list.",
+                           (long long)dim, (long long)first->sizes[d], (long long)t->sizes[d], (long long)number);
     return 0;
 }
 
@@ -29,7 +31,8 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
     if (tensors.size <= 0) return tp_fail_null(TP_ValueError, "cat(): expected a non-empty list of Tensors");
     const tp_tensor *first = first_shaped(tensors);
     int64_t sizes[TP_MAX_DIMS];
-    if (first->ndim == 0) return tp_fail_null(TP_RuntimeError, "zero-dimensional tensor (at position 0) cannot be concatenated");
+    if (first->ndim == 0)
+        return tp_fail_null(TP_RuntimeError, "zero-dimensional tensor (at position 0) cannot be concatenated");
     *dim = tp_wrap_dim(*dim, first->ndim);
     if (*dim < 0) return NULL;
     memcpy(sizes, first->sizes, first->ndim * sizeof *sizes);
@@ -41,7 +44,8 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
         if (dtype == TP_NO_DTYPE) return NULL;
         if (is_skipped(t)) continue;
         if (check_joinable(first, t, i, *dim) < 0) return NULL;
-        if (__builtin_add_overflow(sizes[*dim], t->sizes[*dim], &sizes[*dim])) return tp_fail_null(TP_RuntimeError, "cat: the sizes overflow");
+        if (__builtin_add_overflow(sizes[*dim], t->sizes[*dim], &sizes[*dim]))
+            return tp_fail_null(TP_RuntimeError, "cat: the sizes overflow");
     }
     return tp_new_empty_format((tp_ints){sizes, first->ndim}, dtype, first->device, tp_suggest_memory_format(first));
 }
@@ -72,8 +76,10 @@ tp_tensor *stack_composite(tp_tensors tensors, int64_t dim) {
             tp_autotext a = {0}, b = {0};
             tp_text_ints(&a, tp_sizes(tensors.data[0]));
             tp_text_ints(&b, tp_sizes(tensors.data[i]));
-            return tp_fail_null(TP_RuntimeError, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
-                                a.text, b.text, (long long)i);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld", a.text,
+                b.text, (long long)i);
         }
         parts->items[i] = tp_unsqueeze(tensors.data[i], d);
         if (!parts->items[i]) return NULL;
@@ -86,19 +92,25 @@ tp_tensor_seq *split_with_sizes_composite(tp_tensor *self, tp_ints split_sizes, 
     if (d < 0) return NULL;
     if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "split expects at least a 1-dimensional tensor");
     for (int64_t i = 0; i < split_sizes.size; i++) {
-        if (split_sizes.data[i] < 0) return tp_fail_null(TP_RuntimeError, "split_with_sizes expects split_sizes have only non-negative entries");
+        if (split_sizes.data[i] < 0)
+            return tp_fail_null(TP_RuntimeError, "split_with_sizes expects split_sizes have only non-negative entries");
         total += split_sizes.data[i];
     }
     if (total != self->sizes[d])
-        return tp_fail_null(TP_RuntimeError, "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size at dimension "
-                            "%lld), but got sum %lld", (long long)self->sizes[d], (long long)d, (long long)total);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size at dimension "
+            "%lld), but got sum %lld",
+            (long long)self->sizes[d], (long long)d, (long long)total);
     tp_autoseq *seq = tp_tensor_seq_new(split_sizes.size);
     for (int64_t i = 0, at = 0; seq && i < split_sizes.size; at += split_sizes.data[i++]) {
-        seq->items[i] = tp_new_alias(self, tp_sizes(self), tp_strides(self), self->byte_offset + at * self->strides[d] * tp_itemsize((tp_dtype)self->dtype));
+        seq->items[i] = tp_new_alias(self, tp_sizes(self), tp_strides(self),
+                                     self->byte_offset + at * self->strides[d] * tp_itemsize((tp_dtype)self->dtype));
         int64_t sizes[TP_MAX_DIMS];
         memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
         sizes[d] = split_sizes.data[i];
-        if (!seq->items[i] || tp_tensor_set_geometry(seq->items[i], (tp_ints){sizes, self->ndim}, tp_strides(self)) < 0) return NULL;
+        if (!seq->items[i] || tp_tensor_set_geometry(seq->items[i], (tp_ints){sizes, self->ndim}, tp_strides(self)) < 0)
+            return NULL;
     }
     return tp_take(seq);
 }

@@ -15,15 +15,16 @@ static int fail_shapes(const char *what, const tp_tensor *a, const tp_tensor *b)
 
 static int check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b) {
     if (a->dtype == b->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names, tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
+    return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names,
+                   tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
 }
 
 static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b) {
     if (a->ndim != 2) return tp_fail(TP_RuntimeError, "%s: mat1 must be a matrix, got %d-D tensor", op, a->ndim);
     if (b->ndim != 2) return tp_fail(TP_RuntimeError, "%s: mat2 must be a matrix, got %d-D tensor", op, b->ndim);
     if (a->sizes[1] != b->sizes[0])
-        return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op, (long long)a->sizes[0],
-                       (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
+        return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op,
+                       (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
     return check_same_dtype("mat1 and mat2", a, b);
 }
 
@@ -32,10 +33,13 @@ static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b
 /* mm(Tensor self, Tensor mat2) -> Tensor */
 int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
     if (check_matrices("mm", self, mat2) < 0) return -1;
-    return tp_meta_output(m, 0, TP_INTS(self->sizes[0], mat2->sizes[1]), TP_NO_INTS, (tp_dtype)self->dtype, self->device);
+    return tp_meta_output(m, 0, TP_INTS(self->sizes[0], mat2->sizes[1]), TP_NO_INTS, (tp_dtype)self->dtype,
+                          self->device);
 }
 
-int mm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return tp_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0)); }
+int mm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
+    return tp_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+}
 
 /* What is added has to expand to the sizes of the product. */
 static int check_addend(const char *op, const tp_tensor *self, tp_ints sizes) {
@@ -46,7 +50,9 @@ static int check_addend(const char *op, const tp_tensor *self, tp_ints sizes) {
     tp_autotext a = {0}, b = {0};
     tp_text_ints(&a, tp_sizes(self));
     tp_text_ints(&b, sizes);
-    return tp_fail(TP_RuntimeError, "%s: The expanded size of the tensor must match: input of size %s does not expand to %s", op, a.text, b.text);
+    return tp_fail(TP_RuntimeError,
+                   "%s: The expanded size of the tensor must match: input of size %s does not expand to %s", op, a.text,
+                   b.text);
 }
 
 /* Puts beta's part into out where the product will not: everything if the product is over no elements. */
@@ -57,27 +63,35 @@ static int start(tp_tensor *self, tp_tensor *out, const tp_scalar *beta, bool em
 }
 
 /* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
-int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta TP_UNUSED, const tp_scalar *alpha TP_UNUSED) {
+int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta TP_UNUSED,
+               const tp_scalar *alpha TP_UNUSED) {
     if (check_matrices("addmm", mat1, mat2) < 0 || check_same_dtype("self and mat2", self, mat2) < 0) return -1;
     tp_ints sizes = TP_INTS(mat1->sizes[0], mat2->sizes[1]);
-    return check_addend("addmm", self, sizes) < 0 ? -1 : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)mat1->dtype, mat1->device);
+    return check_addend("addmm", self, sizes) < 0
+               ? -1
+               : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)mat1->dtype, mat1->device);
 }
 
-int addmm_cpu(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta, const tp_scalar *alpha, tp_tensor *out) {
+int addmm_cpu(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta, const tp_scalar *alpha,
+              tp_tensor *out) {
     bool empty = mat1->sizes[1] == 0;
     if (out->numel == 0) return 0;
-    return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0) : tp_gemm(mat1, mat2, out, alpha, beta);
+    return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0)
+                                                      : tp_gemm(mat1, mat2, out, alpha, beta);
 }
 
 /* ---- batches ---- */
 
 static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b) {
-    if (a->ndim != 3 || b->ndim != 3) return tp_fail(TP_RuntimeError, "%s: batch1 and batch2 must be 3D tensors, got %dD and %dD", op, a->ndim, b->ndim);
+    if (a->ndim != 3 || b->ndim != 3)
+        return tp_fail(TP_RuntimeError, "%s: batch1 and batch2 must be 3D tensors, got %dD and %dD", op, a->ndim,
+                       b->ndim);
     if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1]) {
         tp_autotext y = {0};
         tp_text_ints(&y, tp_sizes(b));
-        return tp_fail(TP_RuntimeError, "%s: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: %s", op,
-                       (long long)a->sizes[0], (long long)a->sizes[2], y.text);
+        return tp_fail(TP_RuntimeError,
+                       "%s: Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: %s",
+                       op, (long long)a->sizes[0], (long long)a->sizes[2], y.text);
     }
     return check_same_dtype("batch1 and batch2", a, b);
 }
@@ -85,19 +99,27 @@ static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b)
 /* bmm(Tensor self, Tensor mat2) -> Tensor */
 int bmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
     if (check_batches("bmm", self, mat2) < 0) return -1;
-    return tp_meta_output(m, 0, TP_INTS(self->sizes[0], self->sizes[1], mat2->sizes[2]), TP_NO_INTS, (tp_dtype)self->dtype, self->device);
+    return tp_meta_output(m, 0, TP_INTS(self->sizes[0], self->sizes[1], mat2->sizes[2]), TP_NO_INTS,
+                          (tp_dtype)self->dtype, self->device);
 }
 
-int bmm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return tp_gemm_batched(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0)); }
+int bmm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
+    return tp_gemm_batched(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+}
 
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
-int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta TP_UNUSED, const tp_scalar *alpha TP_UNUSED) {
-    if (check_batches("baddbmm", batch1, batch2) < 0 || check_same_dtype("self and batch2", self, batch2) < 0) return -1;
+int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta TP_UNUSED,
+                 const tp_scalar *alpha TP_UNUSED) {
+    if (check_batches("baddbmm", batch1, batch2) < 0 || check_same_dtype("self and batch2", self, batch2) < 0)
+        return -1;
     tp_ints sizes = TP_INTS(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
-    return check_addend("baddbmm", self, sizes) < 0 ? -1 : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)batch1->dtype, batch1->device);
+    return check_addend("baddbmm", self, sizes) < 0
+               ? -1
+               : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)batch1->dtype, batch1->device);
 }
 
-int baddbmm_cpu(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha, tp_tensor *out) {
+int baddbmm_cpu(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha,
+                tp_tensor *out) {
     bool empty = batch1->sizes[2] == 0;
     if (out->numel == 0) return 0;
     if (start(self, out, beta, empty) < 0) return -1;
@@ -106,10 +128,12 @@ int baddbmm_cpu(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_
 
 /* addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: one product, with the
  * batch as part of the inner dimension. */
-tp_tensor *addbmm_composite(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha) {
+tp_tensor *addbmm_composite(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta,
+                            const tp_scalar *alpha) {
     if (check_batches("addbmm", batch1, batch2) < 0) return NULL;
     int64_t b = batch1->sizes[0], n = batch1->sizes[1], k = batch1->sizes[2], p = batch2->sizes[2];
-    tp_autoref *turned = tp_permute(batch1, TP_INTS(1, 0, 2)), *left = turned ? tp_reshape(turned, TP_INTS(n, b * k)) : NULL;
+    tp_autoref *turned = tp_permute(batch1, TP_INTS(1, 0, 2)),
+               *left = turned ? tp_reshape(turned, TP_INTS(n, b * k)) : NULL;
     tp_autoref *right = left ? tp_reshape(batch2, TP_INTS(b * k, p)) : NULL;
     return right ? tp_addmm(self, left, right, beta, alpha) : NULL;
 }
@@ -121,16 +145,22 @@ static int check_vector(const char *op, const char *name, const tp_tensor *t) {
 }
 
 static int check_mv(const tp_tensor *mat, const tp_tensor *vec) {
-    if (mat->ndim != 2 || vec->ndim != 1) return tp_fail(TP_RuntimeError, "vector + matrix @ vector expected, got %dD matrix and %dD vector", mat->ndim, vec->ndim);
+    if (mat->ndim != 2 || vec->ndim != 1)
+        return tp_fail(TP_RuntimeError, "vector + matrix @ vector expected, got %dD matrix and %dD vector", mat->ndim,
+                       vec->ndim);
     if (mat->sizes[1] != vec->sizes[0])
-        return tp_fail(TP_RuntimeError, "size mismatch, got input (%lldx%lld), vec (%lld)", (long long)mat->sizes[0], (long long)mat->sizes[1],
-                       (long long)vec->sizes[0]);
+        return tp_fail(TP_RuntimeError, "size mismatch, got input (%lldx%lld), vec (%lld)", (long long)mat->sizes[0],
+                       (long long)mat->sizes[1], (long long)vec->sizes[0]);
     return check_same_dtype("the matrix and the vector", mat, vec);
 }
 
 /* A vector as a matrix of one column or one row, and its element count as one number; views below the dispatcher. */
-static tp_tensor *column(const tp_tensor *t) { return tp_new_alias(t, TP_INTS(t->numel, 1), TP_INTS(t->strides[0], 1), t->byte_offset); }
-static tp_tensor *row(const tp_tensor *t) { return tp_new_alias(t, TP_INTS(1, t->numel), TP_INTS(t->numel ? t->numel : 1, t->strides[0]), t->byte_offset); }
+static tp_tensor *column(const tp_tensor *t) {
+    return tp_new_alias(t, TP_INTS(t->numel, 1), TP_INTS(t->strides[0], 1), t->byte_offset);
+}
+static tp_tensor *row(const tp_tensor *t) {
+    return tp_new_alias(t, TP_INTS(1, t->numel), TP_INTS(t->numel ? t->numel : 1, t->strides[0]), t->byte_offset);
+}
 
 /* mv(Tensor self, Tensor vec) -> Tensor */
 tp_tensor *mv_meta(tp_tensor *self, tp_tensor *vec) {
@@ -144,7 +174,8 @@ tp_tensor *mv_cpu(tp_tensor *self, tp_tensor *vec) {
 }
 
 /* addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
-tp_tensor *addmv_composite(tp_tensor *self, tp_tensor *mat, tp_tensor *vec, const tp_scalar *beta, const tp_scalar *alpha) {
+tp_tensor *addmv_composite(tp_tensor *self, tp_tensor *mat, tp_tensor *vec, const tp_scalar *beta,
+                           const tp_scalar *alpha) {
     if (check_mv(mat, vec) < 0 || check_addend("addmv", self, TP_INTS(mat->sizes[0])) < 0) return NULL;
     tp_autoref *addend = self->ndim ? tp_unsqueeze(self, 1) : tp_retain(self), *x = tp_unsqueeze(vec, 1);
     tp_autoref *out = addend && x ? tp_addmm(addend, mat, x, beta, alpha) : NULL;
@@ -153,8 +184,10 @@ tp_tensor *addmv_composite(tp_tensor *self, tp_tensor *mat, tp_tensor *vec, cons
 
 static int check_dot(const char *op, const tp_tensor *self, const tp_tensor *other) {
     if (self->ndim != 1 || other->ndim != 1)
-        return tp_fail(TP_RuntimeError, "%s: 1D tensors expected, but got %dD and %dD tensors", op, self->ndim, other->ndim);
-    if (self->numel != other->numel) return fail_shapes("inconsistent tensor size, expected vectors of the same number of elements", self, other);
+        return tp_fail(TP_RuntimeError, "%s: 1D tensors expected, but got %dD and %dD tensors", op, self->ndim,
+                       other->ndim);
+    if (self->numel != other->numel)
+        return fail_shapes("inconsistent tensor size, expected vectors of the same number of elements", self, other);
     return check_same_dtype("both vectors", self, other);
 }
 
@@ -189,21 +222,25 @@ tp_tensor *ger_composite(tp_tensor *self, tp_tensor *vec2) { return tp_outer(sel
 tp_tensor *inner_composite(tp_tensor *self, tp_tensor *other) {
     if (self->ndim == 0 || other->ndim == 0) return tp_mul_Tensor(self, other);
     if (self->sizes[self->ndim - 1] != other->sizes[other->ndim - 1])
-        return fail_shapes("inner() the last dimension must match on both input tensors but got shapes", self, other), NULL;
+        return fail_shapes("inner() the last dimension must match on both input tensors but got shapes", self, other),
+               NULL;
     return tp_tensordot(self, other, TP_INTS(-1), TP_INTS(-1));
 }
 
 /* ---- tensordot ---- */
 
 /* The dimensions that are not contracted, then those that are (or the other way round). */
-static int contraction_order(const tp_tensor *t, tp_ints dims, bool contracted_first, int64_t *order, int64_t *product) {
+static int contraction_order(const tp_tensor *t, tp_ints dims, bool contracted_first, int64_t *order,
+                             int64_t *product) {
     bool used[TP_MAX_DIMS] = {false};
     int64_t kept = t->ndim - dims.size, n = contracted_first ? dims.size : 0;
     *product = 1;
     for (int64_t i = 0; i < dims.size; i++) {
         int64_t d = tp_wrap_dim(dims.data[i], t->ndim);
         if (d < 0) return -1;
-        if (t->ndim == 0 || used[d]) return tp_fail(TP_RuntimeError, "tensordot: dim %lld appears multiple times in the list of dims", (long long)d);
+        if (t->ndim == 0 || used[d])
+            return tp_fail(TP_RuntimeError, "tensordot: dim %lld appears multiple times in the list of dims",
+                           (long long)d);
         used[d] = true;
         order[(contracted_first ? 0 : kept) + i] = d;
         *product *= t->sizes[d];
@@ -215,19 +252,26 @@ static int contraction_order(const tp_tensor *t, tp_ints dims, bool contracted_f
 
 /* tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor */
 tp_tensor *tensordot_composite(tp_tensor *self, tp_tensor *other, tp_ints dims_self, tp_ints dims_other) {
-    if (dims_self.size != dims_other.size) return tp_fail_null(TP_RuntimeError, "both dimension lists should have same length");
-    if (dims_self.size > self->ndim || dims_other.size > other->ndim) return tp_fail_null(TP_RuntimeError, "tensordot: more dims than dimensions");
+    if (dims_self.size != dims_other.size)
+        return tp_fail_null(TP_RuntimeError, "both dimension lists should have same length");
+    if (dims_self.size > self->ndim || dims_other.size > other->ndim)
+        return tp_fail_null(TP_RuntimeError, "tensordot: more dims than dimensions");
     int64_t order_a[TP_MAX_DIMS], order_b[TP_MAX_DIMS], k, k_b, sizes[2 * TP_MAX_DIMS], n = 0;
-    if (contraction_order(self, dims_self, false, order_a, &k) < 0 || contraction_order(other, dims_other, true, order_b, &k_b) < 0) return NULL;
+    if (contraction_order(self, dims_self, false, order_a, &k) < 0 ||
+        contraction_order(other, dims_other, true, order_b, &k_b) < 0)
+        return NULL;
     for (int64_t i = 0; i < dims_self.size; i++) {
         int64_t a = self->sizes[order_a[self->ndim - dims_self.size + i]], b = other->sizes[order_b[i]];
         if (a != b)
-            return tp_fail_null(TP_RuntimeError, "contracted dimensions need to match, but first has size %lld and second has size %lld", (long long)a, (long long)b);
+            return tp_fail_null(TP_RuntimeError,
+                                "contracted dimensions need to match, but first has size %lld and second has size %lld",
+                                (long long)a, (long long)b);
     }
     int64_t rows = 1, cols = 1;
     for (int64_t i = 0; i < self->ndim - dims_self.size; i++) rows *= sizes[n++] = self->sizes[order_a[i]];
     for (int64_t i = dims_other.size; i < other->ndim; i++) cols *= sizes[n++] = other->sizes[order_b[i]];
-    tp_autoref *a = tp_permute(self, (tp_ints){order_a, self->ndim}), *b = tp_permute(other, (tp_ints){order_b, other->ndim});
+    tp_autoref *a = tp_permute(self, (tp_ints){order_a, self->ndim}),
+               *b = tp_permute(other, (tp_ints){order_b, other->ndim});
     tp_autoref *left = a ? tp_reshape(a, TP_INTS(rows, k)) : NULL, *right = b ? tp_reshape(b, TP_INTS(k, cols)) : NULL;
     tp_autoref *out = left && right ? tp_mm(left, right) : NULL;
     return out ? tp_reshape(out, (tp_ints){sizes, n}) : NULL;
@@ -244,7 +288,8 @@ static tp_tensor *matmul_batched(tp_tensor *a, tp_tensor *b) {
     for (int i = 0; i < n; i++) batch *= sizes[i];
     memcpy(full, sizes, (size_t)n * sizeof *full);
     full[n] = rows, full[n + 1] = k;
-    tp_autoref *wide_a = tp_expand(a, (tp_ints){full, n + 2}, false), *left = wide_a ? tp_reshape(wide_a, TP_INTS(batch, rows, k)) : NULL;
+    tp_autoref *wide_a = tp_expand(a, (tp_ints){full, n + 2}, false),
+               *left = wide_a ? tp_reshape(wide_a, TP_INTS(batch, rows, k)) : NULL;
     full[n] = b->sizes[b->ndim - 2], full[n + 1] = cols;
     tp_autoref *wide_b = left ? tp_expand(b, (tp_ints){full, n + 2}, false) : NULL;
     tp_autoref *right = wide_b ? tp_reshape(wide_b, TP_INTS(batch, b->sizes[b->ndim - 2], cols)) : NULL;
@@ -270,7 +315,9 @@ static tp_tensor *without(tp_tensor *t, int64_t dim) {
 /* matmul(Tensor self, Tensor other) -> Tensor */
 tp_tensor *matmul_composite(tp_tensor *self, tp_tensor *other) {
     int a = self->ndim, b = other->ndim;
-    if (a == 0 || b == 0) return tp_fail_null(TP_RuntimeError, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a, b);
+    if (a == 0 || b == 0)
+        return tp_fail_null(TP_RuntimeError,
+                            "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a, b);
     if (a == 2 && b == 2) return tp_mm(self, other);
     if (a == 1 && b == 1) return tp_dot(self, other);
     if (a == 2 && b == 1) return tp_mv(self, other);
@@ -288,7 +335,8 @@ tp_tensor *matmul_composite(tp_tensor *self, tp_tensor *other) {
 
 /* linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor */
 tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias) {
-    if (weight->ndim < 1 || weight->ndim > 2) return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
+    if (weight->ndim < 1 || weight->ndim > 2)
+        return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
     if (!w) return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));

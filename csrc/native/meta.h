@@ -1,11 +1,12 @@
 /* meta.h: what a structured kernel's meta function speaks to.
  *
  * `<op>_meta(m, args...)` checks the arguments and declares each output with tp_meta_output; the generated wrapper then
- * calls the backend's half with the outputs. The same function serves the functional, in-place and out= variants and the
- * Meta device:
+ * calls the backend's half with the outputs. The same function serves the functional, in-place and out= variants and
+ * the Meta device:
  *   - NEW: the output is allocated (without memory on Meta);
- *   - INPLACE and OUT: the given tensor is checked, or resized (OUT); where the kernel could not write it directly (other
- *     dtype, layout asked for, memory shared with an input) out[i] is a temporary, and tp_meta_commit copies it over. */
+ *   - INPLACE and OUT: the given tensor is checked, or resized (OUT); where the kernel could not write it directly
+ * (other dtype, layout asked for, memory shared with an input) out[i] is a temporary, and tp_meta_commit copies it
+ * over. */
 #pragma once
 
 #include "core/tensor.h"

@@ -26,7 +26,8 @@ static tp_tensor *variance(tp_tensor *self, tp_ints dim, const tp_scalar *correc
     return out && tp_reduce(r, self, mask, out, &params) == 0 ? tp_take(out) : NULL;
 }
 
-static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim, bool root) {
+static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim,
+                                    bool root) {
     tp_autoref *var = variance(self, dim, correction, keepdim, root);
     tp_autoref *mean = var ? tp_mean_dim(self, dim, keepdim, TP_NO_DTYPE) : NULL;
     if (!mean) return (tp_tensor2){{NULL}};
@@ -35,36 +36,36 @@ static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scala
 
 /* <op>(Tensor self, bool unbiased=True), <op>.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False),
  * <op>.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) */
-#define VARIANCE(op, root)                                                                                             \
-    tp_tensor *op##_composite(tp_tensor *self, bool unbiased) {                                                        \
-        return tp_##op##_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                                   \
-    }                                                                                                                  \
-    tp_tensor *op##_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                         \
-        return tp_##op##_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                                        \
-    }                                                                                                                  \
-    tp_tensor *op##_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {          \
-        return variance(self, dim, correction, keepdim, root);                                                         \
-    }                                                                                                                  \
-    tp_tensor *op##_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,               \
-                                    bool keepdim) {                                                                    \
-        uint64_t mask;                                                                                                 \
-        return variance_empty(self, dim, keepdim, &mask);                                                              \
-    }                                                                                                                  \
-    tp_tensor2 op##_mean_composite(tp_tensor *self, bool unbiased) {                                                   \
-        return tp_##op##_mean_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                              \
-    }                                                                                                                  \
-    tp_tensor2 op##_mean_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                    \
-        return tp_##op##_mean_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                                   \
-    }                                                                                                                  \
-    tp_tensor2 op##_mean_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {     \
-        return variance_and_mean(self, dim, correction, keepdim, root);                                                \
-    }                                                                                                                  \
-    tp_tensor2 op##_mean_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,          \
-                                         bool keepdim) {                                                               \
-        uint64_t mask;                                                                                                 \
-        tp_autoref *var = variance_empty(self, dim, keepdim, &mask);                                                   \
-        tp_autoref *mean = var ? tp_mean_dim(self, dim, keepdim, TP_NO_DTYPE) : NULL;                                  \
-        return mean ? (tp_tensor2){{tp_take(var), tp_take(mean)}} : (tp_tensor2){{NULL}};                              \
+#define VARIANCE(op, root)                                                                                         \
+    tp_tensor *op##_composite(tp_tensor *self, bool unbiased) {                                                    \
+        return tp_##op##_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                               \
+    }                                                                                                              \
+    tp_tensor *op##_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                     \
+        return tp_##op##_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                                    \
+    }                                                                                                              \
+    tp_tensor *op##_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {      \
+        return variance(self, dim, correction, keepdim, root);                                                     \
+    }                                                                                                              \
+    tp_tensor *op##_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,           \
+                                    bool keepdim) {                                                                \
+        uint64_t mask;                                                                                             \
+        return variance_empty(self, dim, keepdim, &mask);                                                          \
+    }                                                                                                              \
+    tp_tensor2 op##_mean_composite(tp_tensor *self, bool unbiased) {                                               \
+        return tp_##op##_mean_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                          \
+    }                                                                                                              \
+    tp_tensor2 op##_mean_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                \
+        return tp_##op##_mean_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                               \
+    }                                                                                                              \
+    tp_tensor2 op##_mean_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) { \
+        return variance_and_mean(self, dim, correction, keepdim, root);                                            \
+    }                                                                                                              \
+    tp_tensor2 op##_mean_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,      \
+                                         bool keepdim) {                                                           \
+        uint64_t mask;                                                                                             \
+        tp_autoref *var = variance_empty(self, dim, keepdim, &mask);                                               \
+        tp_autoref *mean = var ? tp_mean_dim(self, dim, keepdim, TP_NO_DTYPE) : NULL;                              \
+        return mean ? (tp_tensor2){{tp_take(var), tp_take(mean)}} : (tp_tensor2){{NULL}};                          \
     }
 VARIANCE(var, false)
 VARIANCE(std, true)
@@ -74,7 +75,8 @@ static tp_tensor *restore(tp_tensor *t, tp_ints dim, int64_t ndim, bool keepdim)
 }
 
 /* 2 / (count - correction) * grad * (self - mean). */
-static tp_tensor *var_backward(tp_tensor *grad, tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {
+static tp_tensor *var_backward(tp_tensor *grad, tp_tensor *self, tp_ints dim, const tp_scalar *correction,
+                               bool keepdim) {
     int64_t count = grad->numel ? self->numel / grad->numel : 0;
     double by = (double)count - correction_of(correction);
     tp_autoref *mean = tp_mean_dim(self, dim, true, TP_NO_DTYPE);
@@ -122,8 +124,10 @@ static tp_dtype norm_dtype(const tp_tensor *self, tp_dtype dtype) {
     if (tp_is_complex_dtype(dtype) == tp_is_complex(self) &&
         (tp_is_complex_dtype(dtype) || tp_is_floating_dtype(dtype)) && tp_can_cast((tp_dtype)self->dtype, dtype))
         return dtype;
-    tp_fail(TP_RuntimeError, "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to the "
-            "specified dtype (%s)", tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name(dtype));
+    tp_fail(TP_RuntimeError,
+            "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to the "
+            "specified dtype (%s)",
+            tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name(dtype));
     return TP_NO_DTYPE;
 }
 
@@ -133,12 +137,16 @@ static tp_tensor *norm_empty(tp_tensor *self, double p, tp_ints dim, bool keepdi
     if (compute == TP_NO_DTYPE || tp_reduce_mask(dim, self->ndim, mask) < 0) return NULL;
     if (self->numel == 0 && (p < 0 || p == INFINITY)) {
         if (dim.size <= 0)
-            return tp_fail_null(TP_RuntimeError, "linalg.vector_norm cannot compute the %g norm on an empty tensor because the "
-                                "operation does not have an identity", p);
+            return tp_fail_null(TP_RuntimeError,
+                                "linalg.vector_norm cannot compute the %g norm on an empty tensor because the "
+                                "operation does not have an identity",
+                                p);
         for (int d = 0; d < self->ndim; d++)
             if (*mask >> d & 1 && self->sizes[d] == 0)
-                return tp_fail_null(TP_RuntimeError, "linalg.vector_norm cannot compute the %g norm on the dimension %d because "
-                                    "this dimension is empty and the operation does not have an identity", p, d);
+                return tp_fail_null(TP_RuntimeError,
+                                    "linalg.vector_norm cannot compute the %g norm on the dimension %d because "
+                                    "this dimension is empty and the operation does not have an identity",
+                                    p, d);
     }
     int n = tp_reduce_sizes(self, *mask, keepdim, sizes);
     return tp_new_empty((tp_ints){sizes, n}, tp_to_real_dtype(compute), self->device);
@@ -166,7 +174,8 @@ tp_tensor *linalg_vector_norm_cpu(tp_tensor *self, const tp_scalar *ord, tp_ints
     double p = tp_scalar_double(ord);
     tp_autoref *out = norm_empty(self, p, dim, keepdim, dtype, &mask);
     if (!out) return NULL;
-    tp_dtype compute = tp_compute_dtype(tp_is_complex(self) ? tp_to_complex_dtype((tp_dtype)out->dtype) : (tp_dtype)out->dtype);
+    tp_dtype compute =
+        tp_compute_dtype(tp_is_complex(self) ? tp_to_complex_dtype((tp_dtype)out->dtype) : (tp_dtype)out->dtype);
     if (p == 2) return tp_reduce(&tp_cpu.moments->length[compute], self, mask, out, NULL) == 0 ? tp_take(out) : NULL;
     tp_autoref *wide = tp_to_dtype(self, compute, false, false, TP_NO_FORMAT), *a = wide ? tp_abs(wide) : NULL;
     tp_autoref *result = a ? norm_of_magnitudes(a, p, dim, keepdim) : NULL;
@@ -210,8 +219,8 @@ static tp_tensor *infinity_norm_backward(tp_tensor *grad, tp_tensor *self, tp_te
 }
 
 /* _vector_norm_backward(Tensor grad, Tensor self, Scalar ord, int[1]? dim, bool keepdim, Tensor norm) -> Tensor */
-tp_tensor *_vector_norm_backward_composite(tp_tensor *grad, tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim,
-                                           tp_tensor *norm) {
+tp_tensor *_vector_norm_backward_composite(tp_tensor *grad, tp_tensor *self, const tp_scalar *ord, tp_ints dim,
+                                           bool keepdim, tp_tensor *norm) {
     double p = tp_scalar_double(ord);
     tp_autoref *g = restore(grad, dim, self->ndim, keepdim), *n = g ? restore(norm, dim, self->ndim, keepdim) : NULL;
     if (!n) return NULL;
@@ -277,8 +286,10 @@ tp_tensor *isclose_composite(tp_tensor *self, tp_tensor *other, double rtol, dou
     if (self->dtype != other->dtype)
         return tp_fail_null(TP_RuntimeError, "isclose: %s did not match %s", tp_scalar_type_name((tp_dtype)self->dtype),
                             tp_scalar_type_name((tp_dtype)other->dtype));
-    if (!(rtol >= 0)) return tp_fail_null(TP_RuntimeError, "isclose: rtol must be greater than or equal to zero, but got %g", rtol);
-    if (!(atol >= 0)) return tp_fail_null(TP_RuntimeError, "isclose: atol must be greater than or equal to zero, but got %g", atol);
+    if (!(rtol >= 0))
+        return tp_fail_null(TP_RuntimeError, "isclose: rtol must be greater than or equal to zero, but got %g", rtol);
+    if (!(atol >= 0))
+        return tp_fail_null(TP_RuntimeError, "isclose: atol must be greater than or equal to zero, but got %g", atol);
     tp_autoref *close = tp_eq_Tensor(self, other);
     if (close && equal_nan && (tp_is_floating(self) || tp_is_complex(self))) {
         tp_autoref *a = tp_isnan(self), *b = tp_isnan(other), *both = a && b ? tp_logical_and(a, b) : NULL;

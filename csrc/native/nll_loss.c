@@ -15,12 +15,16 @@ static int64_t classes_of(const tp_tensor *self) { return self->sizes[self->ndim
 
 static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor *weight) {
     if (self->ndim != 1 && self->ndim != 2) return tp_fail(TP_RuntimeError, "input tensor should be 1D or 2D");
-    if (target->ndim > 1) return tp_fail(TP_RuntimeError, "0D or 1D target tensor expected, multi-target not supported");
+    if (target->ndim > 1)
+        return tp_fail(TP_RuntimeError, "0D or 1D target tensor expected, multi-target not supported");
     if (!tp_is_floating(self))
-        return tp_fail(TP_NotImplementedError, "\"nll_loss_out_frame\" not implemented for '%s'", tp_scalar_type_name((tp_dtype)self->dtype));
+        return tp_fail(TP_NotImplementedError, "\"nll_loss_out_frame\" not implemented for '%s'",
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     if (target->dtype != TP_INT64 && target->dtype != TP_UINT8)
-        return tp_fail(TP_RuntimeError, "expected scalar type Long or Byte but found %s", tp_scalar_type_name((tp_dtype)target->dtype));
-    bool rows_agree = self->ndim == 1 ? target->numel == 1 || target->ndim == 0 : target->ndim == 1 && target->sizes[0] == self->sizes[0];
+        return tp_fail(TP_RuntimeError, "expected scalar type Long or Byte but found %s",
+                       tp_scalar_type_name((tp_dtype)target->dtype));
+    bool rows_agree = self->ndim == 1 ? target->numel == 1 || target->ndim == 0
+                                      : target->ndim == 1 && target->sizes[0] == self->sizes[0];
     if (!rows_agree) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(self));
@@ -28,12 +32,15 @@ static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor
         return tp_fail(TP_RuntimeError, "size mismatch (got input: %s, target: %s)", a.text, b.text);
     }
     if (weight && (weight->ndim != 1 || weight->sizes[0] != classes_of(self)))
-        return tp_fail(TP_RuntimeError, "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of %lld elements",
+        return tp_fail(TP_RuntimeError,
+                       "weight tensor should be defined either for all %lld classes or no classes but got weight "
+                       "tensor of %lld elements",
                        (long long)classes_of(self), (long long)weight->numel);
     return 0;
 }
 
-int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index TP_UNUSED) {
+int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                          int64_t ignore_index TP_UNUSED) {
     if (check(self, target, weight) < 0) return -1;
     tp_ints sizes = reduction == NONE && self->ndim == 2 ? TP_INTS(self->sizes[0]) : TP_EMPTY_INTS;
     if (tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)self->dtype, self->device) < 0) return -1;
@@ -41,12 +48,12 @@ int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_ten
 }
 
 /* An element of a plain float32 or float64 tensor. */
-static double get(const tp_tensor *t, int64_t i) { return t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i]; }
+static double get(const tp_tensor *t, int64_t i) {
+    return t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i];
+}
 static void put(tp_tensor *t, int64_t i, double v) {
-    if (t->dtype == TP_FLOAT64)
-        ((double *)tp_data(t))[i] = v;
-    else
-        ((float *)tp_data(t))[i] = (float)v;
+    if (t->dtype == TP_FLOAT64) ((double *)tp_data(t))[i] = v;
+    else ((float *)tp_data(t))[i] = (float)v;
 }
 
 static int check_class(int64_t c, int64_t classes) {
@@ -54,9 +61,10 @@ static int check_class(int64_t c, int64_t classes) {
     return tp_fail(TP_IndexError, "Target %lld is out of bounds.", (long long)c);
 }
 
-/* nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight) */
-int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index, tp_tensor *output,
-                         tp_tensor *total_weight) {
+/* nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output,
+ * Tensor total_weight) */
+int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
+                         tp_tensor *output, tp_tensor *total_weight) {
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
     tp_autoref *x = tp_plain(self, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype);
     tp_autoref *rows = tp_new_empty(TP_INTS(t ? t->numel : 0), dtype, self->device);
@@ -82,20 +90,22 @@ int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, 
     return shaped ? tp_copy_data(output, shaped) : -1;
 }
 
-int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
-                           int64_t ignore_index TP_UNUSED, tp_tensor *total_weight TP_UNUSED) {
+int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
+                           int64_t reduction, int64_t ignore_index TP_UNUSED, tp_tensor *total_weight TP_UNUSED) {
     if (check(self, target, weight) < 0) return -1;
     int64_t wanted = reduction == NONE ? target->numel : 1, strides[2];
     if (grad_output->numel != wanted)
-        return tp_fail(TP_RuntimeError, "nll_loss_backward: expected grad_output of %lld elements, but got %lld", (long long)wanted, (long long)grad_output->numel);
+        return tp_fail(TP_RuntimeError, "nll_loss_backward: expected grad_output of %lld elements, but got %lld",
+                       (long long)wanted, (long long)grad_output->numel);
     tp_contiguous_strides(tp_sizes(self), strides);
     return tp_meta_output(m, 0, tp_sizes(self), (tp_ints){strides, self->ndim}, (tp_dtype)self->dtype, self->device);
 }
 
-int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
-                          tp_tensor *total_weight, tp_tensor *grad_input) {
+int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
+                          int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
     tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
-    tp_autoref *g = tp_plain(grad_output, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype), *total = tp_plain(total_weight, dtype);
+    tp_autoref *g = tp_plain(grad_output, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype),
+               *total = tp_plain(total_weight, dtype);
     bool direct = (tp_dtype)grad_input->dtype == dtype;
     tp_autoref *out = direct ? tp_retain(grad_input) : tp_new_empty(tp_sizes(self), dtype, self->device);
     if (!g || !t || !total || !out || (weight && !w) || tp_fill_data(out, TP_SCALAR_I(0)) < 0) return -1;
@@ -113,14 +123,16 @@ int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *ta
 /* ---- the user's forms ---- */
 
 /* nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor */
-tp_tensor *nll_loss_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index) {
+tp_tensor *nll_loss_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                              int64_t ignore_index) {
     tp_tensor2 r = tp_nll_loss_forward(self, target, weight, reduction, ignore_index);
     tp_release(r.v[1]);
     return r.v[0];
 }
 
 /* Classes are dimension 1: it is brought to the end, and the rest becomes rows. */
-static tp_tensor *by_rows(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index) {
+static tp_tensor *by_rows(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                          int64_t ignore_index) {
     int64_t order[TP_MAX_DIMS], n = self->ndim;
     bool fits = target->ndim == n - 1 && target->sizes[0] == self->sizes[0];
     for (int64_t i = 2; fits && i < n; i++) fits = target->sizes[i - 1] == self->sizes[i];
@@ -139,18 +151,25 @@ static tp_tensor *by_rows(tp_tensor *self, tp_tensor *target, tp_tensor *weight,
     return loss && reduction == NONE ? tp_reshape(loss, tp_sizes(target)) : tp_take(loss);
 }
 
-/* nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor */
-tp_tensor *nll_loss2d_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index) {
-    if (self->ndim != 4) return tp_fail_null(TP_RuntimeError, "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d", self->ndim);
+/* nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor
+ */
+tp_tensor *nll_loss2d_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                int64_t ignore_index) {
+    if (self->ndim != 4)
+        return tp_fail_null(TP_RuntimeError,
+                            "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d",
+                            self->ndim);
     return by_rows(self, target, weight, reduction, ignore_index);
 }
 
-/* nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor */
-tp_tensor *nll_loss_nd_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index) {
+/* nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor
+ */
+tp_tensor *nll_loss_nd_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                 int64_t ignore_index) {
     if (self->ndim < 1) return tp_fail_null(TP_ValueError, "Expected 1 or more dimensions (got %d)", self->ndim);
     if (self->ndim > 1 && (target->ndim < 1 || self->sizes[0] != target->sizes[0]))
-        return tp_fail_null(TP_ValueError, "Expected input batch_size (%lld) to match target batch_size (%lld).", (long long)self->sizes[0],
-                            (long long)(target->ndim ? target->sizes[0] : 1));
+        return tp_fail_null(TP_ValueError, "Expected input batch_size (%lld) to match target batch_size (%lld).",
+                            (long long)self->sizes[0], (long long)(target->ndim ? target->sizes[0] : 1));
     if (self->ndim <= 2) return tp_nll_loss(self, target, weight, reduction, ignore_index);
     return by_rows(self, target, weight, reduction, ignore_index);
 }
@@ -171,7 +190,8 @@ static tp_tensor *weights_along(tp_tensor *weight, const tp_tensor *like, int64_
     return tp_reshape(weight, (tp_ints){sizes, like->ndim});
 }
 
-static tp_tensor *with_probabilities(tp_tensor *logs, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t dim, double smoothing) {
+static tp_tensor *with_probabilities(tp_tensor *logs, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                     int64_t dim, double smoothing) {
     tp_autoref *p = tp_retain(target);
     double classes = (double)logs->sizes[dim];
     if (smoothing > 0) {
@@ -195,10 +215,11 @@ static tp_tensor *with_probabilities(tp_tensor *logs, tp_tensor *target, tp_tens
 }
 
 /* (1 - s) * nll + s / classes * sum over the classes, where ignored rows count for nothing and weights weigh both. */
-static tp_tensor *with_smoothing(tp_tensor *logs, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index, int64_t dim,
-                                 double smoothing) {
+static tp_tensor *with_smoothing(tp_tensor *logs, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                 int64_t ignore_index, int64_t dim, double smoothing) {
     double classes = (double)logs->sizes[dim];
-    tp_autoref *nll = tp_nll_loss_nd(logs, target, weight, reduction, ignore_index), *w = weight ? weights_along(weight, logs, dim) : NULL;
+    tp_autoref *nll = tp_nll_loss_nd(logs, target, weight, reduction, ignore_index),
+               *w = weight ? weights_along(weight, logs, dim) : NULL;
     if (!nll || (weight && !w)) return NULL;
     tp_autoref *weighted = w ? tp_mul_Tensor(logs, w) : tp_retain(logs);
     tp_autoref *sum = weighted ? tp_sum_dim_IntList(weighted, TP_INTS(dim), false, TP_NO_DTYPE) : NULL;
@@ -221,20 +242,25 @@ static tp_tensor *with_smoothing(tp_tensor *logs, tp_tensor *target, tp_tensor *
     return a ? tp_add_Tensor(a, part, TP_SCALAR_F(smoothing / classes)) : NULL;
 }
 
-/* cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor */
-tp_tensor *cross_entropy_loss_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
-                                        double label_smoothing) {
+/* cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100,
+ * float label_smoothing=0.0) -> Tensor */
+tp_tensor *cross_entropy_loss_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                        int64_t ignore_index, double label_smoothing) {
     int64_t dim = self->ndim == 1 ? 0 : 1;
     if (label_smoothing < 0 || label_smoothing > 1)
         return tp_fail_null(TP_RuntimeError, "label_smoothing must be between 0.0 and 1.0. Got: %g", label_smoothing);
-    if (self->ndim < 1) return tp_fail_null(TP_RuntimeError, "cross_entropy_loss: input must have at least one dimension");
+    if (self->ndim < 1)
+        return tp_fail_null(TP_RuntimeError, "cross_entropy_loss: input must have at least one dimension");
     bool probabilities = tp_same_sizes(self, target);
     if (probabilities && !tp_is_floating(target))
         return tp_fail_null(TP_RuntimeError, "Expected floating point type for target with class probabilities, got %s",
                             tp_scalar_type_name((tp_dtype)target->dtype));
-    if (probabilities && ignore_index >= 0) return tp_fail_null(TP_RuntimeError, "ignore_index is not supported for floating point target");
+    if (probabilities && ignore_index >= 0)
+        return tp_fail_null(TP_RuntimeError, "ignore_index is not supported for floating point target");
     if (weight && (weight->ndim != 1 || weight->numel != self->sizes[dim]))
-        return tp_fail_null(TP_RuntimeError, "cross_entropy: weight tensor should be defined either for all %lld classes or no classes but got weight tensor of %lld elements",
+        return tp_fail_null(TP_RuntimeError,
+                            "cross_entropy: weight tensor should be defined either for all %lld classes or no classes "
+                            "but got weight tensor of %lld elements",
                             (long long)self->sizes[dim], (long long)weight->numel);
     tp_autoref *logs = tp_log_softmax_int(self, dim, TP_NO_DTYPE);
     if (!logs) return NULL;

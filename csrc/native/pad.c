@@ -1,7 +1,7 @@
 /* pad.c: borders around a tensor.
  *
- * A constant border is a copy into a larger tensor. The other modes say for each place of the result which place of self
- * it shows: one index_select for each padded dimension, which autograd knows how to undo. */
+ * A constant border is a copy into a larger tensor. The other modes say for each place of the result which place of
+ * self it shows: one index_select for each padded dimension, which autograd knows how to undo. */
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
@@ -13,25 +13,33 @@
 /* constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor */
 tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scalar *value) {
     int64_t sizes[TP_MAX_DIMS];
-    if (pad.size % 2) return tp_fail_null(TP_RuntimeError, "Length of pad must be even but instead it equals %lld", (long long)pad.size);
+    if (pad.size % 2)
+        return tp_fail_null(TP_RuntimeError, "Length of pad must be even but instead it equals %lld",
+                            (long long)pad.size);
     if (pad.size > 2 * self->ndim)
-        return tp_fail_null(TP_RuntimeError, "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %lld "
-                            "while the input has %d dimensions.", (long long)pad.size, self->ndim);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %lld "
+            "while the input has %d dimensions.",
+            (long long)pad.size, self->ndim);
     tp_autoref *from = tp_retain(self), *out = NULL, *into = NULL;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     for (int64_t i = 0; i < pad.size / 2; i++) {
         int64_t d = self->ndim - 1 - i, before = pad.data[2 * i], after = pad.data[2 * i + 1];
         sizes[d] += before + after;
         if (sizes[d] < 0)
-            return tp_fail_null(TP_RuntimeError, "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, "
-                                "which is invalid. Check dimension %lld of your input.", (long long)self->sizes[d], (long long)before,
-                                (long long)after, (long long)d);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, "
+                "which is invalid. Check dimension %lld of your input.",
+                (long long)self->sizes[d], (long long)before, (long long)after, (long long)d);
         int64_t first = before < 0 ? -before : 0, last = self->sizes[d] + (after < 0 ? after : 0);
         tp_tensor *part = tp_slice_Tensor(from, d, TP_SOME_INT(first), TP_SOME_INT(last < first ? first : last), 1);
         tp_release(from);
         if (!(from = part)) return NULL;
     }
-    out = tp_new_empty_format((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device, tp_suggest_memory_format(self));
+    out = tp_new_empty_format((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device,
+                              tp_suggest_memory_format(self));
     if (!out || tp_fill__Scalar(out, value) < 0) return NULL;
     into = tp_retain(out);
     for (int64_t i = 0; i < pad.size / 2; i++) {
@@ -65,14 +73,17 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
     if (mode == REFLECT && (before >= size || after >= size)) {
         tp_autotext text = {0};
         tp_text_ints(&text, tp_sizes(self));
-        return tp_fail(TP_RuntimeError, "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                       "(%lld, %lld) at dimension %lld of input %s", (long long)before, (long long)after, (long long)d, text.text);
+        return tp_fail(
+            TP_RuntimeError,
+            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            "(%lld, %lld) at dimension %lld of input %s",
+            (long long)before, (long long)after, (long long)d, text.text);
     }
     if (mode == CIRCULAR && (before > size || after > size))
         return tp_fail(TP_RuntimeError, "Padding value causes wrapping around more than once.");
     if (size + before + after < (mode == CIRCULAR ? 0 : 1))
-        return tp_fail(TP_RuntimeError, "input (dimension %lld of size %lld) is too small for padding (%lld, %lld)", (long long)d,
-                       (long long)size, (long long)before, (long long)after);
+        return tp_fail(TP_RuntimeError, "input (dimension %lld of size %lld) is too small for padding (%lld, %lld)",
+                       (long long)d, (long long)size, (long long)before, (long long)after);
     return 0;
 }
 static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t after, border mode) {
@@ -83,19 +94,26 @@ static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t af
     int64_t *places = tp_data(index);
     int64_t first = mode == CIRCULAR && before < 0 ? -before : 0, cut = mode == CIRCULAR && after < 0 ? -after : 0;
     for (int64_t i = 0; i < n; i++) places[i] = first + place_in(i - before - first, size - first - cut, mode);
-    tp_autoref *there = self->device.type == TP_DEVICE_CPU ? tp_retain(index) : tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_autoref *there = self->device.type == TP_DEVICE_CPU
+                            ? tp_retain(index)
+                            : tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
     return there ? tp_index_select(self, d, there) : NULL;
 }
 /* dims dimensions at the end, with one or two in front of them. */
 static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode) {
-    if (pad.size != 2 * dims) return tp_fail_null(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims, (long long)pad.size);
+    if (pad.size != 2 * dims)
+        return tp_fail_null(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
+                            (long long)pad.size);
     bool empty = false;
     for (int d = self->ndim - dims; d < self->ndim; d++) empty |= d >= 0 && self->sizes[d] == 0;
     if (self->ndim < dims + 1 || self->ndim > dims + 2 || (empty && mode != CIRCULAR)) {
         tp_autotext text = {0};
         tp_text_ints(&text, tp_sizes(self));
-        return tp_fail_null(TP_RuntimeError, "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
-                            "for input, but got: %s", dims + 1, dims + 2, text.text);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            "for input, but got: %s",
+            dims + 1, dims + 2, text.text);
     }
     for (int i = 0; i < dims; i++)
         if (check_border(self, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode) < 0) return NULL;
@@ -107,13 +125,27 @@ static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode
     }
     return t == self ? tp_clone(self, TP_NO_FORMAT) : tp_take(t);
 }
-tp_tensor *reflection_pad1d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 1, REFLECT); }
-tp_tensor *reflection_pad2d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 2, REFLECT); }
-tp_tensor *reflection_pad3d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 3, REFLECT); }
-tp_tensor *replication_pad1d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 1, REPLICATE); }
-tp_tensor *replication_pad2d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 2, REPLICATE); }
-tp_tensor *replication_pad3d_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, 3, REPLICATE); }
-tp_tensor *_pad_circular_composite(tp_tensor *self, tp_ints pad) { return pad_border(self, pad, (int)(pad.size / 2), CIRCULAR); }
+tp_tensor *reflection_pad1d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 1, REFLECT);
+}
+tp_tensor *reflection_pad2d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 2, REFLECT);
+}
+tp_tensor *reflection_pad3d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 3, REFLECT);
+}
+tp_tensor *replication_pad1d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 1, REPLICATE);
+}
+tp_tensor *replication_pad2d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 2, REPLICATE);
+}
+tp_tensor *replication_pad3d_composite(tp_tensor *self, tp_ints padding) {
+    return pad_border(self, padding, 3, REPLICATE);
+}
+tp_tensor *_pad_circular_composite(tp_tensor *self, tp_ints pad) {
+    return pad_border(self, pad, (int)(pad.size / 2), CIRCULAR);
+}
 
 /* pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor */
 tp_tensor *pad_composite(tp_tensor *self, tp_ints pad, const char *mode, tp_opt_float value) {
@@ -124,7 +156,9 @@ tp_tensor *pad_composite(tp_tensor *self, tp_ints pad, const char *mode, tp_opt_
     bool fits = pad.size % 2 == 0 && dims >= 1 && dims <= 3 && (self->ndim == dims + 1 || self->ndim == dims + 2);
     if (strcmp(mode, "reflect") && strcmp(mode, "replicate") && strcmp(mode, "circular"))
         return tp_fail_null(TP_NotImplementedError, "Unrecognised padding mode %s", mode);
-    if (!fits) return tp_fail_null(TP_NotImplementedError, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+    if (!fits)
+        return tp_fail_null(TP_NotImplementedError,
+                            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
     if (strcmp(mode, "circular") == 0) return tp__pad_circular(self, pad);
     bool reflect = strcmp(mode, "reflect") == 0;
     switch (dims) {

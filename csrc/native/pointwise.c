@@ -12,7 +12,9 @@ static bool is_integral(const tp_operand *o) {
     return tp_dtype_categories[o->tensor->dtype] <= TP_SIGNED;
 }
 
-static bool computes_in_integers(const tp_operand *inputs) { return is_integral(&inputs[0]) && is_integral(&inputs[1]); }
+static bool computes_in_integers(const tp_operand *inputs) {
+    return is_integral(&inputs[0]) && is_integral(&inputs[1]);
+}
 
 static bool on_meta(const tp_operand *inputs, int n) {
     for (int i = 0; i < n; i++)
@@ -45,7 +47,8 @@ int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, co
 int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     const char *mode = params[0].tag == TP_STR ? params[0].str : "None";
     if (strcmp(mode, "trunc") != 0 && strcmp(mode, "floor") != 0)
-        return tp_fail(TP_RuntimeError, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+        return tp_fail(TP_RuntimeError,
+                       "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
     return tp_check_nonzero_divisor(p, inputs, params);
 }
 
@@ -56,7 +59,8 @@ static int any_negative(const tp_operand *o) {
 
 int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)p, (void)params;
-    bool refused = inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
+    bool refused =
+        inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
     if (!refused || any_negative(&inputs[1]) == 0) return 0;
     return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
 }
@@ -77,10 +81,13 @@ static tp_dtype bound_dtype(const tp_operand *o) {
 tp_operand tp_no_upper_bound(const tp_operand *inputs, tp_scalar *room) {
     tp_dtype self = (tp_dtype)inputs[0].tensor->dtype, min = bound_dtype(&inputs[1]);
     bool number = !inputs[1].tensor && !(self == TP_BOOL && min != TP_BOOL);
-    tp_dtype d = tp_is_floating_dtype(self) || tp_is_floating_dtype(min) ? TP_FLOAT64 : number ? self : tp_promote_dtypes(self, min);
+    tp_dtype d = tp_is_floating_dtype(self) || tp_is_floating_dtype(min) ? TP_FLOAT64
+                 : number                                                ? self
+                                                                         : tp_promote_dtypes(self, min);
     if (d == TP_FLOAT64) *room = *TP_SCALAR_F((double)INFINITY);
     else if (d == TP_BOOL) *room = *TP_SCALAR_B(true);
-    else if (d == TP_UINT64) *room = *TP_SCALAR_I(-1); /* wraps to the largest; a number of a kind of its own would take part in promotion */
+    else if (d == TP_UINT64)
+        *room = *TP_SCALAR_I(-1); /* wraps to the largest; a number of a kind of its own would take part in promotion */
     else {
         int bits = 8 * (int)tp_itemsize(d) - (d == TP_UINT8 || d == TP_UINT16 || d == TP_UINT32 ? 0 : 1);
         *room = *TP_SCALAR_I((int64_t)(UINT64_MAX >> (64 - bits)));

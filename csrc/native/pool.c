@@ -1,7 +1,7 @@
 /* pool.c: 2-dimensional pooling as operators: shapes and checks; the loops over one plane are in cpu/pool.c.
  *
- * Inputs are (C, H, W) or (N, C, H, W): only the number of planes differs. Kernels see contiguous planes in their compute
- * dtype. */
+ * Inputs are (C, H, W) or (N, C, H, W): only the number of planes differs. Kernels see contiguous planes in their
+ * compute dtype. */
 #include "cpu/pool.h"
 
 #include "NativeFunctions.h"
@@ -17,17 +17,21 @@ static int64_t at(tp_ints v, int64_t i) { return v.size == 1 ? v.data[0] : v.dat
 
 static int check_pair(const char *op, const char *name, tp_ints v, bool may_be_empty, int64_t low) {
     if (v.size != 1 && v.size != 2 && !(may_be_empty && v.size == 0))
-        return tp_fail(TP_RuntimeError, "%s: %s must be %sa single int, or a tuple of two ints", op, name, may_be_empty ? "omitted, " : "");
+        return tp_fail(TP_RuntimeError, "%s: %s must be %sa single int, or a tuple of two ints", op, name,
+                       may_be_empty ? "omitted, " : "");
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] < low)
-            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name, low ? "greater than zero" : "non-negative", (long long)v.data[i]);
+            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name,
+                           low ? "greater than zero" : "non-negative", (long long)v.data[i]);
     return 0;
 }
 
 static int fail_input(const char *op, const tp_tensor *self) {
     tp_autotext text = {0};
     tp_text_ints(&text, tp_sizes(self));
-    return tp_fail(TP_RuntimeError, "%s: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: %s", op, text.text);
+    return tp_fail(TP_RuntimeError,
+                   "%s: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: %s",
+                   op, text.text);
 }
 
 static int check_input(const char *op, const tp_tensor *self) {
@@ -36,7 +40,8 @@ static int check_input(const char *op, const tp_tensor *self) {
     for (int i = n - 3; i < n; i++)
         if (self->sizes[i] == 0) return fail_input(op, self);
     if (self->dtype == TP_BOOL || tp_is_complex(self))
-        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op, tp_scalar_type_name((tp_dtype)self->dtype));
+        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     return 0;
 }
 
@@ -47,10 +52,11 @@ static int64_t pooled(int64_t size, int64_t kernel, int64_t stride, int64_t padd
     return n;
 }
 
-static int make_plan(tp_pool_plan *p, const char *op, const tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, tp_ints dilation,
-                     bool ceil_mode) {
+static int make_plan(tp_pool_plan *p, const char *op, const tp_tensor *self, tp_ints kernel, tp_ints stride,
+                     tp_ints padding, tp_ints dilation, bool ceil_mode) {
     if (check_pair(op, "kernel_size", kernel, false, 1) < 0 || check_pair(op, "stride", stride, true, 1) < 0 ||
-        check_pair(op, "padding", padding, false, 0) < 0 || check_pair(op, "dilation", dilation, false, 1) < 0 || check_input(op, self) < 0)
+        check_pair(op, "padding", padding, false, 0) < 0 || check_pair(op, "dilation", dilation, false, 1) < 0 ||
+        check_input(op, self) < 0)
         return -1;
     *p = (tp_pool_plan){.count_include_pad = true};
     for (int d = 0; d < 2; d++) {
@@ -60,13 +66,17 @@ static int make_plan(tp_pool_plan *p, const char *op, const tp_tensor *self, tp_
         p->padding[d] = at(padding, d);
         p->dilation[d] = at(dilation, d);
         if (p->padding[d] > p->kernel[d] / 2)
-            return tp_fail(TP_RuntimeError, "%s: pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and dilation=%lld",
+            return tp_fail(TP_RuntimeError,
+                           "%s: pad should be at most half of effective kernel size, but got pad=%lld, "
+                           "kernel_size=%lld and dilation=%lld",
                            op, (long long)p->padding[d], (long long)p->kernel[d], (long long)p->dilation[d]);
         p->out[d] = pooled(p->in[d], p->kernel[d], p->stride[d], p->padding[d], p->dilation[d], ceil_mode);
     }
     if (p->out[0] < 1 || p->out[1] < 1)
-        return tp_fail(TP_RuntimeError, "%s: Given input size: (%lldx%lld). Calculated output size: (%lldx%lld). Output size is too small", op,
-                       (long long)p->in[0], (long long)p->in[1], (long long)p->out[0], (long long)p->out[1]);
+        return tp_fail(
+            TP_RuntimeError,
+            "%s: Given input size: (%lldx%lld). Calculated output size: (%lldx%lld). Output size is too small", op,
+            (long long)p->in[0], (long long)p->in[1], (long long)p->out[0], (long long)p->out[1]);
     return 0;
 }
 
@@ -135,7 +145,8 @@ static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, t
 }
 
 /* Computes into `target` (the operator's dtype) through the loop's dtype. `source` is read, `index` already plain. */
-static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index, bool source_is_in) {
+static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index,
+                           bool source_is_in) {
     if (target->numel == 0) return 0;
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(source, dtype);
@@ -148,34 +159,41 @@ static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, t
 
 /* ---- the maximum ---- */
 
-/* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor) */
-int max_pool2d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode) {
+/* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
+ * ceil_mode=False) -> (Tensor, Tensor) */
+int max_pool2d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                                 tp_ints dilation, bool ceil_mode) {
     tp_pool_plan p;
     if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
     return declare(m, 0, self, &p, (tp_dtype)self->dtype) < 0 ? -1 : declare(m, 1, self, &p, TP_INT64);
 }
 
-int max_pool2d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode,
-                                tp_tensor *out, tp_tensor *indices) {
+int max_pool2d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, tp_ints dilation,
+                                bool ceil_mode, tp_tensor *out, tp_tensor *indices) {
     tp_pool_plan p;
     if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
     bool plain = true;
-    for (int d = 0; d < 2; d++) plain = plain && p.kernel[d] == 2 && p.stride[d] == 2 && p.dilation[d] == 1 && !p.padding[d] && 2 * p.out[d] <= p.in[d];
+    for (int d = 0; d < 2; d++)
+        plain = plain && p.kernel[d] == 2 && p.stride[d] == 2 && p.dilation[d] == 1 && !p.padding[d] &&
+                2 * p.out[d] <= p.in[d];
     return convert_and_run(&p, plain ? MAX_22 : MAX, self, out, indices, true);
 }
 
-int max_pool2d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
-                                          tp_ints dilation, bool ceil_mode, tp_tensor *indices) {
+int max_pool2d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,
+                                          tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode,
+                                          tp_tensor *indices) {
     tp_pool_plan p;
     if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
     if (check_gradient("max_pool2d_with_indices_backward", grad_output, self, &p) < 0) return -1;
     if (indices->dtype != TP_INT64 || !tp_same_sizes(indices, grad_output))
-        return tp_fail(TP_RuntimeError, "max_pool2d_with_indices_backward: indices must be int64 and of grad_output's sizes");
+        return tp_fail(TP_RuntimeError,
+                       "max_pool2d_with_indices_backward: indices must be int64 and of grad_output's sizes");
     return declare_like(m, self);
 }
 
-int max_pool2d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
-                                         tp_ints dilation, bool ceil_mode, tp_tensor *indices, tp_tensor *grad_input) {
+int max_pool2d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
+                                         tp_ints padding, tp_ints dilation, bool ceil_mode, tp_tensor *indices,
+                                         tp_tensor *grad_input) {
     tp_pool_plan p;
     if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
     tp_autoref *index = tp_plain(indices, TP_INT64);
@@ -187,7 +205,8 @@ tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices) {
     int64_t sizes[TP_MAX_DIMS], n = indices->ndim, plane = self->sizes[self->ndim - 1] * self->sizes[self->ndim - 2];
     if (self->numel == 0) return tp_zeros(tp_sizes(indices), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);
     for (int64_t i = 0; i < n; i++) sizes[i] = i < n - 2 ? indices->sizes[i] : 1;
-    tp_autoref *numbers = tp_arange_start_step(TP_SCALAR_I(0), TP_SCALAR_I(self->numel), TP_SCALAR_I(plane), TP_INT64, TP_NO_LAYOUT, self->device, -1);
+    tp_autoref *numbers = tp_arange_start_step(TP_SCALAR_I(0), TP_SCALAR_I(self->numel), TP_SCALAR_I(plane), TP_INT64,
+                                               TP_NO_LAYOUT, self->device, -1);
     tp_autoref *starts = numbers ? tp_view(numbers, (tp_ints){sizes, n}) : NULL;
     tp_autoref *at_all = starts ? tp_add_Tensor(indices, starts, TP_SCALAR_I(1)) : NULL;
     tp_autoref *flat = at_all ? tp_reshape(self, TP_INTS(-1)) : NULL;
@@ -196,54 +215,64 @@ tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices) {
 
 /* ---- the average ---- */
 
-static int average_plan(tp_pool_plan *p, const tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                        bool count_include_pad, tp_opt_int divisor_override) {
-    if (divisor_override.has && divisor_override.value == 0) return tp_fail(TP_RuntimeError, "avg_pool2d: divisor must be not zero");
+static int average_plan(tp_pool_plan *p, const tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
+                        bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
+    if (divisor_override.has && divisor_override.value == 0)
+        return tp_fail(TP_RuntimeError, "avg_pool2d: divisor must be not zero");
     if (make_plan(p, "avg_pool2d", self, kernel_size, stride, padding, TP_INTS(1, 1), ceil_mode) < 0) return -1;
     p->count_include_pad = count_include_pad;
     p->divisor = divisor_override.has ? divisor_override.value : 0;
     return 0;
 }
 
-/* avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor */
-int avg_pool2d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode, bool count_include_pad,
-                    tp_opt_int divisor_override) {
+/* avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool
+ * count_include_pad=True, int? divisor_override=None) -> Tensor */
+int avg_pool2d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                    bool count_include_pad, tp_opt_int divisor_override) {
     tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0) return -1;
+    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
+        return -1;
     return declare(m, 0, self, &p, (tp_dtype)self->dtype);
 }
 
-int avg_pool2d_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode, bool count_include_pad,
-                   tp_opt_int divisor_override, tp_tensor *out) {
+int avg_pool2d_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
+                   bool count_include_pad, tp_opt_int divisor_override, tp_tensor *out) {
     tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0) return -1;
+    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
+        return -1;
     return convert_and_run(&p, AVERAGE, self, out, NULL, true);
 }
 
-int avg_pool2d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
-                             bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
+int avg_pool2d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
+                             tp_ints padding, bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
     tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0) return -1;
+    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
+        return -1;
     return check_gradient("avg_pool2d_backward", grad_output, self, &p) < 0 ? -1 : declare_like(m, self);
 }
 
-int avg_pool2d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                            bool count_include_pad, tp_opt_int divisor_override, tp_tensor *grad_input) {
+int avg_pool2d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
+                            tp_ints padding, bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override,
+                            tp_tensor *grad_input) {
     tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0) return -1;
+    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
+        return -1;
     return convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL, false);
 }
 
 /* ---- to a given size ---- */
 
 static int adaptive_plan(tp_pool_plan *p, const tp_tensor *self, tp_ints output_size) {
-    if (output_size.size != 2 && output_size.size != 1) return tp_fail(TP_RuntimeError, "adaptive_avg_pool2d: output_size must be 2");
+    if (output_size.size != 2 && output_size.size != 1)
+        return tp_fail(TP_RuntimeError, "adaptive_avg_pool2d: output_size must be 2");
     if (check_input("adaptive_avg_pool2d", self) < 0) return -1;
     *p = (tp_pool_plan){.adaptive = true};
     for (int d = 0; d < 2; d++) {
         p->in[d] = self->sizes[self->ndim - 2 + d];
         p->out[d] = at(output_size, d);
-        if (p->out[d] < 0) return tp_fail(TP_RuntimeError, "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0");
+        if (p->out[d] < 0)
+            return tp_fail(TP_RuntimeError,
+                           "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0");
     }
     return 0;
 }
@@ -267,7 +296,8 @@ tp_tensor *_adaptive_avg_pool2d_cpu(tp_tensor *self, tp_ints output_size) {
 
 tp_tensor *_adaptive_avg_pool2d_backward_meta(tp_tensor *grad_output, tp_tensor *self) {
     tp_pool_plan p;
-    if (grad_output->ndim < 2) return tp_fail_null(TP_RuntimeError, "adaptive_avg_pool2d_backward: grad_output must have 3 or 4 dimensions");
+    if (grad_output->ndim < 2)
+        return tp_fail_null(TP_RuntimeError, "adaptive_avg_pool2d_backward: grad_output must have 3 or 4 dimensions");
     if (adaptive_plan(&p, self, (tp_ints){grad_output->sizes + grad_output->ndim - 2, 2}) < 0) return NULL;
     if (check_gradient("adaptive_avg_pool2d_backward", grad_output, self, &p) < 0) return NULL;
     return tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
@@ -281,4 +311,6 @@ tp_tensor *_adaptive_avg_pool2d_backward_cpu(tp_tensor *grad_output, tp_tensor *
 }
 
 /* adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
-tp_tensor *adaptive_avg_pool2d_composite(tp_tensor *self, tp_ints output_size) { return tp__adaptive_avg_pool2d(self, output_size); }
+tp_tensor *adaptive_avg_pool2d_composite(tp_tensor *self, tp_ints output_size) {
+    return tp__adaptive_avg_pool2d(self, output_size);
+}

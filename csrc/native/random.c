@@ -1,8 +1,8 @@
 /* random.c: operators that draw random numbers.
  *
- * A draw reserves one offset of its generator and numbers its elements in row-major order from 0, so the same seed gives
- * the same numbers for any layout of the result and any number of threads. The loops are in cpu/random.c; everything else
- * (rand, randn_like, normal of tensors, dropout, ...) is an in-place draw into a tensor made for it. */
+ * A draw reserves one offset of its generator and numbers its elements in row-major order from 0, so the same seed
+ * gives the same numbers for any layout of the result and any number of threads. The loops are in cpu/random.c;
+ * everything else (rand, randn_like, normal of tensors, dropout, ...) is an in-place draw into a tensor made for it. */
 #include "NativeFunctions.h"
 #include "core/generator.h"
 #include "core/parallel.h"
@@ -42,17 +42,20 @@ static void run_blocks(int64_t begin, int64_t end, void *context) {
 static int check_generator(const tp_generator *g, const tp_tensor *self) {
     if (!g || g->device.type == self->device.type) return 0;
     return tp_fail(TP_RuntimeError, "Expected a '%s' device type for generator but found '%s'",
-                   tp_device_type_name((tp_device_type)self->device.type), tp_device_type_name((tp_device_type)g->device.type));
+                   tp_device_type_name((tp_device_type)self->device.type),
+                   tp_device_type_name((tp_device_type)g->device.type));
 }
 
-/* Fills a tensor with a draw; `kind` is that for float, the next one serves double. A complex tensor is twice the reals. */
+/* Fills a tensor with a draw; `kind` is that for float, the next one serves double. A complex tensor is twice the
+ * reals. */
 static int fill(tp_tensor *self, tp_draw_kind kind, tp_draw draw, tp_generator *generator) {
     if (check_generator(generator, self) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (self->numel == 0) return 0;
     tp_dtype dtype = tp_to_real_dtype((tp_dtype)self->dtype);
     if (kind < TP_DRAW_INTEGERS && dtype == TP_FLOAT64) kind = (tp_draw_kind)(kind + 1);
     draw.bits = dtype == TP_FLOAT16 ? 11 : dtype == TP_BFLOAT16 ? 8 : 24;
-    tp_autoref *into = tp_is_contiguous(self) ? tp_retain(self) : tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    tp_autoref *into =
+        tp_is_contiguous(self) ? tp_retain(self) : tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
     if (!into || tp_generator_reserve(generator, 1, &draw.state) < 0) return -1;
     tp_dtype made = made_dtypes[kind];
     draw_run run = {.draw = draw,
@@ -63,21 +66,25 @@ static int fill(tp_tensor *self, tp_draw_kind kind, tp_draw draw, tp_generator *
                     .n = self->numel * (tp_is_complex(self) ? 2 : 1),
                     .to = tp_data(into)};
     void *lock = run.n > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for((run.n + TP_DRAW_BLOCK - 1) / TP_DRAW_BLOCK, TP_GRAIN / TP_DRAW_BLOCK / 4, run_blocks, &run);
+    int status =
+        tp_parallel_for((run.n + TP_DRAW_BLOCK - 1) / TP_DRAW_BLOCK, TP_GRAIN / TP_DRAW_BLOCK / 4, run_blocks, &run);
     if (run.n > TP_GRAIN) tp_host_lock_acquire(lock);
     return status < 0 || into == self ? status : tp_copy_data(self, into);
 }
 
 static int check_float(const tp_tensor *self, const char *op) {
     if (tp_is_floating(self) || tp_is_complex(self)) return 0;
-    return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op, tp_scalar_type_name((tp_dtype)self->dtype));
+    return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
+                   tp_scalar_type_name((tp_dtype)self->dtype));
 }
 
 /* ---- in-place draws ---- */
 
 static int check_uniform(const tp_tensor *self, double from, double to) {
     if (check_float(self, "uniform_") < 0) return -1;
-    if (!(from <= to)) return tp_fail(TP_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+    if (!(from <= to))
+        return tp_fail(TP_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
+                       from, to);
     return 0;
 }
 /* uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!) */
@@ -110,8 +117,10 @@ int normal__meta(tp_tensor *self, double mean, double std, tp_generator *generat
 
 static int check_exponential(const tp_tensor *self, double lambd) {
     if (tp_is_complex(self) || check_float(self, "exponential_") < 0) {
-        return tp_fail(TP_RuntimeError, "Exponential distribution is a continuous probability distribution. dtype must be a floating "
-                       "point but you specified %s", tp_scalar_type_name((tp_dtype)self->dtype));
+        return tp_fail(TP_RuntimeError,
+                       "Exponential distribution is a continuous probability distribution. dtype must be a floating "
+                       "point but you specified %s",
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     }
     return lambd > 0 ? 0 : tp_fail(TP_RuntimeError, "exponential_ expects lambda > 0.0, but found lambda=%g", lambd);
 }
@@ -140,14 +149,17 @@ static uint64_t largest_whole(tp_dtype d) {
 }
 static int check_random(const tp_tensor *self) {
     if (!tp_is_complex(self)) return 0;
-    return tp_fail(TP_NotImplementedError, "\"random_\" not implemented for '%s'", tp_scalar_type_name((tp_dtype)self->dtype));
+    return tp_fail(TP_NotImplementedError, "\"random_\" not implemented for '%s'",
+                   tp_scalar_type_name((tp_dtype)self->dtype));
 }
 
 static int check_bound(const char *name, int64_t value, tp_dtype d) {
     bool bad = d == TP_BOOL ? value < 0 || value > 1 : false;
     if (d != TP_BOOL && !tp_is_floating_dtype(d)) {
         uint64_t most = largest_whole(d);
-        bad = value > 0 ? (uint64_t)value > most : tp_dtype_categories[d] == TP_SIGNED ? value < -(int64_t)most - 1 : value < 0;
+        bad = value > 0                             ? (uint64_t)value > most
+              : tp_dtype_categories[d] == TP_SIGNED ? value < -(int64_t)most - 1
+                                                    : value < 0;
     }
     if (d == TP_FLOAT16) bad = value > 65504 || value < -65504;
     return bad ? tp_fail(TP_RuntimeError, "%s is out of bounds for %s", name, tp_scalar_type_name(d)) : 0;
@@ -164,8 +176,8 @@ static int random_range(const tp_tensor *self, int64_t low, tp_opt_int high, tp_
         return 0;
     }
     if (low >= high.value)
-        return tp_fail(TP_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)low,
-                       (long long)high.value);
+        return tp_fail(TP_RuntimeError, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                       (long long)low, (long long)high.value);
     if (check_bound("from", low, d) < 0 || check_bound("to - 1", high.value - 1, d) < 0) return -1;
     draw->range = (uint64_t)high.value - (uint64_t)low;
     return 0;
@@ -197,15 +209,17 @@ static int check_probability(double p) {
 int bernoulli__float_cpu(tp_tensor *self, double p, tp_generator *generator) {
     if (check_probability(p) < 0) return -1;
     if (!tp_is_complex(self)) return fill(self, TP_DRAW_BERNOULLI, (tp_draw){.a = p}, generator);
-    return tp_fail(TP_NotImplementedError, "\"bernoulli_scalar_cpu_\" not implemented for '%s'", tp_scalar_type_name((tp_dtype)self->dtype));
+    return tp_fail(TP_NotImplementedError, "\"bernoulli_scalar_cpu_\" not implemented for '%s'",
+                   tp_scalar_type_name((tp_dtype)self->dtype));
 }
 int bernoulli__float_meta(tp_tensor *self, double p, tp_generator *generator) {
     (void)self, (void)generator;
     return check_probability(p);
 }
 static int check_probabilities(tp_tensor *p) {
-    if (!tp_is_floating(p)) return tp_fail(TP_RuntimeError, "expected probabilities tensor to have floating type, got %s",
-                                           tp_scalar_type_name((tp_dtype)p->dtype));
+    if (!tp_is_floating(p))
+        return tp_fail(TP_RuntimeError, "expected probabilities tensor to have floating type, got %s",
+                       tp_scalar_type_name((tp_dtype)p->dtype));
     tp_autoref *low = tp_ge_Scalar(p, TP_SCALAR_I(0)), *high = low ? tp_le_Scalar(p, TP_SCALAR_I(1)) : NULL;
     tp_autoref *both = high ? tp_logical_and(low, high) : NULL, *out = both ? tp_logical_not(both) : NULL;
     tp_autoref *any = out ? tp_any(out) : NULL;

@@ -44,22 +44,28 @@ tp_tensor *randint_composite(int64_t high, tp_ints size, OPTIONS) {
 
 /* ---- like another tensor ---- */
 
-#define LIKE_OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory, tp_memory_format memory_format
+#define LIKE_OPTIONS \
+    tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory, tp_memory_format memory_format
 #define PASS_LIKE dtype, layout, device, pin_memory, memory_format
 
 tp_tensor *rand_like_generator_composite(tp_tensor *self, tp_generator *generator, LIKE_OPTIONS) {
     tp_autoref *t = tp_empty_like(self, PASS_LIKE);
     return t && tp_uniform_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
 }
-tp_tensor *rand_like_composite(tp_tensor *self, LIKE_OPTIONS) { return rand_like_generator_composite(self, NULL, PASS_LIKE); }
+tp_tensor *rand_like_composite(tp_tensor *self, LIKE_OPTIONS) {
+    return rand_like_generator_composite(self, NULL, PASS_LIKE);
+}
 
 tp_tensor *randn_like_generator_composite(tp_tensor *self, tp_generator *generator, LIKE_OPTIONS) {
     tp_autoref *t = tp_empty_like(self, PASS_LIKE);
     return t && tp_normal_(t, 0, 1, generator) == 0 ? tp_take(t) : NULL;
 }
-tp_tensor *randn_like_composite(tp_tensor *self, LIKE_OPTIONS) { return randn_like_generator_composite(self, NULL, PASS_LIKE); }
+tp_tensor *randn_like_composite(tp_tensor *self, LIKE_OPTIONS) {
+    return randn_like_generator_composite(self, NULL, PASS_LIKE);
+}
 
-tp_tensor *randint_like_low_generator_dtype_composite(tp_tensor *self, int64_t low, int64_t high, tp_generator *generator, LIKE_OPTIONS) {
+tp_tensor *randint_like_low_generator_dtype_composite(tp_tensor *self, int64_t low, int64_t high,
+                                                      tp_generator *generator, LIKE_OPTIONS) {
     tp_autoref *t = tp_empty_like(self, PASS_LIKE);
     return t && tp_random__from(t, low, TP_SOME_INT(high), generator) == 0 ? tp_take(t) : NULL;
 }
@@ -72,7 +78,8 @@ tp_tensor *randint_like_generator_composite(tp_tensor *self, int64_t high, tp_ge
 tp_tensor *randint_like_composite(tp_tensor *self, int64_t high, LIKE_OPTIONS) {
     return randint_like_low_generator_dtype_composite(self, 0, high, NULL, PASS_LIKE);
 }
-tp_tensor *randint_like_Tensor_generator_composite(tp_tensor *self, tp_tensor *high, tp_generator *generator, LIKE_OPTIONS) {
+tp_tensor *randint_like_Tensor_generator_composite(tp_tensor *self, tp_tensor *high, tp_generator *generator,
+                                                   LIKE_OPTIONS) {
     tp_scalar bound;
     if (tp_item(high, &bound) < 0) return NULL;
     return randint_like_low_generator_dtype_composite(self, 0, tp_scalar_int(&bound), generator, PASS_LIKE);
@@ -100,12 +107,14 @@ static int check_deviations(tp_tensor *std) {
 tp_tensor *normal_Tensor_float_composite(tp_tensor *mean, double std, tp_generator *generator) {
     if (!(std >= 0)) return tp_fail_null(TP_RuntimeError, "normal expects std >= 0.0, but found std %g", std);
     tp_autoref *t = normal_of(mean, tp_sizes(mean), generator);
-    return t && tp_mul__Scalar(t, TP_SCALAR_F(std)) == 0 && tp_add__Tensor(t, mean, TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+    return t && tp_mul__Scalar(t, TP_SCALAR_F(std)) == 0 && tp_add__Tensor(t, mean, TP_SCALAR_I(1)) == 0 ? tp_take(t)
+                                                                                                         : NULL;
 }
 tp_tensor *normal_float_Tensor_composite(double mean, tp_tensor *std, tp_generator *generator) {
     if (check_deviations(std) < 0) return NULL;
     tp_autoref *t = normal_of(std, tp_sizes(std), generator);
-    return t && tp_mul__Tensor(t, std) == 0 && tp_add__Scalar(t, TP_SCALAR_F(mean), TP_SCALAR_I(1)) == 0 ? tp_take(t) : NULL;
+    return t && tp_mul__Tensor(t, std) == 0 && tp_add__Scalar(t, TP_SCALAR_F(mean), TP_SCALAR_I(1)) == 0 ? tp_take(t)
+                                                                                                         : NULL;
 }
 tp_tensor *normal_Tensor_Tensor_composite(tp_tensor *mean, tp_tensor *std, tp_generator *generator) {
     int64_t sizes[TP_MAX_DIMS];
@@ -159,7 +168,8 @@ tp_tensor *randperm_composite(int64_t n, OPTIONS) { return tp_randperm_generator
 /* ---- dropout ---- */
 
 static int check_dropout(double p) {
-    return p >= 0 && p <= 1 ? 0 : tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
+    return p >= 0 && p <= 1 ? 0
+                            : tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
 }
 /* native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor) */
 tp_tensor2 native_dropout_cpu(tp_tensor *input, double p, tp_opt_bool train) {
@@ -176,7 +186,9 @@ tp_tensor2 native_dropout_cpu(tp_tensor *input, double p, tp_opt_bool train) {
     tp_autoref *out = tp_native_dropout_backward(input, mask, p == 1 ? 0 : 1 / (1 - p));
     return out ? (tp_tensor2){{tp_take(out), tp_take(mask)}} : failed;
 }
-tp_tensor2 native_dropout_meta(tp_tensor *input, double p, tp_opt_bool train) { return native_dropout_cpu(input, p, train); }
+tp_tensor2 native_dropout_meta(tp_tensor *input, double p, tp_opt_bool train) {
+    return native_dropout_cpu(input, p, train);
+}
 
 /* dropout(Tensor input, float p, bool train) -> Tensor */
 tp_tensor *dropout_composite(tp_tensor *input, double p, bool train) {
@@ -200,7 +212,8 @@ int dropout__composite(tp_tensor *self, double p, bool train) {
 static tp_tensor *multinomial_empty(tp_tensor *self, int64_t n, bool replacement) {
     if (self->ndim < 1 || self->ndim > 2) return tp_fail_null(TP_RuntimeError, "prob_dist must be 1 or 2 dim");
     if (!tp_is_floating(self))
-        return tp_fail_null(TP_RuntimeError, "multinomial only supports floating-point dtypes for input, got: %s", tp_dtype_names[self->dtype]);
+        return tp_fail_null(TP_RuntimeError, "multinomial only supports floating-point dtypes for input, got: %s",
+                            tp_dtype_names[self->dtype]);
     if (n <= 0) return tp_fail_null(TP_RuntimeError, "cannot sample n_sample <= 0 samples");
     int64_t categories = self->sizes[self->ndim - 1];
     if (!replacement && n > categories)
@@ -230,11 +243,14 @@ static int check_weights(const double *p, int64_t n, int64_t wanted) {
         positive += p[i] > 0;
     }
     if (!(sum > 0)) return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
-    return positive >= wanted ? 0 : tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough "
-                                            "non-negative category to sample)");
+    return positive >= wanted
+               ? 0
+               : tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough "
+                                          "non-negative category to sample)");
 }
 
-static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s, uint64_t first) {
+static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                        uint64_t first) {
     double sum = 0;
     int64_t last = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -261,8 +277,10 @@ static int by_time(const void *a, const void *b) {
     double x = ((const arrival *)a)->time, y = ((const arrival *)b)->time;
     return (x > y) - (x < y);
 }
-/* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006). */
-static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s, uint64_t first) {
+/* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006).
+ */
+static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                           uint64_t first) {
     for (int64_t i = 0; i < n; i++)
         order[i] = (arrival){p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
     qsort(order, (size_t)n, sizeof *order, by_time);

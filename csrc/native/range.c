@@ -1,5 +1,5 @@
-/* range.c: arange's, linspace's and logspace's numbers: made as int64 or double in blocks that stay in the L1 cache, then
- * converted. */
+/* range.c: arange's, linspace's and logspace's numbers: made as int64 or double in blocks that stay in the L1 cache,
+ * then converted. */
 #include "native/range.h"
 
 #include "NativeFunctions.h"
@@ -41,7 +41,8 @@ static void run_blocks(int64_t first, int64_t end, void *context) {
     }
 }
 int tp_fill_range(tp_tensor *t, const tp_range *r) {
-    run c = {r, tp_data(t), tp_itemsize((tp_dtype)t->dtype), t->numel, tp_cast_loop(r->whole ? TP_INT64 : TP_FLOAT64, (tp_dtype)t->dtype)};
+    run c = {r, tp_data(t), tp_itemsize((tp_dtype)t->dtype), t->numel,
+             tp_cast_loop(r->whole ? TP_INT64 : TP_FLOAT64, (tp_dtype)t->dtype)};
     return tp_parallel_for((t->numel + BLOCK - 1) / BLOCK, TP_GRAIN / BLOCK, run_blocks, &c);
 }
 
@@ -55,7 +56,8 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
     bool complex_ends = start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX;
     if (dtype == TP_NO_DTYPE) dtype = complex_ends ? tp_to_complex_dtype(tp_default_dtype()) : tp_default_dtype();
     if (complex_ends && !tp_is_complex_dtype(dtype))
-        return tp_fail_null(TP_RuntimeError, "%s: inferred dtype can't be safely cast to passed dtype %s", op, tp_dtype_names[dtype]);
+        return tp_fail_null(TP_RuntimeError, "%s: inferred dtype can't be safely cast to passed dtype %s", op,
+                            tp_dtype_names[dtype]);
     return tp_empty_memory_format(TP_INTS(steps), dtype, layout, device, pin_memory, TP_NO_FORMAT);
 }
 static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, double base) {
@@ -92,8 +94,10 @@ tp_tensor *logspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t st
     tp_autoref *t = space_empty("logspace", start, end, steps, PASS_OPTIONS);
     if (!t) return NULL;
     tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);
-    if (cimag(a) != 0 || cimag(b) != 0 || base <= 0) { /* the exponents as a tensor: complex, or powers that may be NaN */
-        tp_autoref *exponents = tp_linspace(start, end, steps, tp_is_complex(t) ? TP_COMPLEX128 : TP_FLOAT64, TP_STRIDED, TP_CPU, -1);
+    if (cimag(a) != 0 || cimag(b) != 0 ||
+        base <= 0) { /* the exponents as a tensor: complex, or powers that may be NaN */
+        tp_autoref *exponents =
+            tp_linspace(start, end, steps, tp_is_complex(t) ? TP_COMPLEX128 : TP_FLOAT64, TP_STRIDED, TP_CPU, -1);
         tp_autoref *powers = exponents ? tp_pow_Scalar(TP_SCALAR_F(base), exponents) : NULL;
         return powers && tp_copy_data(t, powers) == 0 ? tp_take(t) : NULL;
     }
@@ -104,21 +108,23 @@ tp_tensor *logspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t st
 
 static int end_of(const char *op, tp_tensor *t, tp_scalar *value) {
     if (t->ndim == 0) return tp_item(t, value);
-    return tp_fail(TP_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got start with %d dimension(s)", op, t->ndim);
+    return tp_fail(TP_RuntimeError,
+                   "%s only supports 0-dimensional start and end tensors, but got start with %d dimension(s)", op,
+                   t->ndim);
 }
-#define SPACES(op, params, pass)                                                                                            \
-    tp_tensor *op##_Tensor_Tensor_composite(tp_tensor *start, tp_tensor *end, int64_t steps params, OPTIONS) {              \
-        tp_scalar a, b;                                                                                                     \
-        if (end_of(#op, start, &a) < 0 || end_of(#op, end, &b) < 0) return NULL;                                            \
-        return tp_##op(&a, &b, steps pass, PASS_OPTIONS);                                                                   \
-    }                                                                                                                       \
-    tp_tensor *op##_Tensor_Scalar_composite(tp_tensor *start, const tp_scalar *end, int64_t steps params, OPTIONS) {        \
-        tp_scalar a;                                                                                                        \
-        return end_of(#op, start, &a) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);                              \
-    }                                                                                                                       \
-    tp_tensor *op##_Scalar_Tensor_composite(const tp_scalar *start, tp_tensor *end, int64_t steps params, OPTIONS) {        \
-        tp_scalar b;                                                                                                        \
-        return end_of(#op, end, &b) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);                              \
+#define SPACES(op, params, pass)                                                                                     \
+    tp_tensor *op##_Tensor_Tensor_composite(tp_tensor *start, tp_tensor *end, int64_t steps params, OPTIONS) {       \
+        tp_scalar a, b;                                                                                              \
+        if (end_of(#op, start, &a) < 0 || end_of(#op, end, &b) < 0) return NULL;                                     \
+        return tp_##op(&a, &b, steps pass, PASS_OPTIONS);                                                            \
+    }                                                                                                                \
+    tp_tensor *op##_Tensor_Scalar_composite(tp_tensor *start, const tp_scalar *end, int64_t steps params, OPTIONS) { \
+        tp_scalar a;                                                                                                 \
+        return end_of(#op, start, &a) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);                       \
+    }                                                                                                                \
+    tp_tensor *op##_Scalar_Tensor_composite(const tp_scalar *start, tp_tensor *end, int64_t steps params, OPTIONS) { \
+        tp_scalar b;                                                                                                 \
+        return end_of(#op, end, &b) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);                       \
     }
 #define NOTHING
 #define BASE_PARAM , double base

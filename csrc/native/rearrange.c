@@ -16,13 +16,15 @@ static tp_tensor *backwards(tp_tensor *self, tp_ints dims) {
     for (int64_t i = 0; i < dims.size; i++) {
         int64_t d = tp_wrap_dim(dims.data[i], self->ndim);
         if (d < 0) return NULL;
-        if (seen[d]) return tp_fail_null(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
+        if (seen[d])
+            return tp_fail_null(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
         seen[d] = true;
         if (self->ndim == 0 || self->sizes[d] == 0) continue;
         skip += (self->sizes[d] - 1) * strides[d];
         strides[d] = -strides[d];
     }
-    return tp_new_alias(self, tp_sizes(self), (tp_ints){strides, self->ndim}, self->byte_offset + skip * tp_itemsize((tp_dtype)self->dtype));
+    return tp_new_alias(self, tp_sizes(self), (tp_ints){strides, self->ndim},
+                        self->byte_offset + skip * tp_itemsize((tp_dtype)self->dtype));
 }
 /* flip(Tensor self, int[] dims) -> Tensor */
 tp_tensor *flip_cpu(tp_tensor *self, tp_ints dims) {
@@ -45,7 +47,8 @@ tp_tensor *flipud_composite(tp_tensor *self) {
 static tp_tensor *roll_one(tp_tensor *self, int64_t shift, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return NULL;
-    if (self->ndim == 0) return tp_fail_null(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (self->ndim == 0)
+        return tp_fail_null(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
     int64_t size = self->sizes[d], at = tp_floor_mod(-tp_floor_mod(shift, size), size);
     if (at == 0) return tp_clone(self, TP_NO_FORMAT);
@@ -61,7 +64,8 @@ tp_tensor *roll_composite(tp_tensor *self, tp_ints shifts, tp_ints dims) {
         return rolled ? tp_view(rolled, tp_sizes(self)) : NULL;
     }
     if (dims.size != shifts.size)
-        return tp_fail_null(TP_RuntimeError, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.size, (long long)dims.size);
+        return tp_fail_null(TP_RuntimeError, "shifts and dimensions must align. shifts: %lld, dims:%lld",
+                            (long long)shifts.size, (long long)dims.size);
     tp_autoref *t = tp_retain(self);
     for (int64_t i = 0; i < dims.size; i++) {
         tp_tensor *next = roll_one(t, shifts.data[i], dims.data[i]);
@@ -74,12 +78,17 @@ tp_tensor *roll_composite(tp_tensor *self, tp_ints shifts, tp_ints dims) {
 
 /* rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor */
 tp_tensor *rot90_composite(tp_tensor *self, int64_t k, tp_ints dims) {
-    if (dims.size != 2) return tp_fail_null(TP_RuntimeError, "expected total rotation dims == 2, but got dims = %lld", (long long)dims.size);
-    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "expected total dims >= 2, but got total dims = %d", self->ndim);
+    if (dims.size != 2)
+        return tp_fail_null(TP_RuntimeError, "expected total rotation dims == 2, but got dims = %lld",
+                            (long long)dims.size);
+    if (self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError, "expected total dims >= 2, but got total dims = %d", self->ndim);
     int64_t a = tp_wrap_dim(dims.data[0], self->ndim), b = a < 0 ? -1 : tp_wrap_dim(dims.data[1], self->ndim);
     if (b < 0) return NULL;
-    if (a == b) return tp_fail_null(TP_RuntimeError, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
-                                    (long long)dims.data[0], (long long)dims.data[1]);
+    if (a == b)
+        return tp_fail_null(TP_RuntimeError,
+                            "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
+                            (long long)dims.data[0], (long long)dims.data[1]);
     k = tp_floor_mod(k, 4);
     if (k == 0) return tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (k == 2) return tp_flip(self, TP_INTS(a, b));
@@ -95,12 +104,16 @@ tp_tensor *repeat_composite(tp_tensor *self, tp_ints repeats) {
     int64_t with_ones[2 * TP_MAX_DIMS], expanded[2 * TP_MAX_DIMS], sizes[TP_MAX_DIMS];
     int64_t n = 0, lead = repeats.size - self->ndim;
     if (lead < 0)
-        return tp_fail_null(TP_RuntimeError, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
-    if (repeats.size > TP_MAX_DIMS) return tp_fail_null(TP_RuntimeError, "repeat: more than %d dimensions", TP_MAX_DIMS);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+    if (repeats.size > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "repeat: more than %d dimensions", TP_MAX_DIMS);
     for (int64_t d = 0; d < repeats.size; d++) {
         int64_t size = d < lead ? 1 : self->sizes[d - lead];
         if (repeats.data[d] < 0) return tp_fail_null(TP_RuntimeError, "repeat: Repeats cannot be negative");
-        if (__builtin_mul_overflow(size, repeats.data[d], &sizes[d])) return tp_fail_null(TP_RuntimeError, "repeat: the sizes overflow");
+        if (__builtin_mul_overflow(size, repeats.data[d], &sizes[d]))
+            return tp_fail_null(TP_RuntimeError, "repeat: the sizes overflow");
         if (repeats.data[d] != 1) {
             with_ones[n] = 1;
             expanded[n++] = repeats.data[d];
@@ -125,8 +138,10 @@ tp_tensor *tile_composite(tp_tensor *self, tp_ints dims) {
 /* repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor */
 tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_size) {
     if (repeats->ndim != 1) return tp_fail_null(TP_RuntimeError, "repeat_interleave only accept 1D vector as repeat");
-    if (repeats->dtype != TP_INT64 && repeats->dtype != TP_INT32) return tp_fail_null(TP_RuntimeError, "repeats has to be Long or Int tensor");
-    tp_autoref *wide = tp_to_dtype(repeats, TP_INT64, false, false, TP_NO_FORMAT), *counts = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (repeats->dtype != TP_INT64 && repeats->dtype != TP_INT32)
+        return tp_fail_null(TP_RuntimeError, "repeats has to be Long or Int tensor");
+    tp_autoref *wide = tp_to_dtype(repeats, TP_INT64, false, false, TP_NO_FORMAT),
+               *counts = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!counts) return NULL;
     const int64_t *n = tp_data(counts);
     int64_t total = 0;
@@ -135,8 +150,8 @@ tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_si
         total += n[i];
     }
     if (output_size.has && output_size.value != total)
-        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sum of repeats is %lld, but output_size is %lld", (long long)total,
-                            (long long)output_size.value);
+        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sum of repeats is %lld, but output_size is %lld",
+                            (long long)total, (long long)output_size.value);
     tp_autoref *out = tp_new_empty(TP_INTS(total), (tp_dtype)repeats->dtype, TP_CPU);
     if (!out) return NULL;
     for (int64_t i = 0, at = 0; i < counts->numel; i++)
@@ -147,31 +162,36 @@ tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_si
     return tp_take(out);
 }
 /* repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor */
-tp_tensor *repeat_interleave_self_Tensor_composite(tp_tensor *self, tp_tensor *repeats, tp_opt_int dim, tp_opt_int output_size) {
+tp_tensor *repeat_interleave_self_Tensor_composite(tp_tensor *self, tp_tensor *repeats, tp_opt_int dim,
+                                                   tp_opt_int output_size) {
     tp_autoref *t = dim.has ? tp_retain(self) : tp_reshape(self, TP_INTS(-1));
     int64_t d = t ? tp_wrap_dim(dim.has ? dim.value : 0, t->ndim) : -1;
     if (d < 0) return NULL;
     int64_t size = tp_size_at(tp_sizes(t), d);
     if (repeats->numel != size && repeats->numel != 1)
-        return tp_fail_null(TP_RuntimeError, "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and "
-                            "input.size(%lld) = %lld", (long long)repeats->numel, (long long)d, (long long)size);
+        return tp_fail_null(TP_RuntimeError,
+                            "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and "
+                            "input.size(%lld) = %lld",
+                            (long long)repeats->numel, (long long)d, (long long)size);
     tp_autoref *flat = tp_reshape(repeats, TP_INTS(-1)), *counts = flat ? tp_expand(flat, TP_INTS(size), false) : NULL;
     tp_autoref *index = counts ? tp_repeat_interleave_Tensor(counts, output_size) : NULL;
     return index ? tp_index_select(t, d, index) : NULL;
 }
 /* repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor */
-tp_tensor *repeat_interleave_self_int_composite(tp_tensor *self, int64_t repeats, tp_opt_int dim, tp_opt_int output_size) {
+tp_tensor *repeat_interleave_self_int_composite(tp_tensor *self, int64_t repeats, tp_opt_int dim,
+                                                tp_opt_int output_size) {
     tp_autoref *t = dim.has ? tp_retain(self) : tp_reshape(self, TP_INTS(-1));
     int64_t d = t ? tp_wrap_dim(dim.has ? dim.value : 0, t->ndim) : -1, wide[TP_MAX_DIMS + 1];
     if (d < 0) return NULL;
     if (repeats < 0) return tp_fail_null(TP_RuntimeError, "Repeats must be non-negative");
     int64_t total = tp_size_at(tp_sizes(t), d) * repeats;
     if (output_size.has && output_size.value != total)
-        return tp_fail_null(TP_RuntimeError, "repeat_interleave: Invalid output_size, %lld instead of %lld", (long long)output_size.value,
-                            (long long)total);
+        return tp_fail_null(TP_RuntimeError, "repeat_interleave: Invalid output_size, %lld instead of %lld",
+                            (long long)output_size.value, (long long)total);
     if (t->ndim == 0) return tp_repeat(t, TP_INTS(repeats));
     for (int i = 0; i <= t->ndim; i++) wide[i] = i <= d ? t->sizes[i] : i == d + 1 ? repeats : t->sizes[i - 1];
-    tp_autoref *column = tp_unsqueeze(t, d + 1), *view = column ? tp_expand(column, (tp_ints){wide, t->ndim + 1}, false) : NULL;
+    tp_autoref *column = tp_unsqueeze(t, d + 1),
+               *view = column ? tp_expand(column, (tp_ints){wide, t->ndim + 1}, false) : NULL;
     tp_autoref *copy = view ? tp_clone(view, TP_CONTIGUOUS_FORMAT) : NULL;
     return copy ? tp_flatten_using_ints(copy, d, d + 1) : NULL;
 }

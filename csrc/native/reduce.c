@@ -83,15 +83,16 @@ int nansum_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype
 int nansum_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
     if (!tp_is_floating(self) || tp_is_floating((const tp_tensor *)out))
         return reduce_dims(nansum_to((tp_dtype)out->dtype), self, dim, out);
-    tp_autoref *numbers = tp_nan_to_num(self, TP_SOME_FLOAT(0), TP_SOME_FLOAT(__builtin_inf()),
-                                        TP_SOME_FLOAT(-__builtin_inf()));
+    tp_autoref *numbers =
+        tp_nan_to_num(self, TP_SOME_FLOAT(0), TP_SOME_FLOAT(__builtin_inf()), TP_SOME_FLOAT(-__builtin_inf()));
     return numbers ? reduce_dims(sum_to((tp_dtype)out->dtype), numbers, dim, out) : -1;
 }
 
 /* nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
 tp_tensor *nanmean_composite(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
     if (!tp_is_floating(self) && !tp_is_complex(self))
-        return tp_fail_null(TP_RuntimeError, "nanmean(): expected input to have floating point or complex dtype but got %s",
+        return tp_fail_null(TP_RuntimeError,
+                            "nanmean(): expected input to have floating point or complex dtype but got %s",
                             tp_scalar_type_name((tp_dtype)self->dtype));
     tp_autoref *missing = tp_isnan(self), *there = missing ? tp_logical_not(missing) : NULL;
     tp_autoref *count = there ? tp_sum_dim_IntList(there, dim, keepdim, TP_NO_DTYPE) : NULL;
@@ -105,8 +106,10 @@ tp_tensor *nanmean_composite(tp_tensor *self, tp_ints dim, bool keepdim, tp_dtyp
 static tp_dtype mean_dtype(const tp_tensor *self, tp_dtype dtype) {
     tp_dtype result = dtype != TP_NO_DTYPE ? dtype : (tp_dtype)self->dtype;
     if (tp_is_floating_dtype(result) || tp_is_complex_dtype(result)) return result;
-    tp_fail(TP_RuntimeError, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. "
-            "Got: %s", dtype != TP_NO_DTYPE ? "Optional" : "Input", tp_scalar_type_name(result));
+    tp_fail(TP_RuntimeError,
+            "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. "
+            "Got: %s",
+            dtype != TP_NO_DTYPE ? "Optional" : "Input", tp_scalar_type_name(result));
     return TP_NO_DTYPE;
 }
 
@@ -180,25 +183,25 @@ static int mask_of_some(tp_ints dim, int64_t ndim, uint64_t *mask) {
     return 0;
 }
 
-#define ANY(op, table)                                                                                                 \
-    int op##_meta(tp_meta *m, tp_tensor *self) { return any_meta_of(m, #op, self, ALL_DIMS, false); }                  \
-    int op##_cpu(tp_tensor *self, tp_tensor *out) {                                                                    \
-        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, ALL_DIMS, out, NULL);                                 \
-    }                                                                                                                  \
-    int op##_dims_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {                                       \
-        uint64_t mask;                                                                                                 \
-        return mask_of_some(dim, self->ndim, &mask) < 0 ? -1 : any_meta_of(m, #op, self, mask, keepdim);               \
-    }                                                                                                                  \
-    int op##_dims_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {                          \
-        uint64_t mask;                                                                                                 \
-        if (mask_of_some(dim, self->ndim, &mask) < 0) return -1;                                                       \
-        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, mask, out, NULL);                                     \
-    }                                                                                                                  \
-    int op##_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {                                        \
-        return op##_dims_meta(m, self, TP_INTS(dim), keepdim);                                                         \
-    }                                                                                                                  \
-    int op##_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim, tp_tensor *out) {                                     \
-        return op##_dims_cpu(self, TP_INTS(dim), keepdim, out);                                                        \
+#define ANY(op, table)                                                                                   \
+    int op##_meta(tp_meta *m, tp_tensor *self) { return any_meta_of(m, #op, self, ALL_DIMS, false); }    \
+    int op##_cpu(tp_tensor *self, tp_tensor *out) {                                                      \
+        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, ALL_DIMS, out, NULL);                   \
+    }                                                                                                    \
+    int op##_dims_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {                         \
+        uint64_t mask;                                                                                   \
+        return mask_of_some(dim, self->ndim, &mask) < 0 ? -1 : any_meta_of(m, #op, self, mask, keepdim); \
+    }                                                                                                    \
+    int op##_dims_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {            \
+        uint64_t mask;                                                                                   \
+        if (mask_of_some(dim, self->ndim, &mask) < 0) return -1;                                         \
+        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, mask, out, NULL);                       \
+    }                                                                                                    \
+    int op##_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {                          \
+        return op##_dims_meta(m, self, TP_INTS(dim), keepdim);                                           \
+    }                                                                                                    \
+    int op##_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim, tp_tensor *out) {                       \
+        return op##_dims_cpu(self, TP_INTS(dim), keepdim, out);                                          \
     }
 
 /* any(Tensor self), any.dims(Tensor self, int[]? dim=None, bool keepdim=False), any.dim(Tensor self, int dim, ...) */

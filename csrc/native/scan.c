@@ -17,15 +17,22 @@ static void run_chunks(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++) {
         int64_t column = i % s->chunks * TP_SCAN_COLUMNS, first = i / s->chunks * s->n * s->inner + column;
         int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
-        s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner, width);
+        s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner,
+              width);
     }
 }
 
 static int run_scan(tp_scan_fn fn, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
     int64_t outer = 1, inner = 1;
     for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
-    scan s = {fn, tp_data(out), at ? tp_data(at) : NULL, tp_data(in), tp_itemsize((tp_dtype)in->dtype),
-              in->ndim ? in->sizes[dim] : 1, inner, (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
+    scan s = {fn,
+              tp_data(out),
+              at ? tp_data(at) : NULL,
+              tp_data(in),
+              tp_itemsize((tp_dtype)in->dtype),
+              in->ndim ? in->sizes[dim] : 1,
+              inner,
+              (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
     int64_t chunks = outer * s.chunks, grain = TP_GRAIN * chunks / (4 * in->numel + 1) + 1;
     void *lock = in->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
     int status = tp_parallel_for(chunks, grain, run_chunks, &s);
@@ -101,14 +108,16 @@ tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t
     if (input->numel <= 1) return tp_alias(grad);
     tp_autoref *x = tp_conj(input), *zero = tp_eq_Scalar(input, TP_SCALAR_I(0));
     tp_autoref *zeros = zero ? tp_cumsum(zero, dim, TP_NO_DTYPE) : NULL;
-    tp_autoref *before = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(0)) : NULL;      /* in front of the first zero */
-    tp_autoref *one = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(1)) : NULL;         /* from the first zero to the second */
-    tp_autoref *first = one ? tp_logical_and(one, zero) : NULL;                   /* at it */
+    tp_autoref *before = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(0)) : NULL; /* in front of the first zero */
+    tp_autoref *one = zeros ? tp_eq_Scalar(zeros, TP_SCALAR_I(1)) : NULL;    /* from the first zero to the second */
+    tp_autoref *first = one ? tp_logical_and(one, zero) : NULL;              /* at it */
     tp_autoref *filled = first ? tp_masked_fill_Scalar(x, zero, TP_SCALAR_I(1)) : NULL;
     tp_autoref *products = filled ? tp_cumprod(filled, dim, TP_NO_DTYPE) : NULL;
     tp_autoref *out = products ? tp_conj(output) : NULL, *weighted = out ? tp_mul_Tensor(grad, out) : NULL;
-    tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL, *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
-    tp_autoref *behind = plain ? tp_mul_Tensor(grad, products) : NULL, *kept = behind ? tp_mul_Tensor(behind, one) : NULL;
+    tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL,
+               *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
+    tp_autoref *behind = plain ? tp_mul_Tensor(grad, products) : NULL,
+               *kept = behind ? tp_mul_Tensor(behind, one) : NULL;
     tp_autoref *at = kept ? sum_from_behind(kept, dim) : NULL;
     tp_autoref *from_first = at ? tp_where_ScalarOther(first, at, TP_SCALAR_I(0)) : NULL;
     return from_first ? tp_where_self(before, plain, from_first) : NULL;
@@ -172,7 +181,8 @@ tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp
         tp_autoref *logs = log ? tp_where_ScalarOther(some, log, TP_SCALAR_F(-__builtin_inf())) : NULL;
         tp_autoref *gap = logs ? tp_sub_Tensor(logs, result, TP_SCALAR_I(1)) : NULL;
         tp_autoref *turned = gap ? tp_flip(gap, TP_INTS(dim)) : NULL;
-        tp_autoref *sums = turned ? tp_logcumsumexp(turned, dim) : NULL, *back = sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
+        tp_autoref *sums = turned ? tp_logcumsumexp(turned, dim) : NULL,
+                   *back = sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
         tp_autoref *all = back ? tp_add_Tensor(back, self, TP_SCALAR_I(1)) : NULL, *value = all ? tp_exp(all) : NULL;
         if (!value) return NULL;
         if (!side) out = tp_take(value);
@@ -200,7 +210,9 @@ tp_tensor *diff_composite(tp_tensor *self, int64_t n, int64_t dim, tp_tensor *pr
         int64_t size = t->sizes[d];
         tp_autoref *late = tp_slice_Tensor(t, d, TP_SOME_INT(1), TP_NO_INT, 1);
         tp_autoref *early = late ? tp_slice_Tensor(t, d, TP_SOME_INT(0), TP_SOME_INT(size ? size - 1 : 0), 1) : NULL;
-        tp_tensor *gap = !early ? NULL : t->dtype == TP_BOOL ? tp_logical_xor(late, early) : tp_sub_Tensor(late, early, TP_SCALAR_I(1));
+        tp_tensor *gap = !early                ? NULL
+                         : t->dtype == TP_BOOL ? tp_logical_xor(late, early)
+                                               : tp_sub_Tensor(late, early, TP_SCALAR_I(1));
         tp_release(t);
         t = gap;
     }

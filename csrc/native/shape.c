@@ -1,5 +1,5 @@
-/* shape.c: other shapes of a tensor by way of the basic views of view.c: joined, moved, split and windowed dimensions, and
- * the views that change a tensor in place.
+/* shape.c: other shapes of a tensor by way of the basic views of view.c: joined, moved, split and windowed dimensions,
+ * and the views that change a tensor in place.
  *
  * A function without a dispatch entry of its own calls operators, which autograd sees; diagonal, unfold, view.dtype and
  * the in-place views make an alias or set the geometry themselves. */
@@ -31,7 +31,8 @@ static tp_tensor *alias_of(tp_tensor *self, const geometry *g, int64_t skip) {
 tp_tensor *flatten_using_ints_composite(tp_tensor *self, int64_t start_dim, int64_t end_dim) {
     int64_t first = tp_wrap_dim(start_dim, self->ndim), last = tp_wrap_dim(end_dim, self->ndim);
     if (first < 0 || last < 0) return NULL;
-    if (first > last) return tp_fail_null(TP_RuntimeError, "flatten() has invalid args: start_dim cannot come after end_dim");
+    if (first > last)
+        return tp_fail_null(TP_RuntimeError, "flatten() has invalid args: start_dim cannot come after end_dim");
     if (self->ndim == 0) return tp_reshape(self, TP_INTS(1));
     if (first == last) return tp_retain(self);
     int64_t sizes[TP_MAX_DIMS], joined = 1;
@@ -49,7 +50,8 @@ tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) 
     int64_t d = tp_wrap_dim(dim, self->ndim), out[2 * TP_MAX_DIMS], known = 1, n = 0, unknown = -1;
     if (d < 0) return NULL;
     if (sizes.size == 0) return tp_fail_null(TP_RuntimeError, "unflatten: sizes must be non-empty");
-    if (self->ndim + sizes.size - 1 > TP_MAX_DIMS) return tp_fail_null(TP_RuntimeError, "unflatten: more than %d dimensions", TP_MAX_DIMS);
+    if (self->ndim + sizes.size - 1 > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "unflatten: more than %d dimensions", TP_MAX_DIMS);
     int64_t whole = tp_size_at(tp_sizes(self), d);
     for (int64_t i = 0; i < d; i++) out[n++] = self->sizes[i];
     for (int64_t i = 0; i < sizes.size; i++) {
@@ -60,8 +62,10 @@ tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) 
     if (unknown < 0 ? known != whole : known <= 0 || whole % known) {
         tp_autotext text = {0};
         tp_text_ints(&text, sizes);
-        return tp_fail_null(TP_RuntimeError, "unflatten: Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
-                            text.text, (long long)d, (long long)whole);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "unflatten: Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
+            text.text, (long long)d, (long long)whole);
     }
     if (unknown >= 0) out[unknown] = whole / known;
     for (int i = (int)d + 1; i < self->ndim; i++) out[n++] = self->sizes[i];
@@ -75,8 +79,11 @@ tp_tensor *movedim_intlist_composite(tp_tensor *self, tp_ints source, tp_ints de
     int64_t order[TP_MAX_DIMS];
     bool taken[TP_MAX_DIMS + 1] = {0};
     if (source.size != destination.size)
-        return tp_fail_null(TP_RuntimeError, "movedim: Invalid source or destination dims: source (%lld dims) should contain the same number "
-                            "of dims as destination (%lld dims)", (long long)source.size, (long long)destination.size);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "movedim: Invalid source or destination dims: source (%lld dims) should contain the same number "
+            "of dims as destination (%lld dims)",
+            (long long)source.size, (long long)destination.size);
     for (int i = 0; i < self->ndim; i++) order[i] = -1;
     for (int64_t i = 0; i < source.size; i++) {
         int64_t from = tp_wrap_dim(source.data[i], self->ndim), to = tp_wrap_dim(destination.data[i], self->ndim);
@@ -114,11 +121,12 @@ tp_tensor *narrow_composite(tp_tensor *self, int64_t dim, int64_t start, int64_t
     int64_t size = self->sizes[d], from = start < 0 ? start + size : start;
     if (length < 0) return tp_fail_null(TP_RuntimeError, "narrow(): length must be non-negative.");
     if (start < -size || start > size)
-        return tp_fail_null(TP_IndexError, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+        return tp_fail_null(TP_IndexError,
+                            "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
                             (long long)-size, (long long)size, (long long)start);
     if (from > size - length)
-        return tp_fail_null(TP_RuntimeError, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)from,
-                            (long long)length, (long long)size);
+        return tp_fail_null(TP_RuntimeError, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
+                            (long long)from, (long long)length, (long long)size);
     return tp_slice_Tensor(self, d, TP_SOME_INT(from), TP_SOME_INT(from + length), 1);
 }
 tp_tensor *narrow_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *start, int64_t length) {
@@ -144,10 +152,13 @@ tp_tensor_seq *split_Tensor_composite(tp_tensor *self, int64_t split_size, int64
     if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "split expects at least a 1-dimensional tensor");
     if (d < 0) return NULL;
     if (split_size < 0)
-        return tp_fail_null(TP_RuntimeError, "split expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
+        return tp_fail_null(TP_RuntimeError, "split expects split_size be non-negative, but got split_size=%lld",
+                            (long long)split_size);
     int64_t size = self->sizes[d];
     if (split_size == 0 && size != 0)
-        return tp_fail_null(TP_RuntimeError, "split_size can only be 0 if dimension size is 0, but got dimension size of %lld", (long long)size);
+        return tp_fail_null(TP_RuntimeError,
+                            "split_size can only be 0 if dimension size is 0, but got dimension size of %lld",
+                            (long long)size);
     int64_t parts = size == 0 ? 1 : (size - 1) / split_size + 1;
     return split_into(self, parts, split_size, d);
 }
@@ -158,7 +169,9 @@ tp_tensor_seq *split_sizes_composite(tp_tensor *self, tp_ints split_size, int64_
 tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "chunk expects at least a 1-dimensional tensor");
-    if (chunks <= 0) return tp_fail_null(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+    if (chunks <= 0)
+        return tp_fail_null(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld",
+                            (long long)chunks);
     if (d < 0) return NULL;
     int64_t size = (self->sizes[d] + chunks - 1) / chunks;
     return size == 0 ? split_into(self, chunks, 0, d) : split_Tensor_composite(self, size, d);
@@ -168,7 +181,8 @@ tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
 tp_tensor_seq *tensor_split_indices_composite(tp_tensor *self, tp_ints indices, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (self->ndim == 0)
-        return tp_fail_null(TP_RuntimeError, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+        return tp_fail_null(TP_RuntimeError,
+                            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
     tp_autoseq *seq = d < 0 ? NULL : tp_tensor_seq_new(indices.size + 1);
     int64_t from = 0;
     for (int64_t i = 0; seq && i < seq->size; i++) {
@@ -183,8 +197,10 @@ tp_tensor_seq *tensor_split_indices_composite(tp_tensor *self, tp_ints indices, 
 tp_tensor_seq *tensor_split_sections_composite(tp_tensor *self, int64_t sections, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (self->ndim == 0)
-        return tp_fail_null(TP_RuntimeError, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
-    if (sections <= 0) return tp_fail_null(TP_RuntimeError, "number of sections must be larger than 0, got %lld", (long long)sections);
+        return tp_fail_null(TP_RuntimeError,
+                            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    if (sections <= 0)
+        return tp_fail_null(TP_RuntimeError, "number of sections must be larger than 0, got %lld", (long long)sections);
     tp_autoseq *seq = d < 0 ? NULL : tp_tensor_seq_new(sections);
     int64_t from = 0;
     for (int64_t i = 0; seq && i < sections; i++) {
@@ -195,11 +211,14 @@ tp_tensor_seq *tensor_split_sections_composite(tp_tensor *self, int64_t sections
     }
     return seq ? tp_take(seq) : NULL;
 }
-tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self, tp_tensor *tensor_indices_or_sections, int64_t dim) {
+tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self, tp_tensor *tensor_indices_or_sections,
+                                                                 int64_t dim) {
     tp_tensor *given = tensor_indices_or_sections;
     if (given->device.type != TP_DEVICE_CPU || given->dtype != TP_INT64 || given->ndim > 1)
-        return tp_fail_null(TP_RuntimeError, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
-                            "tensor of int64 on the CPU");
+        return tp_fail_null(
+            TP_RuntimeError,
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+            "tensor of int64 on the CPU");
     tp_autoref *values = tp_contiguous(given, TP_CONTIGUOUS_FORMAT);
     if (!values) return NULL;
     const int64_t *v = tp_data(values);
@@ -207,24 +226,40 @@ tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self
                             : tensor_split_indices_composite(self, (tp_ints){v, given->numel}, dim);
 }
 
-static tp_tensor_seq *named_split(tp_tensor *self, const char *op, int least, int64_t dim, int64_t sections, tp_ints indices) {
+static tp_tensor_seq *named_split(tp_tensor *self, const char *op, int least, int64_t dim, int64_t sections,
+                                  tp_ints indices) {
     if (self->ndim < least)
-        return tp_fail_null(TP_RuntimeError, "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", op,
-                            least, least > 1 ? "s" : "", self->ndim);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", op, least,
+            least > 1 ? "s" : "", self->ndim);
     if (indices.size >= 0) return tensor_split_indices_composite(self, indices, dim);
     if (sections == 0 || self->sizes[dim] % sections)
-        return tp_fail_null(TP_RuntimeError, "torch.%s attempted to split along dimension %lld, but the size of the dimension %lld is not "
-                            "divisible by the split_size %lld!", op, (long long)dim, (long long)self->sizes[dim], (long long)sections);
+        return tp_fail_null(
+            TP_RuntimeError,
+            "torch.%s attempted to split along dimension %lld, but the size of the dimension %lld is not "
+            "divisible by the split_size %lld!",
+            op, (long long)dim, (long long)self->sizes[dim], (long long)sections);
     return tensor_split_sections_composite(self, sections, dim);
 }
 tp_tensor_seq *hsplit_int_composite(tp_tensor *self, int64_t sections) {
     return named_split(self, "hsplit", 1, self->ndim != 1, sections, TP_NO_INTS);
 }
-tp_tensor_seq *hsplit_array_composite(tp_tensor *self, tp_ints indices) { return named_split(self, "hsplit", 1, self->ndim != 1, 0, indices); }
-tp_tensor_seq *vsplit_int_composite(tp_tensor *self, int64_t sections) { return named_split(self, "vsplit", 2, 0, sections, TP_NO_INTS); }
-tp_tensor_seq *vsplit_array_composite(tp_tensor *self, tp_ints indices) { return named_split(self, "vsplit", 2, 0, 0, indices); }
-tp_tensor_seq *dsplit_int_composite(tp_tensor *self, int64_t sections) { return named_split(self, "dsplit", 3, 2, sections, TP_NO_INTS); }
-tp_tensor_seq *dsplit_array_composite(tp_tensor *self, tp_ints indices) { return named_split(self, "dsplit", 3, 2, 0, indices); }
+tp_tensor_seq *hsplit_array_composite(tp_tensor *self, tp_ints indices) {
+    return named_split(self, "hsplit", 1, self->ndim != 1, 0, indices);
+}
+tp_tensor_seq *vsplit_int_composite(tp_tensor *self, int64_t sections) {
+    return named_split(self, "vsplit", 2, 0, sections, TP_NO_INTS);
+}
+tp_tensor_seq *vsplit_array_composite(tp_tensor *self, tp_ints indices) {
+    return named_split(self, "vsplit", 2, 0, 0, indices);
+}
+tp_tensor_seq *dsplit_int_composite(tp_tensor *self, int64_t sections) {
+    return named_split(self, "dsplit", 3, 2, sections, TP_NO_INTS);
+}
+tp_tensor_seq *dsplit_array_composite(tp_tensor *self, tp_ints indices) {
+    return named_split(self, "dsplit", 3, 2, 0, indices);
+}
 
 /* ---- diagonals and windows ---- */
 
@@ -232,7 +267,9 @@ tp_tensor_seq *dsplit_array_composite(tp_tensor *self, tp_ints indices) { return
 tp_tensor *diagonal_composite(tp_tensor *self, int64_t offset, int64_t dim1, int64_t dim2) {
     int64_t a = tp_wrap_dim(dim1, self->ndim), b = a < 0 ? -1 : tp_wrap_dim(dim2, self->ndim);
     if (b < 0) return NULL;
-    if (a == b) return tp_fail_null(TP_RuntimeError, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
+    if (a == b)
+        return tp_fail_null(TP_RuntimeError, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1,
+                            (long long)dim2);
     geometry g = {0};
     for (int d = 0; d < self->ndim; d++) {
         if (d == a || d == b) continue;
@@ -245,7 +282,8 @@ tp_tensor *diagonal_composite(tp_tensor *self, int64_t offset, int64_t dim1, int
     g.strides[g.ndim++] = self->strides[a] + self->strides[b];
     return alias_of(self, &g, n <= 0 ? 0 : offset < 0 ? -offset * self->strides[a] : offset * self->strides[b]);
 }
-tp_tensor *diagonal_backward_composite(tp_tensor *grad_output, tp_ints input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+tp_tensor *diagonal_backward_composite(tp_tensor *grad_output, tp_ints input_sizes, int64_t offset, int64_t dim1,
+                                       int64_t dim2) {
     tp_autoref *grad = tp_zeros(input_sizes, (tp_dtype)grad_output->dtype, TP_STRIDED, grad_output->device, -1);
     tp_autoref *part = grad ? tp_diagonal(grad, offset, dim1, dim2) : NULL;
     return part && tp_copy_(part, grad_output, false) == 0 ? tp_take(grad) : NULL;
@@ -257,10 +295,11 @@ tp_tensor *unfold_composite(tp_tensor *self, int64_t dimension, int64_t size, in
     if (d < 0) return NULL;
     if (size < 0) return tp_fail_null(TP_RuntimeError, "size is %lld but must be >= 0", (long long)size);
     if (size > whole)
-        return tp_fail_null(TP_RuntimeError, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)d,
-                            (long long)whole, (long long)size);
+        return tp_fail_null(TP_RuntimeError, "maximum size for tensor at dimension %lld is %lld but size is %lld",
+                            (long long)d, (long long)whole, (long long)size);
     if (step <= 0) return tp_fail_null(TP_RuntimeError, "step is %lld but must be > 0", (long long)step);
-    if (self->ndim + 1 > TP_MAX_DIMS) return tp_fail_null(TP_RuntimeError, "unfold: more than %d dimensions", TP_MAX_DIMS);
+    if (self->ndim + 1 > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "unfold: more than %d dimensions", TP_MAX_DIMS);
     geometry g = geometry_of(self);
     int64_t stride = self->ndim ? self->strides[d] : 1;
     if (self->ndim) {
@@ -280,7 +319,8 @@ tp_tensor *unfold_backward_composite(tp_tensor *grad_in, tp_ints input_sizes, in
         tp_autoref *from = tp_select_int(grad_in, -1, k);
         int64_t n = from && from->ndim ? from->sizes[d] : 1;
         tp_autoref *to = !from || input_sizes.size == 0 ? tp_retain(grad)
-                         : n == 0 ? NULL : tp_slice_Tensor(grad, d, TP_SOME_INT(k), TP_SOME_INT(k + (n - 1) * step + 1), step);
+                         : n == 0 ? NULL
+                                  : tp_slice_Tensor(grad, d, TP_SOME_INT(k), TP_SOME_INT(k + (n - 1) * step + 1), step);
         if (!from || !to || tp_add__Tensor(to, from, TP_SCALAR_I(1)) < 0) return NULL;
     }
     return tp_take(grad);
@@ -303,18 +343,23 @@ tp_tensor *view_dtype_composite(tp_tensor *self, tp_dtype dtype) {
     if (from != to) {
         int last = self->ndim - 1;
         const char *direction = from > to ? "smaller" : "larger";
-        if (self->ndim == 0) return tp_fail_null(TP_RuntimeError, "self.dim() cannot be 0 to view %s as %s (different element sizes)",
-                                                 tp_dtype_names[self->dtype], tp_dtype_names[dtype]);
+        if (self->ndim == 0)
+            return tp_fail_null(TP_RuntimeError, "self.dim() cannot be 0 to view %s as %s (different element sizes)",
+                                tp_dtype_names[self->dtype], tp_dtype_names[dtype]);
         if (self->strides[last] != 1)
-            return tp_fail_null(TP_RuntimeError, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
+            return tp_fail_null(TP_RuntimeError,
+                                "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
                                 tp_dtype_names[self->dtype], tp_dtype_names[dtype], (long long)self->strides[last]);
         if (self->sizes[last] * from % to || self->byte_offset % to || !rescale(g.strides, last, from, to))
-            return tp_fail_null(TP_RuntimeError, "self.size(-1), the strides and the storage offset must be divisible by %lld to view %s as %s "
-                                "(a %s element)", (long long)(to > from ? to / from : 1), tp_dtype_names[self->dtype],
-                                tp_dtype_names[dtype], direction);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "self.size(-1), the strides and the storage offset must be divisible by %lld to view %s as %s "
+                "(a %s element)",
+                (long long)(to > from ? to / from : 1), tp_dtype_names[self->dtype], tp_dtype_names[dtype], direction);
         g.sizes[last] = self->sizes[last] * from / to;
     }
-    return tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim}, self->byte_offset, dtype);
+    return tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim}, self->byte_offset,
+                             dtype);
 }
 
 /* ---- views in place ---- */
@@ -326,7 +371,9 @@ static int become(tp_tensor *self, tp_tensor *view) {
     self->byte_offset = v->byte_offset;
     return 0;
 }
-int transpose__composite(tp_tensor *self, int64_t dim0, int64_t dim1) { return become(self, transpose_int_composite(self, dim0, dim1)); }
+int transpose__composite(tp_tensor *self, int64_t dim0, int64_t dim1) {
+    return become(self, transpose_int_composite(self, dim0, dim1));
+}
 int swapaxes__composite(tp_tensor *self, int64_t axis0, int64_t axis1) { return tp_transpose_(self, axis0, axis1); }
 int swapdims__composite(tp_tensor *self, int64_t dim0, int64_t dim1) { return tp_transpose_(self, dim0, dim1); }
 int t__composite(tp_tensor *self) { return become(self, t_composite(self)); }
@@ -340,8 +387,10 @@ int as_strided__composite(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_
 
 /* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
 int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
-    if (memory_format == TP_PRESERVE_FORMAT) return tp_fail(TP_RuntimeError, "Unsupported memory format preserve_format");
-    if (memory_format == TP_NO_FORMAT || memory_format == TP_CONTIGUOUS_FORMAT) return tp_tensor_resize(self, size, TP_NO_INTS);
+    if (memory_format == TP_PRESERVE_FORMAT)
+        return tp_fail(TP_RuntimeError, "Unsupported memory format preserve_format");
+    if (memory_format == TP_NO_FORMAT || memory_format == TP_CONTIGUOUS_FORMAT)
+        return tp_tensor_resize(self, size, TP_NO_INTS);
     int64_t strides[TP_MAX_DIMS];
     if (tp_strides_for_format(size, memory_format, strides) < 0) return -1;
     return tp_tensor_resize(self, size, (tp_ints){strides, size.size});
@@ -349,8 +398,8 @@ int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_for
 
 static int check_set(const tp_tensor *self, const tp_tensor *source) {
     if (self->dtype == source->dtype && tp_device_equal(self->device, source->device)) return 0;
-    return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s", tp_dtype_names[self->dtype],
-                   tp_dtype_names[source->dtype]);
+    return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s",
+                   tp_dtype_names[self->dtype], tp_dtype_names[source->dtype]);
 }
 int set__source_Tensor_composite(tp_tensor *self, tp_tensor *source) {
     if (self == source) return 0;
@@ -360,7 +409,8 @@ int set__composite(tp_tensor *self) {
     tp_autoref *empty = tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
     return empty ? tp_tensor_assign(self, empty) : -1;
 }
-int set__source_Tensor_storage_offset_composite(tp_tensor *self, tp_tensor *source, int64_t storage_offset, tp_ints size, tp_ints stride) {
+int set__source_Tensor_storage_offset_composite(tp_tensor *self, tp_tensor *source, int64_t storage_offset,
+                                                tp_ints size, tp_ints stride) {
     int64_t strides[TP_MAX_DIMS];
     if (check_set(self, source) < 0 || tp_checked_numel(size) < 0) return -1;
     tp_contiguous_strides(size, strides);

@@ -18,7 +18,8 @@ static int declare(tp_meta *m, const tp_tensor *self, tp_dtype dtype) {
 static int forward_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, bool half_to_float) {
     if (half_to_float) return tp_fail(TP_RuntimeError, "%s with half to float conversion is not supported on CPU", op);
     if (!tp_is_floating(self))
-        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op, tp_scalar_type_name((tp_dtype)self->dtype));
+        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     return tp_wrap_dim(dim, self->ndim) < 0 ? -1 : declare(m, self, (tp_dtype)self->dtype);
 }
 
@@ -32,10 +33,8 @@ typedef struct {
 
 static void run_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    if (j->backward)
-        j->loops->backward(j->in, j->other, j->out, j->n, j->inner, begin, end, j->log);
-    else
-        j->loops->forward(j->in, j->out, j->n, j->inner, begin, end, j->log);
+    if (j->backward) j->loops->backward(j->in, j->other, j->out, j->n, j->inner, begin, end, j->log);
+    else j->loops->forward(j->in, j->out, j->n, j->inner, begin, end, j->log);
 }
 
 /* in: self, or the gradient with `output` the forward's result. */
@@ -46,7 +45,14 @@ static int run(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bo
     bool direct = (tp_dtype)out->dtype == dtype && tp_is_contiguous(out);
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), dtype, out->device);
     if (!a || !target || (output && !b)) return -1;
-    job j = {tp_data(a), b ? tp_data(b) : NULL, tp_data(target), 1, 1, log, b != NULL, dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
+    job j = {tp_data(a),
+             b ? tp_data(b) : NULL,
+             tp_data(target),
+             1,
+             1,
+             log,
+             b != NULL,
+             dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
     int64_t d = tp_wrap_dim(dim, in->ndim);
     if (in->ndim) j.n = in->sizes[d];
     for (int64_t i = d + 1; i < in->ndim; i++) j.inner *= in->sizes[i];
@@ -57,30 +63,44 @@ static int run(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bo
 }
 
 /* _softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
-int _softmax_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool half_to_float) { return forward_meta(m, "softmax", self, dim, half_to_float); }
-int _softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) { return run(self, NULL, dim, out, false); }
+int _softmax_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool half_to_float) {
+    return forward_meta(m, "softmax", self, dim, half_to_float);
+}
+int _softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
+    return run(self, NULL, dim, out, false);
+}
 int _log_softmax_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool half_to_float) {
     return forward_meta(m, "log_softmax", self, dim, half_to_float);
 }
-int _log_softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) { return run(self, NULL, dim, out, true); }
+int _log_softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
+    return run(self, NULL, dim, out, true);
+}
 
 /* ---- gradients ---- */
 
 static int backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype) {
-    if (!tp_same_sizes(grad_output, output)) return tp_fail(TP_RuntimeError, "softmax_backward: grad_output and output differ in size");
-    if (!tp_is_floating(grad_output) || !tp_is_floating(output)) return tp_fail(TP_RuntimeError, "softmax_backward: expected floating tensors");
-    return tp_wrap_dim(dim, output->ndim) < 0 ? -1 : declare(m, output, input_dtype == TP_NO_DTYPE ? (tp_dtype)grad_output->dtype : input_dtype);
+    if (!tp_same_sizes(grad_output, output))
+        return tp_fail(TP_RuntimeError, "softmax_backward: grad_output and output differ in size");
+    if (!tp_is_floating(grad_output) || !tp_is_floating(output))
+        return tp_fail(TP_RuntimeError, "softmax_backward: expected floating tensors");
+    return tp_wrap_dim(dim, output->ndim) < 0
+               ? -1
+               : declare(m, output, input_dtype == TP_NO_DTYPE ? (tp_dtype)grad_output->dtype : input_dtype);
 }
-int _softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype) {
+int _softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim,
+                                tp_dtype input_dtype) {
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
-int _softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED, tp_tensor *grad_input) {
+int _softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED,
+                               tp_tensor *grad_input) {
     return run(grad_output, output, dim, grad_input, false);
 }
-int _log_softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype) {
+int _log_softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim,
+                                    tp_dtype input_dtype) {
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
-int _log_softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED, tp_tensor *out) {
+int _log_softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim,
+                                   tp_dtype input_dtype TP_UNUSED, tp_tensor *out) {
     return run(grad_output, output, dim, out, true);
 }
 

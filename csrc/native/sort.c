@@ -1,7 +1,7 @@
 /* sort.c: orders along a dimension: sort, topk, kthvalue, unique, searchsorted.
  *
- * A line is sorted by 64-bit keys that have the order of its elements (NaN is greater than all, -0 equals 0): stably, by
- * insertion or by radix. A descending sort complements the keys, so equal elements keep their order there too. */
+ * A line is sorted by 64-bit keys that have the order of its elements (NaN is greater than all, -0 equals 0): stably,
+ * by insertion or by radix. A descending sort complements the keys, so equal elements keep their order there too. */
 #include "NativeFunctions.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
@@ -55,9 +55,12 @@ static void sort_entries(entry *e, entry *spare, int64_t n) {
 
 /* The dtype that keys are made of: float64 or int64; the elements as such, contiguous, with dim last. */
 static tp_tensor *comparable(const char *op, tp_tensor *self, int64_t dim) {
-    if (tp_is_complex(self)) return tp_fail_null(TP_RuntimeError, "%s: not implemented for complex tensors (dtype %s)", op, tp_dtype_names[self->dtype]);
+    if (tp_is_complex(self))
+        return tp_fail_null(TP_RuntimeError, "%s: not implemented for complex tensors (dtype %s)", op,
+                            tp_dtype_names[self->dtype]);
     tp_autoref *moved = self->ndim > 1 ? tp_transpose_int(self, dim, -1) : tp_retain(self);
-    tp_autoref *wide = moved ? tp_to_dtype(moved, tp_is_floating(self) ? TP_FLOAT64 : TP_INT64, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *wide =
+        moved ? tp_to_dtype(moved, tp_is_floating(self) ? TP_FLOAT64 : TP_INT64, false, false, TP_NO_FORMAT) : NULL;
     return wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
 }
 static void make_entries(entry *e, const tp_tensor *keys, int64_t first, int64_t n, bool descending, bool is_uint64) {
@@ -115,12 +118,16 @@ tp_tensor2 sort_stable_meta(tp_tensor *self, tp_opt_bool stable, int64_t dim, bo
     tp_autoref *indices = values ? tp_new_empty_like(self, TP_INT64) : NULL;
     return indices ? (tp_tensor2){{tp_take(values), tp_take(indices)}} : failed;
 }
-tp_tensor2 sort_composite(tp_tensor *self, int64_t dim, bool descending) { return tp_sort_stable(self, 0, dim, descending); }
+tp_tensor2 sort_composite(tp_tensor *self, int64_t dim, bool descending) {
+    return tp_sort_stable(self, 0, dim, descending);
+}
 static tp_tensor *second_of(tp_tensor2 both) {
     tp_release(both.v[0]);
     return both.v[1];
 }
-tp_tensor *argsort_composite(tp_tensor *self, int64_t dim, bool descending) { return second_of(tp_sort_stable(self, 0, dim, descending)); }
+tp_tensor *argsort_composite(tp_tensor *self, int64_t dim, bool descending) {
+    return second_of(tp_sort_stable(self, 0, dim, descending));
+}
 tp_tensor *argsort_stable_composite(tp_tensor *self, bool stable, int64_t dim, bool descending) {
     return second_of(tp_sort_stable(self, stable, dim, descending));
 }
@@ -137,8 +144,11 @@ static tp_tensor2 part_of_order(tp_tensor *self, int64_t d, bool descending, int
     tp_tensor2 failed = {{NULL, NULL}};
     tp_autoref *plain = tp_detach(self);
     tp_autoref *order = plain ? argsort_stable_composite(plain, true, d, descending) : NULL;
-    tp_autoref *part = !order ? NULL : self->ndim ? tp_slice_Tensor(order, d, TP_SOME_INT(first), TP_SOME_INT(first + n), 1) : tp_retain(order);
-    tp_autoref *indices = part ? tp_clone(part, TP_CONTIGUOUS_FORMAT) : NULL, *values = indices ? tp_gather(self, d, indices, false) : NULL;
+    tp_autoref *part = !order       ? NULL
+                       : self->ndim ? tp_slice_Tensor(order, d, TP_SOME_INT(first), TP_SOME_INT(first + n), 1)
+                                    : tp_retain(order);
+    tp_autoref *indices = part ? tp_clone(part, TP_CONTIGUOUS_FORMAT) : NULL,
+               *values = indices ? tp_gather(self, d, indices, false) : NULL;
     return values ? (tp_tensor2){{tp_take(values), tp_take(indices)}} : failed;
 }
 /* topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices) */
@@ -171,7 +181,8 @@ tp_tensor2 kthvalue_composite(tp_tensor *self, int64_t k, int64_t dim, bool keep
 
 /* ---- unique ---- */
 
-/* _unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor) */
+/* _unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor,
+ * Tensor) */
 tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool return_counts) {
     tp_tensor3 failed = {{NULL, NULL, NULL}};
     (void)sorted;
@@ -179,7 +190,8 @@ tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool 
     tp_autoref *keys = line ? comparable("unique", line, 0) : NULL;
     int64_t n = self->numel, groups = 0;
     tp_autoref *inverse = keys ? tp_new_empty(return_inverse ? tp_sizes(self) : TP_INTS(0), TP_INT64, TP_CPU) : NULL;
-    tp_autoref *firsts = inverse ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL, *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
+    tp_autoref *firsts = inverse ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
+               *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
     size_t bytes = (size_t)n * 2 * sizeof(entry) + 1;
     entry *e = counts ? tp_alloc(bytes) : NULL;
     if (!e) return failed;
@@ -195,7 +207,8 @@ tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool 
     tp_free(e, bytes);
     tp_autoref *chosen = tp_slice_Tensor(firsts, 0, TP_SOME_INT(0), TP_SOME_INT(groups), 1);
     tp_autoref *values = chosen ? tp_index_select(line, 0, chosen) : NULL;
-    tp_autoref *used = values ? tp_slice_Tensor(counts, 0, TP_SOME_INT(0), TP_SOME_INT(return_counts ? groups : 0), 1) : NULL;
+    tp_autoref *used =
+        values ? tp_slice_Tensor(counts, 0, TP_SOME_INT(0), TP_SOME_INT(return_counts ? groups : 0), 1) : NULL;
     tp_autoref *own = used ? tp_clone(used, TP_CONTIGUOUS_FORMAT) : NULL;
     return own ? (tp_tensor3){{tp_take(values), tp_take(inverse), tp_take(own)}} : failed;
 }
@@ -213,28 +226,38 @@ static int64_t lower(const tp_tensor *keys, int64_t first, int64_t n, uint64_t k
     }
     return low;
 }
-/* searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor */
-tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right, const char *side, tp_tensor *sorter) {
+/* searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None,
+ * Tensor? sorter=None) -> Tensor */
+tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
+                                   const char *side, tp_tensor *sorter) {
     if (side && strcmp(side, "left") && strcmp(side, "right"))
-        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): side can only be 'left' or 'right' but got %s", side);
+        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): side can only be 'left' or 'right' but got %s",
+                            side);
     if (side && right && strcmp(side, "left") == 0)
-        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+        return tp_fail_null(
+            TP_RuntimeError,
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
     right |= side && strcmp(side, "right") == 0;
     bool one = sorted_sequence->ndim == 1;
     for (int d = 0; !one && d < sorted_sequence->ndim; d++)
         if (self->ndim != sorted_sequence->ndim || (d < self->ndim - 1 && self->sizes[d] != sorted_sequence->sizes[d]))
-            return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                                "boundaries tensor and input value tensor must match");
-    if (sorted_sequence->ndim == 0) return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
+            return tp_fail_null(
+                TP_RuntimeError,
+                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                "boundaries tensor and input value tensor must match");
+    if (sorted_sequence->ndim == 0)
+        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
     tp_autoref *sequence = sorter ? tp_gather(sorted_sequence, -1, sorter, false) : tp_retain(sorted_sequence);
     tp_dtype common = sequence ? tp_promote_dtypes((tp_dtype)sequence->dtype, (tp_dtype)self->dtype) : TP_NO_DTYPE;
     if (common == TP_NO_DTYPE) return NULL;
-    tp_autoref *a = tp_to_dtype(sequence, common, false, false, TP_NO_FORMAT), *b = tp_to_dtype(self, common, false, false, TP_NO_FORMAT);
+    tp_autoref *a = tp_to_dtype(sequence, common, false, false, TP_NO_FORMAT),
+               *b = tp_to_dtype(self, common, false, false, TP_NO_FORMAT);
     tp_autoref *keys = a && b ? comparable("searchsorted", a, a->ndim - 1) : NULL;
     tp_autoref *wanted = keys ? comparable("searchsorted", b, tp_max_int(0, b->ndim - 1)) : NULL;
     tp_autoref *out = wanted ? tp_new_empty(tp_sizes(self), TP_INT64, TP_CPU) : NULL;
     if (!out) return NULL;
-    int64_t n = sequence->sizes[sequence->ndim - 1], m = one ? tp_max_int(1, self->numel) : tp_max_int(1, self->sizes[self->ndim - 1]);
+    int64_t n = sequence->sizes[sequence->ndim - 1],
+            m = one ? tp_max_int(1, self->numel) : tp_max_int(1, self->sizes[self->ndim - 1]);
     for (int64_t i = 0; i < self->numel; i++) {
         entry e;
         make_entries(&e, wanted, i, 1, false, common == TP_UINT64);
@@ -242,12 +265,15 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
     }
     return out_int32 ? tp_to_dtype(out, TP_INT32, false, false, TP_NO_FORMAT) : tp_take(out);
 }
-tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right, const char *side, tp_tensor *sorter) {
+tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right,
+                                         const char *side, tp_tensor *sorter) {
     tp_autoref *value = tp_new_wrapped_number(self);
     return value ? tp_searchsorted_Tensor(sorted_sequence, value, out_int32, right, side, sorter) : NULL;
 }
 tp_tensor *bucketize_Tensor_composite(tp_tensor *self, tp_tensor *boundaries, bool out_int32, bool right) {
-    if (boundaries->ndim != 1) return tp_fail_null(TP_RuntimeError, "boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->ndim);
+    if (boundaries->ndim != 1)
+        return tp_fail_null(TP_RuntimeError, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                            boundaries->ndim);
     return tp_searchsorted_Tensor(boundaries, self, out_int32, right, NULL, NULL);
 }
 tp_tensor *bucketize_Scalar_composite(const tp_scalar *self, tp_tensor *boundaries, bool out_int32, bool right) {

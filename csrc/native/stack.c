@@ -65,12 +65,15 @@ tp_tensor_seq *broadcast_tensors_composite(tp_tensors tensors) {
 static int check_grid(tp_tensors tensors, const char *indexing) {
     if (tensors.size <= 0) return tp_fail(TP_RuntimeError, "meshgrid expects a non-empty TensorList");
     if (strcmp(indexing, "ij") && strcmp(indexing, "xy"))
-        return tp_fail(TP_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+        return tp_fail(TP_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s",
+                       indexing);
     if (tensors.size > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "meshgrid: more than %d dimensions", TP_MAX_DIMS);
     for (int64_t i = 0; i < tensors.size; i++) {
         if (tensors.data[i]->ndim > 1)
-            return tp_fail(TP_RuntimeError, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of %d dimensions",
-                           tensors.data[i]->ndim);
+            return tp_fail(
+                TP_RuntimeError,
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of %d dimensions",
+                tensors.data[i]->ndim);
         if (tensors.data[i]->dtype != tensors.data[0]->dtype)
             return tp_fail(TP_RuntimeError, "torch.meshgrid expects all tensors to have the same dtype");
     }

@@ -1,7 +1,7 @@
 /* view.c: operators that give another geometry over the same memory.
  *
- * Each makes a bare alias; the generated ADInplaceOrView layer relates it to its base and the autograd layer records it.
- * They need no backend: sizes and strides are all they touch. */
+ * Each makes a bare alias; the generated ADInplaceOrView layer relates it to its base and the autograd layer records
+ * it. They need no backend: sizes and strides are all they touch. */
 #include "NativeFunctions.h"
 
 #include <string.h>
@@ -21,13 +21,16 @@ tp_tensor *as_strided_composite(tp_tensor *self, tp_ints size, tp_ints stride, t
     int64_t itemsize = tp_itemsize((tp_dtype)self->dtype);
     int64_t offset = storage_offset.has ? storage_offset.value : tp_storage_offset(self);
     if (size.size != stride.size)
-        return tp_fail_null(TP_RuntimeError, "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
+        return tp_fail_null(TP_RuntimeError,
+                            "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
                             (long long)size.size, (long long)stride.size);
     for (int64_t i = 0; i < stride.size; i++)
         if (stride.data[i] < 0)
-            return tp_fail_null(TP_RuntimeError, "as_strided: Negative strides are not supported at the moment, got stride %lld",
+            return tp_fail_null(TP_RuntimeError,
+                                "as_strided: Negative strides are not supported at the moment, got stride %lld",
                                 (long long)stride.data[i]);
-    if (offset < 0) return tp_fail_null(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
+    if (offset < 0)
+        return tp_fail_null(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
     if (__builtin_mul_overflow(offset, itemsize, &offset))
         return tp_fail_null(TP_RuntimeError, "as_strided: storage_offset is too large");
     if (tp_check_in_storage(size, stride, offset, (tp_dtype)self->dtype, self->storage->nbytes) < 0) return NULL;
@@ -69,15 +72,16 @@ static int add_overlapping(tp_tensor *flat, tp_tensor *grad, tp_ints size, tp_in
 }
 
 /* The gradient lives in memory laid out as the base's, counted from the base's first element. */
-tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp_ints base_stride, tp_ints size, tp_ints stride,
-                                          int64_t offset) {
+tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp_ints base_stride, tp_ints size,
+                                          tp_ints stride, int64_t offset) {
     tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)grad->dtype, grad->device);
     if (!base) return NULL;
-    tp_autoref *flat = tp_new_on_storage(base->storage, TP_INTS((int64_t)base->storage->nbytes / tp_itemsize((tp_dtype)base->dtype)),
-                                         TP_INTS(1), 0, (tp_dtype)base->dtype);
+    tp_autoref *flat =
+        tp_new_on_storage(base->storage, TP_INTS((int64_t)base->storage->nbytes / tp_itemsize((tp_dtype)base->dtype)),
+                          TP_INTS(1), 0, (tp_dtype)base->dtype);
     if (!flat || tp_zero_(flat) < 0) return NULL;
-    if (tp_check_in_storage(size, stride, base->byte_offset + offset * tp_itemsize((tp_dtype)base->dtype), (tp_dtype)base->dtype,
-                            base->storage->nbytes) < 0)
+    if (tp_check_in_storage(size, stride, base->byte_offset + offset * tp_itemsize((tp_dtype)base->dtype),
+                            (tp_dtype)base->dtype, base->storage->nbytes) < 0)
         return NULL;
     if (overlaps_itself(size, stride)) {
         if (add_overlapping(flat, grad, size, stride, tp_storage_offset(base) + offset) < 0) return NULL;
@@ -89,8 +93,8 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
 }
 
 /* The view's elements of a tensor laid out as the base: what differentiates _as_strided_backward. */
-tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size, tp_ints stride,
-                                      int64_t offset) {
+tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size,
+                                      tp_ints stride, int64_t offset) {
     tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)whole->dtype, whole->device);
     if (!base || tp_copy_(base, whole, false) < 0) return NULL;
     tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
@@ -103,8 +107,10 @@ static TP_COLD int sizes_do_not_fit(tp_ints wanted, int64_t numel, bool ambiguou
     tp_autotext text = {0};
     tp_text_ints(&text, wanted);
     if (ambiguous)
-        return tp_fail(TP_RuntimeError, "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 "
-                       "can be any value and is ambiguous", text.text);
+        return tp_fail(TP_RuntimeError,
+                       "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 "
+                       "can be any value and is ambiguous",
+                       text.text);
     return tp_fail(TP_RuntimeError, "shape '%s' is invalid for input of size %lld", text.text, (long long)numel);
 }
 
@@ -112,7 +118,8 @@ static TP_COLD int sizes_do_not_fit(tp_ints wanted, int64_t numel, bool ambiguou
 static int infer_sizes(tp_ints wanted, int64_t numel, int64_t *out) {
     int64_t known = 1;
     int unknown = -1;
-    if (wanted.size > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "view: %lld dimensions are more than %d", (long long)wanted.size, TP_MAX_DIMS);
+    if (wanted.size > TP_MAX_DIMS)
+        return tp_fail(TP_RuntimeError, "view: %lld dimensions are more than %d", (long long)wanted.size, TP_MAX_DIMS);
     for (int i = 0; i < wanted.size; i++) {
         out[i] = wanted.data[i];
         if (out[i] == -1) {
@@ -160,7 +167,8 @@ tp_tensor *view_composite(tp_tensor *self, tp_ints size) {
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     if (infer_sizes(size, self->numel, sizes) < 0) return NULL;
     if (!view_strides(self, sizes, (int)size.size, strides))
-        return tp_fail_null(TP_RuntimeError, "view size is not compatible with input tensor's size and stride (at least one "
+        return tp_fail_null(TP_RuntimeError,
+                            "view size is not compatible with input tensor's size and stride (at least one "
                             "dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
     return restride(self, sizes, strides, size.size, 0);
 }
@@ -182,7 +190,8 @@ tp_tensor *permute_composite(tp_tensor *self, tp_ints dims) {
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     bool seen[TP_MAX_DIMS] = {0};
     if (dims.size != self->ndim)
-        return tp_fail_null(TP_RuntimeError, "permute: number of dimensions in the tensor input does not match the length of the "
+        return tp_fail_null(TP_RuntimeError,
+                            "permute: number of dimensions in the tensor input does not match the length of the "
                             "desired ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %lld",
                             self->ndim, (long long)dims.size);
     for (int i = 0; i < self->ndim; i++) {
@@ -209,7 +218,8 @@ tp_tensor *transpose_int_composite(tp_tensor *self, int64_t dim0, int64_t dim1) 
 }
 
 tp_tensor *t_composite(tp_tensor *self) {
-    if (self->ndim > 2) return tp_fail_null(TP_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+    if (self->ndim > 2)
+        return tp_fail_null(TP_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return self->ndim == 2 ? transpose_int_composite(self, 0, 1) : alias_composite(self);
 }
 
@@ -220,7 +230,10 @@ tp_tensor *numpy_T_composite(tp_tensor *self) {
 }
 
 tp_tensor *mT_composite(tp_tensor *self) {
-    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
+    if (self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                            self->ndim);
     return tp_transpose_int(self, -2, -1);
 }
 
@@ -230,12 +243,17 @@ tp_tensor *mH_composite(tp_tensor *self) {
 }
 
 tp_tensor *adjoint_composite(tp_tensor *self) {
-    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "tensor.adjoint() is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
+    if (self->ndim < 2)
+        return tp_fail_null(TP_RuntimeError,
+                            "tensor.adjoint() is only supported on matrices or batches of matrices. Got %d-D tensor.",
+                            self->ndim);
     return mH_composite(self);
 }
 
 tp_tensor *matrix_H_composite(tp_tensor *self) {
-    if (self->ndim != 2) return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.", self->ndim);
+    if (self->ndim != 2)
+        return tp_fail_null(TP_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.",
+                            self->ndim);
     return mH_composite(self);
 }
 
@@ -244,7 +262,8 @@ tp_tensor *matrix_H_composite(tp_tensor *self) {
 tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp_conj_physical(self) : tp_retain(self); }
 
 tp_tensor *view_as_real_composite(tp_tensor *self) {
-    if (!tp_is_complex(self)) return tp_fail_null(TP_RuntimeError, "view_as_real is only supported for complex tensors");
+    if (!tp_is_complex(self))
+        return tp_fail_null(TP_RuntimeError, "view_as_real is only supported for complex tensors");
     int64_t sizes[TP_MAX_DIMS + 1], strides[TP_MAX_DIMS + 1];
     for (int i = 0; i < self->ndim; i++) {
         sizes[i] = self->sizes[i];
@@ -252,24 +271,32 @@ tp_tensor *view_as_real_composite(tp_tensor *self) {
     }
     sizes[self->ndim] = 2;
     strides[self->ndim] = 1;
-    return tp_new_on_storage(self->storage, (tp_ints){sizes, self->ndim + 1}, (tp_ints){strides, self->ndim + 1}, self->byte_offset,
-                             tp_to_real_dtype((tp_dtype)self->dtype));
+    return tp_new_on_storage(self->storage, (tp_ints){sizes, self->ndim + 1}, (tp_ints){strides, self->ndim + 1},
+                             self->byte_offset, tp_to_real_dtype((tp_dtype)self->dtype));
 }
 
 tp_tensor *view_as_complex_composite(tp_tensor *self) {
     int last = self->ndim - 1;
     int64_t strides[TP_MAX_DIMS];
     if (self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
-        return tp_fail_null(TP_RuntimeError, "view_as_complex is only supported for floating point tensors of float32 or float64, but got %s", tp_dtype_names[self->dtype]);
-    if (self->ndim == 0 || self->sizes[last] != 2) return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
-    if (self->strides[last] != 1) return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");
+        return tp_fail_null(
+            TP_RuntimeError,
+            "view_as_complex is only supported for floating point tensors of float32 or float64, but got %s",
+            tp_dtype_names[self->dtype]);
+    if (self->ndim == 0 || self->sizes[last] != 2)
+        return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");
+    if (self->strides[last] != 1)
+        return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");
     for (int i = 0; i < last; i++) {
-        if (self->strides[i] % 2) return tp_fail_null(TP_RuntimeError, "Tensor must have a stride divisible by 2 for all but last dimension");
+        if (self->strides[i] % 2)
+            return tp_fail_null(TP_RuntimeError, "Tensor must have a stride divisible by 2 for all but last dimension");
         strides[i] = self->strides[i] / 2;
     }
     tp_dtype dtype = tp_to_complex_dtype((tp_dtype)self->dtype);
-    if (self->byte_offset % tp_itemsize(dtype)) return tp_fail_null(TP_RuntimeError, "Tensor must have a storage_offset divisible by 2");
-    return tp_new_on_storage(self->storage, (tp_ints){self->sizes, last}, (tp_ints){strides, last}, self->byte_offset, dtype);
+    if (self->byte_offset % tp_itemsize(dtype))
+        return tp_fail_null(TP_RuntimeError, "Tensor must have a storage_offset divisible by 2");
+    return tp_new_on_storage(self->storage, (tp_ints){self->sizes, last}, (tp_ints){strides, last}, self->byte_offset,
+                             dtype);
 }
 
 static tp_tensor *part_of_complex(tp_tensor *self, int64_t index) {
@@ -278,7 +305,8 @@ static tp_tensor *part_of_complex(tp_tensor *self, int64_t index) {
 }
 tp_tensor *real_composite(tp_tensor *self) { return tp_is_complex(self) ? part_of_complex(self, 0) : tp_retain(self); }
 tp_tensor *imag_composite(tp_tensor *self) {
-    if (!tp_is_complex(self)) return tp_fail_null(TP_RuntimeError, "imag is not implemented for tensors with non-complex dtypes.");
+    if (!tp_is_complex(self))
+        return tp_fail_null(TP_RuntimeError, "imag is not implemented for tensors with non-complex dtypes.");
     return part_of_complex(self, 1);
 }
 
@@ -287,26 +315,34 @@ tp_tensor *imag_composite(tp_tensor *self) {
 static TP_COLD tp_tensor *expand_does_not_fit(tp_ints size, int i, int64_t old) {
     tp_autotext text = {0};
     tp_text_ints(&text, size);
-    return tp_fail_null(TP_RuntimeError, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                        "non-singleton dimension %d. Target sizes: %s", (long long)size.data[i], (long long)old, i, text.text);
+    return tp_fail_null(TP_RuntimeError,
+                        "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+                        "non-singleton dimension %d. Target sizes: %s",
+                        (long long)size.data[i], (long long)old, i, text.text);
 }
 
 tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
     (void)implicit;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     int lead = (int)size.size - self->ndim;
-    if (size.size > TP_MAX_DIMS) return tp_fail_null(TP_RuntimeError, "expand: %lld dimensions are more than %d", (long long)size.size, TP_MAX_DIMS);
+    if (size.size > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "expand: %lld dimensions are more than %d", (long long)size.size,
+                            TP_MAX_DIMS);
     if (lead < 0)
-        return tp_fail_null(TP_RuntimeError, "expand: the number of sizes provided (%lld) must be greater or equal to the number of "
-                            "dimensions in the tensor (%d)", (long long)size.size, self->ndim);
+        return tp_fail_null(TP_RuntimeError,
+                            "expand: the number of sizes provided (%lld) must be greater or equal to the number of "
+                            "dimensions in the tensor (%d)",
+                            (long long)size.size, self->ndim);
     for (int i = 0; i < size.size; i++) {
         int64_t old = i < lead ? 1 : self->sizes[i - lead], wanted = size.data[i];
         if (wanted == -1 && i < lead)
-            return tp_fail_null(TP_RuntimeError, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d", i);
-        if (wanted < -1) return tp_fail_null(TP_RuntimeError, "expand: size %lld of dimension %d is negative", (long long)wanted, i);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d", i);
+        if (wanted < -1)
+            return tp_fail_null(TP_RuntimeError, "expand: size %lld of dimension %d is negative", (long long)wanted, i);
         sizes[i] = wanted == -1 ? old : wanted;
-        if (sizes[i] != old && old != 1)
-            return expand_does_not_fit(size, i, old);
+        if (sizes[i] != old && old != 1) return expand_does_not_fit(size, i, old);
         strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : self->strides[i - lead];
     }
     return restride(self, sizes, strides, size.size, 0);
@@ -319,8 +355,8 @@ tp_tensor *select_int_composite(tp_tensor *self, int64_t dim, int64_t index) {
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + self->sizes[d] : index;
     if (i < 0 || i >= self->sizes[d])
-        return tp_fail_null(TP_IndexError, "index %lld is out of bounds for dimension %lld with size %lld", (long long)index, (long long)d,
-                            (long long)self->sizes[d]);
+        return tp_fail_null(TP_IndexError, "index %lld is out of bounds for dimension %lld with size %lld",
+                            (long long)index, (long long)d, (long long)self->sizes[d]);
     for (int k = 0, to = 0; k < self->ndim; k++) {
         if (k == d) continue;
         sizes[to] = self->sizes[k];
@@ -356,7 +392,8 @@ tp_tensor *select_backward_composite(tp_tensor *grad_output, tp_ints input_sizes
     return part && tp_copy_(part, grad_output, false) == 0 ? tp_take(grad) : NULL;
 }
 
-tp_tensor *slice_backward_composite(tp_tensor *grad_output, tp_ints input_sizes, int64_t dim, int64_t start, int64_t end, int64_t step) {
+tp_tensor *slice_backward_composite(tp_tensor *grad_output, tp_ints input_sizes, int64_t dim, int64_t start,
+                                    int64_t end, int64_t step) {
     tp_autoref *grad = tp_zeros(input_sizes, (tp_dtype)grad_output->dtype, TP_STRIDED, grad_output->device, -1);
     tp_autoref *part = grad ? tp_slice_Tensor(grad, dim, TP_SOME_INT(start), TP_SOME_INT(end), step) : NULL;
     return part && tp_copy_(part, grad_output, false) == 0 ? tp_take(grad) : NULL;
@@ -386,7 +423,8 @@ tp_tensor *squeeze_dims_composite(tp_tensor *self, tp_ints dim) {
     for (int64_t i = 0; i < dim.size; i++) {
         int64_t d = tp_wrap_dim(dim.data[i], self->ndim);
         if (d < 0) return NULL;
-        if (drop[d]) return tp_fail_null(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
+        if (drop[d])
+            return tp_fail_null(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
         drop[d] = true;
     }
     return squeeze_where(self, drop);

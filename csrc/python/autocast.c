@@ -28,7 +28,8 @@ static PyObject *autocast_set(PyObject *self, PyObject *args) {
     tp_dtype dtype;
     if (!PyArg_ParseTuple(args, "OpOp", &where, &enabled, &dtype_object, &cache)) return NULL;
     if (device_type_of(where, &type) < 0) return NULL;
-    if (tp_py_to_dtype(dtype_object, &dtype) <= 0) return PyErr_Format(PyExc_TypeError, "autocast: dtype must be a tensorpy.dtype");
+    if (tp_py_to_dtype(dtype_object, &dtype) <= 0)
+        return PyErr_Format(PyExc_TypeError, "autocast: dtype must be a tensorpy.dtype");
     if (tp_py_check(tp_autocast_set_dtype(type, dtype)) < 0) return NULL;
     tp_autocast_set_enabled(type, enabled);
     tp_autocast_set_cache_enabled(cache);
@@ -54,7 +55,8 @@ static PyMethodDef functions[] = {
     {"_autocast_set", autocast_set, METH_VARARGS, NULL},
     {"_autocast_enter", autocast_enter, METH_NOARGS, NULL},
     {"_autocast_leave", autocast_leave, METH_NOARGS, NULL},
-    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "clear_autocast_cache()\n--\n\nForgets the casts that were kept."},
+    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS,
+     "clear_autocast_cache()\n--\n\nForgets the casts that were kept."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -12,8 +12,7 @@
 /* ---- Node objects ---- */
 
 typedef struct {
-    PyObject_HEAD
-    tp_node *node;
+    PyObject_HEAD tp_node *node;
     PyObject *weakrefs;
 } py_node;
 static PyTypeObject node_type;
@@ -163,7 +162,8 @@ static int replace_grads(tp_tensor **slots, int n, PyObject *value, const char *
     if (value == Py_None) return 0;
     PyObject *one = PyTuple_Check(value) ? Py_NewRef(value) : PyTuple_Pack(1, value);
     int status = one && PyTuple_GET_SIZE(one) == n ? 0 : -1;
-    if (one && status < 0) PyErr_Format(PyExc_RuntimeError, "a %s must return %d gradients, not %zd", what, n, PyTuple_GET_SIZE(one));
+    if (one && status < 0)
+        PyErr_Format(PyExc_RuntimeError, "a %s must return %d gradients, not %zd", what, n, PyTuple_GET_SIZE(one));
     for (int i = 0; status == 0 && i < n; i++) status = replace_grad(&slots[i], PyTuple_GET_ITEM(one, i));
     Py_XDECREF(one);
     return status;
@@ -220,7 +220,8 @@ static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor 
     PyObject *list = callables(hooks->after);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
         PyObject *inputs = grads_tuple(out, nout), *outputs = grads_tuple(grads, ngrads);
-        PyObject *result = inputs && outputs ? PyObject_CallFunctionObjArgs(PyList_GET_ITEM(list, i), inputs, outputs, NULL) : NULL;
+        PyObject *result =
+            inputs && outputs ? PyObject_CallFunctionObjArgs(PyList_GET_ITEM(list, i), inputs, outputs, NULL) : NULL;
         Py_XDECREF(inputs);
         Py_XDECREF(outputs);
         if (!result || replace_grads(out, nout, result, "node hook") < 0) Py_CLEAR(list);
@@ -297,7 +298,8 @@ static int show_anomaly(const tp_node *n) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s", n->type->name, n->trace);
+    PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%s",
+                     n->type->name, n->trace);
     if (PyErr_Occurred()) PyErr_Clear();
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);
@@ -306,7 +308,8 @@ static int show_anomaly(const tp_node *n) {
 
 /* ---- saved-tensor hooks ---- */
 
-/* A tensor that stands packed in a node: a pair (unpack hook, what pack made). The hooks of a thread are a pair, too. */
+/* A tensor that stands packed in a node: a pair (unpack hook, what pack made). The hooks of a thread are a pair, too.
+ */
 static void *pack_saved(tp_tensor *t) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *hooks = tp_tls.saved_hooks, *object = tp_py_wrap(t), *pair = NULL;
@@ -323,7 +326,8 @@ static void *pack_saved(tp_tensor *t) {
 
 static tp_tensor *unpack_saved(void *packed) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *object = PyObject_CallOneArg(PyTuple_GET_ITEM((PyObject *)packed, 0), PyTuple_GET_ITEM((PyObject *)packed, 1));
+    PyObject *object =
+        PyObject_CallOneArg(PyTuple_GET_ITEM((PyObject *)packed, 0), PyTuple_GET_ITEM((PyObject *)packed, 1));
     if (object && !tp_py_is_tensor(object)) {
         PyErr_Format(PyExc_TypeError, "unpack_hook must return a Tensor, not %s", Py_TYPE(object)->tp_name);
         Py_CLEAR(object);
@@ -379,7 +383,10 @@ static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors 
         PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
         if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
         else if (optional && item == Py_None) data[i] = NULL;
-        else status = (PyErr_Format(PyExc_TypeError, "%s: element %zd is a %s, not a Tensor", what, i, Py_TYPE(item)->tp_name), -1);
+        else
+            status = (PyErr_Format(PyExc_TypeError, "%s: element %zd is a %s, not a Tensor", what, i,
+                                   Py_TYPE(item)->tp_name),
+                      -1);
     }
     Py_DECREF(fast);
     if (status < 0) PyMem_Free(data);
@@ -394,7 +401,9 @@ static PyObject *run_backward(PyObject *self, PyObject *args) {
     int retain_graph, create_graph, accumulate;
     tp_tensors roots = {NULL, -1}, grads = {NULL, -1}, inputs = {NULL, -1};
     tp_tensor **out = NULL;
-    if (!PyArg_ParseTuple(args, "OOppOp", &roots_object, &grads_object, &retain_graph, &create_graph, &inputs_object, &accumulate)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOppOp", &roots_object, &grads_object, &retain_graph, &create_graph, &inputs_object,
+                          &accumulate))
+        return NULL;
     if (tensor_list(roots_object, false, "tensors must be a sequence of tensors", &roots) < 0 ||
         tensor_list(grads_object, true, "grad_tensors must be a sequence of tensors", &grads) < 0 ||
         tensor_list(inputs_object, false, "inputs must be a sequence of tensors", &inputs) < 0)
@@ -419,7 +428,8 @@ done:
 
 static PyObject *bump_version(PyObject *self, PyObject *arg) {
     (void)self;
-    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "increment_version() takes tensors, not %s", Py_TYPE(arg)->tp_name);
+    if (!tp_py_is_tensor(arg))
+        return PyErr_Format(PyExc_TypeError, "increment_version() takes tensors, not %s", Py_TYPE(arg)->tp_name);
     tp_note_write(tp_py_tensor_borrow(arg), "increment_version");
     Py_RETURN_NONE;
 }
@@ -432,7 +442,8 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
     Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
-    return value < 0 || tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);
+    return value < 0 || tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL
+                                                                                                : Py_NewRef(self);
 }
 
 PyMethodDef tp_py_autograd_methods[] = {
@@ -450,13 +461,13 @@ static PyMethodDef node_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef node_getset[] = {
-    {"next_functions", node_next_functions, NULL, "(node, output number) of each argument; None where no gradient goes.", NULL},
+    {"next_functions", node_next_functions, NULL,
+     "(node, output number) of each argument; None where no gradient goes.", NULL},
     {"variable", node_variable, NULL, "The leaf of an AccumulateGrad.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject node_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.autograd.Node",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.autograd.Node",
     .tp_basicsize = sizeof(py_node),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "A call that was recorded for backward.",
@@ -469,20 +480,23 @@ static PyTypeObject node_type = {
 };
 
 static PyMethodDef functions[] = {
-    {"_run_backward", run_backward, METH_VARARGS, NULL},
-    {"_tensor_hooks", tensor_hooks, METH_O, NULL},
-    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
-    {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
-    {"_bump_version", bump_version, METH_O, NULL},
-    {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
-    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_run_backward", run_backward, METH_VARARGS, NULL},   {"_tensor_hooks", tensor_hooks, METH_O, NULL},
+    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL}, {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
+    {"_bump_version", bump_version, METH_O, NULL},         {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
+    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},      {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_autograd(PyObject *m) {
     tp_autograd_host = (tp_autograd_host_hooks){
-        .before = hooks_before, .after = hooks_after, .accumulated = hooks_accumulated, .free_hooks = free_hooks,
-        .forget_node = forget_node, .where = where, .pack = pack_saved, .unpack = unpack_saved, .free_packed = free_packed,
+        .before = hooks_before,
+        .after = hooks_after,
+        .accumulated = hooks_accumulated,
+        .free_hooks = free_hooks,
+        .forget_node = forget_node,
+        .where = where,
+        .pack = pack_saved,
+        .unpack = unpack_saved,
+        .free_packed = free_packed,
         .anomaly = show_anomaly,
     };
     if (PyModule_AddType(m, &node_type) < 0 || tp_py_init_function(m) < 0) return -1;

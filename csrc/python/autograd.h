@@ -6,9 +6,9 @@
 
 /* Hooks of a tensor or node: dicts that Python fills in, id -> callable. Owned references; NULL until used. */
 typedef struct tp_py_hooks {
-    PyObject *tensor; /* dict: output number -> dict of hooks on that output's gradient */
-    PyObject *before; /* node pre-hooks: hook(grad_outputs) */
-    PyObject *after;  /* node hooks: hook(grad_inputs, grad_outputs) */
+    PyObject *tensor;      /* dict: output number -> dict of hooks on that output's gradient */
+    PyObject *before;      /* node pre-hooks: hook(grad_outputs) */
+    PyObject *after;       /* node hooks: hook(grad_inputs, grad_outputs) */
     PyObject *accumulated; /* of a leaf: hook(leaf), when its .grad has been added to */
 } tp_py_hooks;
 

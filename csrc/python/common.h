@@ -1,10 +1,10 @@
 /* common.h: what the files of csrc/python share: the object types and the way errors cross.
  *
  * Note [Identity]
- * A tensor and its Python object know each other. While Python refers to the object, the object owns one reference to the
- * tensor. When the last Python reference goes while C still holds the tensor (saved for backward, a `.grad`), the object
- * is kept, now owned by the tensor (TP_FLAG_OWNS_PYOBJ), if anything could tell it from a new one: attributes, weak
- * references, a subclass. Otherwise it is dropped and a later trip to Python makes a new one. */
+ * A tensor and its Python object know each other. While Python refers to the object, the object owns one reference to
+ * the tensor. When the last Python reference goes while C still holds the tensor (saved for backward, a `.grad`), the
+ * object is kept, now owned by the tensor (TP_FLAG_OWNS_PYOBJ), if anything could tell it from a new one: attributes,
+ * weak references, a subclass. Otherwise it is dropped and a later trip to Python makes a new one. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -15,8 +15,7 @@
 #include "dispatch/op.h"
 
 typedef struct {
-    PyObject_HEAD
-    tp_tensor *tensor;
+    PyObject_HEAD tp_tensor *tensor;
     PyObject *dict;
     PyObject *weakrefs;
 } tp_py_tensor;
@@ -49,16 +48,13 @@ int tp_py_error_to_core(void);
 
 /* ---- small objects (types.c) ---- */
 typedef struct {
-    PyObject_HEAD
-    tp_dtype dtype;
+    PyObject_HEAD tp_dtype dtype;
 } tp_py_dtype;
 typedef struct {
-    PyObject_HEAD
-    tp_device device;
+    PyObject_HEAD tp_device device;
 } tp_py_device;
 typedef struct {
-    PyObject_HEAD
-    int value; /* tp_memory_format or tp_layout */
+    PyObject_HEAD int value; /* tp_memory_format or tp_layout */
     const char *name;
 } tp_py_enum;
 

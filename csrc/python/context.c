@@ -1,4 +1,5 @@
-/* context.c: the switches of a thread and of the process: grad mode, dispatch sets, default dtype and device, threads. */
+/* context.c: the switches of a thread and of the process: grad mode, dispatch sets, default dtype and device, threads.
+ */
 #include "python/common.h"
 
 #include "core/alloc.h"
@@ -56,7 +57,8 @@ FUNCTION(set_default_device) {
     tp_device d = TP_CPU;
     int ok = arg == Py_None ? 1 : tp_py_to_device(arg, &d);
     if (ok < 0) return NULL;
-    if (ok == 0) return PyErr_Format(PyExc_TypeError, "set_default_device() takes a device, not %s", Py_TYPE(arg)->tp_name);
+    if (ok == 0)
+        return PyErr_Format(PyExc_TypeError, "set_default_device() takes a device, not %s", Py_TYPE(arg)->tp_name);
     tp_set_default_device(d);
     Py_RETURN_NONE;
 }
@@ -78,8 +80,9 @@ FUNCTION(cpu_capability) {
 FUNCTION(memory_stats) {
     (void)self, (void)arg;
     tp_memory_stats s = tp_alloc_stats();
-    return Py_BuildValue("{s:L,s:L,s:L,s:L}", "live_blocks", (long long)s.live_blocks, "live_bytes", (long long)s.live_bytes,
-                         "peak_bytes", (long long)s.peak_bytes, "cached_bytes", (long long)s.cached_bytes);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L}", "live_blocks", (long long)s.live_blocks, "live_bytes",
+                         (long long)s.live_bytes, "peak_bytes", (long long)s.peak_bytes, "cached_bytes",
+                         (long long)s.cached_bytes);
 }
 FUNCTION(reset_peak_memory) {
     (void)self, (void)arg;
@@ -154,18 +157,28 @@ static PyObject *set_print_dispatcher(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {
     {"_set_type_attribute", set_type_attribute, METH_VARARGS, NULL},
     {"_set_print_dispatcher", set_print_dispatcher, METH_O, NULL},
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether calls are recorded for backward in this thread."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled()\n--\n\nWhether calls are recorded for backward in this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
-    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "is_inference_mode_enabled()\n--\n\nWhether inference mode is on in this thread."},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
+     "is_inference_mode_enabled()\n--\n\nWhether inference mode is on in this thread."},
     {"_set_inference_mode", set_inference_mode, METH_O, NULL},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "get_default_dtype()\n--\n\nThe dtype that Python floats become."},
-    {"set_default_dtype", set_default_dtype, METH_O, "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
-    {"get_default_device", get_default_device, METH_NOARGS, "get_default_device()\n--\n\nWhere factories make tensors."},
-    {"set_default_device", set_default_device, METH_O, "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
-    {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads a large operator uses."},
-    {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n, /)\n--\n\nSets how many threads a large operator uses."},
-    {"promote_types", (PyCFunction)(void (*)(void))promote_types, METH_FASTCALL, "promote_types(type1, type2, /)\n--\n\nThe smallest dtype that both promote to."},
-    {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_FASTCALL, "can_cast(from_, to, /)\n--\n\nWhether a result of one dtype may be written to another."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "get_default_dtype()\n--\n\nThe dtype that Python floats become."},
+    {"set_default_dtype", set_default_dtype, METH_O,
+     "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
+    {"get_default_device", get_default_device, METH_NOARGS,
+     "get_default_device()\n--\n\nWhere factories make tensors."},
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads()\n--\n\nHow many threads a large operator uses."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads(n, /)\n--\n\nSets how many threads a large operator uses."},
+    {"promote_types", (PyCFunction)(void (*)(void))promote_types, METH_FASTCALL,
+     "promote_types(type1, type2, /)\n--\n\nThe smallest dtype that both promote to."},
+    {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_FASTCALL,
+     "can_cast(from_, to, /)\n--\n\nWhether a result of one dtype may be written to another."},
     {"_cpu_capability", cpu_capability, METH_NOARGS, NULL},
     {"_memory_stats", memory_stats, METH_NOARGS, NULL},
     {"_reset_peak_memory", reset_peak_memory, METH_NOARGS, NULL},

@@ -16,7 +16,8 @@ typedef struct {
 } py_tracer;
 
 static PyObject *describe_tensor(const tp_tensor *t) {
-    return Py_BuildValue("NNN", tp_py_dtype_object((tp_dtype)t->dtype), tp_py_size(tp_sizes(t)), tp_py_device_object(t->device));
+    return Py_BuildValue("NNN", tp_py_dtype_object((tp_dtype)t->dtype), tp_py_size(tp_sizes(t)),
+                         tp_py_device_object(t->device));
 }
 
 /* One entry per argument: (dtype, shape, device) of a tensor, a list of these, or None for anything else. */
@@ -29,7 +30,8 @@ static PyObject *describe_arguments(const tp_op *op, const tp_value *args) {
         } else if (args[i].tag == TP_TENSORS) {
             item = PyList_New(args[i].tensors.size);
             for (int64_t k = 0; item && k < args[i].tensors.size; k++)
-                PyList_SET_ITEM(item, k, args[i].tensors.data[k] ? describe_tensor(args[i].tensors.data[k]) : Py_NewRef(Py_None));
+                PyList_SET_ITEM(
+                    item, k, args[i].tensors.data[k] ? describe_tensor(args[i].tensors.data[k]) : Py_NewRef(Py_None));
         } else {
             item = Py_NewRef(Py_None);
         }
@@ -150,12 +152,9 @@ static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
 }
 
 static PyMethodDef functions[] = {
-    {"_set_trace", set_trace, METH_O, NULL},
-    {"_dispatch_table", dispatch_table, METH_O, NULL},
-    {"_operator_info", operator_info, METH_O, NULL},
-    {"_operators", operators, METH_NOARGS, NULL},
-    {"_tensor_keys", tensor_keys, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_set_trace", set_trace, METH_O, NULL},         {"_dispatch_table", dispatch_table, METH_O, NULL},
+    {"_operator_info", operator_info, METH_O, NULL}, {"_operators", operators, METH_NOARGS, NULL},
+    {"_tensor_keys", tensor_keys, METH_O, NULL},     {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_dispatch(PyObject *m) { return PyModule_AddFunctions(m, functions); }

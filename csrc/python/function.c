@@ -1,8 +1,8 @@
 /* function.c: autograd.Function: nodes whose backward is written in Python.
  *
  * A call of apply() makes a context object (FunctionCtx) and, where a gradient is wanted, a node. The node owns the
- * context and the saved tensors; the context knows its node weakly, so it may outlive it. A node has one edge per argument
- * of apply(), so that a gradient's place is its argument's; it has one input per output of forward(). */
+ * context and the saved tensors; the context knows its node weakly, so it may outlive it. A node has one edge per
+ * argument of apply(), so that a gradient's place is its argument's; it has one input per output of forward(). */
 #include "python/autograd.h"
 
 #include "Functions.h"
@@ -22,8 +22,7 @@ typedef struct {
 } function_node;
 
 typedef struct {
-    PyObject_HEAD
-    tp_node *node; /* weak; NULL without a graph, or when the node is gone */
+    PyObject_HEAD tp_node *node; /* weak; NULL without a graph, or when the node is gone */
     PyObject *saved, *dirty, *non_differentiable, *needs_input_grad;
     bool materialize_grads;
     PyObject *dict, *weakrefs;
@@ -64,20 +63,25 @@ static int take_gradient(tp_node *n, uint32_t i, PyObject *value, tp_tensor **ou
     PyObject *wanted = PyTuple_GET_ITEM(CTX(NODE(n)->ctx)->needs_input_grad, i);
     if (value == Py_None) return 0;
     if (!tp_py_is_tensor(value))
-        return PyErr_Format(PyExc_TypeError, "%s: backward() must return a Tensor or None for argument %u, not %s", n->type->name,
-                            i, Py_TYPE(value)->tp_name), -1;
+        return PyErr_Format(PyExc_TypeError, "%s: backward() must return a Tensor or None for argument %u, not %s",
+                            n->type->name, i, Py_TYPE(value)->tp_name),
+               -1;
     if (wanted == Py_None)
-        return PyErr_Format(PyExc_RuntimeError,
-                            "function %s returned a gradient different than None at position %u, but the corresponding forward "
-                            "input was not a Variable",
-                            n->type->name, i + 1), -1;
+        return PyErr_Format(
+                   PyExc_RuntimeError,
+                   "function %s returned a gradient different than None at position %u, but the corresponding forward "
+                   "input was not a Variable",
+                   n->type->name, i + 1),
+               -1;
     if (n->edges[i].node) *out = tp_retain(tp_py_tensor_borrow(value));
     return 0;
 }
 
 /* More values than arguments are fine as long as the surplus is None. */
 static int take_gradients(tp_node *n, PyObject *result, tp_tensor **out) {
-    PyObject *tuple = PyTuple_Check(result) ? Py_NewRef(result) : PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
+    PyObject *tuple = PyTuple_Check(result)  ? Py_NewRef(result)
+                      : PyList_Check(result) ? PyList_AsTuple(result)
+                                             : PyTuple_Pack(1, result);
     if (!tuple) return -1;
     Py_ssize_t given = PyTuple_GET_SIZE(tuple), surplus = given;
     while (surplus > (Py_ssize_t)n->nedges && PyTuple_GET_ITEM(tuple, surplus - 1) == Py_None) surplus--;
@@ -87,7 +91,8 @@ static int take_gradients(tp_node *n, PyObject *result, tp_tensor **out) {
                      n->type->name, (unsigned)n->nedges, given);
         status = -1;
     }
-    for (uint32_t i = 0; status == 0 && i < n->nedges; i++) status = take_gradient(n, i, PyTuple_GET_ITEM(tuple, i), &out[i]);
+    for (uint32_t i = 0; status == 0 && i < n->nedges; i++)
+        status = take_gradient(n, i, PyTuple_GET_ITEM(tuple, i), &out[i]);
     Py_DECREF(tuple);
     return status;
 }
@@ -175,8 +180,10 @@ static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) 
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!fn) return Py_NewRef(o);
     if (t->base && !only_output)
-        return PyErr_Format(PyExc_RuntimeError, "%s changes a view in place and returns more than one output: the gradient of a "
-                                                "view that was changed takes a single output", fn->name);
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s changes a view in place and returns more than one output: the gradient of a "
+                            "view that was changed takes a single output",
+                            fn->name);
     if (tp_check_inplace(t, fn->name, true) < 0 || tp_rebase_history(t, &fn->base) < 0) return tp_py_raise();
     return Py_NewRef(o);
 }
@@ -185,16 +192,17 @@ static int check_dirty_returned(const function_ctx *ctx, PyObject *result) {
     for (Py_ssize_t i = 0; ctx->dirty && i < PyTuple_GET_SIZE(ctx->dirty); i++) {
         PyObject *o = PyTuple_GET_ITEM(ctx->dirty, i);
         if (o == result || (PyTuple_Check(result) && holds(result, o))) continue;
-        PyErr_SetString(PyExc_RuntimeError, "Some elements marked as dirty during the forward method were not returned as output. "
-                                            "The inputs that are modified inplace must all be outputs of the Function.");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Some elements marked as dirty during the forward method were not returned as output. "
+                        "The inputs that are modified inplace must all be outputs of the Function.");
         return -1;
     }
     return 0;
 }
 
 /* One output of forward(): gets its history; new reference. */
-static PyObject *finish_output(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *o,
-                               bool only_output) {
+static PyObject *finish_output(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *o, bool only_output) {
     if (!tp_py_is_tensor(o)) return fn && tp_node_skip_output(&fn->base) < 0 ? tp_py_raise() : Py_NewRef(o);
     if (holds(ctx->dirty, o)) return finish_dirty(fn, o, only_output);
     bool given = is_argument(args, nargs, o), without = holds(ctx->non_differentiable, o);
@@ -213,7 +221,8 @@ static PyObject *finish_output(function_ctx *ctx, function_node *fn, PyObject *c
     return tp_py_raise();
 }
 
-static PyObject *finish_outputs(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t n, PyObject *result) {
+static PyObject *finish_outputs(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t n,
+                                PyObject *result) {
     if (check_dirty_returned(ctx, result) < 0) return NULL;
     if (!PyTuple_Check(result)) return finish_output(ctx, fn, args, n, result, true);
     Py_ssize_t count = PyTuple_GET_SIZE(result);
@@ -242,7 +251,8 @@ static int save_tensors(function_ctx *ctx, function_node *fn, PyObject *result, 
         PyObject *o = PyTuple_GET_ITEM(list, i);
         tp_tensor *t = o == Py_None ? NULL : saved_tensor(o, result, outputs);
         bool output = t && t->autograd && t->autograd->grad_fn == &fn->base;
-        status = output ? tp_save_output(&fn->saved->items[i], t, (int)t->autograd->output_nr) : tp_save(&fn->saved->items[i], t);
+        status = output ? tp_save_output(&fn->saved->items[i], t, (int)t->autograd->output_nr)
+                        : tp_save(&fn->saved->items[i], t);
     }
     Py_XDECREF(list);
     return tp_py_check(status);
@@ -256,7 +266,8 @@ static PyObject *call_forward(PyObject *cls, PyObject *ctx, bool with_setup, PyO
     if (all) {
         all[0] = ctx;
         memcpy(all + 1, args, (size_t)n * sizeof *all);
-        result = with_setup ? PyObject_Vectorcall(forward, all + 1, (size_t)n, NULL) : PyObject_Vectorcall(forward, all, (size_t)n + 1, NULL);
+        result = with_setup ? PyObject_Vectorcall(forward, all + 1, (size_t)n, NULL)
+                            : PyObject_Vectorcall(forward, all, (size_t)n + 1, NULL);
         PyMem_Free(all);
     } else {
         PyErr_NoMemory();
@@ -275,7 +286,9 @@ static PyObject *call_forward(PyObject *cls, PyObject *ctx, bool with_setup, PyO
 /* _apply_function(cls, ctx_cls, with_setup, *args): what Function.apply does. */
 static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     (void)self;
-    if (nargs < 3) return PyErr_Format(PyExc_TypeError, "_apply_function() takes a class, its context class, a bool and arguments");
+    if (nargs < 3)
+        return PyErr_Format(PyExc_TypeError,
+                            "_apply_function() takes a class, its context class, a bool and arguments");
     PyObject *cls = args[0], *ctx_object = PyObject_CallNoArgs(args[1]);
     bool with_setup = args[2] == Py_True, needed = false;
     if (!ctx_object) return NULL;
@@ -292,7 +305,8 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
             goto done;
         }
         for (Py_ssize_t i = 0; i < nargs; i++)
-            if (tp_py_is_tensor(args[i]) && tp_py_check(tp_node_set_edge(&fn->base, (int)i, tp_py_tensor_borrow(args[i]))) < 0)
+            if (tp_py_is_tensor(args[i]) &&
+                tp_py_check(tp_node_set_edge(&fn->base, (int)i, tp_py_tensor_borrow(args[i]))) < 0)
                 goto done;
     }
     bool was_disabled = tp_tls.grad_disabled;
@@ -359,7 +373,9 @@ static PyObject *keep_tuple(PyObject **slot, PyObject *args, bool none_allowed, 
 static PyObject *save_for_backward(PyObject *o, PyObject *args) {
     return keep_tuple(&CTX(o)->saved, args, true, "save_for_backward");
 }
-static PyObject *mark_dirty(PyObject *o, PyObject *args) { return keep_tuple(&CTX(o)->dirty, args, false, "mark_dirty"); }
+static PyObject *mark_dirty(PyObject *o, PyObject *args) {
+    return keep_tuple(&CTX(o)->dirty, args, false, "mark_dirty");
+}
 static PyObject *mark_non_differentiable(PyObject *o, PyObject *args) {
     return keep_tuple(&CTX(o)->non_differentiable, args, false, "mark_non_differentiable");
 }
@@ -404,23 +420,26 @@ static PyObject *get_needs_input_grad(PyObject *o, void *unused) {
 
 static PyMethodDef ctx_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS,
-     "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward(), where they are ctx.saved_tensors; changes to them are noticed."},
-    {"mark_dirty", mark_dirty, METH_VARARGS, "mark_dirty($self, /, *args)\n--\n\nSays which arguments forward() has changed in place."},
+     "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward(), where they are ctx.saved_tensors; "
+     "changes to them are noticed."},
+    {"mark_dirty", mark_dirty, METH_VARARGS,
+     "mark_dirty($self, /, *args)\n--\n\nSays which arguments forward() has changed in place."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
      "mark_non_differentiable($self, /, *args)\n--\n\nSays which outputs have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "set_materialize_grads($self, value, /)\n--\n\nWhether backward() gets zeros (True) or None where no gradient arrived."},
+     "set_materialize_grads($self, value, /)\n--\n\nWhether backward() gets zeros (True) or None where no gradient "
+     "arrived."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef ctx_getset[] = {
     {"saved_tensors", get_saved_tensors, NULL, "What save_for_backward() was given.", NULL},
-    {"needs_input_grad", get_needs_input_grad, NULL, "For each argument of apply() whether its gradient is wanted.", NULL},
+    {"needs_input_grad", get_needs_input_grad, NULL, "For each argument of apply() whether its gradient is wanted.",
+     NULL},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject ctx_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy._C.FunctionCtx",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy._C.FunctionCtx",
     .tp_basicsize = sizeof(function_ctx),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "What forward() of a Function hands on to backward().",

@@ -48,7 +48,8 @@ static PyObject *generator_get_state(PyObject *o, PyObject *unused) {
 static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     tp_tensor *t = tp_py_is_tensor(state) ? tp_py_tensor_borrow(state) : NULL;
     if (!t || t->dtype != TP_UINT8 || t->numel != 16 || !tp_is_contiguous(t))
-        return PyErr_Format(PyExc_TypeError, "set_state() takes a state that get_state() gave: 16 contiguous uint8 on the CPU");
+        return PyErr_Format(PyExc_TypeError,
+                            "set_state() takes a state that get_state() gave: 16 contiguous uint8 on the CPU");
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), 16)) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {
@@ -61,18 +62,21 @@ static PyObject *generator_device(PyObject *o, void *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"manual_seed", generator_manual_seed, METH_O, "manual_seed($self, seed, /)\n--\n\nStarts the sequence that belongs to the seed."},
-    {"seed", generator_seed, METH_NOARGS, "seed($self, /)\n--\n\nStarts from a seed that the system gives, and returns it."},
+    {"manual_seed", generator_manual_seed, METH_O,
+     "manual_seed($self, seed, /)\n--\n\nStarts the sequence that belongs to the seed."},
+    {"seed", generator_seed, METH_NOARGS,
+     "seed($self, /)\n--\n\nStarts from a seed that the system gives, and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self, /)\n--\n\nThe seed in use."},
     {"get_state", generator_get_state, METH_NOARGS, "get_state($self, /)\n--\n\nSeed and position, as 16 bytes."},
     {"set_state", generator_set_state, METH_O, "set_state($self, state, /)\n--\n\nGoes back to a state."},
-    {"clone_state", generator_clone, METH_NOARGS, "clone_state($self, /)\n--\n\nA generator of its own in the same state."},
+    {"clone_state", generator_clone, METH_NOARGS,
+     "clone_state($self, /)\n--\n\nA generator of its own in the same state."},
     {NULL, NULL, 0, NULL},
 };
-static PyGetSetDef getset[] = {{"device", generator_device, NULL, "The device that it draws for.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef getset[] = {{"device", generator_device, NULL, "The device that it draws for.", NULL},
+                               {NULL, NULL, NULL, NULL, NULL}};
 PyTypeObject tp_py_generator_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.Generator",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Generator",
     .tp_basicsize = sizeof(tp_py_generator),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Generator(device='cpu')\n--\n\nA source of random numbers: Philox 4x32-10, a seed and a position.",

@@ -5,8 +5,7 @@
 #include "python/common.h"
 
 typedef struct {
-    PyObject_HEAD
-    tp_generator *generator; /* owned */
+    PyObject_HEAD tp_generator *generator; /* owned */
 } tp_py_generator;
 
 extern PyTypeObject tp_py_generator_type;

@@ -10,7 +10,7 @@
 
 #define TENSOR(o) tp_py_tensor_borrow(o)
 #define METHOD(name) static PyObject *name(PyObject *self, PyObject *unused TP_UNUSED)
-#define FAST_METHOD(name)                                                                                              \
+#define FAST_METHOD(name) \
     static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 
 /* ---- sizes and the like ---- */
@@ -89,7 +89,7 @@ static PyObject *convert(PyObject *self, const char *name, PyObject *const *args
         return NULL;
     return tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format));
 }
-#define CONVERSION(name, dtype)                                                                                        \
+#define CONVERSION(name, dtype) \
     FAST_METHOD(py_to_##name) { return convert(self, #name, args, nargs, kwnames, dtype); }
 CONVERSION(float, TP_FLOAT32)
 CONVERSION(double, TP_FLOAT64)
@@ -196,14 +196,14 @@ FAST_METHOD(py_type) {
 #define FROM_HALF(v) PyFloat_FromDouble((double)tp_half_to_float(v))
 #define FROM_BFLOAT(v) PyFloat_FromDouble((double)tp_bfloat_to_float(v))
 #define FROM_COMPLEX(v) PyComplex_FromDoubles((double)creal(v), (double)cimag(v))
-#define LIST_ROW(id, type, make)                                                                                       \
-    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) {                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            PyObject *item = make(*(const type *)(data + i * step));                                                   \
-            if (tp_unlikely(!item)) return false;                                                                      \
-            PyList_SET_ITEM(list, i, item);                                                                            \
-        }                                                                                                              \
-        return true;                                                                                                   \
+#define LIST_ROW(id, type, make)                                                      \
+    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            PyObject *item = make(*(const type *)(data + i * step));                  \
+            if (tp_unlikely(!item)) return false;                                     \
+            PyList_SET_ITEM(list, i, item);                                           \
+        }                                                                             \
+        return true;                                                                  \
     }
 LIST_ROW(BOOL, bool, FROM_BOOL)
 LIST_ROW(UINT8, uint8_t, FROM_SIGNED)

@@ -307,11 +307,11 @@ static int store(PyObject *o, tp_dtype d, char *to) {
 }
 
 /* Exact floats or ints into their own dtypes, as far as they go: how many were written. */
-#define FILL_RUN(name, type, test, value)                                                                              \
-    static Py_ssize_t name(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) {                             \
-        type *out = (type *)to;                                                                                        \
-        for (; i < n && test(items[i]); i++) out[i] = (type)value(items[i]);                                           \
-        return i;                                                                                                      \
+#define FILL_RUN(name, type, test, value)                                                  \
+    static Py_ssize_t name(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, char *to) { \
+        type *out = (type *)to;                                                            \
+        for (; i < n && test(items[i]); i++) out[i] = (type)value(items[i]);               \
+        return i;                                                                          \
     }
 FILL_RUN(fill_float32, float, PyFloat_CheckExact, PyFloat_AS_DOUBLE)
 FILL_RUN(fill_float64, double, PyFloat_CheckExact, PyFloat_AS_DOUBLE)

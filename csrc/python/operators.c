@@ -1,7 +1,7 @@
 /* operators.c: Python's operators on tensors.
  *
- * One operand is a tensor; the other is a tensor or a number, anything else gets NotImplemented so that Python tries the
- * other side. The common pairs call the C operator directly, without the argument parser. */
+ * One operand is a tensor; the other is a tensor or a number, anything else gets NotImplemented so that Python tries
+ * the other side. The common pairs call the C operator directly, without the argument parser. */
 #include "python/common.h"
 
 #include "Functions.h"
@@ -26,7 +26,8 @@ static PyObject *binary(PyObject *a, PyObject *b, const binary_operator *op) {
     int ok = tp_py_to_scalar(left ? b : a, &s);
     if (ok < 0) return NULL;
     if (ok == 0) Py_RETURN_NOTIMPLEMENTED;
-    return tp_py_wrap_steal(left ? op->with_number(tp_py_tensor_borrow(a), &s) : op->from_number(&s, tp_py_tensor_borrow(b)));
+    return tp_py_wrap_steal(left ? op->with_number(tp_py_tensor_borrow(a), &s)
+                                 : op->from_number(&s, tp_py_tensor_borrow(b)));
 }
 
 /* A number on the left of an operator that has only tensor operands there. */
@@ -50,10 +51,10 @@ static tp_tensor *and_st(const tp_scalar *a, tp_tensor *b) { return tp_bitwise_a
 static tp_tensor *or_st(const tp_scalar *a, tp_tensor *b) { return tp_bitwise_or_Scalar(b, a); }
 static tp_tensor *xor_st(const tp_scalar *a, tp_tensor *b) { return tp_bitwise_xor_Scalar(b, a); }
 
-#define BINARY(slot, ...)                                             \
-    static PyObject *slot(PyObject *a, PyObject *b) {                 \
-        static const binary_operator op = {__VA_ARGS__};              \
-        return binary(a, b, &op);                                     \
+#define BINARY(slot, ...)                                \
+    static PyObject *slot(PyObject *a, PyObject *b) {    \
+        static const binary_operator op = {__VA_ARGS__}; \
+        return binary(a, b, &op);                        \
     }
 BINARY(nb_add, add_tt, add_ts, add_st)
 BINARY(nb_subtract, sub_tt, sub_ts, sub_st)
@@ -64,8 +65,10 @@ BINARY(nb_remainder, tp_remainder_Tensor, tp_remainder_Scalar, tp_remainder_Scal
 BINARY(nb_and, tp_bitwise_and_Tensor, tp_bitwise_and_Scalar, and_st)
 BINARY(nb_or, tp_bitwise_or_Tensor, tp_bitwise_or_Scalar, or_st)
 BINARY(nb_xor, tp_bitwise_xor_Tensor, tp_bitwise_xor_Scalar, xor_st)
-BINARY(nb_lshift, tp_bitwise_left_shift_Tensor, tp_bitwise_left_shift_Tensor_Scalar, tp_bitwise_left_shift_Scalar_Tensor)
-BINARY(nb_rshift, tp_bitwise_right_shift_Tensor, tp_bitwise_right_shift_Tensor_Scalar, tp_bitwise_right_shift_Scalar_Tensor)
+BINARY(nb_lshift, tp_bitwise_left_shift_Tensor, tp_bitwise_left_shift_Tensor_Scalar,
+       tp_bitwise_left_shift_Scalar_Tensor)
+BINARY(nb_rshift, tp_bitwise_right_shift_Tensor, tp_bitwise_right_shift_Tensor_Scalar,
+       tp_bitwise_right_shift_Scalar_Tensor)
 
 static PyObject *nb_power(PyObject *a, PyObject *b, PyObject *modulus) {
     static const binary_operator op = {tp_pow_Tensor_Tensor, tp_pow_Tensor_Scalar, tp_pow_Scalar};
@@ -100,10 +103,10 @@ static int iadd_ts(tp_tensor *a, const tp_scalar *b) { return tp_add__Scalar(a, 
 static int isub_tt(tp_tensor *a, tp_tensor *b) { return tp_sub__Tensor(a, b, TP_SCALAR_I(1)); }
 static int isub_ts(tp_tensor *a, const tp_scalar *b) { return tp_sub__Scalar(a, b, TP_SCALAR_I(1)); }
 
-#define INPLACE(slot, ...)                                 \
-    static PyObject *slot(PyObject *a, PyObject *b) {      \
-        static const inplace_operator op = {__VA_ARGS__};  \
-        return inplace(a, b, &op);                         \
+#define INPLACE(slot, ...)                                \
+    static PyObject *slot(PyObject *a, PyObject *b) {     \
+        static const inplace_operator op = {__VA_ARGS__}; \
+        return inplace(a, b, &op);                        \
     }
 INPLACE(nb_inplace_add, iadd_tt, iadd_ts)
 INPLACE(nb_inplace_subtract, isub_tt, isub_ts)

@@ -7,8 +7,7 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     const tp_py_function *function;
     const tp_op *op;
 } py_overload;
@@ -27,14 +26,15 @@ static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs,
 
 static PyObject *overload_repr(PyObject *o) {
     const tp_op_info *info = ((py_overload *)o)->op->info;
-    return PyUnicode_FromFormat("<OpOverload(op='aten.%s', overload='%s')>", info->name, info->overload[0] ? info->overload : "default");
+    return PyUnicode_FromFormat("<OpOverload(op='aten.%s', overload='%s')>", info->name,
+                                info->overload[0] ? info->overload : "default");
 }
 
-#define OVERLOAD_GETTER(name, expression)                        \
+#define OVERLOAD_GETTER(name, expression)                         \
     static PyObject *overload_##name(PyObject *o, void *unused) { \
-        (void)unused;                                            \
-        const tp_op_info *info = ((py_overload *)o)->op->info;   \
-        return expression;                                       \
+        (void)unused;                                             \
+        const tp_op_info *info = ((py_overload *)o)->op->info;    \
+        return expression;                                        \
     }
 OVERLOAD_GETTER(schema, PyUnicode_FromString(info->schema))
 OVERLOAD_GETTER(name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", info->name, info->overload))
@@ -59,8 +59,7 @@ static PyGetSetDef getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject overload_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.OpOverload",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.OpOverload",
     .tp_basicsize = sizeof(py_overload),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "One operator with one signature.",

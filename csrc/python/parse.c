@@ -232,7 +232,8 @@ typedef struct {
 } complaint;
 
 /* NumPy's names for the same parameters, as PyTorch takes them. */
-static const char *const numpy_names[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"}, {"other", "x2"}, {"input", "self"}, {"self", "input"}};
+static const char *const numpy_names[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"},
+                                             {"other", "x2"}, {"input", "self"},       {"self", "input"}};
 
 static bool keyword_matches(PyObject *keyword, const char *name) {
     if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;
@@ -266,8 +267,8 @@ static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp
 }
 
 static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
-    return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs &&
-           !PyTuple_Check(args[at]) && !PyList_Check(args[at]) && (nargs - at > 1 || PyLong_Check(args[at]));
+    return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs && !PyTuple_Check(args[at]) &&
+           !PyList_Check(args[at]) && (nargs - at > 1 || PyLong_Check(args[at]));
 }
 
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */
@@ -310,7 +311,9 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
         if (ok == 0) return complain_type(why, p, o), 0;
     }
     if (used < nargs) {
-        if (why) tp_text_add(why, "takes %d positional arguments but %zd were given", s->npositional, nargs + (self != NULL));
+        if (why)
+            tp_text_add(why, "takes %d positional arguments but %zd were given", s->npositional,
+                        nargs + (self != NULL));
         return 0;
     }
     return used_kw == nkw ? 1 : (why ? tp_text_add(why, "unknown or repeated keyword") : (void)0, 0);
@@ -360,9 +363,10 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
                           PyObject *kwnames) {
     const char *nearest, *unknown = unknown_keyword(f, kwnames, &nearest);
     if (unknown)
-        return nearest ? PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'. Did you mean '%s'?",
-                                      f->name, unknown, nearest)
-                       : PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'", f->name, unknown);
+        return nearest
+                   ? PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'. Did you mean '%s'?",
+                                  f->name, unknown, nearest)
+                   : PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'", f->name, unknown);
     tp_autotext text = {0};
     for (int s = 0; s < f->nsignatures; s++) {
         tp_py_args a;
@@ -374,11 +378,12 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
         if (f->nsignatures == 1) return PyErr_Format(PyExc_TypeError, "%s(): %s", f->name, why.text ? why.text : "");
         tp_text_add(&text, "\n * %s: %s", f->signatures[s].text, why.text ? why.text : "");
     }
-    return PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments; it takes one of%s", f->name,
-                        text.text ? text.text : "");
+    return PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments; it takes one of%s",
+                        f->name, text.text ? text.text : "");
 }
 
-PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *kwnames) {
     nargs = PyVectorcall_NARGS(nargs);
     tp_py_args a;
     for (int s = 0; s < f->nsignatures; s++) {

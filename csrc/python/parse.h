@@ -1,8 +1,8 @@
 /* parse.h: arguments of a Python call into boxed values: signature tables and one parser.
  *
  * The generator writes a tp_py_function per Python name: its signatures in the order in which they are tried, each with
- * its parameters and a C function that makes the call. The parser fills in `args->values` in the order of the parameters;
- * lists and numbers live in the scratch space of tp_py_args, which tp_py_args_free lets go. */
+ * its parameters and a C function that makes the call. The parser fills in `args->values` in the order of the
+ * parameters; lists and numbers live in the scratch space of tp_py_args, which tp_py_args_free lets go. */
 #pragma once
 
 #include "python/common.h"
@@ -12,19 +12,20 @@
 #define TP_PY_SCRATCH_SCALARS 6
 
 enum {
-    TP_PARAM_OPTIONAL = 1,  /* takes None */
-    TP_PARAM_DEFAULT = 2,   /* may be left out */
-    TP_PARAM_KEYWORD = 4,   /* keyword-only */
+    TP_PARAM_OPTIONAL = 1, /* takes None */
+    TP_PARAM_DEFAULT = 2,  /* may be left out */
+    TP_PARAM_KEYWORD = 4,  /* keyword-only */
     TP_PARAM_OUT = 8,
 };
 
 typedef struct {
     const char *name;
-    const char *type;   /* as in messages: "Tensor", "tuple of ints" */
-    uint8_t tag;        /* tp_tag to convert to */
+    const char *type; /* as in messages: "Tensor", "tuple of ints" */
+    uint8_t tag;      /* tp_tag to convert to */
     uint8_t flags;
-    uint8_t size;       /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int taken as [int] */
-    tp_value value;     /* the default */
+    uint8_t size;   /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int
+                       taken as [int] */
+    tp_value value; /* the default */
 } tp_py_param;
 
 typedef struct tp_py_args tp_py_args;
@@ -45,16 +46,17 @@ typedef struct {
 
 struct tp_py_args {
     tp_value values[TP_PY_MAX_PARAMS];
-    PyObject *self;                      /* params[0]'s object (borrowed): what an in-place method returns */
-    PyObject *out;                       /* the object given as out= (borrowed), or NULL */
+    PyObject *self; /* params[0]'s object (borrowed): what an in-place method returns */
+    PyObject *out;  /* the object given as out= (borrowed), or NULL */
     int nints, nscalars;
-    void *blocks;                        /* heap scratch, a linked list */
+    void *blocks; /* heap scratch, a linked list */
     int64_t ints[TP_PY_SCRATCH_INTS];
     tp_scalar scalars[TP_PY_SCRATCH_SCALARS];
 };
 
 /* Parses and calls. `self` is the object of a method call, NULL for a function. */
-PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *kwnames);
 /* One object into a value of a parameter's type: 1 done, 0 another type, -1 raised. */
 int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out);
 void tp_py_args_init(tp_py_args *a);

@@ -12,11 +12,11 @@ PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad);
 /* out= with several tensors: TypeError unless there are n. */
 int tp_py_check_out_count(const tp_value *v, int n);
 
-#define TP_PY_RETURN_VALUE(ctype, call, convert)     \
-    do {                                             \
-        ctype result;                                \
-        if ((call) < 0) return tp_py_raise();        \
-        return convert;                              \
+#define TP_PY_RETURN_VALUE(ctype, call, convert) \
+    do {                                         \
+        ctype result;                            \
+        if ((call) < 0) return tp_py_raise();    \
+        return convert;                          \
     } while (0)
 #define TP_PY_RETURN_VALUE_B(call) TP_PY_RETURN_VALUE(bool, call, PyBool_FromLong(result))
 #define TP_PY_RETURN_VALUE_J(call) TP_PY_RETURN_VALUE(int64_t, call, PyLong_FromLongLong(result))

@@ -65,8 +65,8 @@ static bool has_identity(const tp_py_tensor *self) {
     return self->dict || self->weakrefs || Py_TYPE(self) != &tp_py_tensor_type;
 }
 
-/* The collector marks an object that was finalised once, in the lowest bit of the second word of its header (CPython 3.8
- * to 3.14); a kept object may be dropped again later. */
+/* The collector marks an object that was finalised once, in the lowest bit of the second word of its header
+ * (CPython 3.8 to 3.14); a kept object may be dropped again later. */
 static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
 
 /* The last Python reference is gone: hands the object over to a tensor that C still holds. */
@@ -149,7 +149,9 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     for (Py_ssize_t i = 0; i < n; i++) {
         int ok = tp_py_to_int(PyTuple_GET_ITEM(args, i), &sizes[i]);
         if (ok < 0) return NULL;
-        if (ok == 0) return PyErr_Format(PyExc_TypeError, "Tensor() takes data or sizes, not %s", Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+        if (ok == 0)
+            return PyErr_Format(PyExc_TypeError, "Tensor() takes data or sizes, not %s",
+                                Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
     }
     if (n == 0) sizes[n++] = 0;
     return tp_py_wrap_as_steal(type, tp_new_empty((tp_ints){sizes, n}, tp_default_dtype(), TP_CPU));
@@ -199,11 +201,11 @@ PyObject *tp_py_from_scalar(const tp_scalar *s) {
 /* ---- attributes ---- */
 
 #define TENSOR(o) tp_py_tensor_borrow(o)
-#define GETTER(name, expression)                           \
+#define GETTER(name, expression)                             \
     static PyObject *get_##name(PyObject *o, void *unused) { \
-        (void)unused;                                      \
-        tp_tensor *t = TENSOR(o);                          \
-        return expression;                                 \
+        (void)unused;                                        \
+        tp_tensor *t = TENSOR(o);                            \
+        return expression;                                   \
     }
 
 GETTER(shape, tp_py_size(tp_sizes(t)))
@@ -217,7 +219,7 @@ GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
 GETTER(base, t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
 GETTER(version, PyLong_FromUnsignedLong(tp_version(t)))
 GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
-GETTER(retains_grad, PyBool_FromLong(t->flags & TP_FLAG_RETAINS_GRAD))
+GETTER(retains_grad, PyBool_FromLong(t->flags &TP_FLAG_RETAINS_GRAD))
 GETTER(T, tp_py_wrap_steal(tp_numpy_T(t)))
 GETTER(mT, tp_py_wrap_steal(tp_mT(t)))
 GETTER(H, tp_py_wrap_steal(tp_matrix_H(t)))
@@ -244,7 +246,8 @@ static PyObject *get_grad_fn(PyObject *o, void *unused) {
 
 static int set_requires_grad(PyObject *o, PyObject *value, void *unused) {
     (void)unused;
-    int truth = value ? PyObject_IsTrue(value) : (PyErr_SetString(PyExc_AttributeError, "requires_grad cannot be deleted"), -1);
+    int truth =
+        value ? PyObject_IsTrue(value) : (PyErr_SetString(PyExc_AttributeError, "requires_grad cannot be deleted"), -1);
     return truth < 0 ? -1 : tp_py_check(tp_set_requires_grad(TENSOR(o), truth));
 }
 
@@ -258,7 +261,8 @@ static int set_grad(PyObject *o, PyObject *value, void *unused) {
         }
         return 0;
     }
-    if (!tp_py_is_tensor(value)) return PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name), -1;
+    if (!tp_py_is_tensor(value))
+        return PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name), -1;
     return tp_py_check(tp_set_grad(t, TENSOR(value)));
 }
 
@@ -268,15 +272,15 @@ static int set_data(PyObject *o, PyObject *value, void *unused) {
     return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
 }
 
-#define SETTER_VIEW(name, view)                                                     \
-    static int set_##name(PyObject *o, PyObject *value, void *unused) {             \
-        (void)unused;                                                               \
-        PyObject *part = value ? get_##name(o, NULL) : NULL;                        \
-        if (!part) return -1;                                                       \
-        PyObject *done = PyObject_CallMethod(part, view, "O", value);               \
-        Py_DECREF(part);                                                            \
-        Py_XDECREF(done);                                                           \
-        return done ? 0 : -1;                                                       \
+#define SETTER_VIEW(name, view)                                         \
+    static int set_##name(PyObject *o, PyObject *value, void *unused) { \
+        (void)unused;                                                   \
+        PyObject *part = value ? get_##name(o, NULL) : NULL;            \
+        if (!part) return -1;                                           \
+        PyObject *done = PyObject_CallMethod(part, view, "O", value);   \
+        Py_DECREF(part);                                                \
+        Py_XDECREF(done);                                               \
+        return done ? 0 : -1;                                           \
     }
 SETTER_VIEW(real, "copy_")
 SETTER_VIEW(imag, "copy_")
@@ -348,8 +352,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
 static Py_hash_t tensor_hash(PyObject *o) { return (Py_hash_t)((uintptr_t)o >> 4); }
 
 PyTypeObject tp_py_tensor_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.Tensor",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Tensor",
     .tp_doc = "A strided array of one dtype on one device, with a gradient if it wants one.",
     .tp_basicsize = sizeof(tp_py_tensor),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,

@@ -18,11 +18,11 @@ static PyObject *dtype_reduce(PyObject *o, PyObject *unused) {
     return PyUnicode_FromString(tp_dtype_names[((tp_py_dtype *)o)->dtype]);
 }
 
-#define DTYPE_GETTER(name, expression)                             \
-    static PyObject *dtype_##name(PyObject *o, void *unused) {     \
-        (void)unused;                                              \
-        tp_dtype d = ((tp_py_dtype *)o)->dtype;                    \
-        return expression;                                         \
+#define DTYPE_GETTER(name, expression)                         \
+    static PyObject *dtype_##name(PyObject *o, void *unused) { \
+        (void)unused;                                          \
+        tp_dtype d = ((tp_py_dtype *)o)->dtype;                \
+        return expression;                                     \
     }
 DTYPE_GETTER(is_floating_point, PyBool_FromLong(tp_is_floating_dtype(d)))
 DTYPE_GETTER(is_complex, PyBool_FromLong(tp_is_complex_dtype(d)))
@@ -54,8 +54,7 @@ static PyMethodDef dtype_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 PyTypeObject tp_py_dtype_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.dtype",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.dtype",
     .tp_basicsize = sizeof(tp_py_dtype),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "The type of a tensor's elements.",
@@ -102,7 +101,8 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (ok == 0) PyErr_Format(PyExc_TypeError, "device() takes a name or a device, not %s", Py_TYPE(what)->tp_name);
     if (ok <= 0) return NULL;
     if (index != Py_None) {
-        if (d.index >= 0) return PyErr_Format(PyExc_RuntimeError, "the device name holds an index already; leave out index=");
+        if (d.index >= 0)
+            return PyErr_Format(PyExc_RuntimeError, "the device name holds an index already; leave out index=");
         long i = PyLong_AsLong(index);
         if (i == -1 && PyErr_Occurred()) return NULL;
         if (i < -1 || i > 127) return PyErr_Format(PyExc_RuntimeError, "device index %ld is out of range", i);
@@ -150,8 +150,7 @@ static PyGetSetDef device_getset[] = {
 };
 static PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 PyTypeObject tp_py_device_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.device",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.device",
     .tp_basicsize = sizeof(tp_py_device),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "device(type, index=None)\n--\n\nWhere a tensor's elements are.",
@@ -173,20 +172,20 @@ static PyObject *enum_reduce(PyObject *o, PyObject *unused) {
 }
 static PyMethodDef enum_methods[] = {{"__reduce__", enum_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 
-#define ENUM_TYPE(variable, type_name, doc)          \
-    PyTypeObject variable = {                        \
-        PyVarObject_HEAD_INIT(NULL, 0)               \
-        .tp_name = "tensorpy." type_name,            \
-        .tp_basicsize = sizeof(tp_py_enum),          \
-        .tp_flags = Py_TPFLAGS_DEFAULT,              \
-        .tp_doc = doc,                               \
-        .tp_repr = enum_repr,                        \
-        .tp_methods = enum_methods,                  \
+#define ENUM_TYPE(variable, type_name, doc)                             \
+    PyTypeObject variable = {                                           \
+        PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy." type_name, \
+        .tp_basicsize = sizeof(tp_py_enum),                             \
+        .tp_flags = Py_TPFLAGS_DEFAULT,                                 \
+        .tp_doc = doc,                                                  \
+        .tp_repr = enum_repr,                                           \
+        .tp_methods = enum_methods,                                     \
     }
 ENUM_TYPE(tp_py_memory_format_type, "memory_format", "The order of a tensor's elements in memory.");
 ENUM_TYPE(tp_py_layout_type, "layout", "How a tensor is stored.");
 
-static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last",
+                                                  "channels_last_3d"};
 static tp_py_enum *memory_formats[4], *layouts[1];
 
 PyObject *tp_py_memory_format_object(tp_memory_format f) { return Py_NewRef((PyObject *)memory_formats[f]); }
@@ -219,7 +218,9 @@ static PyObject *as_size(PyObject *tuple) {
     return size;
 }
 static PyObject *size_concat(PyObject *a, PyObject *b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
-static PyObject *size_repeat(PyObject *a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+static PyObject *size_repeat(PyObject *a, Py_ssize_t n) {
+    return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
 static PyObject *size_subscript(PyObject *a, PyObject *key) {
     PyObject *item = PyTuple_Type.tp_as_mapping->mp_subscript(a, key);
     return PySlice_Check(key) ? as_size(item) : item;
@@ -232,10 +233,10 @@ static PyObject *size_numel(PyObject *o, PyObject *unused) {
 }
 static PySequenceMethods size_sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 static PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
-static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."}, {NULL, NULL, 0, NULL}};
+static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
+                                     {NULL, NULL, 0, NULL}};
 PyTypeObject tp_py_size_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tensorpy.Size",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Size",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS,
     .tp_doc = "A tensor's sizes: a tuple of ints.",
     .tp_repr = size_repr,
@@ -300,7 +301,8 @@ int tp_py_to_scalar(PyObject *o, tp_scalar *out) {
     if (tp_py_is_tensor(o)) return tensor_to_scalar(tp_py_tensor_borrow(o), out);
     if (strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0 || PySequence_Check(o)) return 0;
     PyObject *item = PyObject_CallMethod(o, "item", NULL); /* a NumPy scalar */
-    int ok = item && (PyFloat_Check(item) || PyLong_Check(item) || PyComplex_Check(item)) ? tp_py_to_scalar(item, out) : (item ? 0 : -1);
+    int ok = item && (PyFloat_Check(item) || PyLong_Check(item) || PyComplex_Check(item)) ? tp_py_to_scalar(item, out)
+                                                                                          : (item ? 0 : -1);
     Py_XDECREF(item);
     return ok;
 }
@@ -332,8 +334,8 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
 /* ---- init ---- */
 
 static const char *const dtype_aliases[][2] = {
-    {"half", "float16"}, {"float", "float32"}, {"double", "float64"}, {"short", "int16"}, {"int", "int32"},
-    {"long", "int64"},   {"cfloat", "complex64"}, {"cdouble", "complex128"},
+    {"half", "float16"}, {"float", "float32"}, {"double", "float64"},   {"short", "int16"},
+    {"int", "int32"},    {"long", "int64"},    {"cfloat", "complex64"}, {"cdouble", "complex128"},
 };
 
 int tp_py_init_types(PyObject *m) {

@@ -34,7 +34,8 @@ class Function(metaclass=FunctionMeta):
     `apply`.
 
     `forward(ctx, *args)` computes; it may keep tensors with `ctx.save_for_backward` and anything else as attributes of
-    ctx. Or `forward(*args)` only computes and `setup_context(ctx, inputs, output)` keeps. `backward(ctx, *grads)` gets one
+    ctx. Or `forward(*args)` only computes and `setup_context(ctx, inputs, output)` keeps. `backward(ctx, *grads)`
+    gets one
     gradient per output and returns one per argument of forward, None for those that have none. What backward computes
     with operators is itself differentiable.
     """
@@ -50,7 +51,7 @@ class Function(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Computes the gradients of the arguments from those of the outputs."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+            "a Function that is differentiated has to define backward (or vjp) as a static method"
         )
 
     vjp = backward
@@ -73,8 +74,7 @@ class Function(metaclass=FunctionMeta):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
-            f"with static forward method: {type(self).__name__}.apply(...)"
+            f"a Function is not called as an object; its forward is static: {type(self).__name__}.apply(...)"
         )
 
 

@@ -39,9 +39,7 @@ def _checked_inputs(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
     values = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     chosen = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
     if not chosen:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
-        )
+        raise ValueError("gradcheck expects at least one input tensor to require gradient (requires_grad=True)")
     return values, chosen
 
 
@@ -49,7 +47,9 @@ def _steps(t: Tensor, eps: float) -> list[complex]:
     return [eps, 1j * eps] if t.is_complex() else [eps]
 
 
-def _numeric(function: Callable[..., Any], values: Sequence[Any], which: int, eps: float, atleast: int) -> list[list[Any]]:
+def _numeric(
+    function: Callable[..., Any], values: Sequence[Any], which: int, eps: float, atleast: int
+) -> list[list[Any]]:
     """For each real direction of the input (element by element, real then imaginary): the derivatives of all outputs,
     in one list. The input is changed in place, below the graph, and put back."""
     target = values[which]
@@ -88,7 +88,9 @@ def _analytic(outputs: list[Tensor], inputs: list[Tensor], masked: bool) -> list
                 grads = _C._run_backward((output,), (seed.reshape(output.shape),), True, False, tuple(inputs), False)
                 for i, (g, x) in enumerate(zip(grads, inputs, strict=True)):
                     if g is not None and (g.shape != x.shape or g.dtype != x.dtype):
-                        raise GradcheckError(f"gradient {i} is {g.dtype}{list(g.shape)} for an input {x.dtype}{list(x.shape)}")
+                        raise GradcheckError(
+                            f"gradient {i} is {g.dtype}{list(g.shape)} for an input {x.dtype}{list(x.shape)}"
+                        )
                     result[i].append([0] * x.numel() if g is None else _numbers(g))
     return result
 
@@ -110,7 +112,12 @@ def _output_directions(outputs: list[Tensor]) -> list[tuple[int, bool]]:
 
 
 def _compare(
-    numeric: list[list[Any]], analytic: list[list[Any]], places: list[tuple[int, bool]], complex_input: bool, atol: float, rtol: float
+    numeric: list[list[Any]],
+    analytic: list[list[Any]],
+    places: list[tuple[int, bool]],
+    complex_input: bool,
+    atol: float,
+    rtol: float,
 ) -> str | None:
     """None, or where the two differ most."""
     worst = None
@@ -161,7 +168,14 @@ def gradcheck(
 
 
 def _gradcheck(
-    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, masked: bool
+    func: Callable[..., Any],
+    inputs: Any,
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    undefined: bool,
+    masked: bool,
 ) -> None:
     values, chosen = _checked_inputs(inputs)
     for i in chosen:

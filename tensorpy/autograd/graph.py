@@ -11,7 +11,8 @@ from tensorpy._C import Node, Tensor
 
 class saved_tensors_hooks:
     """Inside, each tensor that a call saves for backward goes through `pack_hook`, and what that returns is kept in its
-    stead; `unpack_hook` makes a tensor of it again when backward needs one. Used to move or to compress saved values."""
+    stead; `unpack_hook` makes a tensor of it again when backward needs one. Used to move or to compress saved
+    values."""
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.hooks = (pack_hook, unpack_hook)

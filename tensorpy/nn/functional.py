@@ -36,7 +36,11 @@ def _stride(stride: Size | None) -> Size:
 
 linear = _nn.linear
 conv1d, conv2d, conv3d = _ops.conv1d, _ops.conv2d, _ops.conv3d
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _ops.conv_transpose1d, _ops.conv_transpose2d, _ops.conv_transpose3d
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (
+    _ops.conv_transpose1d,
+    _ops.conv_transpose2d,
+    _ops.conv_transpose3d,
+)
 
 
 # ---- pooling ----

@@ -155,7 +155,7 @@ def assert_close(
     sequences and mappings of them. Without tolerances, those of the dtypes are taken."""
     if (rtol is None) != (atol is None):
         raise ValueError(
-            f"Both 'rtol' and 'atol' must be either specified or unspecified, but got no {'rtol' if rtol is None else 'atol'}."
+            f"assert_close takes rtol and atol together, or neither: {'rtol' if rtol is None else 'atol'} is missing"
         )
     options = {
         "allow_subclasses": allow_subclasses,
@@ -183,8 +183,10 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of random numbers, evenly spread over [low, high): by default over [-9, 9) for floating, complex and signed
-    dtypes, [0, 10) for unsigned ones, {False, True} for bool."""
+    """A tensor of random numbers, evenly spread over [low, high).
+
+    By default over [-9, 9) for floating, complex and signed dtypes, [0, 10) for unsigned ones, {False, True} for bool.
+    """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     floating = dtype.is_floating_point or dtype.is_complex
     if low is None:

@@ -1,6 +1,7 @@
 """The one table of samples: what each operator is called with, and what NumPy says it gives.
 
-`TABLE` maps an operator's name (of its functional variant: "add.Tensor") to its OpInfo. Everything that the YAML says is
+`TABLE` maps an operator's name (of its functional variant: "add.Tensor") to its OpInfo. Everything that the YAML
+says is
 taken from it: variants, dtypes, promotion, which arguments there are. A pointwise or reduction operator needs no entry
 of its own beyond its NumPy reference (references.py), and not even that where NumPy has it under the same name; other
 operators list their samples in the module of their family:

@@ -63,7 +63,10 @@ def masked_fill_tensor(make: Make) -> Iterator[Any]:
     yield make(0, 3), make(1, 3, dtype="bool"), make(())
 
 
-ONE = "absolute negative fix arcsin arctan arcsinh rad2deg deg2rad sinc special_expit special_exp2 special_expm1 special_erf special_erfc special_sinc special_ndtr special_i0"
+ONE = (
+    "absolute negative fix arcsin arctan arcsinh rad2deg deg2rad sinc special_expit special_exp2 "
+    "special_expm1 special_erf special_erfc special_sinc special_ndtr special_i0"
+)
 
 
 @samples(*ONE.split(), dtypes=FLOATS)

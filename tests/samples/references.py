@@ -1,6 +1,7 @@
 """NumPy's word for an operator: by the same name without an entry, else one line here.
 
-Arguments are the sample's, arrays in double precision. `out of the standard library` means mathematics that NumPy lacks.
+Arguments are the sample's, arrays in double precision. `out of the standard library` means mathematics that NumPy
+lacks.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def digamma(x: Any) -> Any:
 
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, dim=None, keepdim=False: function(x, axis=_axis(dim) if np.ndim(x) else None, keepdims=keepdim and np.ndim(x) > 0)
+    return lambda x, dim=None, keepdim=False: function(
+        x, axis=_axis(dim) if np.ndim(x) else None, keepdims=keepdim and np.ndim(x) > 0
+    )
 
 
 def _numpy(name: str) -> Callable[..., Any] | None:
@@ -100,7 +103,8 @@ def _numpy(name: str) -> Callable[..., Any] | None:
 
 
 REFERENCES.update(
-    acos=np.arccos, acosh=np.arccosh, asin=np.arcsin, asinh=np.arcsinh, atan=np.arctan, atanh=np.arctanh, atan2=np.arctan2,
+    acos=np.arccos, acosh=np.arccosh, asin=np.arcsin, asinh=np.arcsinh,
+    atan=np.arctan, atanh=np.arctanh, atan2=np.arctan2,
     add=lambda a, b, alpha=1: a + alpha * b,
     addcdiv=lambda a, b, c, value=1: a + value * b / c,
     addcmul=lambda a, b, c, value=1: a + value * b * c,

@@ -97,11 +97,15 @@ class Make:
         self.rng = np.random.RandomState(seed)
         self.low, self.high = low, high
 
-    def __call__(self, *shape: Any, dtype: str | None = None, low: float | None = None, high: float | None = None) -> Array:
+    def __call__(
+        self, *shape: Any, dtype: str | None = None, low: float | None = None, high: float | None = None
+    ) -> Array:
         sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         dtype = dtype or self.dtype
         leaf = LEAF_OF[dtype]
-        default = {"bool": (0, 2), "uint": (0, 10), "sint": (-9, 10), "float": (-4.0, 4.0), "complex": (-3.0, 3.0)}[leaf]
+        default = {"bool": (0, 2), "uint": (0, 10), "sint": (-9, 10), "float": (-4.0, 4.0), "complex": (-3.0, 3.0)}[
+            leaf
+        ]
         low = low if low is not None else self.low if self.low is not None else default[0]
         high = high if high is not None else self.high if self.high is not None else default[1]
         if leaf == "complex":
@@ -122,7 +126,9 @@ class Make:
         """Values that differ clearly, in random order: for maxima, sorting and their gradients."""
         n = int(np.prod(shape, dtype=int))
         values = self.rng.permutation(n).reshape(shape)
-        return Array(round_to(values * (1 if LEAF_OF[self.dtype] in ("uint", "sint") else 0.37) - 0, self.dtype), self.dtype)
+        return Array(
+            round_to(values * (1 if LEAF_OF[self.dtype] in ("uint", "sint") else 0.37) - 0, self.dtype), self.dtype
+        )
 
 
 Samples = Callable[[Make], Iterator[Any]]

@@ -72,9 +72,7 @@ def imag(make: Make) -> Iterator[Any]:
     yield make(2, 3)
 
 
-@samples(
-    "view_as_real", reference=lambda x: np.stack([x.real, x.imag], -1), dtypes=("complex64", "complex128")
-)
+@samples("view_as_real", reference=lambda x: np.stack([x.real, x.imag], -1), dtypes=("complex64", "complex128"))
 def view_as_real(make: Make) -> Iterator[Any]:
     yield make(2, 3)
     yield make(())
@@ -86,7 +84,12 @@ def view_as_complex(make: Make) -> Iterator[Any]:
     yield make(2)
 
 
-@samples("expand", reference=lambda x, size: np.broadcast_to(x, [x.shape[i - len(size)] if s == -1 else s for i, s in enumerate(size)]))
+@samples(
+    "expand",
+    reference=lambda x, size: np.broadcast_to(
+        x, [x.shape[i - len(size)] if s == -1 else s for i, s in enumerate(size)]
+    ),
+)
 def expand(make: Make) -> Iterator[Any]:
     yield make(3, 1), (3, 4)
     yield make(3, 1), (2, -1, 4)

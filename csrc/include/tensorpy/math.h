@@ -7,9 +7,9 @@
  *   math_special.inc  special functions with loops; float's are computed in double where there is one
  *   math_int.inc, math_complex.inc
  *
- * Invariants: NaN, infinities and signed zeros come out as IEEE 754 and C Annex F say, without any relaxed-math flag but
- * -fno-math-errno and -fno-trapping-math, which keep them. Helpers marked vectorisable in the table have no loop, and no
- * call but to functions that have a vector form. */
+ * Invariants: NaN, infinities and signed zeros come out as IEEE 754 and C Annex F say, without any relaxed-math flag
+ * but -fno-math-errno and -fno-trapping-math, which keep them. Helpers marked vectorisable in the table have no loop,
+ * and no call but to functions that have a vector form. */
 #ifndef TENSORPY_MATH_H
 #define TENSORPY_MATH_H
 
@@ -84,10 +84,30 @@ typedef double tp_f64;
 typedef float _Complex tp_c64;
 typedef double _Complex tp_c128;
 
-#define TP_BITS_f32(x) ((union { tp_f32 f; tp_u32 u; }){x}.u)
-#define TP_FROM_BITS_f32(b) ((union { tp_u32 u; tp_f32 f; }){b}.f)
-#define TP_BITS_f64(x) ((union { tp_f64 f; tp_u64 u; }){x}.u)
-#define TP_FROM_BITS_f64(b) ((union { tp_u64 u; tp_f64 f; }){b}.f)
+#define TP_BITS_f32(x) \
+    ((union {          \
+         tp_f32 f;     \
+         tp_u32 u;     \
+     }){x}             \
+         .u)
+#define TP_FROM_BITS_f32(b) \
+    ((union {               \
+         tp_u32 u;          \
+         tp_f32 f;          \
+     }){b}                  \
+         .f)
+#define TP_BITS_f64(x) \
+    ((union {          \
+         tp_f64 f;     \
+         tp_u64 u;     \
+     }){x}             \
+         .u)
+#define TP_FROM_BITS_f64(b) \
+    ((union {               \
+         tp_u64 u;          \
+         tp_f64 f;          \
+     }){b}                  \
+         .f)
 /* Fused where the CPU does it in one instruction; elsewhere fma() would be a call, and two roundings must do. */
 #if defined(__FMA__) || defined(__aarch64__)
 #define TP_FMA(a, b, c) __builtin_fmaf(a, b, c)
@@ -106,8 +126,8 @@ typedef double _Complex tp_c128;
  * any other compiler or C library the same text calls the scalar function. The first list is in every glibc that has
  * libmvec on x86-64 (2.22), the second came with 2.35. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) && !defined(TP_NO_LIBMVEC)
-#define TP_SIMD(name)                                                  \
-    __attribute__((simd("notinbranch"), const)) double name(double);   \
+#define TP_SIMD(name)                                                \
+    __attribute__((simd("notinbranch"), const)) double name(double); \
     __attribute__((simd("notinbranch"), const)) float name##f(float);
 #define TP_SIMD2(name)                                                       \
     __attribute__((simd("notinbranch"), const)) double name(double, double); \

@@ -7,9 +7,9 @@
 #ifndef TP_OPENCL
 
 #define TP_LOG2E_f32 0x1.715476p+0f
-#define TP_LN2_HI_f32 0x1.62e4p-1f        /* 15 bits: n * hi is exact */
-#define TP_LN2_LO_f32 0x1.7f7d1cp-20f     /* log 2 - hi */
-#define TP_ROUNDER_f32 12582912.0f        /* 1.5 * 2**23 */
+#define TP_LN2_HI_f32 0x1.62e4p-1f    /* 15 bits: n * hi is exact */
+#define TP_LN2_LO_f32 0x1.7f7d1cp-20f /* log 2 - hi */
+#define TP_ROUNDER_f32 12582912.0f    /* 1.5 * 2**23 */
 
 /* 2**n for -126 <= n <= 127, n as the low bits of an integer. */
 TP_FN tp_f32 tp_two_to_f32(tp_i32 n) { return TP_FROM_BITS_f32((tp_u32)(n + 127) << 23); }

@@ -167,8 +167,55 @@ def samples_of(info: Any, dtype: Any) -> list[Any]:
     return found
 
 
+# What is known to differ, with the reason; an entry that agrees again fails the test, so the list only becomes shorter.
+TIES = "equal elements: which of their places is reported is not determined"
+KNOWN = {
+    "arange": "int64 with float bounds: the bounds are not truncated first",
+    "argsort": TIES,
+    "broadcast_tensors": "takes a list only, not separate arguments",
+    "einsum": "op_db hands over its operands in another form",
+    "gather": "an empty index of another integer dtype is refused",
+    "kthvalue": TIES,
+    "linspace": "int64: steps are rounded differently",
+    "linspace-tensor_overload": "int64: steps are rounded differently",
+    "logcumsumexp": "complex numbers are not supported",
+    "logspace": "int64: bounds are not truncated first",
+    "logspace-tensor_overload": "int64: bounds are not truncated first",
+    "meshgrid-variadic_tensors": "takes a list only, not separate arguments",
+    "nn.functional.batch_norm": "an input of one dimension without elements",
+    "nn.functional.cosine_similarity": "arguments that broadcast in the dimension itself",
+    "nn.functional.embedding": "max_norm is not supported",
+    "nn.functional.rms_norm": "complex numbers are not supported",
+    "nn.functional.scaled_dot_product_attention": "dropout_p above zero is not supported",
+    "nonzero": "as_tuple is not supported",
+    "norm-fro": "p='fro' as a string is not supported",
+    "norm-nuc": "p='nuc' needs singular values",
+    "sort": TIES,
+    "special.polygamma-special_polygamma_n_0": "op_db puts the arguments in another order",
+    "std-unbiased": "var(x, unbiased) by position",
+    "std_mean-unbiased": "var(x, unbiased) by position",
+    "take_along_dim": "an index of another integer dtype is refused",
+    "tensordot": "op_db's form of dims",
+    "topk": TIES,
+    "var-unbiased": "var(x, unbiased) by position",
+    "var_mean-unbiased": "var(x, unbiased) by position",
+    "where": "op_db puts the arguments in another order",
+}
+
+
 @pytest.mark.parametrize("info", COVERED, ids=label)
 def test_op(info: Any) -> None:
+    problems, ran = problems_of(info)
+    if label(info) in KNOWN:
+        assert problems, f"{label(info)} agrees now: take it out of KNOWN"
+    elif problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+    elif not ran:
+        pytest.skip("no sample that both take")
+
+
+def problems_of(info: Any) -> tuple[list[str], int]:
+    """What differs, sample by sample, and how many samples ran."""
     function = counterpart(info)
     problems: list[str] = []
     ran = 0
@@ -195,10 +242,7 @@ def test_op(info: Any) -> None:
                 )
                 if len(problems) >= 8:
                     break
-    if problems:
-        pytest.fail("\n".join(problems), pytrace=False)
-    if not ran:
-        pytest.skip("no sample that both take")
+    return problems, ran
 
 
 def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:

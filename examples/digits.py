@@ -17,9 +17,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tensorpy.nn.functional as F
-
 import tensorpy as tp
+import tensorpy.nn.functional as F
 
 SIDE = 8
 CLASSES = 10

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+
 from samples import TABLE
 from samples.table import CATALOG, is_ours
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import TABLE, Array, OpInfo, OpSample
-from samples.table import LEAF_OF, LEAVES, round_to
 
 import tensorpy as tp
+from samples import TABLE, Array, OpInfo, OpSample
+from samples.table import LEAF_OF, LEAVES, round_to
 from tensorpy.autograd import gradcheck, gradgradcheck
 
 NAMES = sorted(TABLE)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent.resolve()
@@ -76,4 +76,11 @@ if __name__ == "__main__":
         if not sys.argv[2:]:
             install(built, ROOT / "tensorpy")
     else:
-        setup(ext_modules=[Extension("tensorpy._C", sources=[])], cmdclass={"build_ext": NinjaBuild})
+        setup(
+            ext_modules=[Extension("tensorpy._C", sources=[])],
+            cmdclass={"build_ext": NinjaBuild},
+            # The generator and the YAML are installed too: outside projects use the same ones.
+            packages=[*find_packages(include=["tensorpy*"]), "tensorpy.codegen", "tensorpy.yaml"],
+            package_dir={"tensorpy.codegen": "codegen", "tensorpy.yaml": "yaml"},
+            package_data={"tensorpy": ["*.pyi", "py.typed"], "tensorpy.yaml": ["*.yaml"]},
+        )

@@ -67,8 +67,7 @@ def _pointwise(op: Operator) -> str:
         a = names[name]
         operands.append(f"{{{a.name_in_c}, NULL}}" if a.c.member == "tensor" else f"{{NULL, {a.name_in_c}}}")
     params = [f"tp_box_{names[name].c.code}({names[name].name_in_c})" for name in (p.name for p in op.pointwise.params)]
-    absent = [i for i, given in enumerate(op.pointwise.inputs) if names[given.name].argument.is_optional]
-    body = f"    {'' if absent else 'const '}tp_operand inputs[] = {{{', '.join(operands)}}};\n"
+    body = f"    const tp_operand inputs[] = {{{', '.join(operands)}}};\n"
     if params:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
@@ -76,12 +75,6 @@ def _pointwise(op: Operator) -> str:
     if op.pointwise.check is not None:
         check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
         body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
-    bounds = op.pointwise.check == "some_bound"
-    if bounds:
-        absent_max = "!inputs[2].tensor && !inputs[2].number"
-        body += f"    tp_scalar top;\n    if ({absent_max}) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
-    for i in absent[: 1 if bounds else None]:  # see Input
-        body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:

@@ -13,6 +13,7 @@ from pathlib import Path
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
+from .decompositions import check_decompositions
 from .emit_autocast import emit_autocast
 from .emit_backend import (
     emit_backend_select,
@@ -77,6 +78,7 @@ def load_catalog(folder: Path) -> Catalog:
     registry = load_registry(folder)
     catalog = build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags)
     check_gradients_given(catalog)
+    check_decompositions(catalog)
     return catalog
 
 

@@ -12,6 +12,7 @@ from .catalog import Catalog, KernelSource, Operator, structured_name
 from .emit_formula import emit_composite
 from .emit_functions import YAML
 from .model import FunctionSchema
+from .tag_rules import prologue, view_copy_body
 from .text import banner, c_string
 
 HEAD = """#include "NativeFunctions.h"
@@ -22,6 +23,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "dispatch/boxing.h"
 #include "iter/pointwise.h"
 #include "native/pointwise.h"
+#include "native/tags.h"
 #include "native/variants.h"
 
 """
@@ -52,8 +54,8 @@ def _output_count(op: Operator) -> int:
 # ---- wrappers ----
 
 
-def _wrapper(op: Operator, kind: str, body: str) -> str:
-    unused = "    (void)ks;\n"
+def _wrapper(op: Operator, kind: str, body: str, *, composite: bool = False) -> str:
+    unused = "    (void)ks;\n" + prologue(op.function, composite=composite)
     return (
         f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
     )
@@ -124,7 +126,12 @@ def _structured(op: Operator, source: KernelSource) -> str:
 
 def _direct(op: Operator, source: KernelSource) -> str:
     call = f"{source.name}({call_arguments(op.schema)})"
-    return _wrapper(op, "direct_" + source.name, f"    return {call};\n")
+    composite = source.key.startswith("Composite")
+    return _wrapper(op, "direct_" + source.name, f"    return {call};\n", composite=composite)
+
+
+def _view_copy(op: Operator, catalog: Catalog, source: KernelSource) -> str:
+    return _wrapper(op, "view_copy", view_copy_body(op.function, catalog.by_name[source.name].schema.name))
 
 
 def _from_functional(op: Operator) -> str:
@@ -142,6 +149,9 @@ def _from_functional(op: Operator) -> str:
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
+    elif result.kind == "seq":
+        body = f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
+        body += f"    return made ? tp_copy_into_out_list({outs[0]}, made) : -1;\n"
     else:
         body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
@@ -178,6 +188,8 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
         case "formula":
             text = emit_composite(op, catalog)
             return text, f"formula_{op.c}", "formula"
+        case "view_copy":
+            return _view_copy(op, catalog, source), f"view_copy_{op.c}", f"a copy of what {source.name} gives"
         case _:
             return _direct(op, source), f"direct_{source.name}_{op.c}", source.name
 

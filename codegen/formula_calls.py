@@ -262,6 +262,7 @@ class Calls(Context):
                 target = target or value
             values.append(self.coerce(value, argument.type))
         schema = op.schema
+        self.called.setdefault(str(schema.name), op)
         result = c_result(schema)
         call = f"tp_{op.c}({', '.join(values)})"
         match result.kind:

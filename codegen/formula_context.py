@@ -61,6 +61,7 @@ class Context:
         self.assigned: dict[str, ast.AST] = {}
         self.read: set[str] = set()
         self.hoisted: list[str] = []
+        self.called: dict[str, Operator] = {}
         self.lines: list[str] = []
         self.block = 0
         self.blocks = 0

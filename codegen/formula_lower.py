@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .catalog import Catalog
+from .catalog import Catalog, Operator
 from .errors import Location, suggest
 from .formula import (
     DECLARATIONS,
@@ -239,6 +239,15 @@ def lower_body(
 ) -> list[str]:
     """The C statements of a formula, without indentation; they end in `return`."""
     return _Lowering(variables, text, result, catalog, location).lower()
+
+
+def called_by(
+    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
+) -> tuple[Operator, ...]:
+    """The operators that a formula calls, on any of its branches."""
+    lowering = _Lowering(variables, text, result, catalog, location)
+    lowering.lower()
+    return tuple(lowering.called.values())
 
 
 def lower_function(

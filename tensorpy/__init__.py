@@ -26,7 +26,19 @@ from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
-from tensorpy.functional import einsum, tensordot  # noqa: E402
+from tensorpy.functional import (  # noqa: E402
+    block_diag,
+    broadcast_tensors,
+    cartesian_prod,
+    einsum,
+    meshgrid,
+    nonzero,
+    norm,
+    numel,
+    tensordot,
+    unique,
+    unique_consecutive,
+)
 
 
 def __getattr__(name: str) -> object:
@@ -45,7 +57,11 @@ def __getattr__(name: str) -> object:
 
 
 _LAZY = {"autograd", "dispatch", "testing", "nn", "linalg", "special", "ops", "amp", "codegen"}
-_LAZY_NAMES = {"set_printoptions": "_tensor_str"}
+_LAZY_NAMES = {
+    "set_printoptions": "_tensor_str",
+    "get_printoptions": "_tensor_str",
+    "printoptions": "_tensor_str",
+}
 
 
 def __dir__() -> list[str]:
@@ -72,5 +88,7 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "seed",
     "set_grad_enabled",
     "set_rng_state",
+    "numel",
     "tensordot",
+    "unique",
 ]

@@ -53,8 +53,8 @@ static int64_t ndim1(const tp_tensor *t) { return t->ndim ? t->ndim : 1; }
 /* index fits self (outside dim) and src. */
 static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
                          const tp_tensor *src) {
+    if (index->numel == 0) return 0; /* of any dtype */
     if (check_index_dtype(op, index) < 0) return -1;
-    if (index->numel == 0) return 0;
     if (ndim1(index) != ndim1(self) || (src && ndim1(src) != ndim1(index)))
         return tp_fail(TP_RuntimeError, "Index tensor must have the same number of dimensions as %s tensor",
                        src && ndim1(index) == ndim1(self) ? "src" : "self");

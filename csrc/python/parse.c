@@ -58,6 +58,7 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
         *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
         return 1;
     }
+    if (PyBool_Check(o)) return 0;
     if (!PyTuple_Check(o) && !PyList_Check(o)) {
         int64_t single;
         int ok = p->size ? tp_py_to_int(o, &single) : 0;

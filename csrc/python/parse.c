@@ -269,7 +269,7 @@ static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp
 
 static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
     return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs && !PyTuple_Check(args[at]) &&
-           !PyList_Check(args[at]) && (nargs - at > 1 || PyLong_Check(args[at]));
+           !PyList_Check(args[at]) && (nargs - at > 1 || (PyLong_Check(args[at]) && !PyBool_Check(args[at])));
 }
 
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */

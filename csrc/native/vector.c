@@ -134,26 +134,38 @@ tp_tensor *cartesian_prod_composite(tp_tensors tensors) {
     }
     return grids ? tp_stack(tp_tensor_seq_borrow(grids), 1) : NULL;
 }
+/* How many ways there are to choose r of n; -1 and the error set where they are too many for a tensor. */
+static int64_t count_choices(int64_t n, int64_t r) {
+    int64_t count = 1;
+    if (r > n) return 0;
+    if (r > n - r) r = n - r;
+    for (int64_t k = 1; k <= r; k++) {
+        __int128 more = (__int128)count * (n - r + k) / k;
+        if (more > INT64_MAX / 64) return tp_fail(TP_RuntimeError, "combinations: there are too many");
+        count = (int64_t)more;
+    }
+    return count;
+}
 /* combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor */
 tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacement) {
     if (check_vector(self) < 0) return NULL;
     if (r < 0) return tp_fail_null(TP_RuntimeError, "Expect a non-negative number, but got %lld", (long long)r);
     if (r == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
-    tp_autoref *numbers = tp_arange(TP_SCALAR_I(self->numel), TP_INT64, TP_NO_LAYOUT, self->device, -1);
-    tp_autoseq *lists = numbers ? tp_tensor_seq_new(r) : NULL;
-    for (int64_t i = 0; lists && i < r; i++) lists->items[i] = tp_retain(numbers);
-    tp_autoseq *grids = lists ? tp_meshgrid_indexing(tp_tensor_seq_borrow(lists), "ij") : NULL;
-    tp_autoref *rising = grids ? tp_ones(tp_sizes(grids->items[0]), TP_BOOL, TP_NO_LAYOUT, self->device, -1) : NULL;
-    for (int64_t i = 0; rising && i + 1 < r; i++) {
-        tp_autoref *here = with_replacement ? tp_le_Tensor(grids->items[i], grids->items[i + 1])
-                                            : tp_lt_Tensor(grids->items[i], grids->items[i + 1]);
-        if (!here || tp_logical_and_(rising, here) < 0) return NULL;
+    int64_t n = self->numel, count = count_choices(with_replacement ? n + r - 1 : n, r);
+    if (count < 0) return NULL;
+    tp_autoref *places = tp_new_empty(TP_INTS(count, r), TP_INT64, TP_CPU);
+    if (!places) return NULL;
+    int64_t *row = tp_data(places), rise = with_replacement ? 0 : 1;
+    for (int64_t k = 0; count && k < r; k++) row[k] = k * rise;
+    for (int64_t i = 1; i < count; i++, row += r) { /* the next in lexicographic order */
+        int64_t last = r - 1;
+        memcpy(row + r, row, (size_t)r * sizeof *row);
+        while (row[last] == n - 1 - (r - 1 - last) * rise) last--;
+        row[r + last]++;
+        for (int64_t k = last + 1; k < r; k++) row[r + k] = row[r + k - 1] + rise;
     }
-    tp_autoseq *columns = rising ? tp_tensor_seq_new(r) : NULL;
-    for (int64_t i = 0; columns && i < r; i++) {
-        tp_autoref *places = tp_masked_select(grids->items[i], rising);
-        columns->items[i] = places ? tp_index_select(self, 0, places) : NULL;
-        if (!columns->items[i]) return NULL;
-    }
-    return columns ? tp_stack(tp_tensor_seq_borrow(columns), 1) : NULL;
+    tp_autoref *there = self->device.type == TP_DEVICE_CPU ? tp_retain(places) : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_autoref *flat = there ? tp_reshape(there, TP_INTS(-1)) : NULL,
+               *out = flat ? tp_index_select(self, 0, flat) : NULL;
+    return out ? tp_reshape(out, TP_INTS(count, r)) : NULL;
 }

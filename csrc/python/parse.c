@@ -260,7 +260,7 @@ static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int ok = tp_py_to_int(args[i], &data[i]);
+        int ok = PyBool_Check(args[i]) ? 0 : tp_py_to_int(args[i], &data[i]);
         if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};

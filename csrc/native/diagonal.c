@@ -36,6 +36,12 @@ tp_tensor *trace_composite(tp_tensor *self) {
 
 /* Indices in which negative ones, which count from the end, are replaced. */
 static tp_tensor *from_end(tp_tensor *index, int64_t size) {
+    if (tp_is_contiguous(index) && index->device.type == TP_DEVICE_CPU) {
+        const int64_t *v = tp_data(index);
+        int64_t signs = 0;
+        for (int64_t i = 0; i < index->numel; i++) signs |= v[i];
+        if (signs >= 0) return tp_retain(index);
+    }
     tp_autoref *negative = tp_lt_Scalar(index, TP_SCALAR_I(0)),
                *shifted = negative ? tp_add_Scalar(index, TP_SCALAR_I(size), TP_SCALAR_I(1)) : NULL;
     return shifted ? tp_where_self(negative, shifted, index) : NULL;

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/gather.h"
+#include "cpu/kernels.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -66,15 +67,18 @@ typedef struct {
     const tp_line_op *op;
     const tp_tensor *keys;
     int64_t n, *out;
-    bool is_uint64;
 } line_run;
 
 static void run_lines(int64_t begin, int64_t end, void *context) {
     const line_run *r = context;
-    size_t bytes = (size_t)r->n * 2 * sizeof(tp_entry);
+    size_t bytes = (size_t)(r->op->stream ? r->op->room : r->n * 2) * sizeof(tp_entry);
     tp_entry *e = tp_alloc(bytes);
     for (int64_t line = begin; e && line < end; line++) {
-        tp_make_entries(e, r->keys, line * r->n, r->n, r->op->descending, r->is_uint64);
+        if (r->op->stream) {
+            r->op->stream(e, r->keys, line * r->n, r->n, r->out + line * r->op->width, r->op);
+            continue;
+        }
+        tp_make_entries(e, r->keys, line * r->n, r->n, r->op->descending);
         r->op->line(e, e + r->n, r->n, r->out + line * r->op->width, r->op);
     }
     tp_free(e, bytes);
@@ -106,7 +110,7 @@ tp_tensor2 tp_order_lines(const tp_line_op *op, tp_tensor *self, int64_t d, bool
                             : last ? tp_retain(indices)
                                    : tp_new_empty(tp_sizes(moved), TP_INT64, TP_CPU);
         if (!order) return failed;
-        line_run r = {op, keys, n, tp_data(order), self->dtype == TP_UINT64};
+        line_run r = {op, keys, n, tp_data(order)};
         if (tp_parallel_for(self->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r) < 0) return failed;
         if (!last && tp_copy_data(moved, order) < 0) return failed;
         if (tp_places_run(TP_PLACES_GET, self, d, indices, values) < 0) return failed;
@@ -139,15 +143,31 @@ static void k_first(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const
     int64_t k = ((const tp_line_op *)run)->k;
     if (k == 0) return;
     if (k < n) tp_select_entry(e, n, k - 1);
-    int64_t kept = 0;
-    if (k < n) { /* what is before the k-th, in any order */
-        tp_entry last = e[k - 1];
-        for (int64_t i = 0; i < n && kept < k; i++)
-            if (!before(last, e[i])) e[kept++] = e[i];
-    }
     (void)spare;
     heap_sort(e, k);
     for (int64_t i = 0; i < k; i++) out[i] = e[i].index;
+}
+/* The same for few of many: what is not before the k-th so far is passed over, block by block. */
+static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const void *run) {
+    const tp_line_op *op = run;
+    uint64_t keys[256], bound = UINT64_MAX;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i += 256) {
+        int64_t m = n - i < 256 ? n - i : 256;
+        tp_make_keys(keys, t, first + i, m, op->descending);
+        if (kept >= op->k && !tp_cpu.order->any_below(keys, m, bound)) continue;
+        for (int64_t j = 0; j < m; j++) {
+            if (kept >= op->k && keys[j] >= bound) continue;
+            e[kept++] = (tp_entry){keys[j], i + j};
+            if (kept == op->k || kept == op->room) {
+                bound = tp_select_entry(e, kept, op->k - 1).key;
+                kept = op->k;
+            }
+        }
+    }
+    if (kept > op->k) tp_select_entry(e, kept, op->k - 1);
+    heap_sort(e, op->k);
+    for (int64_t i = 0; i < op->k; i++) out[i] = e[i].index;
 }
 static int64_t check_topk(tp_tensor *self, int64_t k, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
@@ -161,6 +181,7 @@ tp_tensor2 topk_cpu(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool 
     int64_t d = check_topk(self, k, dim);
     if (d < 0) return failed;
     tp_line_op op = {.op = "topk", .width = k, .descending = largest, .k = k, .line = k_first};
+    if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8) op.stream = k_first_stream, op.room = 2 * k + 32;
     return tp_order_lines(&op, self, d, true);
 }
 tp_tensor2 topk_meta(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted) {

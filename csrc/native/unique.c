@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
+#include "cpu/kernels.h"
 #include "iter/iter.h"
 #include "native/meta.h"
 #include "native/order.h"
@@ -50,12 +51,7 @@ static tp_tensor *keys_of(const char *op, tp_tensor *plain) {
     tp_autoref *flat = tp_reshape(plain, TP_INTS(-1)), *wide = flat ? tp_comparable(op, flat, 0) : NULL;
     tp_autoref *keys = wide ? tp_new_empty(TP_INTS(plain->numel), TP_INT64, TP_CPU) : NULL;
     uint64_t *k = keys ? tp_data(keys) : NULL;
-    for (int64_t i = 0; k && i < plain->numel; i += 256) {
-        tp_entry e[256];
-        int64_t n = plain->numel - i < 256 ? plain->numel - i : 256;
-        tp_make_entries(e, wide, i, n, false, plain->dtype == TP_UINT64);
-        for (int64_t j = 0; j < n; j++) k[i + j] = e[j].key;
-    }
+    if (k) tp_make_keys(k, wide, 0, plain->numel, false);
     return tp_take(keys);
 }
 
@@ -121,7 +117,7 @@ tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool 
     size_t bytes = (size_t)n * 2 * sizeof(tp_entry) + 1;
     tp_entry *e = counts ? tp_alloc(bytes) : NULL;
     if (!e) return failed;
-    tp_make_entries(e, keys, 0, n, false, self->dtype == TP_UINT64);
+    tp_make_entries(e, keys, 0, n, false);
     tp_sort_entries(e, e + n, n);
     int64_t *first = tp_data(firsts), *count = tp_data(counts), *place = tp_data(inverse);
     for (int64_t i = 0; i < n; i++) {
@@ -202,11 +198,15 @@ typedef struct {
 } membership;
 static void find_members(int64_t begin, int64_t end, void *context) {
     const membership *m = context;
-    for (int64_t i = begin; i < end; i++) {
-        const uint64_t *base = m->tests;
-        for (int64_t n = m->n; n > 1; n -= n / 2) base = base[n / 2 - 1] < m->keys[i] ? base + n / 2 : base;
-        bool found = m->n && *base == m->keys[i] && !(m->nan_apart && *base == TP_NAN_KEY);
-        m->out[i] = found != m->invert;
+    int64_t places[256];
+    for (int64_t i = begin; i < end; i += 256) {
+        int64_t n = end - i < 256 ? end - i : 256;
+        tp_cpu.order->left[TP_UINT64](m->tests, m->n, m->keys + i, n, places);
+        for (int64_t j = 0; j < n; j++) {
+            uint64_t key = m->keys[i + j];
+            bool found = places[j] < m->n && m->tests[places[j]] == key && !(m->nan_apart && key == TP_NAN_KEY);
+            m->out[i + j] = found != m->invert;
+        }
     }
 }
 static int check_isin(tp_dtype d) {
@@ -230,7 +230,7 @@ static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *o
     size_t bytes = (size_t)n * 2 * sizeof(tp_entry) + 1;
     tp_entry *e = tp_alloc(bytes);
     if (!e) return -1;
-    tp_make_entries(e, comparable, 0, n, false, common == TP_UINT64);
+    tp_make_entries(e, comparable, 0, n, false);
     tp_sort_entries(e, e + n, n);
     uint64_t *tests_sorted = tp_data(sorted);
     for (int64_t i = 0; i < n; i++) tests_sorted[i] = e[i].key;

@@ -90,6 +90,8 @@ typedef struct {
 typedef struct {
     /* Keys in the order of the elements (native/order.h), each combined with `flip` by exclusive or. */
     void (*keys[TP_NUM_DTYPES])(const void *in, int64_t n, uint64_t flip, uint64_t *keys);
+    /* n elements of 2**i bytes in reverse; `last` is the one that comes first. */
+    void (*reverse[5])(void *to, const void *last, int64_t n);
     bool (*any_below)(const uint64_t *keys, int64_t n, uint64_t bound);
     /* The places of values in a sorted sequence of less than 2**32 elements, before or behind equal ones; of float32,
      * float64, int32, int64 and uint64. */

@@ -1,4 +1,4 @@
-/* order.c: the loops behind sort, topk and searchsorted, compiled once per capability.
+/* order.c: the loops behind sort, topk, searchsorted and flip, compiled once per capability.
  *
  * Elements become keys whose unsigned order is theirs: NaN is greater than all, -0 equals 0. A 32-bit element has a key
  * of 32 bits, so a radix sort finds nothing to do in the upper half. */
@@ -63,7 +63,7 @@ static bool any_below(const uint64_t *keys, int64_t n, uint64_t bound) {
             for (int64_t j = 0; j < LANES; j++) v[j] = values[i + (j < m ? j : 0)];                                   \
             for (int64_t left = n; left > 1; left -= left / 2) {                                                      \
                 uint32_t half = (uint32_t)(left / 2);                                                                 \
-                for (int j = 0; j < LANES; j++) at[j] += RIGHT(sequence[at[j] + half - 1], v[j]) ? half : 0;          \
+                for (int j = 0; j < LANES; j++) at[j] += half & (0u - (uint32_t)RIGHT(sequence[at[j] + half - 1], v[j]));         \
             }                                                                                                         \
             for (int j = 0; j < m; j++) out[i + j] = (int64_t)at[j] + RIGHT(sequence[at[j]], v[j]);                   \
         }                                                                                                             \
@@ -82,6 +82,20 @@ SEARCH_BOTH(i32, int32_t, WHOLE)
 SEARCH_BOTH(i64, int64_t, WHOLE)
 SEARCH_BOTH(u64, uint64_t, WHOLE)
 
+/* ---- flip ---- */
+
+#define REVERSE(bits, T)                                                      \
+    static void reverse_##bits(void *to_, const void *last, int64_t n) {      \
+        T *restrict to = to_;                                                 \
+        const T *restrict from = (const T *)last - (n - 1);                   \
+        for (int64_t i = 0; i < n; i++) to[i] = from[n - 1 - i];              \
+    }
+REVERSE(8, uint8_t)
+REVERSE(16, uint16_t)
+REVERSE(32, uint32_t)
+REVERSE(64, uint64_t)
+REVERSE(128, tp_complex128)
+
 const tp_order_kernels TP_CAP(tp_order) = {
     .keys = {[TP_BOOL] = keys_u8,
              [TP_UINT8] = keys_u8,
@@ -95,6 +109,7 @@ const tp_order_kernels TP_CAP(tp_order) = {
              [TP_FLOAT32] = keys_float,
              [TP_FLOAT64] = keys_double},
     .any_below = any_below,
+    .reverse = {reverse_8, reverse_16, reverse_32, reverse_64, reverse_128},
     .left = {[TP_FLOAT32] = left_f32,
              [TP_FLOAT64] = left_f64,
              [TP_INT32] = left_i32,

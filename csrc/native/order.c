@@ -159,7 +159,7 @@ static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64
         for (int64_t j = 0; j < m; j++) {
             if (kept >= op->k && keys[j] >= bound) continue;
             e[kept++] = (tp_entry){keys[j], i + j};
-            if (kept == op->k || kept == op->room) {
+            if (kept == op->room) {
                 bound = tp_select_entry(e, kept, op->k - 1).key;
                 kept = op->k;
             }
@@ -168,6 +168,28 @@ static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64
     if (kept > op->k) tp_select_entry(e, kept, op->k - 1);
     heap_sort(e, op->k);
     for (int64_t i = 0; i < op->k; i++) out[i] = e[i].index;
+}
+/* And for a handful, which are kept in order all the time. */
+#define HANDFUL 32
+static void k_first_few(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const void *run) {
+    const tp_line_op *op = run;
+    uint64_t keys[256];
+    int64_t kept = 0, k = op->k;
+    for (int64_t i = 0; i < n; i += 256) {
+        int64_t m = n - i < 256 ? n - i : 256;
+        tp_make_keys(keys, t, first + i, m, op->descending);
+        for (int64_t part = 0; part < m; part += HANDFUL) {
+            int64_t end = m - part < HANDFUL ? m : part + HANDFUL;
+            if (kept == k && !tp_cpu.order->any_below(keys + part, end - part, e[k - 1].key)) continue;
+            for (int64_t j = part; j < end; j++) {
+                if (kept == k && keys[j] >= e[k - 1].key) continue;
+                int64_t p = kept < k ? kept++ : k - 1;
+                for (; p > 0 && e[p - 1].key > keys[j]; p--) e[p] = e[p - 1];
+                e[p] = (tp_entry){keys[j], i + j};
+            }
+        }
+    }
+    for (int64_t i = 0; i < k; i++) out[i] = e[i].index;
 }
 static int64_t check_topk(tp_tensor *self, int64_t k, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
@@ -181,7 +203,7 @@ tp_tensor2 topk_cpu(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool 
     int64_t d = check_topk(self, k, dim);
     if (d < 0) return failed;
     tp_line_op op = {.op = "topk", .width = k, .descending = largest, .k = k, .line = k_first};
-    if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8) op.stream = k_first_stream, op.room = 2 * k + 32;
+    if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8) op.stream = k <= HANDFUL ? k_first_few : k_first_stream, op.room = 2 * k + 256;
     return tp_order_lines(&op, self, d, true);
 }
 tp_tensor2 topk_meta(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted) {
@@ -190,6 +212,50 @@ tp_tensor2 topk_meta(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool
     return d < 0 ? failed : tp_order_outputs(self, d, k, true);
 }
 
+/* Place k (from 0) of a long line: the keys are counted in buckets, and only those of one bucket are looked at closely.
+ * The keys of NaN, which all are in the last bucket, would spoil the range. */
+#define BUCKETS 2048
+#define BLOCK 256
+#define EACH_BLOCK(keys)                                                                                   \
+    for (int64_t i = 0, m = n < BLOCK ? n : BLOCK; i < n && (tp_make_keys(keys, t, first + i, m, false), 1); \
+         i += m, m = n - i < BLOCK ? n - i : BLOCK)
+static int64_t place_in_line(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t k) {
+    uint64_t keys[BLOCK], low = UINT64_MAX, high = 0;
+    int64_t counts[BUCKETS] = {0}, kept = 0, bucket = 0;
+    EACH_BLOCK(keys)
+    for (int64_t j = 0; j < m; j++) {
+        low = keys[j] < low ? keys[j] : low;
+        high = keys[j] > high && keys[j] != TP_NAN_KEY ? keys[j] : high;
+    }
+    int shift = high > low ? 64 - __builtin_clzll(high - low) - 11 : 0;
+    if (shift < 0) shift = 0;
+#define BUCKET_OF(key) (((key) - low) >> shift < BUCKETS ? (int64_t)(((key) - low) >> shift) : BUCKETS - 1)
+    EACH_BLOCK(keys)
+    for (int64_t j = 0; j < m; j++) counts[BUCKET_OF(keys[j])]++;
+    while (k >= counts[bucket]) k -= counts[bucket++];
+    EACH_BLOCK(keys)
+    for (int64_t j = 0; j < m; j++) {
+        e[kept] = (tp_entry){keys[j], i + j};
+        kept += BUCKET_OF(keys[j]) == bucket;
+    }
+    return tp_select_entry(e, kept, k).index;
+}
+static void k_th_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const void *run) {
+    *out = place_in_line(e, t, first, n, ((const tp_line_op *)run)->k - 1);
+}
+static void median_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const void *run) {
+    uint64_t keys[BLOCK];
+    int64_t missing = 0, first_nan = -1;
+    EACH_BLOCK(keys)
+    for (int64_t j = m - 1; j >= 0; j--) missing += keys[j] == TP_NAN_KEY;
+    if (missing && (!((const tp_line_op *)run)->skip_nan || missing == n)) {
+        EACH_BLOCK(keys)
+        for (int64_t j = 0; first_nan < 0 && j < m; j++)
+            if (keys[j] == TP_NAN_KEY) first_nan = i + j;
+        *out = first_nan;
+    } else *out = place_in_line(e, t, first, n, (n - missing - 1) / 2);
+}
+#define LONG_LINE 1024 /* from here on counting pays */
 static void k_th(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const void *run) {
     (void)spare;
     *out = tp_select_entry(e, n, ((const tp_line_op *)run)->k - 1).index;
@@ -204,7 +270,9 @@ static int64_t check_kthvalue(tp_tensor *self, int64_t k, int64_t dim) {
 tp_tensor2 kthvalue_cpu(tp_tensor *self, int64_t k, int64_t dim, bool keepdim) {
     int64_t d = check_kthvalue(self, k, dim);
     if (d < 0) return failed;
-    return tp_order_lines(&(tp_line_op){.op = "kthvalue", .width = 1, .k = k, .line = k_th}, self, d, keepdim);
+    tp_line_op op = {.op = "kthvalue", .width = 1, .k = k, .line = k_th};
+    if (tp_size_at(tp_sizes(self), d) >= LONG_LINE) op.stream = k_th_stream, op.room = self->sizes[d] + 1;
+    return tp_order_lines(&op, self, d, keepdim);
 }
 tp_tensor2 kthvalue_meta(tp_tensor *self, int64_t k, int64_t dim, bool keepdim) {
     int64_t d = check_kthvalue(self, k, dim);
@@ -231,6 +299,8 @@ static tp_tensor2 median_along(const char *name, tp_tensor *self, int64_t dim, b
     bool integers = !tp_is_floating(self); /* their largest key is not a NaN */
     tp_line_op op = {.op = name, .width = 1, .skip_nan = skip_nan, .line = median_line};
     if (integers) op.line = k_th, op.k = (tp_size_at(tp_sizes(self), d) - 1) / 2 + 1;
+    if (tp_size_at(tp_sizes(self), d) >= LONG_LINE)
+        op.stream = integers ? k_th_stream : median_stream, op.room = self->sizes[d] + 1;
     return tp_order_lines(&op, self, d, keepdim);
 }
 static tp_tensor2 median_along_meta(const char *name, tp_tensor *self, int64_t dim, bool keepdim) {

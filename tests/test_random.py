@@ -172,5 +172,5 @@ def test_cauchy_geometric_log_normal() -> None:
     ):
         with pytest.raises(RuntimeError, match=phrase):
             call()
-    with pytest.raises(NotImplementedError, match="geometric_cpu.*Bool"):
+    with pytest.raises(NotImplementedError, match=r"geometric_cpu.*Bool"):
         tp.tensor([True]).geometric_(0.5)

@@ -28,24 +28,20 @@ typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *o
 #define EACH_ROW for (int64_t a = 0; a < w->outer; a++)
 #define ROW (self + a * w->self_outer + index[a * w->index_outer] * w->self_dim)
 
-#define MOVE(bits, T)                                                                        \
-    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *self = self_, *restrict other = other_;                                           \
-        if (ALONG_LINE)                                                                      \
-            for (int64_t b = 0; b < w->inner; b++) other[b] = self[index[b]];                \
-        else if (BY_ROWS)                                                                    \
-            EACH_ROW memcpy(other + a * w->other_outer, ROW, (size_t)w->inner * sizeof(T));  \
-        else                                                                                 \
-            EACH_PLACE OTHER = HERE;                                                         \
-    }                                                                                        \
-    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *restrict self = self_, *other = other_;                                           \
-        if (ALONG_LINE)                                                                      \
-            for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                \
-        else if (BY_ROWS)                                                                    \
-            EACH_ROW memcpy(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T));  \
-        else                                                                                 \
-            EACH_PLACE HERE = OTHER;                                                         \
+#define MOVE(bits, T)                                                                                     \
+    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
+        T *self = self_, *restrict other = other_;                                                        \
+        if (ALONG_LINE)                                                                                   \
+            for (int64_t b = 0; b < w->inner; b++) other[b] = self[index[b]];                             \
+        else if (BY_ROWS) EACH_ROW memcpy(other + a * w->other_outer, ROW, (size_t)w->inner * sizeof(T)); \
+        else EACH_PLACE OTHER = HERE;                                                                     \
+    }                                                                                                     \
+    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
+        T *restrict self = self_, *other = other_;                                                        \
+        if (ALONG_LINE)                                                                                   \
+            for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                             \
+        else if (BY_ROWS) EACH_ROW memcpy(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T)); \
+        else EACH_PLACE HERE = OTHER;                                                                     \
     }
 MOVE(8, uint8_t)
 MOVE(16, uint16_t)
@@ -71,9 +67,9 @@ MOVE(128, tp_complex128)
                 }                                                                             \
             }                                                                                 \
         } else EACH_PLACE {                                                                   \
-            const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                   \
-            HERE = WRITE_##id(expression);                                                    \
-        }                                                                                     \
+                const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);               \
+                HERE = WRITE_##id(expression);                                                \
+            }                                                                                 \
     }
 
 #define PLAIN(v) (v)

@@ -1,5 +1,5 @@
-/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from, so eight bools
- * are looked at at once: all, none, or each set bit in turn. */
+/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from, so eight
+ * bools are looked at at once: all, none, or each set bit in turn. */
 #include "cpu/masked.h"
 
 #include <string.h>
@@ -19,20 +19,20 @@ typedef struct {
     uint64_t half[2];
 } bytes16;
 
-/* Without a branch while at least n - i elements of room are left: each element is written, and the place moves on where
- * the mask is true. */
-#define MASKED(suffix, T)                                                                                     \
-    static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t n, int64_t count) {            \
-        int64_t k = 0;                                                                                        \
-        for (int64_t i = 0; k < count; i++) {                                                                 \
-            to[k] = from[i];                                                                                  \
-            k += mask[i];                                                                                     \
-        }                                                                                                     \
-        (void)n;                                                                                              \
-    }                                                                                                         \
-    static void unpack_##suffix(T *to, const T *from, const bool *mask, int64_t n) {                          \
-        for (int64_t i = 0, k = 0; i < n; i++)                                                                \
-            if (mask[i]) to[i] = from[k++];                                                                   \
+/* Without a branch while at least n - i elements of room are left: each element is written, and the place moves on
+ * where the mask is true. */
+#define MASKED(suffix, T)                                                                         \
+    static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t n, int64_t count) { \
+        int64_t k = 0;                                                                            \
+        for (int64_t i = 0; k < count; i++) {                                                     \
+            to[k] = from[i];                                                                      \
+            k += mask[i];                                                                         \
+        }                                                                                         \
+        (void)n;                                                                                  \
+    }                                                                                             \
+    static void unpack_##suffix(T *to, const T *from, const bool *mask, int64_t n) {              \
+        for (int64_t i = 0, k = 0; i < n; i++)                                                    \
+            if (mask[i]) to[i] = from[k++];                                                       \
     }
 MASKED(1, uint8_t)
 MASKED(2, uint16_t)

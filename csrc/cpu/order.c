@@ -28,10 +28,10 @@ static void keys_double(const void *in_, int64_t n, uint64_t flip, uint64_t *key
         keys[i] = (v == v ? key : UINT64_MAX) ^ flip;
     }
 }
-#define KEYS(name, T, U, sign)                                                                  \
-    static void keys_##name(const void *in_, int64_t n, uint64_t flip, uint64_t *keys) {        \
-        const T *in = in_;                                                                      \
-        for (int64_t i = 0; i < n; i++) keys[i] = (uint64_t)((U)in[i] ^ (U)(sign)) ^ flip;      \
+#define KEYS(name, T, U, sign)                                                             \
+    static void keys_##name(const void *in_, int64_t n, uint64_t flip, uint64_t *keys) {   \
+        const T *in = in_;                                                                 \
+        for (int64_t i = 0; i < n; i++) keys[i] = (uint64_t)((U)in[i] ^ (U)(sign)) ^ flip; \
     }
 KEYS(u8, uint8_t, uint8_t, 0)
 KEYS(u16, uint16_t, uint16_t, 0)
@@ -52,29 +52,30 @@ static bool any_below(const uint64_t *keys, int64_t n, uint64_t bound) {
 
 /* Several values go through the sequence side by side: the next step of one need not wait for another's memory. */
 #define LANES 16
-#define SEARCH(name, T, RIGHT)                                                                                        \
-    static void name(const void *sequence_, int64_t n, const void *values_, int64_t count, int64_t *out) {            \
-        const T *sequence = sequence_, *values = values_;                                                             \
-        if (n == 0) memset(out, 0, (size_t)count * sizeof *out);                                                      \
-        for (int64_t i = 0; n && i < count; i += LANES) {                                                             \
-            int64_t m = count - i < LANES ? count - i : LANES;                                                        \
-            T v[LANES];                                                                                               \
-            uint32_t at[LANES] = {0};                                                                                 \
-            for (int64_t j = 0; j < LANES; j++) v[j] = values[i + (j < m ? j : 0)];                                   \
-            for (int64_t left = n; left > 1; left -= left / 2) {                                                      \
-                uint32_t half = (uint32_t)(left / 2);                                                                 \
-                for (int j = 0; j < LANES; j++) at[j] += half & (0u - (uint32_t)RIGHT(sequence[at[j] + half - 1], v[j]));         \
-            }                                                                                                         \
-            for (int j = 0; j < m; j++) out[i + j] = (int64_t)at[j] + RIGHT(sequence[at[j]], v[j]);                   \
-        }                                                                                                             \
+#define SEARCH(name, T, RIGHT)                                                                             \
+    static void name(const void *sequence_, int64_t n, const void *values_, int64_t count, int64_t *out) { \
+        const T *sequence = sequence_, *values = values_;                                                  \
+        if (n == 0) memset(out, 0, (size_t)count * sizeof *out);                                           \
+        for (int64_t i = 0; n && i < count; i += LANES) {                                                  \
+            int64_t m = count - i < LANES ? count - i : LANES;                                             \
+            T v[LANES];                                                                                    \
+            uint32_t at[LANES] = {0};                                                                      \
+            for (int64_t j = 0; j < LANES; j++) v[j] = values[i + (j < m ? j : 0)];                        \
+            for (int64_t left = n; left > 1; left -= left / 2) {                                           \
+                uint32_t half = (uint32_t)(left / 2);                                                      \
+                for (int j = 0; j < LANES; j++)                                                            \
+                    at[j] += half & (0u - (uint32_t)RIGHT(sequence[at[j] + half - 1], v[j]));              \
+            }                                                                                              \
+            for (int j = 0; j < m; j++) out[i + j] = (int64_t)at[j] + RIGHT(sequence[at[j]], v[j]);        \
+        }                                                                                                  \
     }
 /* Whether the place is right of an element: NaN is right of all numbers. */
 #define FLOAT_LEFT(s, v) (((s) < (v)) | (((v) != (v)) & ((s) == (s))))
 #define FLOAT_RIGHT(s, v) (((s) <= (v)) | ((v) != (v)))
 #define WHOLE_LEFT(s, v) ((s) < (v))
 #define WHOLE_RIGHT(s, v) ((s) <= (v))
-#define SEARCH_BOTH(suffix, T, kind)            \
-    SEARCH(left_##suffix, T, kind##_LEFT)       \
+#define SEARCH_BOTH(suffix, T, kind)      \
+    SEARCH(left_##suffix, T, kind##_LEFT) \
     SEARCH(right_##suffix, T, kind##_RIGHT)
 SEARCH_BOTH(f32, float, FLOAT)
 SEARCH_BOTH(f64, double, FLOAT)
@@ -84,11 +85,11 @@ SEARCH_BOTH(u64, uint64_t, WHOLE)
 
 /* ---- flip ---- */
 
-#define REVERSE(bits, T)                                                      \
-    static void reverse_##bits(void *to_, const void *last, int64_t n) {      \
-        T *restrict to = to_;                                                 \
-        const T *restrict from = (const T *)last - (n - 1);                   \
-        for (int64_t i = 0; i < n; i++) to[i] = from[n - 1 - i];              \
+#define REVERSE(bits, T)                                                 \
+    static void reverse_##bits(void *to_, const void *last, int64_t n) { \
+        T *restrict to = to_;                                            \
+        const T *restrict from = (const T *)last - (n - 1);              \
+        for (int64_t i = 0; i < n; i++) to[i] = from[n - 1 - i];         \
     }
 REVERSE(8, uint8_t)
 REVERSE(16, uint16_t)

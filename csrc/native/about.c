@@ -3,11 +3,11 @@
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
-#define QUESTION(name, answer)                               \
-    int name##_composite(tp_tensor *self, bool *result) {    \
-        (void)self;                                          \
-        *result = answer;                                    \
-        return 0;                                            \
+#define QUESTION(name, answer)                            \
+    int name##_composite(tp_tensor *self, bool *result) { \
+        (void)self;                                       \
+        *result = answer;                                 \
+        return 0;                                         \
     }
 /* is_floating_point(Tensor self) -> bool */
 QUESTION(is_floating_point, tp_is_floating(self))

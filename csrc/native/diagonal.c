@@ -80,8 +80,7 @@ tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     if (index->dtype != TP_INT64)
         return tp_fail_null(TP_RuntimeError, "take(): Expected a long tensor for index, but got %s",
                             tp_dtype_names[index->dtype]);
-    tp_autoref *places = from_end(row, flat->numel),
-               *out = places ? tp_index_select(flat, 0, places) : NULL;
+    tp_autoref *places = from_end(row, flat->numel), *out = places ? tp_index_select(flat, 0, places) : NULL;
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }
 

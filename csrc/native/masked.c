@@ -31,7 +31,8 @@ tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
     if (!where) return NULL;
     int64_t n = tp_mask_count(tp_data(where), where->numel);
     tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, TP_CPU);
-    if (out && n) tp_mask_pack(tp_data(out), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+    if (out && n)
+        tp_mask_pack(tp_data(out), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
     return tp_take(out);
 }
 /* masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor */
@@ -39,8 +40,7 @@ tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, t
     int64_t sizes[TP_MAX_DIMS];
     int ndim = broadcast_shape(input, mask, sizes);
     if (ndim < 0) return NULL;
-    tp_autoref *into =
-        tp_zeros((tp_ints){sizes, ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
+    tp_autoref *into = tp_zeros((tp_ints){sizes, ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
     return into ? tp_masked_scatter(into, mask, grad) : NULL;
 }
 
@@ -49,7 +49,8 @@ tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, t
 static int check_masked_scatter(const tp_tensor *self, const tp_tensor *mask, const tp_tensor *source) {
     int64_t sizes[TP_MAX_DIMS];
     if (self->dtype != source->dtype)
-        return tp_fail(TP_RuntimeError, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+        return tp_fail(TP_RuntimeError,
+                       "masked_scatter: expected self and source to have same dtypes but got %s and %s",
                        tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)source->dtype));
     if (mask->dtype != TP_BOOL)
         return tp_fail(TP_RuntimeError, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
@@ -59,15 +60,15 @@ static int check_masked_scatter(const tp_tensor *self, const tp_tensor *mask, co
 /* masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!) */
 int masked_scatter__cpu(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
     if (check_masked_scatter(self, mask, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *where = spread(mask, tp_sizes(self)), *from = where ? tp_contiguous(source, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *where = spread(mask, tp_sizes(self)),
+               *from = where ? tp_contiguous(source, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!from) return -1;
     if (tp_mask_count(tp_data(where), where->numel) > from->numel)
         return tp_fail(TP_RuntimeError,
                        "masked_scatter_: Number of elements of source < number of ones in mask (source has %lld)",
                        (long long)from->numel);
     bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
-    tp_autoref *into =
-        tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (!into) return -1;
     tp_mask_unpack(tp_data(into), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
     return into == self ? 0 : tp_copy_data(self, into);
@@ -130,12 +131,10 @@ static tp_tensor *places_of(tp_tensor *index, int64_t size) {
 int put__cpu(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
     if (check_put(self, index, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *places = places_of(index, self->numel), *line = places ? tp_reshape(source, TP_INTS(-1)) : NULL;
-    tp_autoref *from = !line                                              ? NULL
+    tp_autoref *from = !line                                          ? NULL
                        : tp_overlap_of(self, line) == TP_OVERLAP_NONE ? tp_retain(line)
                                                                       : tp_clone(line, TP_CONTIGUOUS_FORMAT);
-    tp_autoref *into = !from                    ? NULL
-                       : tp_is_contiguous(self) ? tp_retain(self)
-                                                : tp_clone(self, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *into = !from ? NULL : tp_is_contiguous(self) ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     tp_autoref *flat = into ? tp_new_alias(into, TP_INTS(into->numel), TP_INTS(1), into->byte_offset) : NULL;
     if (!flat || tp_places_run(accumulate ? TP_PLACES_ADD : TP_PLACES_SET, flat, 0, places, from) < 0) return -1;
     return into == self ? 0 : tp_copy_data(self, into);

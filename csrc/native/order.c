@@ -106,9 +106,7 @@ tp_tensor2 tp_order_lines(const tp_line_op *op, tp_tensor *self, int64_t d, bool
         int64_t n = tp_size_at(tp_sizes(self), d);
         bool last = d == self->ndim - 1 || self->ndim == 0;
         tp_autoref *moved = last ? NULL : keys ? tp_transpose_int(indices, d, -1) : NULL;
-        tp_autoref *order = !keys  ? NULL
-                            : last ? tp_retain(indices)
-                                   : tp_new_empty(tp_sizes(moved), TP_INT64, TP_CPU);
+        tp_autoref *order = !keys ? NULL : last ? tp_retain(indices) : tp_new_empty(tp_sizes(moved), TP_INT64, TP_CPU);
         if (!order) return failed;
         line_run r = {op, keys, n, tp_data(order)};
         if (tp_parallel_for(self->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r) < 0) return failed;
@@ -203,7 +201,8 @@ tp_tensor2 topk_cpu(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool 
     int64_t d = check_topk(self, k, dim);
     if (d < 0) return failed;
     tp_line_op op = {.op = "topk", .width = k, .descending = largest, .k = k, .line = k_first};
-    if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8) op.stream = k <= HANDFUL ? k_first_few : k_first_stream, op.room = 2 * k + 256;
+    if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8)
+        op.stream = k <= HANDFUL ? k_first_few : k_first_stream, op.room = 2 * k + 256;
     return tp_order_lines(&op, self, d, true);
 }
 tp_tensor2 topk_meta(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted) {
@@ -216,7 +215,7 @@ tp_tensor2 topk_meta(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool
  * The keys of NaN, which all are in the last bucket, would spoil the range. */
 #define BUCKETS 2048
 #define BLOCK 256
-#define EACH_BLOCK(keys)                                                                                   \
+#define EACH_BLOCK(keys)                                                                                     \
     for (int64_t i = 0, m = n < BLOCK ? n : BLOCK; i < n && (tp_make_keys(keys, t, first + i, m, false), 1); \
          i += m, m = n - i < BLOCK ? n - i : BLOCK)
 static int64_t place_in_line(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t k) {
@@ -325,9 +324,13 @@ tp_tensor2 nanmedian_dim_meta(tp_tensor *self, int64_t dim, bool keepdim) {
 static tp_tensor *median_of_all(const char *name, tp_tensor *self, bool skip_nan) {
     if (unsupported("median", self, true) < 0) return NULL;
     if (self->numel == 0) {
-        tp_autoref *nan = tp_full(TP_EMPTY_INTS, TP_SCALAR_F(__builtin_nan("")), TP_FLOAT64, TP_NO_LAYOUT, self->device, -1);
+        tp_autoref *nan =
+            tp_full(TP_EMPTY_INTS, TP_SCALAR_F(__builtin_nan("")), TP_FLOAT64, TP_NO_LAYOUT, self->device, -1);
         tp_autoref *none = nan ? tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device) : NULL;
-        tp_scalar least = {.kind = TP_SCALAR_INT, .i = self->dtype == TP_INT64 ? INT64_MIN : self->dtype == TP_INT32 ? INT32_MIN : 0};
+        tp_scalar least = {.kind = TP_SCALAR_INT,
+                           .i = self->dtype == TP_INT64   ? INT64_MIN
+                                : self->dtype == TP_INT32 ? INT32_MIN
+                                                          : 0};
         if (!none) return NULL;
         int status = tp_is_floating(self) ? tp_copy_(none, nan, false) : tp_fill__Scalar(none, &least);
         return status == 0 ? tp_take(none) : NULL;
@@ -338,9 +341,8 @@ static tp_tensor *median_of_all(const char *name, tp_tensor *self, bool skip_nan
     return both.v[0];
 }
 static tp_tensor *median_of_all_meta(tp_tensor *self) {
-    return unsupported("median", self, true) < 0
-               ? NULL
-               : tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
+    return unsupported("median", self, true) < 0 ? NULL
+                                                 : tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
 }
 /* median(Tensor self) -> Tensor */
 tp_tensor *median_cpu(tp_tensor *self) { return median_of_all("median", self, false); }
@@ -411,20 +413,19 @@ static tp_tensor *shape_levels_steal(tp_tensor *out_steal, tp_tensor *self, bool
     }
     return kept && one ? tp_select_int(kept, 0, 0) : tp_take(kept);
 }
-#define QUANTILE(name, skip_nan)                                                                                    \
-    tp_tensor *name##_composite(tp_tensor *self, tp_tensor *q, tp_opt_int dim, bool keepdim, const char *between) { \
-        if (check_quantile(#name, self, between) < 0 || check_levels(#name, self, q) < 0) return NULL;              \
-        return shape_levels_steal(tp__quantile(self, q, dim, between, skip_nan), self, q->ndim == 0, dim, keepdim); \
-    }                                                                                                               \
-    tp_tensor *name##_scalar_composite(tp_tensor *self, double q, tp_opt_int dim, bool keepdim,                     \
-                                       const char *between) {                                                       \
-        if (!(q >= 0 && q <= 1))                                                                                    \
-            return tp_fail_null(TP_RuntimeError, #name "() q must be in the range [0, 1] but got %g", q);           \
-        if (check_quantile(#name, self, between) < 0) return NULL;                                                  \
-        tp_autoref *level = tp_full(TP_EMPTY_INTS, TP_SCALAR_F(q), (tp_dtype)self->dtype, TP_NO_LAYOUT,             \
-                                    self->device, -1);                                                              \
+#define QUANTILE(name, skip_nan)                                                                                       \
+    tp_tensor *name##_composite(tp_tensor *self, tp_tensor *q, tp_opt_int dim, bool keepdim, const char *between) {    \
+        if (check_quantile(#name, self, between) < 0 || check_levels(#name, self, q) < 0) return NULL;                 \
+        return shape_levels_steal(tp__quantile(self, q, dim, between, skip_nan), self, q->ndim == 0, dim, keepdim);    \
+    }                                                                                                                  \
+    tp_tensor *name##_scalar_composite(tp_tensor *self, double q, tp_opt_int dim, bool keepdim, const char *between) { \
+        if (!(q >= 0 && q <= 1))                                                                                       \
+            return tp_fail_null(TP_RuntimeError, #name "() q must be in the range [0, 1] but got %g", q);              \
+        if (check_quantile(#name, self, between) < 0) return NULL;                                                     \
+        tp_autoref *level =                                                                                            \
+            tp_full(TP_EMPTY_INTS, TP_SCALAR_F(q), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);             \
         return level ? shape_levels_steal(tp__quantile(self, level, dim, between, skip_nan), self, true, dim, keepdim) \
-                     : NULL;                                                                                        \
+                     : NULL;                                                                                           \
     }
 /* quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor */
 QUANTILE(quantile, false)

@@ -252,10 +252,11 @@ tp_tensor *bernoulli_p_composite(tp_tensor *self, double p, tp_generator *genera
 
 static int check_cauchy(const tp_tensor *self, double sigma) {
     if (!tp_is_floating(self))
-        return tp_fail(TP_RuntimeError,
-                       "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
-                       "you specified %s",
-                       tp_scalar_type_name((tp_dtype)self->dtype));
+        return tp_fail(
+            TP_RuntimeError,
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
+            "you specified %s",
+            tp_scalar_type_name((tp_dtype)self->dtype));
     return sigma > 0 ? 0 : tp_fail(TP_RuntimeError, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
 }
 static double cauchy_of(double u, double median, double sigma) { return median + sigma * tan(M_PI * (u - 0.5)); }

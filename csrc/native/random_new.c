@@ -141,25 +141,25 @@ tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) 
 }
 
 /* Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
-#define SHUFFLE(name, T)                                                                                  \
-    static void name(T *v, int64_t n, tp_philox_state s) {                                                \
-        int64_t words[TP_DRAW_BLOCK];                                                                     \
-        tp_draw draw = {.state = s}; /* of all 64-bit numbers */                                          \
-        for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                                      \
-        for (int64_t first = 0; first + 1 < n; first += TP_DRAW_BLOCK) {                                  \
-            int64_t m = n - 1 - first < TP_DRAW_BLOCK ? n - 1 - first : TP_DRAW_BLOCK;                    \
-            tp_cpu.random->make[TP_DRAW_INTEGERS](&draw, first, words);                                   \
-            for (int64_t k = 0; k < m; k++) {                                                             \
-                uint64_t left = (uint64_t)(n - first - k);                                                \
-                words[k] = first + k + (int64_t)((unsigned __int128)(uint64_t)words[k] * left >> 64);     \
-                __builtin_prefetch(&v[words[k]], 1);                                                      \
-            }                                                                                             \
-            for (int64_t k = 0; k < m; k++) {                                                             \
-                T t = v[first + k];                                                                       \
-                v[first + k] = v[words[k]];                                                               \
-                v[words[k]] = t;                                                                          \
-            }                                                                                             \
-        }                                                                                                 \
+#define SHUFFLE(name, T)                                                                              \
+    static void name(T *v, int64_t n, tp_philox_state s) {                                            \
+        int64_t words[TP_DRAW_BLOCK];                                                                 \
+        tp_draw draw = {.state = s}; /* of all 64-bit numbers */                                      \
+        for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                                  \
+        for (int64_t first = 0; first + 1 < n; first += TP_DRAW_BLOCK) {                              \
+            int64_t m = n - 1 - first < TP_DRAW_BLOCK ? n - 1 - first : TP_DRAW_BLOCK;                \
+            tp_cpu.random->make[TP_DRAW_INTEGERS](&draw, first, words);                               \
+            for (int64_t k = 0; k < m; k++) {                                                         \
+                uint64_t left = (uint64_t)(n - first - k);                                            \
+                words[k] = first + k + (int64_t)((unsigned __int128)(uint64_t)words[k] * left >> 64); \
+                __builtin_prefetch(&v[words[k]], 1);                                                  \
+            }                                                                                         \
+            for (int64_t k = 0; k < m; k++) {                                                         \
+                T t = v[first + k];                                                                   \
+                v[first + k] = v[words[k]];                                                           \
+                v[words[k]] = t;                                                                      \
+            }                                                                                         \
+        }                                                                                             \
     }
 SHUFFLE(shuffle, int64_t)
 SHUFFLE(shuffle_short, int32_t) /* half the memory to walk through at random */

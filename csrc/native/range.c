@@ -24,7 +24,8 @@ static void make_real(const tp_range *r, int64_t begin, int64_t n, int64_t total
     for (int64_t i = 0; i < n; i++) {
         int64_t k = begin + i;
         out[i] = k < r->half ? r->a + (double)k * r->b : r->last - (double)(total - 1 - k) * r->b;
-        if (r->single) out[i] = (float)(k < r->half ? r->a : r->last) + (float)(k < r->half ? k : k + 1 - total) * (float)r->b;
+        if (r->single)
+            out[i] = (float)(k < r->half ? r->a : r->last) + (float)(k < r->half ? k : k + 1 - total) * (float)r->b;
     }
     if (r->base != 0)
         for (int64_t i = 0; i < n; i++) out[i] = pow(r->base, out[i]);

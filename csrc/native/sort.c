@@ -184,7 +184,8 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
                 .n = sequence->sizes[sequence->ndim - 1],
                 .m = one ? 0 : tp_max_int(1, self->sizes[self->ndim - 1]),
                 .itemsize = tp_itemsize(common)};
-    if (s.n > UINT32_MAX) return tp_fail_null(TP_RuntimeError, "searchsorted: sequences of 2**32 elements are too long");
+    if (s.n > UINT32_MAX)
+        return tp_fail_null(TP_RuntimeError, "searchsorted: sequences of 2**32 elements are too long");
     if (tp_parallel_for(self->numel, TP_GRAIN / 32, search_part, &s) < 0) return NULL;
     return out_int32 ? tp_to_dtype(out, TP_INT32, false, false, TP_NO_FORMAT) : tp_take(out);
 }

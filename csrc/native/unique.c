@@ -243,7 +243,8 @@ static int isin_output(tp_meta *m, const tp_tensor *elements, tp_dtype a, tp_dty
     if (check_isin(a) < 0 || check_isin(b) < 0) return -1;
     return tp_meta_output(m, 0, elements ? tp_sizes(elements) : TP_EMPTY_INTS, TP_NO_INTS, TP_BOOL, device);
 }
-/* isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor */
+/* isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor
+ */
 int isin_Tensor_Tensor_meta(tp_meta *m, tp_tensor *elements, tp_tensor *test_elements, bool assume_unique,
                             bool invert) {
     (void)assume_unique, (void)invert;

@@ -16,8 +16,9 @@ tp_tensor *linalg_cross_composite(tp_tensor *self, tp_tensor *other, int64_t dim
     if (d < 0) return NULL;
     int64_t a = tp_size_at(tp_sizes(self), d), b = tp_size_at(tp_sizes(other), d);
     if (a != 3 || b != 3 || self->ndim == 0)
-        return tp_fail_null(TP_RuntimeError, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld",
-                            (long long)dim, (long long)a, (long long)b);
+        return tp_fail_null(TP_RuntimeError,
+                            "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)dim,
+                            (long long)a, (long long)b);
     tp_ints dims = {&d, 1};
     tp_autoref *a1 = tp_roll(self, TP_INTS(-1), dims), *b2 = a1 ? tp_roll(other, TP_INTS(-2), dims) : NULL;
     tp_autoref *a2 = b2 ? tp_roll(self, TP_INTS(-2), dims) : NULL, *b1 = a2 ? tp_roll(other, TP_INTS(-1), dims) : NULL;
@@ -57,8 +58,8 @@ tp_tensor *kron_composite(tp_tensor *self, tp_tensor *other) {
 
 static int check_factor(const char *name, const tp_scalar *factor, tp_dtype result) {
     if (tp_dtype_categories[result] < TP_FLOATING && factor->kind >= TP_SCALAR_FLOAT)
-        return tp_fail(TP_RuntimeError, "addr: For integral input tensors, argument %s must not be a floating point number.",
-                       name);
+        return tp_fail(TP_RuntimeError,
+                       "addr: For integral input tensors, argument %s must not be a floating point number.", name);
     return 0;
 }
 /* addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
@@ -70,10 +71,10 @@ tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, con
     tp_dtype common = tp_result_type((tp_operand[]){{self, NULL}, {vec1, NULL}, {vec2, NULL}}, 3);
     if (common == TP_NO_DTYPE || check_factor("beta", beta, common) < 0 || check_factor("alpha", alpha, common) < 0)
         return NULL;
-    tp_autoref *product = tp_outer(vec1, vec2),
-               *scaled = !product                          ? NULL
-                         : tp_scalar_equals_int(alpha, 1) ? tp_retain(product)
-                                                          : tp_mul_Scalar(product, alpha);
+    tp_autoref *product = tp_outer(vec1, vec2), *scaled = !product ? NULL
+                                                          : tp_scalar_equals_int(alpha, 1)
+                                                              ? tp_retain(product)
+                                                              : tp_mul_Scalar(product, alpha);
     tp_autoref *wide = scaled ? tp_expand(self, tp_sizes(scaled), false) : NULL;
     if (!wide) return NULL;
     if (tp_scalar_equals_int(beta, 0)) return tp_to_dtype(scaled, common, false, false, TP_NO_FORMAT);
@@ -93,9 +94,10 @@ tp_tensor *block_diag_composite(tp_tensors tensors) {
     for (int64_t i = 0; i < tensors.size; i++) {
         const tp_tensor *t = tensors.data[i];
         if (t->ndim > 2)
-            return tp_fail_null(TP_RuntimeError,
-                                "block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions",
-                                (long long)i, t->ndim);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions", (long long)i,
+                t->ndim);
         width += t->ndim ? t->sizes[t->ndim - 1] : 1;
     }
     for (int64_t i = 0; i < tensors.size; i++) {
@@ -122,8 +124,7 @@ static int check_vector(const tp_tensor *t) {
 tp_tensor *cartesian_prod_composite(tp_tensors tensors) {
     for (int64_t i = 0; i < tensors.size; i++)
         if (check_vector(tensors.data[i]) < 0) return NULL;
-    if (tensors.size == 0)
-        return tp_fail_null(TP_RuntimeError, "cartesian_prod: expected a non-empty list of tensors");
+    if (tensors.size == 0) return tp_fail_null(TP_RuntimeError, "cartesian_prod: expected a non-empty list of tensors");
     if (tensors.size == 1) return tp_alias(tensors.data[0]);
     tp_autoseq *grids = tp_meshgrid_indexing(tensors, "ij");
     for (int64_t i = 0; grids && i < grids->size; i++) {
@@ -164,7 +165,9 @@ tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacem
         row[r + last]++;
         for (int64_t k = last + 1; k < r; k++) row[r + k] = row[r + k - 1] + rise;
     }
-    tp_autoref *there = self->device.type == TP_DEVICE_CPU ? tp_retain(places) : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_autoref *there = self->device.type == TP_DEVICE_CPU
+                            ? tp_retain(places)
+                            : tp_to_device(places, self->device, TP_INT64, false, false, TP_NO_FORMAT);
     tp_autoref *flat = there ? tp_reshape(there, TP_INTS(-1)) : NULL,
                *out = flat ? tp_index_select(self, 0, flat) : NULL;
     return out ? tp_reshape(out, TP_INTS(count, r)) : NULL;

@@ -184,7 +184,8 @@ def slice_scatter(make: Make) -> Iterator[Any]:
 
 def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return np.lib.stride_tricks.as_strided(
-        x[max(-offset, 0) :, max(offset, 0) :], (min(x.shape[0] - max(-offset, 0), x.shape[1] - max(offset, 0)),),
+        x[max(-offset, 0) :, max(offset, 0) :],
+        (min(x.shape[0] - max(-offset, 0), x.shape[1] - max(offset, 0)),),
         (sum(x.strides),),
     )
 
@@ -224,7 +225,9 @@ def kron(make: Make) -> Iterator[Any]:
     yield make(()), make(3)
 
 
-@samples("addr", dtypes=CROSS, tolerances=LOOSE, reference=lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b))
+@samples(
+    "addr", dtypes=CROSS, tolerances=LOOSE, reference=lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b)
+)
 def addr(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2), make(3)
     yield make(3), make(2), make(3), {"beta": 2, "alpha": 3}

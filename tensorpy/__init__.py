@@ -17,10 +17,13 @@ __version__ = "0.1.0"
 e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
 
 from tensorpy._modes import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
     enable_grad,
     inference_mode,
+    is_deterministic_algorithms_warn_only_enabled,
     no_grad,
     set_grad_enabled,
+    use_deterministic_algorithms,
 )
 from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from tensorpy._tensor import is_tensor  # noqa: E402
@@ -69,6 +72,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
+    "are_deterministic_algorithms_enabled",
     "autocast",
     "block_diag",
     "broadcast_tensors",
@@ -82,6 +86,7 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "inf",
     "inference_mode",
     "initial_seed",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_tensor",
     "manual_seed",
     "meshgrid",
@@ -98,4 +103,5 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "tensordot",
     "unique",
     "unique_consecutive",
+    "use_deterministic_algorithms",
 ]

@@ -21,18 +21,17 @@ typedef struct {
 
 /* Without a branch while at least n - i elements of room are left: each element is written, and the place moves on
  * where the mask is true. */
-#define MASKED(suffix, T)                                                                         \
-    static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t n, int64_t count) { \
-        int64_t k = 0;                                                                            \
-        for (int64_t i = 0; k < count; i++) {                                                     \
-            to[k] = from[i];                                                                      \
-            k += mask[i];                                                                         \
-        }                                                                                         \
-        (void)n;                                                                                  \
-    }                                                                                             \
-    static void unpack_##suffix(T *to, const T *from, const bool *mask, int64_t n) {              \
-        for (int64_t i = 0, k = 0; i < n; i++)                                                    \
-            if (mask[i]) to[i] = from[k++];                                                       \
+#define MASKED(suffix, T)                                                              \
+    static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t count) { \
+        int64_t k = 0;                                                                 \
+        for (int64_t i = 0; k < count; i++) {                                          \
+            to[k] = from[i];                                                           \
+            k += mask[i];                                                              \
+        }                                                                              \
+    }                                                                                  \
+    static void unpack_##suffix(T *to, const T *from, const bool *mask, int64_t n) {   \
+        for (int64_t i = 0, k = 0; i < n; i++)                                         \
+            if (mask[i]) to[i] = from[k++];                                            \
     }
 MASKED(1, uint8_t)
 MASKED(2, uint16_t)
@@ -43,11 +42,11 @@ MASKED(16, bytes16)
 void tp_mask_pack(void *to, const void *from, const bool *mask, int64_t n, int64_t itemsize) {
     int64_t count = tp_mask_count(mask, n);
     switch (itemsize) {
-    case 1: pack_1(to, from, mask, n, count); break;
-    case 2: pack_2(to, from, mask, n, count); break;
-    case 4: pack_4(to, from, mask, n, count); break;
-    case 8: pack_8(to, from, mask, n, count); break;
-    default: pack_16(to, from, mask, n, count);
+    case 1: pack_1(to, from, mask, count); break;
+    case 2: pack_2(to, from, mask, count); break;
+    case 4: pack_4(to, from, mask, count); break;
+    case 8: pack_8(to, from, mask, count); break;
+    default: pack_16(to, from, mask, count);
     }
 }
 void tp_mask_unpack(void *to, const void *from, const bool *mask, int64_t n, int64_t itemsize) {

@@ -1,5 +1,5 @@
-/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from, so eight
- * bools are looked at at once: all, none, or each set bit in turn. */
+/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from: bools are
+ * counted eight at a time, and packing moves on by what the mask says. */
 #include "cpu/masked.h"
 
 #include <string.h>
@@ -19,8 +19,7 @@ typedef struct {
     uint64_t half[2];
 } bytes16;
 
-/* Without a branch while at least n - i elements of room are left: each element is written, and the place moves on
- * where the mask is true. */
+/* Packing writes every element, and its place moves on where the mask is true; it stops before room runs out. */
 #define MASKED(suffix, T)                                                              \
     static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t count) { \
         int64_t k = 0;                                                                 \

@@ -5,6 +5,11 @@
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || \
+    defined(TP_FOLDER_autograd) || defined(TP_FOLDER_autocast)
+#error "CPU kernels are for native/ and for cpu/ itself"
+#endif
+
 #include "core/generator.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"

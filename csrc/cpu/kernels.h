@@ -76,8 +76,7 @@ typedef struct {
 } tp_extreme_kernels;
 
 typedef struct {
-    tp_reduction prod[TP_NUM_DTYPES];   /* by the dtype of the accumulator: int64, floating and complex ones */
-    tp_reduction nansum[TP_NUM_DTYPES]; /* float32 and float64 */
+    tp_reduction nansum[TP_NUM_DTYPES];                                          /* float32 and float64 */
     tp_reduction any[TP_NUM_DTYPES], all[TP_NUM_DTYPES], nonzero[TP_NUM_DTYPES]; /* by the input's dtype */
 } tp_fold_kernels;
 

@@ -8,6 +8,7 @@
 #include "core/generator.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/norm.h"
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
 #include "iter/iter.h"
@@ -19,6 +20,7 @@
     X(extreme)                    \
     X(fold)                       \
     X(moments)                    \
+    X(norm)                       \
     X(pool)                       \
     X(random)                     \
     X(reduce)                     \

@@ -33,6 +33,7 @@ RANDOM = (
     "normal",
     "bernoulli",
     "dropout",
+    "rrelu",
     "multinomial",
     "uniform",
     "exponential",
@@ -102,7 +103,7 @@ def convert(value: Any) -> Any:
         return getattr(tp, str(value).rpartition(".")[2])
     if isinstance(value, torch.device):
         return tp.device(str(value))
-    if isinstance(value, torch.Generator):
+    if isinstance(value, (torch.Generator, torch.nn.Module)):
         raise Skip
     if isinstance(value, torch.memory_format):
         return getattr(tp, str(value).rpartition(".")[2])
@@ -182,11 +183,6 @@ KNOWN = {
     "logspace": "int64: bounds are not truncated first",
     "logspace-tensor_overload": "int64: bounds are not truncated first",
     "meshgrid-variadic_tensors": "takes a list only, not separate arguments",
-    "nn.functional.batch_norm": "an input of one dimension without elements",
-    "nn.functional.cosine_similarity": "arguments that broadcast in the dimension itself",
-    "nn.functional.embedding": "max_norm is not supported",
-    "nn.functional.rms_norm": "complex numbers are not supported",
-    "nn.functional.scaled_dot_product_attention": "dropout_p above zero is not supported",
     "nonzero": "as_tuple is not supported",
     "norm-fro": "p='fro' as a string is not supported",
     "norm-nuc": "p='nuc' needs singular values",

@@ -1,0 +1,114 @@
+/* im2col.c: windows of images as columns (im2col) and their adjoint (col2im).
+ *
+ * The columns are a view of the image with its border, as_strided with overlapping windows, and col2im is what autograd
+ * does for that view. */
+#include "NativeFunctions.h"
+
+typedef struct {
+    int64_t batch, channels, in[2], out[2], padded[2];
+    int64_t sizes[6], strides[6]; /* of the windows in the padded image: [batch, channels, kernel, kernel, out, out] */
+} windows;
+
+static int check_pair(const char *op, const char *name, tp_ints v, int64_t low) {
+    if (v.size != 2)
+        return tp_fail(TP_RuntimeError, "%s: It is expected %s equals to 2, but got size %lld", op, name,
+                       (long long)v.size);
+    for (int i = 0; i < 2; i++)
+        if (v.data[i] < low)
+            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name,
+                           low ? "greater than zero" : "non negative", (long long)v.data[i]);
+    return 0;
+}
+
+static int make_windows(windows *w, const char *op, int64_t batch, int64_t channels, const int64_t image[2],
+                        tp_ints kernel, tp_ints dilation, tp_ints padding, tp_ints stride) {
+    if (check_pair(op, "kernel_size", kernel, 1) < 0 || check_pair(op, "dilation", dilation, 1) < 0 ||
+        check_pair(op, "padding", padding, 0) < 0 || check_pair(op, "stride", stride, 1) < 0)
+        return -1;
+    w->batch = batch, w->channels = channels;
+    for (int i = 0; i < 2; i++) {
+        w->in[i] = image[i];
+        w->padded[i] = image[i] + 2 * padding.data[i];
+        int64_t room = w->padded[i] - dilation.data[i] * (kernel.data[i] - 1) - 1;
+        w->out[i] = room < 0 ? 0 : room / stride.data[i] + 1;
+        if (w->out[i] < 1)
+            return tp_fail(TP_RuntimeError,
+                           "%s: the array of sliding blocks comes to %lld along a dimension, which is too small (an "
+                           "image of %lld, kernel_size %lld, dilation %lld, padding %lld)",
+                           op, (long long)w->out[i], (long long)image[i], (long long)kernel.data[i],
+                           (long long)dilation.data[i], (long long)padding.data[i]);
+    }
+    int64_t plane = w->padded[0] * w->padded[1], row[2] = {w->padded[1], 1};
+    w->sizes[0] = batch, w->sizes[1] = channels;
+    w->strides[0] = channels * plane, w->strides[1] = plane;
+    for (int i = 0; i < 2; i++) {
+        w->sizes[2 + i] = kernel.data[i], w->strides[2 + i] = row[i] * dilation.data[i];
+        w->sizes[4 + i] = w->out[i], w->strides[4 + i] = row[i] * stride.data[i];
+    }
+    return 0;
+}
+
+static tp_tensor *with_batch(const char *op, tp_tensor *t, int n, bool *added) {
+    *added = t->ndim == n;
+    if (*added) return tp_unsqueeze(t, 0);
+    if (t->ndim == n + 1) return tp_retain(t);
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(t));
+    return tp_fail_null(TP_RuntimeError, "%s: Expected %dD or %dD (batch mode) tensor for input, but got input of size %s",
+                        op, n, n + 1, text.text);
+}
+
+/* im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor */
+tp_tensor *im2col_composite(tp_tensor *self, tp_ints kernel_size, tp_ints dilation, tp_ints padding, tp_ints stride) {
+    windows w;
+    bool added;
+    tp_autoref *x = with_batch("im2col", self, 3, &added);
+    if (!x || make_windows(&w, "im2col", x->sizes[0], x->sizes[1], x->sizes + 2, kernel_size, dilation, padding,
+                           stride) < 0)
+        return NULL;
+    tp_ints border = TP_INTS(padding.data[1], padding.data[1], padding.data[0], padding.data[0]);
+    tp_autoref *padded = tp_constant_pad_nd(x, border, TP_SCALAR_I(0)),
+               *plain = padded ? tp_contiguous(padded, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *view =
+        plain ? tp_as_strided(plain, (tp_ints){w.sizes, 6}, (tp_ints){w.strides, 6}, TP_SOME_INT(0)) : NULL;
+    int64_t rows = w.channels * w.sizes[2] * w.sizes[3], columns = w.out[0] * w.out[1];
+    tp_autoref *out = view ? tp_reshape(view, TP_INTS(w.batch, rows, columns)) : NULL;
+    return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
+}
+
+/* col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) ->
+ * Tensor */
+tp_tensor *col2im_composite(tp_tensor *self, tp_ints output_size, tp_ints kernel_size, tp_ints dilation,
+                            tp_ints padding, tp_ints stride) {
+    windows w;
+    bool added;
+    tp_autoref *x = with_batch("col2im", self, 2, &added);
+    if (!x || check_pair("col2im", "output_size", output_size, 1) < 0 ||
+        check_pair("col2im", "kernel_size", kernel_size, 1) < 0)
+        return NULL;
+    int64_t area = kernel_size.data[0] * kernel_size.data[1], channels = x->sizes[1] / area;
+    if (x->sizes[1] % area)
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                            "got input.size(1)=%lld and kernel_size=(%lld, %lld).",
+                            (long long)x->sizes[1], (long long)kernel_size.data[0], (long long)kernel_size.data[1]);
+    if (make_windows(&w, "col2im", x->sizes[0], channels, output_size.data, kernel_size, dilation, padding, stride) < 0)
+        return NULL;
+    if (x->sizes[2] != w.out[0] * w.out[1])
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected size of input's dimension 2 to match the calculated number of sliding blocks "
+                            "%lld * %lld = %lld, but got input.size(2)=%lld.",
+                            (long long)w.out[0], (long long)w.out[1], (long long)(w.out[0] * w.out[1]),
+                            (long long)x->sizes[2]);
+    int64_t strides[4];
+    tp_ints padded = TP_INTS(w.batch, w.channels, w.padded[0], w.padded[1]);
+    tp_contiguous_strides(padded, strides);
+    tp_autoref *split = tp_reshape(x, (tp_ints){w.sizes, 6});
+    tp_autoref *sums = split ? tp__as_strided_backward(split, padded, (tp_ints){strides, 4}, (tp_ints){w.sizes, 6},
+                                                       (tp_ints){w.strides, 6}, 0)
+                             : NULL;
+    tp_autoref *rows = sums ? tp_narrow(sums, 2, padding.data[0], w.in[0]) : NULL,
+               *inside = rows ? tp_narrow(rows, 3, padding.data[1], w.in[1]) : NULL;
+    tp_autoref *out = inside ? tp_contiguous(inside, TP_CONTIGUOUS_FORMAT) : NULL;
+    return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
+}

@@ -47,6 +47,8 @@ def counterpart(info: Any) -> Any:
     """tensorpy's function of the same name, or its method where torch has a method only."""
     if info.name == "polygamma":
         return lambda x, n: tp.polygamma(n, x)  # as op_db's own
+    if info.name == "nn.functional.embedding":
+        return lambda weight, index, **kwargs: tp.nn.functional.embedding(index, weight, **kwargs)
     module: Any = tp
     parts = info.name.split(".")
     try:
@@ -219,6 +221,8 @@ def problems_of(info: Any) -> tuple[list[str], int]:
         if not info.supports_dtype(dtype, "cpu"):
             continue
         for sample in samples_of(info, dtype):
+            if sample.kwargs.get("dropout_p"):
+                continue  # random
             try:
                 expected = info.op(sample.input, *sample.args, **sample.kwargs)
                 args = [convert(sample.input), *(convert(a) for a in sample.args)]

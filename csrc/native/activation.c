@@ -34,8 +34,8 @@ tp_tensor *prelu_composite(tp_tensor *self, tp_tensor *weight) {
         return tp_fail_null(TP_RuntimeError, "prelu: Type promoting not supported. Got %s and %s",
                             tp_dtype_names[self->dtype], tp_dtype_names[weight->dtype]);
     if (weight->ndim > 1)
-        return tp_fail_null(TP_RuntimeError,
-                            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d", weight->ndim);
+        return tp_fail_null(TP_RuntimeError, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
+                            weight->ndim);
     if (weight->numel != 1) {
         int64_t channels = self->ndim > 1 ? self->sizes[1] : 1;
         if (self->ndim == 0)

@@ -59,7 +59,8 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
     if (is_causal && !mask) return NULL;
     tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
-               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE)) : NULL;
+               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
+                           : NULL;
     tp_autoref *weights = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
     return weights ? tp_matmul(weights, v) : NULL;
 }

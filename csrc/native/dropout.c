@@ -23,8 +23,8 @@ static int check_dropout(const tp_tensor *input, double p, int k) {
 static tp_tensor *noise_for(tp_tensor *input, double p, int k) {
     int64_t sizes[TP_MAX_DIMS];
     for (int i = 0; i < input->ndim; i++) sizes[i] = k & FEATURE && i > 1 ? 1 : input->sizes[i];
-    tp_autoref *noise =
-        tp_empty_memory_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT, input->device, -1, TP_NO_FORMAT);
+    tp_autoref *noise = tp_empty_memory_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, TP_NO_LAYOUT,
+                                               input->device, -1, TP_NO_FORMAT);
     return noise && tp_bernoulli__float(noise, 1 - p, NULL) == 0 ? tp_take(noise) : NULL;
 }
 
@@ -64,8 +64,8 @@ static int drop_inplace(tp_tensor *self, double p, bool train, int k) {
 
 /* feature_dropout(Tensor input, float p, bool train) -> Tensor, feature_dropout_(Tensor(a!) self, float p, bool train)
  * -> Tensor(a!), and their kin. */
-#define DROPOUT(name, k)                                                                                        \
-    tp_tensor *name##_composite(tp_tensor *input, double p, bool train) { return drop(input, p, train, k); }    \
+#define DROPOUT(name, k)                                                                                     \
+    tp_tensor *name##_composite(tp_tensor *input, double p, bool train) { return drop(input, p, train, k); } \
     int name##__composite(tp_tensor *self, double p, bool train) { return drop_inplace(self, p, train, k); }
 DROPOUT(feature_dropout, FEATURE)
 DROPOUT(alpha_dropout, SCALED)

@@ -30,12 +30,27 @@ tp_tensor *smooth_l1_loss_composite(tp_tensor *self, tp_tensor *target, int64_t 
 
 /* huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor */
 tp_tensor *huber_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction, double delta) {
-    if (!(delta > 0)) return tp_fail_null(TP_RuntimeError, "huber_loss does not support non-positive values for delta.");
+    if (!(delta > 0))
+        return tp_fail_null(TP_RuntimeError, "huber_loss does not support non-positive values for delta.");
     return reduced_steal(tp__huber_elements(self, target, delta), reduction);
+}
+
+/* Whether all elements are probabilities; NaN counts as one. */
+static int check_probabilities(tp_tensor *self) {
+    if (self->numel == 0 || self->device.type == TP_DEVICE_META || !tp_is_floating(self)) return 0;
+    tp_tensor2 ends = tp_aminmax(self, TP_NO_INT, false);
+    tp_autoref *least = ends.v[0], *most = ends.v[1];
+    tp_scalar low, high;
+    if (!least || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0) return -1;
+    if (low.f < 0 || high.f > 1)
+        return tp_fail(TP_RuntimeError, "all elements of input should be between 0 and 1, but they reach from %g to %g",
+                       low.f, high.f);
+    return 0;
 }
 
 /* binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor */
 tp_tensor *binary_cross_entropy_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction) {
+    if (check_probabilities(self) < 0) return NULL;
     tp_autoref *losses = tp__bce_elements(self, target);
     if (!losses || !weight) return reduced_steal(tp_take(losses), reduction);
     return reduced_steal(tp_mul_Tensor(losses, weight), reduction);

@@ -294,6 +294,7 @@ done:
 tp_tensor *batch_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
                                 tp_tensor *running_var, bool training, double momentum, double eps,
                                 bool cudnn_enabled TP_UNUSED) {
+    if (input->numel == 0) return tp_clone(input, TP_NO_FORMAT);
     tp_tensor3 r = tp_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
     tp_release(r.v[1]);
     tp_release(r.v[2]);

@@ -117,7 +117,7 @@ static tp_tensor *unpad_dim(tp_tensor *grad, int64_t d, int64_t size, int64_t be
 static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (pad.size != 2 * dims)
         return tp_fail(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
-                            (long long)pad.size);
+                       (long long)pad.size);
     bool empty = false;
     for (int d = self->ndim - dims; d < self->ndim; d++) empty |= d >= 0 && self->sizes[d] == 0;
     if (self->ndim < dims + 1 || self->ndim > dims + 2 || (empty && mode != CIRCULAR)) {
@@ -167,14 +167,12 @@ static tp_tensor *pad_border_backward(tp_tensor *grad, tp_tensor *self, tp_ints 
     return t == grad ? tp_clone(grad, TP_NO_FORMAT) : tp_take(t);
 }
 
-/* reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor; reflection_pad2d_backward(Tensor grad_output, Tensor self,
- * SymInt[4] padding) -> Tensor; and their kin. */
-#define PAD(name, dims, mode)                                                                                 \
-    tp_tensor *name##_composite(tp_tensor *self, tp_ints padding) {                                           \
-        return pad_border(self, padding, dims, mode);                                                         \
-    }                                                                                                         \
-    tp_tensor *name##_backward_composite(tp_tensor *grad_output, tp_tensor *self, tp_ints padding) {          \
-        return pad_border_backward(grad_output, self, padding, dims, mode);                                   \
+/* reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor; reflection_pad2d_backward(Tensor grad_output, Tensor
+ * self, SymInt[4] padding) -> Tensor; and their kin. */
+#define PAD(name, dims, mode)                                                                                       \
+    tp_tensor *name##_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, dims, mode); } \
+    tp_tensor *name##_backward_composite(tp_tensor *grad_output, tp_tensor *self, tp_ints padding) {                \
+        return pad_border_backward(grad_output, self, padding, dims, mode);                                         \
     }
 PAD(reflection_pad1d, 1, REFLECT)
 PAD(reflection_pad2d, 2, REFLECT)

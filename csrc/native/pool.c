@@ -206,7 +206,7 @@ static int declare_max(tp_meta *m, const kind *k, tp_tensor *self, const tp_pool
 }
 
 static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self, const tp_pool_plan *p,
-                             tp_tensor *indices) {
+                                tp_tensor *indices) {
     if (check_gradient(k, grad, self, p) < 0 || check_indices(k, indices, grad) < 0) return -1;
     return declare(m, 0, self, tp_sizes(self), (tp_dtype)self->dtype);
 }
@@ -224,7 +224,7 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
                                          tp_ints padding, tp_ints dilation, bool ceil_mode) {                       \
         tp_pool_plan p;                                                                                             \
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                            \
+        return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                         \
     }                                                                                                               \
     int max_pool##n##d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,      \
                                         tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
@@ -237,7 +237,7 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
                                                   tp_ints dilation, bool ceil_mode, tp_tensor *indices) {           \
         tp_pool_plan p;                                                                                             \
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);             \
+        return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);          \
     }                                                                                                               \
     int max_pool##n##d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,      \
                                                  tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode, \
@@ -284,7 +284,8 @@ static int declare_average(tp_meta *m, const kind *k, const tp_tensor *self, con
     return declare(m, 0, self, sizes_of(k, self, p, sizes), (tp_dtype)self->dtype);
 }
 
-static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self, const tp_pool_plan *p) {
+static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self,
+                                    const tp_pool_plan *p) {
     if (check_gradient(k, grad, self, p) < 0) return -1;
     return declare(m, 0, self, tp_sizes(self), (tp_dtype)self->dtype);
 }
@@ -297,7 +298,7 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
                             bool count, tp_opt_int divisor) {                                                        \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                         \
+        return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                      \
     }                                                                                                                \
     int avg_pool##n##d_cpu(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count,  \
                            tp_opt_int divisor, tp_tensor *out) {                                                     \
@@ -309,7 +310,7 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
                                      tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {   \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                   \
+        return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                \
     }                                                                                                                \
     int avg_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,         \
                                     tp_ints padding, bool ceil, bool count, tp_opt_int divisor,                      \
@@ -392,29 +393,30 @@ ADAPTIVE_AVG(2)
 ADAPTIVE_AVG(3)
 
 /* adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor), and in three dimensions. */
-#define ADAPTIVE_MAX(n)                                                                                              \
-    int adaptive_max_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints output_size) {                             \
-        tp_pool_plan p;                                                                                              \
-        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0 ? -1                                       \
-                                                                          : declare_max(m, adaptive_max + n, self, &p); \
-    }                                                                                                                \
-    int adaptive_max_pool##n##d_cpu(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) {      \
-        tp_pool_plan p;                                                                                              \
-        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                            \
-                   ? -1                                                                                              \
-                   : convert_and_run(&p, MAX, self, out, indices);                                                   \
-    }                                                                                                                \
-    int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,                   \
-                                              tp_tensor *indices) {                                                  \
-        tp_pool_plan p;                                                                                              \
-        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                      \
-        return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);             \
-    }                                                                                                                \
-    int adaptive_max_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,            \
-                                             tp_tensor *grad_input) {                                                \
-        tp_pool_plan p;                                                                                              \
-        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                      \
-        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                                 \
+#define ADAPTIVE_MAX(n)                                                                                         \
+    int adaptive_max_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints output_size) {                        \
+        tp_pool_plan p;                                                                                         \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
+                   ? -1                                                                                         \
+                   : declare_max(m, adaptive_max + n, self, &p);                                                \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_cpu(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) { \
+        tp_pool_plan p;                                                                                         \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
+                   ? -1                                                                                         \
+                   : convert_and_run(&p, MAX, self, out, indices);                                              \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
+                                              tp_tensor *indices) {                                             \
+        tp_pool_plan p;                                                                                         \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
+        return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);     \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,       \
+                                             tp_tensor *grad_input) {                                           \
+        tp_pool_plan p;                                                                                         \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
+        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                            \
     }
 ADAPTIVE_MAX(2)
 ADAPTIVE_MAX(3)

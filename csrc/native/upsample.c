@@ -128,8 +128,7 @@ static tp_tensor *resize_dim_backward(tp_tensor *grad, int64_t d, int64_t in, mo
     int64_t sizes[TP_MAX_DIMS];
     memcpy(sizes, grad->sizes, (size_t)grad->ndim * sizeof *sizes);
     sizes[d] = in;
-    tp_autoref *sum =
-        tp_zeros((tp_ints){sizes, grad->ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
+    tp_autoref *sum = tp_zeros((tp_ints){sizes, grad->ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
     int status = taps_new(&t, grad, d, in, grad->sizes[d], m, align_corners, scale);
     for (int k = 0; k < t.count && status == 0 && sum; k++) {
         tp_autoref *part = t.weight[k] ? tp_mul_Tensor(grad, t.weight[k]) : tp_retain(grad);
@@ -185,7 +184,8 @@ static tp_tensor *resize_backward(const char *op, tp_tensor *grad, tp_ints outpu
     if (!fits) {
         tp_autotext a = {0};
         tp_text_ints(&a, tp_sizes(grad));
-        return tp_fail_null(TP_RuntimeError, "%s: Expected grad_output to have the output's shape, but got %s", op, a.text);
+        return tp_fail_null(TP_RuntimeError, "%s: Expected grad_output to have the output's shape, but got %s", op,
+                            a.text);
     }
     tp_dtype dtype = (tp_dtype)grad->dtype, wide = m >= LINEAR ? tp_compute_dtype(dtype) : dtype;
     tp_autoref *x = tp_to_dtype(grad, wide, false, false, TP_NO_FORMAT);
@@ -223,18 +223,18 @@ static int sizes_of_vec(const char *op, const tp_tensor *input, tp_ints output_s
 #define PASS3 a, b, c
 
 /* upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor */
-#define NEAREST_OPS(name, d, m)                                                                                  \
-    tp_tensor *name##_composite(tp_tensor *self, tp_ints output_size, DECL##d) {                                 \
-        return resize(#name, self, output_size, d, m, false, (tp_opt_float[]){PASS##d});                         \
-    }                                                                                                            \
-    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints output_size, tp_ints input_size, DECL##d) {    \
-        return resize_backward(#name, grad, output_size, input_size, d, m, false, (tp_opt_float[]){PASS##d});    \
-    }                                                                                                            \
-    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, tp_floats factors) {                  \
-        int64_t n[3];                                                                                            \
-        tp_opt_float s[3];                                                                                       \
-        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                          \
-        return resize(#name, input, (tp_ints){n, d}, d, m, false, s);                                            \
+#define NEAREST_OPS(name, d, m)                                                                               \
+    tp_tensor *name##_composite(tp_tensor *self, tp_ints output_size, DECL##d) {                              \
+        return resize(#name, self, output_size, d, m, false, (tp_opt_float[]){PASS##d});                      \
+    }                                                                                                         \
+    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints output_size, tp_ints input_size, DECL##d) { \
+        return resize_backward(#name, grad, output_size, input_size, d, m, false, (tp_opt_float[]){PASS##d}); \
+    }                                                                                                         \
+    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, tp_floats factors) {               \
+        int64_t n[3];                                                                                         \
+        tp_opt_float s[3];                                                                                    \
+        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                       \
+        return resize(#name, input, (tp_ints){n, d}, d, m, false, s);                                         \
     }
 NEAREST_OPS(upsample_nearest1d, 1, NEAREST)
 NEAREST_OPS(upsample_nearest2d, 2, NEAREST)
@@ -245,19 +245,19 @@ NEAREST_OPS(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
 
 /* upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
  * scales_w=None) -> Tensor */
-#define SMOOTH_OPS(name, d, m)                                                                                     \
-    tp_tensor *name##_composite(tp_tensor *self, tp_ints output_size, bool align, DECL##d) {                       \
-        return resize(#name, self, output_size, d, m, align, (tp_opt_float[]){PASS##d});                           \
-    }                                                                                                              \
-    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints output_size, tp_ints input_size, bool align,     \
-                                         DECL##d) {                                                                \
-        return resize_backward(#name, grad, output_size, input_size, d, m, align, (tp_opt_float[]){PASS##d});      \
-    }                                                                                                              \
-    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, bool align, tp_floats factors) {        \
-        int64_t n[3];                                                                                              \
-        tp_opt_float s[3];                                                                                         \
-        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                            \
-        return resize(#name, input, (tp_ints){n, d}, d, m, align, s);                                              \
+#define SMOOTH_OPS(name, d, m)                                                                                 \
+    tp_tensor *name##_composite(tp_tensor *self, tp_ints output_size, bool align, DECL##d) {                   \
+        return resize(#name, self, output_size, d, m, align, (tp_opt_float[]){PASS##d});                       \
+    }                                                                                                          \
+    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints output_size, tp_ints input_size, bool align, \
+                                         DECL##d) {                                                            \
+        return resize_backward(#name, grad, output_size, input_size, d, m, align, (tp_opt_float[]){PASS##d});  \
+    }                                                                                                          \
+    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, bool align, tp_floats factors) {    \
+        int64_t n[3];                                                                                          \
+        tp_opt_float s[3];                                                                                     \
+        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                        \
+        return resize(#name, input, (tp_ints){n, d}, d, m, align, s);                                          \
     }
 SMOOTH_OPS(upsample_linear1d, 1, LINEAR)
 SMOOTH_OPS(upsample_bilinear2d, 2, LINEAR)

@@ -1,5 +1,6 @@
 /* activation.c: activations with shapes to check; those of one element each are expressions in the YAML. */
 #include "NativeFunctions.h"
+#include "native/variants.h"
 
 /* glu(Tensor self, int dim=-1) -> Tensor: the first half times the sigmoid of the second. */
 tp_tensor *glu_composite(tp_tensor *self, int64_t dim) {
@@ -49,4 +50,10 @@ tp_tensor *prelu_composite(tp_tensor *self, tp_tensor *weight) {
     for (int i = 0; i < self->ndim; i++) sizes[i] = i == 1 && weight->numel != 1 ? weight->numel : 1;
     tp_autoref *w = tp_reshape(weight, (tp_ints){sizes, self->ndim});
     return w ? tp__prelu_kernel(self, w) : NULL;
+}
+
+/* log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!)) */
+int log_sigmoid_forward_output_composite(tp_tensor *self, tp_tensor *output, tp_tensor *buffer) {
+    tp_tensor2 made = tp_log_sigmoid_forward(self);
+    return made.v[0] ? tp_copy_into_outs_steal((tp_tensor *const[]){output, buffer}, made.v, 2) : -1;
 }

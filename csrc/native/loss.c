@@ -1,5 +1,6 @@
 /* loss.c: what the losses share. The losses themselves are formulas in the YAML. */
 #include "NativeFunctions.h"
+#include "native/variants.h"
 
 /* _reduce_loss(Tensor self, int reduction) -> Tensor: 0 leaves the losses, 1 is their mean, 2 their sum. */
 tp_tensor *_reduce_loss_composite(tp_tensor *self, int64_t reduction) {
@@ -111,4 +112,18 @@ tp_tensor *triplet_margin_loss_composite(tp_tensor *anchor, tp_tensor *positive,
     tp_autoref *gap = far ? tp_sub_Tensor(near, far, TP_SCALAR_I(1)) : NULL,
                *shifted = gap ? tp_add_Scalar(gap, TP_SCALAR_F(margin), TP_SCALAR_I(1)) : NULL;
     return reduced_steal(shifted ? tp_clamp_min(shifted, TP_SCALAR_I(0)) : NULL, reduction);
+}
+
+/* ---- out= variants whose outputs have names of their own ---- */
+
+int huber_loss_backward_out_composite(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, int64_t reduction,
+                                      double delta, tp_tensor *grad_input) {
+    tp_autoref *made = tp_huber_loss_backward(grad_output, self, target, reduction, delta);
+    return made ? tp_copy_into_out(grad_input, made) : -1;
+}
+
+int nll_loss2d_forward_output_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                                        int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
+    tp_tensor2 made = tp_nll_loss2d_forward(self, target, weight, reduction, ignore_index);
+    return made.v[0] ? tp_copy_into_outs_steal((tp_tensor *const[]){output, total_weight}, made.v, 2) : -1;
 }

@@ -11,6 +11,7 @@
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
 #include "native/plain.h"
+#include "native/variants.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,6 +230,13 @@ tp_tensor3 native_batch_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     r.v[2] = training ? tp_narrow_steal(tp_take(rstd), kept) : per_channel(input, 0, kept);
     all_there(&r);
     return r;
+}
+
+int native_batch_norm_out_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
+                                    tp_tensor *running_var, bool training, double momentum, double eps, tp_tensor *out,
+                                    tp_tensor *save_mean, tp_tensor *save_invstd) {
+    tp_tensor3 made = tp_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+    return made.v[0] ? tp_copy_into_outs_steal((tp_tensor *const[]){out, save_mean, save_invstd}, made.v, 3) : -1;
 }
 
 /* native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var,

@@ -17,10 +17,13 @@ __version__ = "0.1.0"
 e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
 
 from tensorpy._modes import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
     enable_grad,
     inference_mode,
+    is_deterministic_algorithms_warn_only_enabled,
     no_grad,
     set_grad_enabled,
+    use_deterministic_algorithms,
 )
 from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from tensorpy._tensor import is_tensor  # noqa: E402
@@ -53,6 +56,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
+    "are_deterministic_algorithms_enabled",
     "autocast",
     "e",
     "einsum",
@@ -63,6 +67,7 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "inf",
     "inference_mode",
     "initial_seed",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_tensor",
     "manual_seed",
     "nan",
@@ -73,4 +78,5 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "set_grad_enabled",
     "set_rng_state",
     "tensordot",
+    "use_deterministic_algorithms",
 ]

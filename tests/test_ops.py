@@ -149,7 +149,7 @@ def test_strided_arguments(info: OpInfo, device: str) -> None:
     function = function_of(info)
     for dtype in some_dtypes(info):
         for sample in info.samples(dtype):
-            if info.base == "view_as_complex" or info.base == "view":
+            if info.base.removesuffix("_copy") in ("view_as_complex", "view"):
                 continue  # needs dense elements
             plain = call(function, *arguments(sample, device))
             strided = call(function, *arguments(sample, device, noncontiguous=True))
@@ -210,7 +210,7 @@ def test_out(info: OpInfo, device: str) -> None:
     if out_op is None or info.random or not info.op.function.is_function:
         pytest.skip("no out= variant")
     function = function_of(info)
-    single = len(out_op.schema.out) == 1
+    single = len(out_op.schema.out) == 1 and str(out_op.schema.out[0].type) == "Tensor"
     takes_dtype = any(a.name == "dtype" for a in out_op.schema.arguments)  # then out's is the one
     for dtype in some_dtypes(info):
         for sample in info.samples(dtype, 3):

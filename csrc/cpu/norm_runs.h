@@ -7,23 +7,27 @@ TP_INLINE double OF(total)(double lanes[LANES]) {
     return lanes[0];
 }
 
-static double OF(sum)(const void *x_, int64_t n) {
+static double OF(sum)(const void *x_, int64_t n, int64_t runs, int64_t next) {
     const T *x = x_;
     double lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) lanes[k] += (double)x[i + k];
-    for (int k = 0; i < n; i++, k++) lanes[k] += (double)x[i];
+    for (int64_t r = 0; r < runs; r++, x += next) {
+        int64_t i = 0;
+        for (; i + LANES <= n; i += LANES)
+            for (int k = 0; k < LANES; k++) lanes[k] += (double)x[i + k];
+        for (int k = 0; i < n; i++, k++) lanes[k] += (double)x[i];
+    }
     return OF(total)(lanes);
 }
 
-static double OF(squares)(const void *x_, int64_t n, double mean) {
+static double OF(squares)(const void *x_, int64_t n, int64_t runs, int64_t next, double mean) {
     const T *x = x_;
     double lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) lanes[k] += ((double)x[i + k] - mean) * ((double)x[i + k] - mean);
-    for (int k = 0; i < n; i++, k++) lanes[k] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    for (int64_t r = 0; r < runs; r++, x += next) {
+        int64_t i = 0;
+        for (; i + LANES <= n; i += LANES)
+            for (int k = 0; k < LANES; k++) lanes[k] += ((double)x[i + k] - mean) * ((double)x[i + k] - mean);
+        for (int k = 0; i < n; i++, k++) lanes[k] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    }
     return OF(total)(lanes);
 }
 
@@ -45,25 +49,32 @@ static void OF(run)(const void *x_, void *y_, int64_t n, double mean, double rst
     for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m) * a + b;
 }
 
-static void OF(products)(const void *grad, const void *x_, const void *weight, int64_t n, double mean, double sums[2]) {
-    const T *g = grad, *x = x_, *w = weight;
+/* weighted is known where this is called, so that no multiplication by one is left. */
+TP_INLINE void OF(products_of)(const T *g, const T *x, const T *w, bool weighted, int64_t n, int64_t runs, int64_t next,
+                               double mean, double sums[2]) {
     double first[LANES] = {0}, second[LANES] = {0};
-    for (int64_t i = 0; i < n; i += LANES) {
-        int64_t m = n - i < LANES ? n - i : LANES;
-        double v[LANES];
-        if (m == LANES) {
-            for (int k = 0; k < LANES; k++) v[k] = (double)g[i + k] * (w ? (double)w[i + k] : 1);
-            for (int k = 0; k < LANES; k++) first[k] += v[k];
-            for (int k = 0; k < LANES; k++) second[k] += v[k] * ((double)x[i + k] - mean);
-        } else {
-            for (int64_t k = 0; k < m; k++) {
-                double one = (double)g[i + k] * (w ? (double)w[i + k] : 1);
-                first[k] += one, second[k] += one * ((double)x[i + k] - mean);
+    for (int64_t r = 0; r < runs; r++, g += next, x += next) {
+        int64_t i = 0;
+        for (; i + LANES <= n; i += LANES)
+            for (int k = 0; k < LANES; k++) {
+                double v = weighted ? (double)g[i + k] * (double)w[i + k] : (double)g[i + k];
+                first[k] += v;
+                second[k] += v * ((double)x[i + k] - mean);
             }
+        for (int k = 0; i < n; i++, k++) {
+            double v = weighted ? (double)g[i] * (double)w[i] : (double)g[i];
+            first[k] += v;
+            second[k] += v * ((double)x[i] - mean);
         }
     }
     sums[0] += OF(total)(first);
     sums[1] += OF(total)(second);
+}
+
+static void OF(products)(const void *grad, const void *x, const void *weight, int64_t n, int64_t runs, int64_t next,
+                         double mean, double sums[2]) {
+    if (weight) OF(products_of)(grad, x, weight, true, n, runs, next, mean, sums);
+    else OF(products_of)(grad, x, NULL, false, n, runs, next, mean, sums);
 }
 
 static void OF(spread)(const void *grad, const void *x_, const void *weight, void *out_, int64_t n, double mean,

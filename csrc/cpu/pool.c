@@ -8,23 +8,30 @@
 
 #include <math.h>
 
+#define BAND 1024 /* elements of the rows that are taken at once */
+
 #define T float
+#define SIDE int32_t
 #define OF(name) name##_f32
 #define LOWEST (-INFINITY)
 #define IS_NAN(v) ((v) != (v))
 #include "cpu/pool_windows.h"
 #undef T
+#undef SIDE
 #undef OF
 
 #define T double
+#define SIDE int64_t
 #define OF(name) name##_f64
 #include "cpu/pool_windows.h"
 #undef T
+#undef SIDE
 #undef OF
 #undef LOWEST
 #undef IS_NAN
 
 #define T int64_t
+#define SIDE int64_t
 #define OF(name) name##_i64
 #define LOWEST INT64_MIN
 #define IS_NAN(v) false

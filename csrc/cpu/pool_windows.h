@@ -30,22 +30,38 @@ static void OF(max)(const tp_pool_plan *p, const void *in, void *out_, int64_t *
     }
 }
 
+/* Of neighbours in the rows the larger, and whether it is the right one: n of them, without a gap between rows. */
+TP_INLINE void OF(pairs)(const T *in, T *best, SIDE *right, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        T a = in[2 * i], b = in[2 * i + 1];
+        bool r = (b > a) | IS_NAN(b);
+        best[i] = r ? b : a;
+        right[i] = r;
+    }
+}
+
+/* A band of rows at a time: first the larger of neighbours in a row, then of neighbouring rows. Where elements are
+ * equal the first of the four wins, as anywhere else; a row that is longer than the windows has a last element to leave
+ * out. */
 static void OF(max22)(const tp_pool_plan *p, const void *in_, void *out_, int64_t *index) {
-    T *out = out_;
-    int64_t width = p->in[2];
-    for (int64_t y = 0; y < p->out[1]; y++, out += p->out[2], index += p->out[2]) {
-        const T *a = (const T *)in_ + 2 * y * width, *b = a + width;
-        for (int64_t x = 0; x < p->out[2]; x++) {
-            T best = a[2 * x];
-            int64_t at = 2 * x;
-            bool r = a[2 * x + 1] > best || IS_NAN(a[2 * x + 1]);
-            best = r ? a[2 * x + 1] : best, at = r ? 2 * x + 1 : at;
-            r = b[2 * x] > best || IS_NAN(b[2 * x]);
-            best = r ? b[2 * x] : best, at = r ? 2 * x + width : at;
-            r = b[2 * x + 1] > best || IS_NAN(b[2 * x + 1]);
-            best = r ? b[2 * x + 1] : best, at = r ? 2 * x + 1 + width : at;
-            out[x] = best;
-            index[x] = at + 2 * y * width;
+    T *out = out_, best[BAND];
+    SIDE right[BAND];
+    int64_t width = p->in[2], n = p->out[2], rows = BAND / (2 * n) < p->out[1] ? BAND / (2 * n) : p->out[1];
+    for (int64_t first = 0; first < p->out[1]; first += rows) {
+        int64_t count = p->out[1] - first < rows ? p->out[1] - first : rows;
+        const T *in = (const T *)in_ + 2 * first * width;
+        if (width == 2 * n) OF(pairs)(in, best, right, 2 * count * n);
+        else
+            for (int64_t y = 0; y < 2 * count; y++) OF(pairs)(in + y * width, best + y * n, right + y * n, n);
+        for (int64_t y = 0; y < count; y++, out += n, index += n) {
+            const T *a = best + 2 * y * n, *b = a + n;
+            const SIDE *at_a = right + 2 * y * n, *at_b = at_a + n;
+            int64_t start = 2 * (first + y) * width;
+            for (int64_t x = 0; x < n; x++) {
+                bool r = (b[x] > a[x]) | IS_NAN(b[x]);
+                out[x] = r ? b[x] : a[x];
+                index[x] = start + 2 * x + (r ? width + at_b[x] : (int64_t)at_a[x]);
+            }
         }
     }
 }

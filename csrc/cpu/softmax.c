@@ -9,6 +9,7 @@
 #include "cpu/pointwise_loop.h"
 
 #define LANES 32
+#define SHORT 16
 #define COLUMNS 64
 
 /* Where row i of n elements starts, `inner` rows lying side by side. */

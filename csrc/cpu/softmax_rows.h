@@ -43,6 +43,25 @@ static void OF(row)(const T *in, T *out, int64_t n, bool log) {
         for (int64_t i = 0; i < n; i++) out[i] *= scale;
 }
 
+/* At most SHORT elements, as one block with -inf behind them. */
+static void OF(short_row)(const T *in, T *out, int64_t n, bool log) {
+    T x[SHORT], fold[SHORT], e[SHORT];
+    for (int k = 0; k < SHORT; k++) x[k] = k < n ? in[k] : -OF(TP_INF);
+    for (int k = 0; k < SHORT; k++) fold[k] = x[k];
+    for (int half = SHORT / 2; half; half /= 2)
+        for (int k = 0; k < half; k++) fold[k] = fold[k + half] > fold[k] ? fold[k + half] : fold[k];
+    T top = fold[0];
+    TP_IVDEP for (int k = 0; k < SHORT; k++) e[k] = OF(tp_exp)(x[k] - top);
+    for (int k = 0; k < SHORT; k++) fold[k] = k < n ? e[k] : 0;
+    for (int half = SHORT / 2; half; half /= 2)
+        for (int k = 0; k < half; k++) fold[k] += fold[k + half];
+    T less = log ? top + OF(tp_log)(fold[0]) : 0, scale = 1 / fold[0];
+    if (log)
+        for (int64_t k = 0; k < n; k++) out[k] = x[k] - less;
+    else
+        for (int64_t k = 0; k < n; k++) out[k] = e[k] * scale;
+}
+
 /* m <= COLUMNS neighbouring columns, elements `inner` apart. */
 static void OF(columns)(const T *in, T *out, int64_t n, int64_t inner, int64_t m, bool log) {
     T top[COLUMNS], sum[COLUMNS];
@@ -100,7 +119,8 @@ static void OF(forward)(const void *in_, void *out_, int64_t n, int64_t inner, i
     for (int64_t i = first, m; i < last; i += m) {
         int64_t at = start_of(i, n, inner);
         m = columns_from(i, inner, last);
-        if (inner == 1) OF(row)(in + at, out + at, n, log);
+        if (inner == 1 && n <= SHORT) OF(short_row)(in + at, out + at, n, log);
+        else if (inner == 1) OF(row)(in + at, out + at, n, log);
         else OF(columns)(in + at, out + at, n, inner, m, log);
     }
 }

@@ -66,8 +66,8 @@ static void forward_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     for (int64_t r = begin; r < end; r++) {
         const char *x = j->input + r * j->bytes;
-        double mean = j->loops->sum(x, j->n) / (double)j->n;
-        double rstd = 1 / sqrt(j->loops->squares(x, j->n, mean) / (double)j->n + j->eps);
+        double mean = j->loops->sum(x, j->n, 1, 0) / (double)j->n;
+        double rstd = 1 / sqrt(j->loops->squares(x, j->n, 1, 0, mean) / (double)j->n + j->eps);
         j->loops->elements(x, j->out + r * j->bytes, j->n, mean, rstd, j->weight, j->bias);
         j->loops->put(j->mean, r, mean);
         j->loops->put(j->rstd, r, rstd);
@@ -79,7 +79,7 @@ static void backward_rows(int64_t begin, int64_t end, void *context) {
     for (int64_t r = begin; r < end; r++) {
         const char *x = j->input + r * j->bytes, *g = j->grad + r * j->bytes;
         double mean = j->loops->get(j->mean, r), rstd = j->loops->get(j->rstd, r), sums[2] = {0};
-        j->loops->products(g, x, j->weight, j->n, mean, sums);
+        j->loops->products(g, x, j->weight, j->n, 1, 0, mean, sums);
         double shift = rstd * sums[0] / (double)j->n, slope = rstd * rstd * rstd * sums[1] / (double)j->n;
         j->loops->spread(g, x, j->weight, j->out + r * j->bytes, j->n, mean, rstd, shift, slope);
     }
@@ -143,7 +143,7 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
              .n = n,
              .bytes = n * tp_itemsize(dtype),
              .eps = eps};
-    if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / n, forward_rows, &j) < 0) return release_all(&r), r;
+    if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 2 / n, forward_rows, &j) < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
     return r;
@@ -164,7 +164,7 @@ static int weight_gradients(job *j, tp_dtype dtype, tp_ints shape, tp_tensor *co
         j->to_weight = sums[1] ? tp_data(sums[1]) : NULL;
         j->to_bias = sums[2] ? tp_data(sums[2]) : NULL;
         if (j->rows && j->n)
-            status = tp_parallel_for(parts, 1 + TP_GRAIN * parts / (j->rows * j->n + 1), weight_parts, j);
+            status = tp_parallel_for(parts, 1 + TP_GRAIN / 2 * parts / (j->rows * j->n + 1), weight_parts, j);
     }
     for (int i = 1; i < 3; i++) {
         if (wanted[i] && status == 0) {
@@ -203,7 +203,7 @@ tp_tensor3 native_layer_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
     if (wanted[0]) {
         if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
         j.out = tp_data(r.v[0]);
-        if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / n, backward_rows, &j) < 0) return release_all(&r), r;
+        if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 4 / n, backward_rows, &j) < 0) return release_all(&r), r;
         if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
     }
     if ((wanted[1] || wanted[2]) && weight_gradients(&j, dtype, normalized_shape, like, wanted, &r) < 0)

@@ -84,15 +84,14 @@ static void batch_channels(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     const tp_norm_loops *l = j->loops;
     double count = (double)(j->images * j->rest);
+    int64_t next = j->channels * j->rest;
     for (int64_t c = begin; c < end; c++) {
         double mean = 0, square = 0;
         if (j->frozen) {
             mean = l->get(j->mean, c);
         } else {
-            for (int64_t n = 0; n < j->images; n++) mean += l->sum(j->input + (n * j->channels + c) * j->run, j->rest);
-            mean /= count;
-            for (int64_t n = 0; n < j->images; n++)
-                square += l->squares(j->input + (n * j->channels + c) * j->run, j->rest, mean);
+            mean = l->sum(j->input + c * j->run, j->rest, j->images, next) / count;
+            square = l->squares(j->input + c * j->run, j->rest, j->images, next, mean);
         }
         double var = j->frozen ? l->get(j->var, c) : square / count, rstd = 1 / sqrt(var + j->eps);
         double w = get_or(j, j->weight, c, 1), b = get_or(j, j->bias, c, 0);
@@ -113,10 +112,8 @@ static void batch_backward_channels(int64_t begin, int64_t end, void *context) {
     double count = (double)(j->images * j->rest);
     for (int64_t c = begin; c < end; c++) {
         double mean = l->get(j->mean, c), rstd = l->get(j->rstd, c), sums[2] = {0};
-        for (int64_t n = 0; n < j->images; n++) {
-            int64_t at = (n * j->channels + c) * j->run;
-            l->products(j->grad + at, j->input + at, NULL, j->rest, mean, sums);
-        }
+        l->products(j->grad + c * j->run, j->input + c * j->run, NULL, j->rest, j->images, j->channels * j->rest, mean,
+                    sums);
         if (j->to_weight) l->put(j->to_weight, c, sums[1] * rstd);
         if (j->to_bias) l->put(j->to_bias, c, sums[0]);
         if (!j->out) continue;
@@ -317,7 +314,8 @@ static void group_rows(int64_t begin, int64_t end, void *context) {
     int64_t depth = j->channels / j->groups, n = depth * j->rest;
     for (int64_t r = begin; r < end; r++) {
         const char *x = j->input + r * depth * j->run;
-        double mean = l->sum(x, n) / (double)n, rstd = 1 / sqrt(l->squares(x, n, mean) / (double)n + j->eps);
+        double mean = l->sum(x, n, 1, 0) / (double)n,
+               rstd = 1 / sqrt(l->squares(x, n, 1, 0, mean) / (double)n + j->eps);
         for (int64_t d = 0; d < depth; d++) {
             int64_t c = r % j->groups * depth + d, at = d * j->run;
             l->run(x + at, j->out + r * depth * j->run + at, j->rest, mean, rstd, get_or(j, j->weight, c, 1),
@@ -338,7 +336,7 @@ static void group_backward_rows(int64_t begin, int64_t end, void *context) {
         double mean = l->get(j->mean, r), rstd = l->get(j->rstd, r), total[2] = {0}, n = (double)(depth * j->rest);
         for (int64_t d = 0; d < depth; d++) {
             double w = get_or(j, j->weight, r % j->groups * depth + d, 1), sums[2] = {0};
-            l->products(g + d * j->run, x + d * j->run, NULL, j->rest, mean, sums);
+            l->products(g + d * j->run, x + d * j->run, NULL, j->rest, 1, 0, mean, sums);
             total[0] += w * sums[0], total[1] += w * sums[1];
         }
         double shift = rstd * total[0] / n, slope = rstd * rstd * rstd * total[1] / n;
@@ -358,7 +356,7 @@ static void group_weight_channels(int64_t begin, int64_t end, void *context) {
         for (int64_t n = 0; n < j->images; n++) {
             int64_t r = n * j->groups + c / depth, at = (n * j->channels + c) * j->run;
             double sums[2] = {0};
-            l->products(j->grad + at, j->input + at, NULL, j->rest, l->get(j->mean, r), sums);
+            l->products(j->grad + at, j->input + at, NULL, j->rest, 1, 0, l->get(j->mean, r), sums);
             weight += sums[1] * l->get(j->rstd, r), bias += sums[0];
         }
         if (j->to_weight) l->put(j->to_weight, c, weight);

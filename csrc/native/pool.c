@@ -157,6 +157,7 @@ static tp_dtype loop_dtype(tp_dtype d) { return tp_is_integral_dtype(d) ? TP_INT
 
 static bool is_by_two(const tp_pool_plan *p) {
     bool plain = !p->adaptive && p->in[0] == 1 && p->kernel[0] == 1 && !p->padding[0];
+    plain = plain && p->out[2] <= 512;
     for (int d = 1; d < 3; d++)
         plain = plain && p->kernel[d] == 2 && p->stride[d] == 2 && p->dilation[d] == 1 && !p->padding[d] &&
                 2 * p->out[d] <= p->in[d];

@@ -221,8 +221,8 @@ def problems_of(info: Any) -> tuple[list[str], int]:
         if not info.supports_dtype(dtype, "cpu"):
             continue
         for sample in samples_of(info, dtype):
-            if sample.kwargs.get("dropout_p"):
-                continue  # random
+            if sample.kwargs.get("dropout_p") or sample.kwargs.get("sparse"):
+                continue  # random; of a layout that tensorpy does not have
             try:
                 expected = info.op(sample.input, *sample.args, **sample.kwargs)
                 args = [convert(sample.input), *(convert(a) for a in sample.args)]

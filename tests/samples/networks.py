@@ -489,3 +489,12 @@ for _n in (1, 2, 3):
     )
 samples("upsample_bicubic2d", dtypes=WIDE, tolerances=LOOSE)(_resize_samples(2, False, True))
 samples("upsample_bicubic2d.vec", dtypes=WIDE, tolerances=LOOSE)(_resize_samples(2, True, True))
+
+
+@samples(
+    "rrelu", reference=lambda x, lower=1 / 8, upper=1 / 3: np.where(x > 0, x, x * (lower + upper) / 2), dtypes=REAL
+)
+def rrelu(make: Make) -> Iterator[Any]:
+    """Without training nothing is drawn; tests/test_random.py has the rest."""
+    yield make(3, 4)
+    yield make(2, 3), 0.2, 0.4

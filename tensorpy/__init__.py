@@ -7,8 +7,16 @@ loads neither NumPy nor BLAS nor OpenCL; they are opened when first needed.
 from __future__ import annotations
 
 import math as _math
+import os as _os
 
+# Threads that wait for each other spin only shortly: where the CPUs are shared, long spinning keeps the thread that is
+# waited for from running. libgomp reads this once, while it is loaded; a choice of the user's stands.
+if _spin := not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & _os.environ.keys():
+    _os.environ["GOMP_SPINCOUNT"] = "2000"
 from tensorpy import _C
+
+if _spin:
+    del _os.environ["GOMP_SPINCOUNT"]
 from tensorpy._C import *  # noqa: F403
 from tensorpy._C import Tensor, default_generator, return_types  # noqa: F401
 
@@ -29,7 +37,19 @@ from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
-from tensorpy.functional import einsum, tensordot  # noqa: E402
+from tensorpy.functional import (  # noqa: E402
+    block_diag,
+    broadcast_tensors,
+    cartesian_prod,
+    einsum,
+    meshgrid,
+    nonzero,
+    norm,
+    numel,
+    tensordot,
+    unique,
+    unique_consecutive,
+)
 
 
 def __getattr__(name: str) -> object:
@@ -48,7 +68,11 @@ def __getattr__(name: str) -> object:
 
 
 _LAZY = {"autograd", "dispatch", "testing", "nn", "linalg", "special", "ops", "amp", "codegen"}
-_LAZY_NAMES = {"set_printoptions": "_tensor_str"}
+_LAZY_NAMES = {
+    "set_printoptions": "_tensor_str",
+    "get_printoptions": "_tensor_str",
+    "printoptions": "_tensor_str",
+}
 
 
 def __dir__() -> list[str]:
@@ -58,6 +82,9 @@ def __dir__() -> list[str]:
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "are_deterministic_algorithms_enabled",
     "autocast",
+    "block_diag",
+    "broadcast_tensors",
+    "cartesian_prod",
     "e",
     "einsum",
     "enable_grad",
@@ -70,13 +97,19 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "is_deterministic_algorithms_warn_only_enabled",
     "is_tensor",
     "manual_seed",
+    "meshgrid",
     "nan",
     "newaxis",
     "no_grad",
+    "nonzero",
+    "norm",
+    "numel",
     "pi",
     "seed",
     "set_grad_enabled",
     "set_rng_state",
     "tensordot",
+    "unique",
+    "unique_consecutive",
     "use_deterministic_algorithms",
 ]

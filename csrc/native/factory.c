@@ -97,7 +97,10 @@ static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const
 }
 
 /* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
-static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step) {
+static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
+    if (dtype == TP_INT64 && !(is_whole(start) && is_whole(end) && is_whole(step)))
+        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
+                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
     double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
     if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
     if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
@@ -115,7 +118,7 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
 static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     if (check_options("arange", layout, pin_memory) < 0) return NULL;
-    int64_t n = arange_count(start, end, step);
+    int64_t n = arange_count(start, end, step, dtype);
     return n < 0 ? NULL : tp_new_empty(TP_INTS(n), arange_dtype(start, end, step, dtype), device_or_default(device));
 }
 
@@ -128,7 +131,7 @@ tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, c
                                  tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
-    bool whole = is_whole(start) && is_whole(step);
+    bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);
     tp_range r = {.whole = whole, .half = t->numel};
     if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
     else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);

@@ -17,6 +17,10 @@ NO_SAMPLE_REASONS: dict[str, str] = {
     "empty_like": "elements are not set",
     "item": "tests/test_conversions.py; gives a number",
     "is_nonzero": "gives a bool",
+    **dict.fromkeys(
+        ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_"), "changes its argument: tests/test_random.py"
+    ),
+    "embedding_renorm_": "changes its argument: tests/test_norm.py",
     "as_strided_scatter": "tests/test_order.py; depends on the strides of its argument",
     "fill_diagonal_": "tests/test_order.py; there is no functional form",
     "unique_consecutive": "tests/test_order.py; its Python form gives what is asked for",
@@ -30,6 +34,7 @@ NO_SAMPLE_REASONS: dict[str, str] = {
 WITHOUT_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("all", "any", "isin"), "gives bools"),
     **dict.fromkeys(("argmax", "argmin", "argsort", "bucketize", "searchsorted"), "gives places"),
+    "embedding_renorm": "changes a table outside of autograd",
     **dict.fromkeys(("count_nonzero", "bincount"), "gives counts"),
 }
 HERE = Path(__file__).parent

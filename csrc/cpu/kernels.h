@@ -13,6 +13,7 @@
 #include "core/generator.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/norm.h"
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
 #include "iter/iter.h"
@@ -24,6 +25,7 @@
     X(extreme)                    \
     X(fold)                       \
     X(moments)                    \
+    X(norm)                       \
     X(order)                      \
     X(pool)                       \
     X(random)                     \

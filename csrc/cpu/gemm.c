@@ -100,7 +100,8 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
  * BLAS itself runs on one thread: its own threads and OpenMP's, both waiting busily, would take each other's CPUs. A
  * large product is split into pieces that depend on its shape only, so the number of threads changes no result. */
 
-#define PIECES 4
+#define WORTH_A_SPLIT 4e6 /* multiplications; a piece costs a few per cent of what it takes from its neighbours */
+#define WORTH_FOUR 6e7
 
 typedef struct {
     tp_dtype dtype;
@@ -133,9 +134,10 @@ static void run_split(int64_t begin, int64_t end, void *context) {
 static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     split_job j = {dtype, a, b, c, alpha, beta, c.rows >= c.cols, 0};
     int64_t length = j.by_rows ? c.rows : c.cols;
-    if ((double)c.rows * (double)c.cols * (double)a.cols < 2e6 || length <= 64 || c.cols == 1)
-        return call_blas_here(dtype, a, b, c, alpha, beta);
-    j.piece = ((length + PIECES - 1) / PIECES + 63) / 64 * 64;
+    double work = (double)c.rows * (double)c.cols * (double)a.cols;
+    if (work < WORTH_A_SPLIT || length <= 64 || c.cols == 1) return call_blas_here(dtype, a, b, c, alpha, beta);
+    int64_t wanted = work < WORTH_FOUR ? 2 : 4;
+    j.piece = ((length + wanted - 1) / wanted + 63) / 64 * 64;
     int64_t pieces = (length + j.piece - 1) / j.piece;
     void *host = tp_host_lock_release();
     int status = tp_parallel_for(pieces, 1, run_split, &j);

@@ -74,7 +74,8 @@ def main() -> None:
     )
     if args.save:
         text = (
-            f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n\n"
+            f"# Performance\n\n`make bench` on {cpu_name()}; the smaller the ratio, the faster tensorpy.\n"
+            "The errors of the math functions are in [accuracy](accuracy.md).\n\n"
             f"{table(outcomes)}"
         )
         (DOCS / "performance.md").write_text(text)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .table import ALL_DTYPES, FLOATING, LEAF_OF, OPTIONS
+from .table import FLOATING, LEAF_OF, LOOSE, OPTIONS, REAL
 
-REAL = tuple(d for d in ALL_DTYPES if LEAF_OF[d] != "complex")
 NUMBERS = tuple(d for d in REAL if d != "bool")
 
 
@@ -40,7 +39,6 @@ def _aminmax(x: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     return np.min(x, axis=axis, keepdims=keep), np.max(x, axis=axis, keepdims=keep)
 
 
-LOOSE = {"float32": (1e-5, 1e-5), "complex64": (2e-5, 2e-5), "float16": (5e-3, 1e-2), "bfloat16": (4e-2, 5e-2)}
 
 OPTIONS.update(
     mean={"dtypes": FLOATING},

@@ -21,7 +21,7 @@ def whole(make: Make) -> Iterator[Any]:
     yield make(0, 3)
 
 
-@samples("view", "reshape", reference=lambda x, shape: np.reshape(x, shape))
+@samples("view", "reshape", reference=lambda x, shape: np.reshape(x, shape), dense=True)
 def view(make: Make) -> Iterator[Any]:
     yield make(2, 6), (3, 4)
     yield make(2, 6), (-1,)
@@ -78,7 +78,7 @@ def view_as_real(make: Make) -> Iterator[Any]:
     yield make(())
 
 
-@samples("view_as_complex", reference=lambda x: x[..., 0] + 1j * x[..., 1], dtypes=("float32", "float64"))
+@samples("view_as_complex", reference=lambda x: x[..., 0] + 1j * x[..., 1], dtypes=("float32", "float64"), dense=True)
 def view_as_complex(make: Make) -> Iterator[Any]:
     yield make(3, 2)
     yield make(2)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from harness import arguments, call, fresh, function_of, over
 
 import tensorpy as tp
-from harness import arguments, call, fresh, function_of, over
 from samples import OpInfo
 from tensorpy.autograd import gradcheck, gradgradcheck
 

@@ -39,7 +39,6 @@ def _aminmax(x: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     return np.min(x, axis=axis, keepdims=keep), np.max(x, axis=axis, keepdims=keep)
 
 
-
 OPTIONS.update(
     mean={"dtypes": FLOATING},
     nanmean={"dtypes": tuple(d for d in FLOATING if LEAF_OF[d] == "float"), "reference": None},

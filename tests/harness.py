@@ -84,10 +84,18 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
         return found
 
     def seeded(*args: Any, **kwargs: Any) -> Any:
-        tp.manual_seed(SEED)
+        seed(kwargs)
         return found(*args, **kwargs)
 
     return seeded
+
+
+def seed(kwargs: dict[str, Any]) -> None:
+    """The state of before the first call: of the library's generator and of those among the arguments."""
+    tp.manual_seed(SEED)
+    for value in kwargs.values():
+        if isinstance(value, tp.Generator):
+            value.manual_seed(SEED)
 
 
 def tensors(result: Any) -> list[tp.Tensor]:

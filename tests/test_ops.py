@@ -12,7 +12,6 @@ import warnings
 import numpy as np
 import pytest
 from harness import (
-    SEED,
     arguments,
     call,
     check_equal,
@@ -22,6 +21,7 @@ from harness import (
     function_of,
     name_of,
     over,
+    seed,
     strided,
     to_numpy,
 )
@@ -109,7 +109,7 @@ def test_method(info: OpInfo, device: str) -> None:
             args[0] = tp.tensor(args[0])  # ldexp-like: a number stands in front
         expected = call(function, fresh(info, args), kwargs)
         if info.random:
-            tp.manual_seed(SEED)
+            seed(kwargs)
         got = call(method, fresh(info, args), kwargs) if callable(method) else [getattr(args[0], info.base)]
         for a, b in zip(got, expected, strict=True):
             check_same(info, a, b, f"{info.name}{sample}, as a method")
@@ -136,7 +136,8 @@ def test_inplace(info: OpInfo, device: str) -> None:
                 continue
             result = inplace(target, *args[1:], **kwargs)
             assert result is target, f"{what} does not return its argument"
-            assert target._version == version + 1, f"{what}: version {target._version}"
+            if not info.random:  # dropout_ may have nothing to write
+                assert target._version == version + 1, f"{what}: version {target._version}"
             check_same(info, target, expected.to(target.dtype), what)
 
 

@@ -79,7 +79,8 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
         module = getattr(tp._C, "_" + op.function.python_module)
         name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
     found = getattr(module if op.function.is_function else tp.Tensor, name)
-    found = found if callable(found) else lambda t: getattr(t, name)
+    if not callable(found):  # a property
+        return lambda t: getattr(t, name)
     if not info.random:
         return found
 

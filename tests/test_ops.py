@@ -80,6 +80,8 @@ def test_values(info: OpInfo, device: str) -> None:
                     e = e.astype(bool)
                 elif LEAF_OF[result] == "float" and e.dtype.kind in "fc":
                     e = round_to(e.real if e.dtype.kind == "c" else e, result)
+                elif e.dtype.kind in "iu":
+                    e = round_to(e, result)  # as it overflows
                 check_equal(g, e, info.tolerance(result), what)
 
 
@@ -120,6 +122,7 @@ def test_inplace(info: OpInfo, device: str) -> None:
     function, inplace = function_of(info), function_of(info, inplace=True)
     variant = info.variant("inplace")
     assert variant is not None
+    takes_dtype = any(a.name == "dtype" for a in variant.schema.arguments)
     for dtype in info.some_dtypes:
         for sample in info.some(dtype):
             args, kwargs = arguments(sample, device, info)
@@ -129,6 +132,8 @@ def test_inplace(info: OpInfo, device: str) -> None:
             version = target._version
             reshapes = "inplace_view" in {str(tag) for tag in variant.function.tags}
             fits = reshapes or tuple(target.shape) == tuple(expected.shape)
+            if takes_dtype and target.dtype != expected.dtype:
+                continue  # in place it computes in the dtype of its argument
             if not fits or not tp.can_cast(expected.dtype, target.dtype):
                 with pytest.raises(RuntimeError):
                     inplace(target, *args[1:], **kwargs)

@@ -173,7 +173,7 @@ int logcumsumexp_cpu(tp_tensor *self, int64_t dim, tp_tensor *out) {
 /* grad_i / exp(result_i) summed from behind, times exp(self): in logarithms, positive and negative gradients apart.
  * _logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor */
 tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp_tensor *result, int64_t dim) {
-    if (grad->numel == 0) return tp_alias(grad);
+    if (grad->numel <= 1) return tp_alias(grad);
     tp_autoref *negative = tp_neg(grad), *out = NULL;
     for (int side = 0; negative && side < 2; side++) {
         tp_autoref *g = tp_retain(side ? negative : grad), *some = tp_gt_Scalar(g, TP_SCALAR_I(0));

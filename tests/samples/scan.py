@@ -50,7 +50,7 @@ def _diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = 
     return np.diff(x, min(n, x.shape[dim]), dim)
 
 
-@samples("diff", reference=_diff, dtypes=(*ARITHMETIC, "bool"))
+@samples("diff", reference=_diff, dtypes=(*ARITHMETIC, "bool"), tolerances=LOOSE)
 def diff(make: Make) -> Iterator[Any]:
     for shape, n in itertools.product(((5,), (3, 4), (2, 3, 4)), (0, 1, 2, 3, 7)):
         yield make(*shape), n

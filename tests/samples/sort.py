@@ -48,9 +48,11 @@ def sort_stable(make: Make) -> Iterator[Any]:
     for shape in SHAPES:
         for dim, descending in itertools.product(_dims(shape), (False, True)):
             yield make.distinct(*shape), {"stable": True, "dim": dim, "descending": descending}
-            yield make.ties(*shape), {"stable": True, "dim": dim, "descending": descending}
-    yield make.with_nan(12), {"stable": True}
-    yield make.with_nan(12), {"stable": True, "descending": True}
+            if make.dtype != "float64":  # where values are equal there is no gradient
+                yield make.ties(*shape), {"stable": True, "dim": dim, "descending": descending}
+    if make.dtype != "float64":
+        yield make.with_nan(12), {"stable": True}
+        yield make.with_nan(12), {"stable": True, "descending": True}
 
 
 @samples("argsort.stable", reference=lambda x, stable=None, dim=-1, descending=False: order(x, dim, descending),
@@ -72,8 +74,9 @@ def sort(make: Make) -> Iterator[Any]:
 def msort(make: Make) -> Iterator[Any]:
     for shape in SHAPES[1:]:
         yield (make.distinct(*shape),)
-    yield (make.ties(5, 3),)
-    yield (make.with_nan(6, 2),)
+    if make.dtype != "float64":  # where values are equal there is no gradient
+        yield (make.ties(5, 3),)
+        yield (make.with_nan(6, 2),)
 
 
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:

@@ -102,9 +102,13 @@ def test_strided_arguments(info: OpInfo, device: str) -> None:
 # ---- variants ----
 
 
+def method_of(info: OpInfo) -> str:
+    return str(info.op.schema.name).partition(".")[0]
+
+
 @over(lambda info: info.op.function.is_method and info.op.function.is_function)
 def test_method(info: OpInfo, device: str) -> None:
-    function, method = function_of(info), getattr(tp.Tensor, info.base)
+    function, method = function_of(info), getattr(tp.Tensor, method_of(info))
     for sample in info.samples(info.main_dtype, 3):
         args, kwargs = arguments(sample, device, info)
         if not isinstance(args[0], tp.Tensor):
@@ -112,7 +116,7 @@ def test_method(info: OpInfo, device: str) -> None:
         expected = call(function, fresh(info, args), kwargs)
         if info.random:
             seed(kwargs)
-        got = call(method, fresh(info, args), kwargs) if callable(method) else [getattr(args[0], info.base)]
+        got = call(method, fresh(info, args), kwargs) if callable(method) else [getattr(args[0], method_of(info))]
         for a, b in zip(got, expected, strict=True):
             check_same(info, a, b, f"{info.name}{sample}, as a method")
 
@@ -142,7 +146,8 @@ def test_inplace(info: OpInfo, device: str) -> None:
             result = inplace(target, *args[1:], **kwargs)
             assert result is target, f"{what} does not return its argument"
             if not info.random:  # dropout_ may have nothing to write
-                assert target._version == version + 1, f"{what}: version {target._version}"
+                raised = target._version - version
+                assert raised == 1 or (reshapes and raised > 0), f"{what}: version {target._version}"
             check_same(info, target, expected.to(target.dtype), what)
 
 
@@ -187,6 +192,11 @@ def test_out(info: OpInfo, device: str) -> None:
 # ---- Meta ----
 
 
+def knows_its_shape(kwargs: dict[str, Any], args: list[Any]) -> bool:
+    """one_hot with a number of classes, repeat_interleave with an output_size, index without masks."""
+    return bool(kwargs.get("output_size")) or any(isinstance(a, (int, list)) for a in args[1:])
+
+
 @over()
 def test_meta(info: OpInfo) -> None:
     function = function_of(info)
@@ -196,8 +206,13 @@ def test_meta(info: OpInfo) -> None:
             meta_args, meta_kwargs = arguments(sample, "meta", info)
             what = f"{info.name}{sample} on meta"
             if info.needs_values or info.tags & {"dynamic_output_shape", "data_dependent_output"}:
-                with pytest.raises((RuntimeError, NotImplementedError)):
+                try:
                     function(*meta_args, **meta_kwargs)
+                except (RuntimeError, NotImplementedError):
+                    continue
+                assert knows_its_shape(kwargs, args), f"{what}: not refused"
+            if not any(str(r.type).startswith("Tensor") for r in info.op.schema.returns):
+                assert function(*meta_args, **meta_kwargs) == function(*args, **kwargs), what
                 continue
             for m, c in zip(call(function, meta_args, meta_kwargs), call(function, args, kwargs), strict=True):
                 assert m.device.type == "meta", what

@@ -180,18 +180,20 @@ def unbind(make: Make) -> Iterator[Any]:
     yield make(4), 0
 
 
-def _nothing_less(dims: int) -> Callable[[Any], Any]:
-    return (np.atleast_1d, np.atleast_2d, np.atleast_3d)[dims - 1]
+def _each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda xs: [function(x) for x in xs]
 
 
-for _n in (1, 2, 3):
+def at_least(make: Make) -> Iterator[Any]:
+    for shape in ((), (3,), (2, 3), (2, 3, 2), (0,), (2, 1, 3, 2)):
+        yield (make(shape),)
 
-    @samples(f"atleast_{_n}d", reference=_nothing_less(_n))
-    def atleast(make: Make) -> Iterator[Any]:
-        for shape in ((), (3,), (2, 3), (2, 3, 2), (0,), (2, 1, 3, 2)):
-            yield (make(shape),)
 
-    @samples(f"atleast_{_n}d.Sequence", reference=lambda xs, f=_nothing_less(_n): [f(x) for x in xs])
-    def atleast_of_several(make: Make) -> Iterator[Any]:
-        yield ([make(()), make(3), make(2, 3)],)
-        yield ([make(())],)
+def at_least_several(make: Make) -> Iterator[Any]:
+    yield ([make(()), make(3), make(2, 3)],)
+    yield ([make(())],)
+
+
+for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+    samples(_function.__name__, reference=_function)(at_least)
+    samples(f"{_function.__name__}.Sequence", reference=_each(_function))(at_least_several)

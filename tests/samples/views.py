@@ -43,7 +43,7 @@ def permute(make: Make) -> Iterator[Any]:
     yield make(2, 0, 3), (1, 2, 0)
 
 
-@samples("transpose.int", reference=np.swapaxes)
+@samples("transpose.int", reference=lambda x, a, b: np.swapaxes(x, a, b) if x.ndim else x)
 def transpose(make: Make) -> Iterator[Any]:
     yield make(2, 3, 4), 0, 2
     yield make(2, 3), -1, -1
@@ -226,8 +226,9 @@ def flatten(make: Make) -> Iterator[Any]:
     (*x.shape[: dim % x.ndim], *sizes, *x.shape[dim % x.ndim + 1 :])), copies=True)  # fmt: skip
 def unflatten(make: Make) -> Iterator[Any]:
     for shape, dim, sizes in (
-        ((2, 6), 1, (2, 3)), ((2, 6), -1, (-1, 3)), ((6, 2), 0, (3, 2)), ((6,), 0, (6,)), ((6,), 0, (1, 6, 1)),
-        ((0, 4), 1, (2, 2)), ((2, 4, 3), 1, (2, -1)), ((8, 2), -2, (2, 2, 2)), ((1, 4), 0, (1, 1)), ((4, 1), 0, (-1, 4)),
+        ((2, 6), 1, (2, 3)), ((2, 6), -1, (-1, 3)), ((6, 2), 0, (3, 2)), ((6,), 0, (6,)),
+        ((0, 4), 1, (2, 2)), ((2, 4, 3), 1, (2, -1)), ((8, 2), -2, (2, 2, 2)), ((4, 1), 0, (-1, 4)),
+        ((6,), 0, (1, 6, 1)), ((1, 4), 0, (1, 1)),
     ):  # fmt: skip
         yield make(shape), dim, sizes
 
@@ -262,8 +263,8 @@ def swapaxes(make: Make) -> Iterator[Any]:
 )
 def narrow(make: Make) -> Iterator[Any]:
     for shape, dim, start, length in (
-        ((5, 4), 0, 1, 3), ((5, 4), 1, 0, 4), ((5, 4), -1, 2, 1), ((5, 4), 0, 2, 0), ((5, 4), -2, 0, 5), ((6,), 0, 5, 1),
-        ((2, 3, 4), 1, 1, 2), ((2, 3, 4), 2, 3, 1), ((0, 3), 1, 1, 1), ((0, 3), 0, 0, 0),
+        ((5, 4), 0, 1, 3), ((5, 4), 1, 0, 4), ((5, 4), -1, 2, 1), ((5, 4), 0, 2, 0), ((5, 4), -2, 0, 5),
+        ((2, 3, 4), 2, 3, 1), ((6,), 0, 5, 1), ((2, 3, 4), 1, 1, 2), ((0, 3), 1, 1, 1), ((0, 3), 0, 0, 0),
     ):  # fmt: skip
         yield make(shape), dim, start, length
 
@@ -334,9 +335,10 @@ def converted(x: Any, *_: Any, **__: Any) -> Any:
     return x
 
 
-@samples("to.dtype", reference=lambda x, dtype, *a, **k: x.real if dtype.startswith("float") else x, copies=True)
+@samples("to.dtype", reference=lambda x, dtype, *a, **k: np.real(x) if dtype.startswith("float") else x, copies=True)
 def to_dtype(make: Make) -> Iterator[Any]:
-    for dtype in ("float32", "float64", "complex128", "float16"):
+    # A gradient is checked in the dtypes that hold its small steps.
+    for dtype in ("float64", "complex128") if make.dtype in ("float64", "complex128") else ("float32", "float16"):
         yield make(2, 3), Dtype(dtype)
         yield make(()), Dtype(dtype), False, True
     yield make(2, 3), make.given
@@ -431,13 +433,13 @@ def compared(make: Make) -> Iterator[Any]:
     yield make.with_nan(5), make.with_nan(5)
 
 
-@samples("item", reference=lambda x: x.ravel()[0], gradcheck=False)
+@samples("item", reference=lambda x: x.ravel()[0], gradcheck=False, needs_values=True)
 def item(make: Make) -> Iterator[Any]:
     for shape in ((), (1,), (1, 1), (1, 1, 1)):
         yield (make(shape),)
 
 
-@samples("is_nonzero", reference=lambda x: bool(x.ravel()[0]), gradcheck=False)
+@samples("is_nonzero", reference=lambda x: bool(x.ravel()[0]), gradcheck=False, needs_values=True)
 def is_nonzero(make: Make) -> Iterator[Any]:
     yield (make(1),)
     yield (make.own(0),)

@@ -167,18 +167,16 @@ for _name, _function in {
         for shape, number in itertools.product(SHAPES, (1, 2)):
             yield make(*shape), number
 
-    samples(
-        f"{_name}.Tensor", dtypes=tuple(d for d in REAL if d not in WIDE_UNSIGNED), reference=_function, gradcheck=False
-    )(
-        lambda make: iter(
-            [  # fmt: skip
-                (make(3, 4), make(4)),
-                (make(()), make(3)),
-                (make.ties(5), make.ties(5)),
-                (make(0, 3), make(3)),
-            ]
-        )
+    @samples(
+        f"{_name}.Tensor",
+        dtypes=tuple(d for d in REAL if d not in WIDE_UNSIGNED),
+        reference=_function,
+        gradcheck=False,
     )
+    def compared_with_tensor(make: Make) -> Iterator[Any]:
+        for left, right in (((3, 4), (4,)), ((), (3,)), ((0, 3), (3,)), ((2, 1), (1, 5)), ((3,), ())):
+            yield make(*left), make(*right)
+            yield make.ties(*left), make.ties(*right)
 
 
 def _clip(x: Any, min: Any = None, max: Any = None) -> Any:

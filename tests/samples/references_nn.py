@@ -25,13 +25,13 @@ def correlate(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: 
     x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
     space = [(x.shape[2 + d] - dilation[d] * (w.shape[2 + d] - 1) - 1) // stride[d] + 1 for d in range(n)]
     out = np.zeros((x.shape[0], groups, w.shape[0] // groups, *space), np.result_type(x, w))
-    x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
     w = w.reshape(groups, -1, *w.shape[1:])
     for at in np.ndindex(*w.shape[3:]):
         windows = tuple(slice(k * dl, k * dl + (m - 1) * s + 1, s)
                         for k, dl, m, s in zip(at, dilation, space, stride, strict=True))  # fmt: skip
         out += np.einsum("bgc...,goc->bgo...", x[(slice(None),) * 3 + windows], w[(slice(None),) * 3 + at])
-    return out.reshape(out.shape[0], -1, *space)
+    return out.reshape(out.shape[0], groups * out.shape[2], *space)
 
 
 def spread(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int) -> Any:
@@ -41,14 +41,14 @@ def spread(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, output_padd
              for d in range(n)]  # fmt: skip
     out = np.zeros((x.shape[0], groups, w.shape[1], *space), np.result_type(x, w))
     size = x.shape[2:]
-    x = x.reshape(x.shape[0], groups, -1, *size)
+    x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *size)
     w = w.reshape(groups, -1, *w.shape[1:])
     for at in np.ndindex(*w.shape[3:]):
         windows = tuple(slice(k * dl, k * dl + (m - 1) * s + 1, s)
                         for k, dl, m, s in zip(at, dilation, size, stride, strict=True))  # fmt: skip
         out[(slice(None),) * 3 + windows] += np.einsum("bgc...,gco->bgo...", x, w[(slice(None),) * 3 + at])
     kept = tuple(slice(p, m - p) for p, m in zip(padding, space, strict=True))
-    return out.reshape(out.shape[0], -1, *space)[(slice(None),) * 2 + kept]
+    return out.reshape(out.shape[0], groups * out.shape[2], *space)[(slice(None),) * 2 + kept]
 
 
 def convolution(
@@ -124,7 +124,7 @@ def max_pool(dims: int) -> Callable[..., Any]:
         for at in np.ndindex(*sizes):
             inside = np.ix_(*(places[d][i] for d, i in enumerate(at)))
             flat = np.ravel_multi_index(inside, space).ravel()
-            window = x.reshape(*lead, -1)[..., flat]
+            window = x.reshape(*lead, math.prod(space))[..., flat]
             best = np.argmax(window, -1)
             values[(..., *at)] = np.take_along_axis(window, best[..., None], -1)[..., 0]
             indices[(..., *at)] = flat[best]
@@ -145,7 +145,8 @@ def avg_pool(dims: int) -> Callable[..., Any]:
         out = np.zeros((*x.shape[: x.ndim - dims], *sizes), x.dtype)
         for at in np.ndindex(*sizes):
             inside = np.ix_(*(places[d][i] for d, i in enumerate(at)))
-            window = x[(..., *inside)].reshape(*out.shape[: x.ndim - dims], -1)
+            window = x[(..., *inside)]
+            window = window.reshape(*out.shape[: x.ndim - dims], math.prod(window.shape[x.ndim - dims :]))
             count = window.shape[-1]
             if count_include_pad:  # what lies beyond the padding does not count
                 count = math.prod(
@@ -217,7 +218,7 @@ def cross_entropy(
         if reduction == 1:
             return losses.sum() / (losses.size if x.ndim > 1 else 1)
         return reduced(losses, reduction)
-    hard, total = nll(logs, target, weight, 0 if reduction == 0 else 2, ignore_index)
+    hard, _ = nll(logs, target, weight, 0 if reduction == 0 else 2, ignore_index)
     kept = target != ignore_index
     counted = np.where(kept, weights[np.where(kept, target, 0)], 0).sum()
     soft = np.where(kept, -(logs * column).sum(dim), 0)
@@ -287,8 +288,8 @@ def rms_norm(x: Any, shape: Any, weight: Any = None, eps: float | None = None) -
 
 
 def attention(
-    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-    enable_gqa: bool = False,
+    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
     if enable_gqa:
         k, v = (np.repeat(a, q.shape[-3] // a.shape[-3], -3) for a in (k, v))

@@ -5,6 +5,7 @@ A random operator is seeded before each call, so that it too gives the same agai
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -84,6 +85,7 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
     if not info.random:
         return found
 
+    @functools.wraps(found)
     def seeded(*args: Any, **kwargs: Any) -> Any:
         seed(kwargs)
         return found(*args, **kwargs)

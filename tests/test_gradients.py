@@ -23,7 +23,7 @@ class Input:
 
 
 def inputs_of(
-    args: list[Any], kwargs: dict[str, Any]
+    info: OpInfo, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], Callable[..., tuple[list[Any], dict[str, Any]]]]:
     """The floating tensors among the arguments, and how to put others in their place."""
     found: list[tp.Tensor] = []
@@ -34,7 +34,12 @@ def inputs_of(
             return Input(len(found) - 1)
         return type(value)(collect(v) for v in value) if isinstance(value, (list, tuple)) else value
 
-    shape = [collect(a) for a in args], {k: collect(v) for k, v in kwargs.items()}
+    names = [a.name for a in info.op.schema.arguments]
+    fixed = info.constant
+    shape = (
+        [a if name in fixed else collect(a) for a, name in zip(args, names, strict=False)],
+        {k: v if k in fixed else collect(v) for k, v in kwargs.items()},
+    )
 
     def fill(value: Any, inputs: tuple[Any, ...]) -> Any:
         if isinstance(value, Input):
@@ -54,7 +59,7 @@ def test_gradient(info: OpInfo, order: int, device: str) -> None:
     for dtype in DTYPES if order == 1 or info.gradgradcheck else ():
         for sample in info.samples(dtype, 6 if order == 1 else 3) if dtype in info.dtypes else ():
             args, kwargs = arguments(sample, device, info)
-            inputs, fill = inputs_of(args, kwargs)
+            inputs, fill = inputs_of(info, args, kwargs)
             if not any(t.numel() for t in inputs):
                 continue
 

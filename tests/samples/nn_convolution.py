@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import references_nn as nn
-from .table import ARITHMETIC, FLOATS, LOOSE, Make, samples
+from .table import ARITHMETIC, FLOATS, LOOSE, Array, Make, samples
 
 TOLERANCES = {**LOOSE, "float32": (1e-4, 1e-4), "float16": (1e-2, 3e-2), "bfloat16": (6e-2, 2e-1),
               "complex64": (1e-4, 1e-4)}  # fmt: skip
 LINEAR: dict[str, Any] = {"dtypes": tuple(d for d in ARITHMETIC if d != "bool"), "tolerances": TOLERANCES}
-SPACE = {1: (7,), 2: (6, 5), 3: (4, 3, 5)}
-KERNEL = {1: (3,), 2: (2, 3), 3: (2, 1, 3)}
+SPACE = {1: (7,), 2: (6, 5), 3: (3, 3, 4)}
+BATCH, OUT = {1: 2, 2: 2, 3: 1}, {1: 6, 2: 4, 3: 2}
+
+
+def image(make: Make, dims: int) -> Array:
+    return make(BATCH[dims], 4, *SPACE[dims])
+
+
+KERNEL = {1: (3,), 2: (2, 3), 3: (2, 1, 2)}
 
 
 def _conv(dims: int) -> Any:
@@ -28,11 +35,16 @@ def _conv(dims: int) -> Any:
         for way in ways:
             groups = way.get("groups", 1)
             for bias in (True, False):
-                yield (make(2, 4, *SPACE[dims]), make(6, 4 // groups, *KERNEL[dims]), make(6) if bias else None, way)
+                yield (
+                    image(make, dims),
+                    make(OUT[dims], 4 // groups, *KERNEL[dims]),
+                    make(OUT[dims]) if bias else None,
+                    way,
+                )
         yield make(4, *SPACE[dims]), make(2, 4, *KERNEL[dims])  # without a batch
         yield make(0, 4, *SPACE[dims]), make(2, 4, *KERNEL[dims]), make(2)
         yield make(1, 3, *SPACE[dims]), make(3, 1, *KERNEL[dims]), None, {"groups": 3}  # each channel alone
-        yield make(2, 4, *SPACE[dims]), make(5, 4, *(1,) * dims)
+        yield image(make, dims), make(5, 4, *(1,) * dims)
 
     return generate
 
@@ -40,10 +52,10 @@ def _conv(dims: int) -> Any:
 def _conv_by_word(dims: int) -> Any:
     def generate(make: Make) -> Iterator[Any]:
         for word in ("same", "valid"):
-            yield make(2, 4, *SPACE[dims]), make(6, 4, *KERNEL[dims]), make(6), 1, word
-            yield make(2, 4, *SPACE[dims]), make(6, 2, *KERNEL[dims]), None, 1, word, 2, 2
-        yield make(2, 4, *SPACE[dims]), make(6, 4, *KERNEL[dims]), make(6), 2, "valid"
-        yield make(4, *SPACE[dims]), make(6, 4, *KERNEL[dims]), make(6), 1, "same"
+            yield image(make, dims), make(OUT[dims], 4, *KERNEL[dims]), make(OUT[dims]), 1, word
+            yield image(make, dims), make(OUT[dims], 2, *KERNEL[dims]), None, 1, word, 2, 2
+        yield image(make, dims), make(OUT[dims], 4, *KERNEL[dims]), make(OUT[dims]), 2, "valid"
+        yield make(4, *SPACE[dims]), make(OUT[dims], 4, *KERNEL[dims]), make(OUT[dims]), 1, "same"
 
     return generate
 
@@ -51,10 +63,20 @@ def _conv_by_word(dims: int) -> Any:
 def _transposed(dims: int) -> Any:
     def generate(make: Make) -> Iterator[Any]:
         for way in nn.each_way(stride=(1, 2), padding=(0, 1), groups=(1, 2)):
-            yield make(2, 4, *SPACE[dims]), make(4, 6 // way["groups"], *KERNEL[dims]), make(6), way
-        yield make(2, 4, *SPACE[dims]), make(4, 2, *KERNEL[dims]), None, {"stride": 2, "output_padding": 1}
-        yield make(2, 4, *SPACE[dims]), make(4, 2, *KERNEL[dims]), make(2), {"dilation": 2}
-        yield make(2, 4, *SPACE[dims]), make(4, 2, *KERNEL[dims]), None, {"dilation": 2, "padding": 1, "stride": 2}
+            yield (
+                image(make, dims),
+                make(4, OUT[dims] // way["groups"], *KERNEL[dims]),
+                make(OUT[dims]),
+                way,
+            )
+        yield image(make, dims), make(4, 2, *KERNEL[dims]), None, {"stride": 2, "output_padding": 1}
+        yield image(make, dims), make(4, 2, *KERNEL[dims]), make(2), {"dilation": 2}
+        yield (
+            image(make, dims),
+            make(4, 2, *KERNEL[dims]),
+            None,
+            {"dilation": 2, "padding": 1, "stride": 2},
+        )
         yield make(4, *SPACE[dims]), make(4, 2, *KERNEL[dims]), make(2)
         yield make(0, 4, *SPACE[dims]), make(4, 2, *KERNEL[dims])
 

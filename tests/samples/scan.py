@@ -24,7 +24,14 @@ def _scan(function: Any) -> Any:
 
 
 @samples("cumsum", reference=_scan(np.cumsum), dtypes=SCANNED, tolerances=LOOSE)
-@samples("cumprod", reference=_scan(np.cumprod), dtypes=SCANNED, tolerances={**LOOSE, "float32": (1e-4, 1e-4)})
+# the second derivative at zeros is not there yet
+@samples(
+    "cumprod",
+    reference=_scan(np.cumprod),
+    gradgradcheck=False,
+    dtypes=SCANNED,
+    tolerances={**LOOSE, "float32": (1e-4, 1e-4)},
+)
 def running(make: Make) -> Iterator[Any]:
     for shape in SHAPES:
         for dim in (0, -1) if shape else (0,):

@@ -227,6 +227,7 @@ class OpInfo:
     random: bool = False  # the same under the same seed
     unset: bool = False  # what the elements are is not said
     dense: bool = False  # takes no strides but a few
+    constant: tuple[str, ...] = ()  # arguments that are not differentiated
     needs_values: bool = False  # of an argument, to know what the result is: refused on Meta
     copies: bool = False  # a view where it can be one
     writes: bool = False  # to an argument beside the first, where its schema does not say so (running statistics)

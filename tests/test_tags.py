@@ -66,7 +66,8 @@ def with_dim(sample: OpSample, info: OpInfo, dim: Any, **more: Any) -> OpSample:
     args = list(info.op.schema.arguments)
     given = dict(zip((a.name for a in args), sample.args, strict=False)) | dict(sample.kwargs)
     kept = {a.name: given[a.name] for a in args[1:] if a.name in given and a.name not in ("dim", "keepdim")}
-    kept |= {"dim": dim, **more}
+    must = {a.name: False for a in args if a.name == "keepdim" and a.default is None}
+    kept |= {"dim": dim, **must, **more}
     return OpSample((sample.args[0],), kept)
 
 

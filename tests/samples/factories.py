@@ -103,6 +103,7 @@ def new_full(make: Make) -> Iterator[Any]:
 def new_empty_strided(make: Make) -> Iterator[Any]:
     for size, stride in (
         ((2, 3), (3, 1)), ((2, 3), (1, 2)), ((2, 3), (8, 2)), ((), ()), ((0, 3), (3, 1)), ((3, 3), (0, 1)),
+        ((4,), (3,)),
     ):  # fmt: skip
         yield make(2), size, stride
 

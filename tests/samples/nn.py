@@ -54,7 +54,7 @@ def nll_forward(make: Make) -> Iterator[Any]:
 
 @samples("nll_loss", reference=lambda *a: nn.nll(*a)[0], constant=("weight",), **REAL)
 def nll(make: Make) -> Iterator[Any]:
-    for n, weighted, reduction, ignored in itertools.product((6, 1, 3), (False, True), WAYS, (-100, 2)):
+    for n, weighted, reduction, ignored in itertools.product((6, 1, 3, 4, 5), (False, True), WAYS, (-100, 2)):
         weight = make(4, low=0.2, high=1) if weighted else None
         yield make(n, 4), make.array([*(0, 1, 3, 2, 1, 0)][:n]), weight, reduction, ignored
     for reduction in WAYS:

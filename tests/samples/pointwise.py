@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,8 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
 @samples("nan_to_num")
 def nan_to_num(make: Make) -> Iterator[Any]:
     yield make(3, 4)
+    yield make(())
+    yield make.with_nan(3, 4)
     if make.dtype.startswith("float"):
         yield make.array([float("nan"), 1.5], make.dtype), 2.5
 
@@ -81,7 +84,9 @@ def isclose(make: Make) -> Iterator[Any]:
     x = make(3, 4)
     yield x, x
     yield make(3, 4), make(4)
-    yield make(3, 4), make(3, 4), {"atol": 2.0}
+    for rtol, atol, shape in itertools.product((0.0, 0.5), (0.0, 2.0), ((3, 4), (), (0, 3))):
+        yield make(*shape), make(*shape), {"rtol": rtol, "atol": atol}
+    yield make.ties(4), make.ties(4), {"equal_nan": False}
     if make.dtype.startswith("float"):
         odd = make.array([float("nan"), float("inf"), -float("inf"), 1.0], make.dtype)
         yield odd, odd

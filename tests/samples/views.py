@@ -341,8 +341,10 @@ def to_dtype(make: Make) -> Iterator[Any]:
     for dtype in ("float64", "complex128") if make.dtype in ("float64", "complex128") else ("float32", "float16"):
         yield make(2, 3), Dtype(dtype)
         yield make(()), Dtype(dtype), False, True
-    yield make(2, 3), make.given
-    yield make(0, 3), make.given
+        yield make(0, 3), Dtype(dtype)
+        yield make(2, 3, 2), Dtype(dtype), True
+    for shape in ((2, 3), (0, 3), (), (4,), (1, 1), (3, 0), (2, 1, 3)):
+        yield make(shape), make.given
 
 
 @samples("to.device", reference=identity, copies=True)

@@ -171,17 +171,12 @@ def samples_of(info: Any, dtype: Any) -> list[Any]:
 # What is known to differ, with the reason; an entry that agrees again fails the test, so the list only becomes shorter.
 TIES = "equal elements: which of their places is reported is not determined"
 KNOWN = {
-    "arange": "int64 with float bounds: the bounds are not truncated first",
     "argsort": TIES,
     "broadcast_tensors": "takes a list only, not separate arguments",
     "einsum": "op_db hands over its operands in another form",
     "gather": "an empty index of another integer dtype is refused",
     "kthvalue": TIES,
-    "linspace": "int64: steps are rounded differently",
-    "linspace-tensor_overload": "int64: steps are rounded differently",
     "logcumsumexp": "complex numbers are not supported",
-    "logspace": "int64: bounds are not truncated first",
-    "logspace-tensor_overload": "int64: bounds are not truncated first",
     "meshgrid-variadic_tensors": "takes a list only, not separate arguments",
     "nn.functional.batch_norm": "an input of one dimension without elements",
     "nn.functional.cosine_similarity": "arguments that broadcast in the dimension itself",

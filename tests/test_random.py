@@ -162,7 +162,7 @@ def test_the_seed_is_all(info: OpInfo):
     function = function_of(info)
     inner = getattr(function, "__wrapped__", function)
     drew = differed = False
-    for sample in info.some(info.main_dtype):
+    for sample in info.samples(info.main_dtype):
         args, kwargs = arguments(sample, "cpu", info)
         once, again = ([r.tolist() for r in call(function, fresh(info, args), kwargs)] for _ in range(2))
         assert once == again, f"{info.name}{sample}"

@@ -61,7 +61,9 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
     return tp_empty_memory_format(TP_INTS(steps), dtype, layout, device, pin_memory, TP_NO_FORMAT);
 }
 /* Whole numbers run between whole ends. */
-static double end_in(double end, const tp_tensor *t) { return tp_is_integral_dtype((tp_dtype)t->dtype) ? trunc(end) : end; }
+static double end_in(double end, const tp_tensor *t) {
+    return tp_is_integral_dtype((tp_dtype)t->dtype) ? trunc(end) : end;
+}
 static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, double base) {
     int64_t n = t->numel;
     tp_range r = {.a = end_in(creal(start), t), .last = end_in(creal(end), t), .base = base, .half = n < 2 ? n : n / 2};
@@ -123,16 +125,16 @@ static int end_of(const char *op, tp_tensor *t, tp_scalar *value, tp_device *dev
 #define SPACES(op, params, pass)                                                                                     \
     tp_tensor *op##_Tensor_Tensor_composite(tp_tensor *start, tp_tensor *end, int64_t steps params, OPTIONS) {       \
         tp_scalar a, b;                                                                                              \
-        if (end_of(#op, start, &a, &device) < 0 || end_of(#op, end, &b, &device) < 0) return NULL;                                     \
+        if (end_of(#op, start, &a, &device) < 0 || end_of(#op, end, &b, &device) < 0) return NULL;                   \
         return tp_##op(&a, &b, steps pass, PASS_OPTIONS);                                                            \
     }                                                                                                                \
     tp_tensor *op##_Tensor_Scalar_composite(tp_tensor *start, const tp_scalar *end, int64_t steps params, OPTIONS) { \
         tp_scalar a;                                                                                                 \
-        return end_of(#op, start, &a, &device) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);                       \
+        return end_of(#op, start, &a, &device) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);              \
     }                                                                                                                \
     tp_tensor *op##_Scalar_Tensor_composite(const tp_scalar *start, tp_tensor *end, int64_t steps params, OPTIONS) { \
         tp_scalar b;                                                                                                 \
-        return end_of(#op, end, &b, &device) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);                       \
+        return end_of(#op, end, &b, &device) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);              \
     }
 #define NOTHING
 #define BASE_PARAM , double base

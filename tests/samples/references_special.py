@@ -51,7 +51,8 @@ def zeta(x: Any, q: Any) -> Any:
 
 REFERENCES.update(
     absolute=np.abs, negative=np.negative, fix=np.trunc, arcsin=np.arcsin, arctan=np.arctan, arcsinh=np.arcsinh,
-    arctan2=np.arctan2, rad2deg=np.rad2deg, deg2rad=np.deg2rad, angle=lambda x: np.angle(x if np.iscomplexobj(x) else np.asarray(x, np.float64)), positive=np.positive,
+    arctan2=np.arctan2, rad2deg=np.rad2deg, deg2rad=np.deg2rad, positive=np.positive,
+    angle=lambda x: np.angle(x if np.iscomplexobj(x) else np.asarray(x, np.float64)),
     divide=rounded, multiply=np.multiply, subtract=np.subtract, float_power=np.power,
     isclose=lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: np.isclose(x, y, rtol, atol, equal_nan),
     nan_to_num=lambda x, nan=None, posinf=None, neginf=None: np.where(np.isnan(x), nan or 0, x),

@@ -54,7 +54,7 @@ format: $(VENV)/lint
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format -i
 
 bench: native
-	$(BIN)/python -m pip install -q matplotlib
+	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
 
 $(VENV)/demo: $(VENV)/installed

@@ -67,7 +67,7 @@ def main() -> None:
                 object.__setattr__(outcome.case, "family", family)
                 outcomes.append(outcome)
                 print(table([outcome]).splitlines()[-1], flush=True)
-    missed = [o for o in outcomes if any(ratio > bar for _, ratio, bar in o.verdicts)]
+    missed = [o for o in outcomes if o.missed]
     print(
         f"\n{len(outcomes)} cases on {cpu_name()}, {len(missed)} above a bar"
         + ("" if torch else " (torch is not installed)")

@@ -16,12 +16,15 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
-    """`bars`: the largest allowed ratio of tensorpy's time to a library's; "best" is the better of NumPy and torch."""
+    """`bars`: the largest allowed ratio of tensorpy's time to a library's; "best" is the better of NumPy and torch.
+    `over`: the most seconds that tensorpy may take over another's.
+    """
 
     name: str
     calls: dict[str, Call]
     bars: dict[str, float] = field(default_factory=dict)
     family: str = ""
+    over: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,16 @@ class Outcome:
     def verdicts(self) -> list[tuple[str, float, float]]:
         """(library, ratio, bar) for each bar that could be measured."""
         return [(name, ratio, bar) for name, bar in self.case.bars.items() if (ratio := self.ratio(name)) is not None]
+
+    @property
+    def overs(self) -> list[tuple[str, float, float]]:
+        """(library, seconds over it, the most that is allowed)."""
+        spent = self.seconds["tensorpy"]
+        return [(name, spent - self.seconds[name], bar) for name, bar in self.case.over.items() if name in self.seconds]
+
+    @property
+    def missed(self) -> bool:
+        return any(found > bar for _, found, bar in self.verdicts + self.overs)
 
 
 def _repeats(call: Call, target: float) -> int:
@@ -87,8 +100,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
         times = " | ".join(
             unit(o.seconds[name]) if name in o.seconds else "" for name in ("tensorpy", "numpy", "torch")
         )
-        bars = ", ".join(
-            f"{ratio:.2f}x {name} (bar {bar:g}){'' if ratio <= bar else ' **!**'}" for name, ratio, bar in o.verdicts
-        )
+        found = [(f"{ratio:.2f}x {name} (bar {bar:g})", ratio <= bar) for name, ratio, bar in o.verdicts]
+        found += [(f"{unit(s)} over {name} (bar {unit(bar)})", s <= bar) for name, s, bar in o.overs]
+        bars = ", ".join(text + ("" if kept else " **!**") for text, kept in found)
         rows.append(f"| {o.case.family} | {o.case.name} | {o.threads} | {times} | {bars} |\n")
     return head + "".join(rows)

@@ -9,6 +9,10 @@ import numpy as np
 import tensorpy as tp
 
 try:
+    import threadpoolctl
+except ImportError:
+    threadpoolctl = None
+try:
     import torch as _torch
 except ImportError:
     _torch = None
@@ -24,6 +28,11 @@ def tensors(*arrays: np.ndarray[Any, Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def set_threads(n: int) -> None:
+    """For all of them, NumPy's BLAS too where threadpoolctl is installed."""
     tp.set_num_threads(n)
+    if threadpoolctl is not None:
+        for library in threadpoolctl.ThreadpoolController().lib_controllers:
+            if "numpy" in library.filepath:
+                library.set_num_threads(n)
     if torch is not None:
         torch.set_num_threads(n)

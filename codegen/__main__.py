@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
+from .decompositions import check_decompositions
 from .emit_autocast import emit_autocast
-from .emit_autograd import emit_inplace_or_view, emit_nodes_c, emit_nodes_h, emit_variable_type
 from .emit_backend import (
     emit_backend_select,
     emit_native_functions_h,
@@ -23,6 +24,8 @@ from .emit_backend import (
 )
 from .emit_declarations import emit_reference, emit_registration_declarations, emit_registration_minimal
 from .emit_functions import emit_functions_c, emit_functions_h, emit_redispatch_h
+from .emit_inplace_or_view import emit_inplace_or_view
+from .emit_nodes import emit_nodes_c, emit_nodes_h
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
 from .emit_python import (
@@ -34,6 +37,7 @@ from .emit_python import (
 )
 from .emit_schema import emit_boxed_adaptors, emit_boxed_adaptors_h, emit_register_schema
 from .emit_stubs import emit_stubs
+from .emit_variable_type import emit_variable_type
 from .errors import YamlError, YamlErrors
 
 LAYERS = (
@@ -72,7 +76,10 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
 
 def load_catalog(folder: Path) -> Catalog:
     registry = load_registry(folder)
-    return build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags)
+    catalog = build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags)
+    check_gradients_given(catalog)
+    check_decompositions(catalog)
+    return catalog
 
 
 def generate(catalog: Catalog) -> dict[str, str]:

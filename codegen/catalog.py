@@ -21,6 +21,7 @@ from .model import (
     group_native_functions,
 )
 from .pointwise import PointwiseOp, parse_pointwise
+from .tag_rules import view_of
 
 ALIAS_KEYS = (
     "CompositeImplicitAutograd",
@@ -36,8 +37,8 @@ class KernelSource:
 
     kind: `direct` (a C function `name` with the operator's signature), `pointwise` (inner loops under the shared
     driver), `structured` (a meta function and a C function `name` that computes into outputs), `formula` (lowered from
-    Python syntax), `functional` (calls the functional variant and copies), `inplace` (copies self and calls the
-    in-place variant).
+    Python syntax), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional
+    variant and copies), `inplace` (copies self and calls the in-place variant).
     """
 
     key: str
@@ -127,7 +128,9 @@ def _is_composite(function: NativeFunction) -> bool:
     return all(k.key == "CompositeImplicitAutograd" for k in function.dispatch)
 
 
-def _kernels(function: NativeFunction, group: NativeFunctionsGroup) -> list[KernelSource]:
+def _kernels(
+    function: NativeFunction, group: NativeFunctionsGroup, by_name: Mapping[str, NativeFunction]
+) -> list[KernelSource]:
     origin = function.origin
     if origin.pointwise is not None:
         return [KernelSource(key, "pointwise") for key in ("CPU", "Meta")] + [
@@ -146,6 +149,9 @@ def _kernels(function: NativeFunction, group: NativeFunctionsGroup) -> list[Kern
         return [KernelSource("CompositeImplicitAutograd", "formula")]
     if function.dispatch:
         return [KernelSource(k.key, "direct", k.name) for k in function.dispatch]
+    if "view_copy" in function.tags:
+        view = view_of(function, by_name, function.at("tags"))
+        return [KernelSource("CompositeImplicitAutograd", "view_copy", str(view))]
     return [KernelSource("CompositeImplicitAutograd", "direct", function.name.c_name + "_composite")]
 
 
@@ -165,6 +171,7 @@ def build_catalog(
     for entry in autocast:
         autocast_of.setdefault(str(entry.function.name), []).append(entry)
     pointwise_of: dict[str, PointwiseOp] = {}
+    by_name = {str(function.name): function for function in functions}
     operators = []
     for function in functions:
         name = str(function.name)
@@ -188,7 +195,7 @@ def build_catalog(
                 function,
                 group,
                 pointwise,
-                tuple(_kernels(function, group)),
+                tuple(_kernels(function, group, by_name)),
                 derivative,
                 tuple(autocast_of.get(name, ())),
             )

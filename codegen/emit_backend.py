@@ -12,6 +12,7 @@ from .catalog import Catalog, KernelSource, Operator, structured_name
 from .emit_formula import emit_composite
 from .emit_functions import YAML
 from .model import FunctionSchema
+from .tag_rules import prologue, view_copy_body
 from .text import banner, c_string
 
 HEAD = """#include "NativeFunctions.h"
@@ -22,6 +23,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "dispatch/boxing.h"
 #include "iter/pointwise.h"
 #include "native/pointwise.h"
+#include "native/tags.h"
 #include "native/variants.h"
 
 """
@@ -52,8 +54,8 @@ def _output_count(op: Operator) -> int:
 # ---- wrappers ----
 
 
-def _wrapper(op: Operator, kind: str, body: str) -> str:
-    unused = "    (void)ks;\n"
+def _wrapper(op: Operator, kind: str, body: str, *, composite: bool = False) -> str:
+    unused = "    (void)ks;\n" + prologue(op.function, composite=composite)
     return (
         f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
     )
@@ -67,8 +69,7 @@ def _pointwise(op: Operator) -> str:
         a = names[name]
         operands.append(f"{{{a.name_in_c}, NULL}}" if a.c.member == "tensor" else f"{{NULL, {a.name_in_c}}}")
     params = [f"tp_box_{names[name].c.code}({names[name].name_in_c})" for name in (p.name for p in op.pointwise.params)]
-    absent = [i for i, given in enumerate(op.pointwise.inputs) if names[given.name].argument.is_optional]
-    body = f"    {'' if absent else 'const '}tp_operand inputs[] = {{{', '.join(operands)}}};\n"
+    body = f"    const tp_operand inputs[] = {{{', '.join(operands)}}};\n"
     if params:
         body += f"    const tp_value params[] = {{{', '.join(params)}}};\n"
     passed = "params" if params else "NULL"
@@ -76,12 +77,6 @@ def _pointwise(op: Operator) -> str:
     if op.pointwise.check is not None:
         check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
         body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
-    bounds = op.pointwise.check == "some_bound"
-    if bounds:
-        absent_max = "!inputs[2].tensor && !inputs[2].number"
-        body += f"    tp_scalar top;\n    if ({absent_max}) inputs[2] = tp_no_upper_bound(inputs, &top);\n"
-    for i in absent[: 1 if bounds else None]:  # see Input
-        body += f"    if (!inputs[{i}].tensor && !inputs[{i}].number) inputs[{i}] = inputs[0];\n"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:
@@ -131,7 +126,12 @@ def _structured(op: Operator, source: KernelSource) -> str:
 
 def _direct(op: Operator, source: KernelSource) -> str:
     call = f"{source.name}({call_arguments(op.schema)})"
-    return _wrapper(op, "direct_" + source.name, f"    return {call};\n")
+    composite = source.key.startswith("Composite")
+    return _wrapper(op, "direct_" + source.name, f"    return {call};\n", composite=composite)
+
+
+def _view_copy(op: Operator, catalog: Catalog, source: KernelSource) -> str:
+    return _wrapper(op, "view_copy", view_copy_body(op.function, catalog.by_name[source.name].schema.name))
 
 
 def _from_functional(op: Operator) -> str:
@@ -149,6 +149,9 @@ def _from_functional(op: Operator) -> str:
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
+    elif result.kind == "seq":
+        body = f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
+        body += f"    return made ? tp_copy_into_out_list({outs[0]}, made) : -1;\n"
     else:
         body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
@@ -185,6 +188,8 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
         case "formula":
             text = emit_composite(op, catalog)
             return text, f"formula_{op.c}", "formula"
+        case "view_copy":
+            return _view_copy(op, catalog, source), f"view_copy_{op.c}", f"a copy of what {source.name} gives"
         case _:
             return _direct(op, source), f"direct_{source.name}_{op.c}", source.name
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from .c_types import c_arguments, parameters
 from .catalog import Catalog, Operator
 from .formula import Result, schema_variables, used
-from .formula_lower import lower_function
+from .formula_lower import called_by, lower_function
+from .tag_rules import prologue
+
+
+def operators_called(op: Operator, catalog: Catalog) -> tuple[Operator, ...]:
+    origin = op.function.origin
+    assert origin.composite is not None
+    result = Result.of_schema(op.schema)
+    return called_by(schema_variables(op.schema), origin.composite, result, catalog, origin.at("composite"))
 
 
 def emit_composite(op: Operator, catalog: Catalog) -> str:
@@ -23,5 +31,5 @@ def emit_composite(op: Operator, catalog: Catalog) -> str:
         Result.of_schema(op.schema),
         catalog,
         location,
-        prologue=[f"(void){name};" for name in unused],
+        prologue=[*(f"(void){name};" for name in unused), *prologue(op.function, composite=True).splitlines()],
     )

@@ -141,7 +141,7 @@ def _out_branch(signature: Signature) -> str:
     arguments = _arguments(signature.out)
     comma = ", " if arguments else ""
     if len(outs) == 1:
-        given = f"v[{index}].tensor"
+        given = f"v[{index}].{c_type(outs[0].type).member}"
         check = ""
     else:
         given = ", ".join(f"v[{index}].tensors.data[{i}]" for i in range(len(outs)))
@@ -252,6 +252,8 @@ def _overload_call(op: Operator) -> str:
     if op.kind != "out":
         return _return(op)
     parts = [f"tp_unbox_{a.c.code}(&v[{i}])" for i, a in enumerate(c_arguments(op.schema))]
+    if not op.schema.returns:
+        return f"    return tp_py_return_object(tp_{op.c}({', '.join(parts)}), Py_None);\n"
     first = len(op.schema.arguments) - len(op.schema.out)
     outs = ", ".join(f"v[{first + i}].tensor" for i in range(len(op.schema.out)))
     call = f"tp_{op.c}({', '.join(parts)})"

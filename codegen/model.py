@@ -129,7 +129,7 @@ class Return:
 
 
 # tp_<name> is a function or a macro of the core already (core/tensor.h, core/base.h).
-TAKEN_C_NAMES = frozenset(("new_empty", "new_empty_strided", "take"))
+TAKEN_C_NAMES = frozenset(("is_complex", "new_empty", "new_empty_strided", "take"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,19 +43,17 @@ CLASS_KEYS: Mapping[str, tuple[LeafClass, ...]] = {
 
 MAX_INPUTS = 4
 # Conditions on the values of arguments: native/pointwise.c has tp_check_<name>.
-CHECKS = ("nonzero_divisor", "rounded_division", "nonnegative_exponent", "some_bound")
+CHECKS = ("nonzero_divisor", "rounded_division", "nonnegative_exponent")
 FIXED_DTYPES: Mapping[str, Kind] = {"bool": Kind.B, "int64": Kind.I}
 _PARAM_KINDS = {"Scalar": Kind.T, "int": Kind.I, "SymInt": Kind.I, "bool": Kind.B, "str": Kind.S, "float": Kind.D}
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`dtype` is the input's own, outside promotion; None takes part in it. For an optional input that is absent the
-    caller passes the first input once more."""
+    """`dtype` is the input's own, outside promotion; None takes part in it."""
 
     name: str
     dtype: str | None
-    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +140,13 @@ def _arguments(
         if argument.name in HELPERS or argument.name in FORMS:
             raise YamlError(location, f"argument '{argument.name}' has a helper's name", "rename the helper")
         if base == "Tensor" or operands.get(argument.name) == "operand":
-            dtype = None if base == "Scalar" else operands.get(argument.name)
-            inputs.append(Input(argument.name, dtype, optional))
+            if optional:
+                raise YamlError(
+                    location,
+                    f"the input '{argument}' of {schema.name} may be None",
+                    "declare it without `?`, and choose between operators in a composite",
+                )
+            inputs.append(Input(argument.name, None if base == "Scalar" else operands.get(argument.name)))
         elif base in _PARAM_KINDS:
             params.append(Param(argument.name, base, optional))
         else:

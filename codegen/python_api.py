@@ -113,12 +113,8 @@ def make_signature(op: Operator, out: Operator | None, method: bool) -> Signatur
         parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in keyword))
     if out is not None:
         outs = out.schema.out
-        type_: Type = (
-            OptionalType(BaseType("Tensor"))
-            if len(outs) == 1
-            else OptionalType(ListType(BaseType("Tensor"), len(outs)))
-        )
-        parameters.append(Parameter("out", type_, "None", True, "out"))
+        type_: Type = outs[0].type if len(outs) == 1 else ListType(BaseType("Tensor"), len(outs))
+        parameters.append(Parameter("out", OptionalType(type_), "None", True, "out"))
     if op.schema.is_factory:
         parameters.append(Parameter("requires_grad", BaseType("bool"), "False", True, "requires_grad"))
     return Signature(op, out, tuple(parameters), method)

@@ -17,16 +17,31 @@ __version__ = "0.1.0"
 e, inf, nan, pi, newaxis = _math.e, _math.inf, _math.nan, _math.pi, None
 
 from tensorpy._modes import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
     enable_grad,
     inference_mode,
+    is_deterministic_algorithms_warn_only_enabled,
     no_grad,
     set_grad_enabled,
+    use_deterministic_algorithms,
 )
 from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
-from tensorpy.functional import einsum, tensordot  # noqa: E402
+from tensorpy.functional import (  # noqa: E402
+    block_diag,
+    broadcast_tensors,
+    cartesian_prod,
+    einsum,
+    meshgrid,
+    nonzero,
+    norm,
+    numel,
+    tensordot,
+    unique,
+    unique_consecutive,
+)
 
 
 def __getattr__(name: str) -> object:
@@ -45,7 +60,11 @@ def __getattr__(name: str) -> object:
 
 
 _LAZY = {"autograd", "dispatch", "testing", "nn", "linalg", "special", "ops", "amp", "codegen"}
-_LAZY_NAMES = {"set_printoptions": "_tensor_str"}
+_LAZY_NAMES = {
+    "set_printoptions": "_tensor_str",
+    "get_printoptions": "_tensor_str",
+    "printoptions": "_tensor_str",
+}
 
 
 def __dir__() -> list[str]:
@@ -53,7 +72,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
+    "are_deterministic_algorithms_enabled",
     "autocast",
+    "block_diag",
+    "broadcast_tensors",
+    "cartesian_prod",
     "e",
     "einsum",
     "enable_grad",
@@ -63,14 +86,22 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "inf",
     "inference_mode",
     "initial_seed",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_tensor",
     "manual_seed",
+    "meshgrid",
     "nan",
     "newaxis",
     "no_grad",
+    "nonzero",
+    "norm",
+    "numel",
     "pi",
     "seed",
     "set_grad_enabled",
     "set_rng_state",
     "tensordot",
+    "unique",
+    "unique_consecutive",
+    "use_deterministic_algorithms",
 ]

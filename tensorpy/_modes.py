@@ -141,3 +141,19 @@ class inference_mode(ContextDecorator):
         inference, grad = self.previous.pop()
         _C._set_inference_mode(inference)
         _C._set_grad_enabled(grad)
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Whether operators must give the same bits from run to run: one that cannot (tagged `nondeterministic_bitwise`)
+    raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do."""
+    _C._set_determinism((1 if warn_only else 2) if mode else 0)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether use_deterministic_algorithms is on, as an error or as a warning."""
+    return _C._determinism() != 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms is on with warn_only."""
+    return _C._determinism() == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorpy import _C
+from tensorpy import _C, functional
 from tensorpy._C import Tensor
 
 TYPE_CHECKING = False
@@ -82,8 +82,93 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHand
     return RemovableHandle(self._pre_hooks(), hook)
 
 
+def nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
+    return functional.nonzero(self, as_tuple=as_tuple)
+
+
+def unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> object:
+    """The distinct elements, or slices along dim, in order."""
+    return functional.unique(self, sorted, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> object:
+    """The elements, or slices along dim, without those that equal the one before."""
+    return functional.unique_consecutive(self, return_inverse, return_counts, dim)
+
+
+def norm(
+    self: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: object = None,
+) -> Tensor:
+    """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
+    return functional.norm(self, p, dim, keepdim, dtype=dtype)
+
+
+def new_tensor(
+    self: Tensor, data: object, *, dtype: object = None, device: object = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of the data, with this tensor's dtype and device unless others are given."""
+    chosen, where = dtype or self.dtype, self.device if device is None else device
+    return _C.tensor(data, dtype=chosen, device=where, requires_grad=requires_grad)
+
+
+def _map_in_place(self: Tensor, others: Sequence[Tensor], function: Callable[..., Any], name: str) -> Tensor:
+    if self.device.type != "cpu":
+        raise TypeError(f"{name}() is only implemented on CPU tensors")
+    for other in others:
+        if not isinstance(other, Tensor) or other.dtype != self.dtype:
+            raise TypeError(f"{name}(): expected a tensor of dtype {self.dtype} beside self")
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    rows = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    made = [function(*elements) for elements in zip(*rows, strict=True)]
+    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it; slow, as Python is."""
+    return _map_in_place(self, (), callable, "apply_")
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it and of the other tensor's."""
+    return _map_in_place(self, (tensor,), callable, "map_")
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it and of two other tensors'."""
+    return _map_in_place(self, (x, y), callable, "map2_")
+
+
+_METHODS = (
+    backward,
+    register_hook,
+    register_post_accumulate_grad_hook,
+    nonzero,
+    unique,
+    unique_consecutive,
+    norm,
+    new_tensor,
+    apply_,
+    map_,
+    map2_,
+)
+
+
 def _install() -> None:
-    for function in (backward, register_hook, register_post_accumulate_grad_hook):
+    for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, function)
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)

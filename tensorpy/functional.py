@@ -73,3 +73,109 @@ def tensordot(
     if out is None:
         return _C.tensordot(a, b, left, right)
     return _C.tensordot(a, b, left, right, out=out)
+
+
+# ---- operands in any number ----
+
+
+def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
+    """Tensors that were given one by one or as one sequence."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tensors[0]
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}(): expected Tensors, or one list of them, but got {type(tensor).__name__}")
+    return tensors  # type: ignore[return-value]
+
+
+def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
+    """All tensors, given one by one or as a list, broadcast to their common shape."""
+    return _C.broadcast_tensors(_operands("broadcast_tensors", tensors))
+
+
+def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
+    """The coordinates of a grid, one tensor per axis: in the order of the axes ("ij") or with the first two swapped."""
+    return _C.meshgrid(_operands("meshgrid", tensors), indexing="ij" if indexing is None else indexing)
+
+
+def block_diag(*tensors: object) -> Tensor:
+    """A matrix with the given ones along its diagonal and zeros elsewhere."""
+    return _C.block_diag(_operands("block_diag", tensors))
+
+
+def cartesian_prod(*tensors: object) -> Tensor:
+    """All combinations of elements, one of each vector, as rows."""
+    return _C.cartesian_prod(_operands("cartesian_prod", tensors))
+
+
+# ---- results whose number depends on the arguments ----
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
+    if as_tuple:
+        if out is not None:
+            raise TypeError("nonzero(): out= and as_tuple=True do not go together")
+        return tuple(_C.nonzero_numpy(input))
+    return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
+
+
+def _some(values: Tensor, inverse: Tensor, counts: Tensor, return_inverse: bool, return_counts: bool) -> object:
+    if not (return_inverse or return_counts):
+        return values
+    return (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> object:
+    """The distinct elements, or slices along dim, in order; where each element went and how many there were."""
+    if dim is None:
+        found = _C._unique2(input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
+    else:
+        found = _C.unique_dim(input, dim, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
+    return _some(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> object:
+    """The elements, or slices along dim, without those that equal the one before."""
+    found = _C.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
+    return _some(*found, return_inverse, return_counts)
+
+
+# ---- arguments of several kinds ----
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: object = None,
+) -> Tensor:
+    """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
+    if isinstance(p, str):
+        if p == "nuc":
+            raise NotImplementedError("norm(): p='nuc' needs singular values, and tensorpy has no SVD yet")
+        if p != "fro":
+            raise RuntimeError(f"norm(): Order {p} not supported; there are numbers, inf, 'fro' and 'nuc'")
+        p = 2
+    given = {} if out is None else {"out": out}
+    if dim is None and dtype is None and not keepdim and not given:
+        return _C.norm(input, 2 if p is None else p)
+    dims = list(range(input.dim())) if dim is None else dim
+    if dtype is not None:
+        return _C.norm(input, p, dims, keepdim, dtype=dtype, **given)
+    return _C.norm(input, p, dims, keepdim, **given)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()

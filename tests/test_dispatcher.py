@@ -98,14 +98,40 @@ def test_exclude_guard() -> None:
 
 
 def test_missing_kernel_is_explained_in_six_lines() -> None:
-    a = tp.ones(2, device="meta")
-    with pytest.raises(NotImplementedError) as caught:
-        a.sum().item()
+    a = tp.ones(2)
+    with pytest.raises(NotImplementedError) as caught, tp.dispatch.exclude("CPU"):
+        tp.add(a, a)
     lines = str(caught.value).splitlines()
     assert len(lines) <= 6
-    assert "'_local_scalar_dense'" in lines[0] and "Meta" in lines[0]
-    assert "self: float32 on meta" in lines[1]
+    assert "'add.Tensor'" in lines[0]
+    assert "self: float32 on cpu, other: float32 on cpu" in lines[1]
     assert "CPU" in lines[2]
+
+
+@pytest.mark.parametrize(
+    "call, tag",
+    [
+        (lambda m: m.nonzero(), "nonzero: .* dynamic_output_shape"),
+        (lambda m: m[m > 0], "nonzero: .* dynamic_output_shape"),
+        (lambda m: m.sum().item(), "_local_scalar_dense: .* data_dependent_output"),
+        (lambda m: tp.equal(m, m), "equal: .* data_dependent_output"),
+        (lambda m: tp.nn.functional.one_hot(m.long()), "one_hot: .* dynamic_output_shape"),
+    ],
+)
+def test_meta_tensors_have_no_values_and_the_error_names_the_tag(call, tag) -> None:
+    with pytest.raises(NotImplementedError, match=tag):
+        call(tp.ones(2, device="meta"))
+
+
+def test_deterministic_algorithms_is_a_switch() -> None:
+    assert not tp.are_deterministic_algorithms_enabled()
+    try:
+        tp.use_deterministic_algorithms(True, warn_only=True)
+        assert tp.are_deterministic_algorithms_enabled() and tp.is_deterministic_algorithms_warn_only_enabled()
+        tp.use_deterministic_algorithms(True)
+        assert tp.are_deterministic_algorithms_enabled() and not tp.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        tp.use_deterministic_algorithms(False)
 
 
 def test_keys_of_tensors() -> None:

@@ -170,3 +170,25 @@ def test_the_seed_is_all(info: OpInfo):
         first, second = ([r.tolist() for r in call(inner, fresh(info, args), kwargs)] for _ in range(2))
         drew, differed = True, differed or first != second
     assert drew and differed, f"{info.name} never draws another number"
+
+
+def test_cauchy_geometric_log_normal() -> None:
+    n = 200_000
+    tp.manual_seed(5)
+    cauchy = values(tp.empty(n, dtype=tp.float64).cauchy_(1.0, 2.0))
+    assert abs(np.median(cauchy) - 1) < 0.03 and abs(np.quantile(cauchy, 0.75) - 3) < 0.06
+    trials = values(tp.empty(n, dtype=tp.int64).geometric_(0.25))
+    assert trials.min() == 1 and abs(trials.mean() - 4) < 0.05 and abs((trials == 1).mean() - 0.25) < 0.01
+    logs = np.log(values(tp.empty(n).log_normal_(0.5, 0.25)).astype(float))
+    assert abs(logs.mean() - 0.5) < 0.01 and abs(logs.std() - 0.25) < 0.01
+    x = tp.ones(2)
+    for attempt, phrase in (
+        (lambda: x.cauchy_(0, -1), "sigma > 0.0"),
+        (lambda: x.geometric_(1), r"p to be in \(0, 1\)"),
+        (lambda: x.log_normal_(0, 0), "std > 0.0"),
+        (lambda: tp.ones(2, dtype=tp.int64).cauchy_(), "dtype must be a floating point"),
+    ):
+        with pytest.raises(RuntimeError, match=phrase):
+            attempt()
+    with pytest.raises(NotImplementedError, match=r"geometric_cpu.*Bool"):
+        tp.tensor([True]).geometric_(0.5)

@@ -168,6 +168,8 @@ tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view);
 tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views);
 /* The same memory and geometry without history; writes are tracked together (detach) or not at all (data). */
 tp_tensor *tp_detached_alias(tp_tensor *t);
+/* Forgets the history of t itself; fails for a view that has one. */
+int tp_detach_in_place(tp_tensor *t);
 tp_tensor *tp_detached_data(tp_tensor *t);
 /* Zeros in the shape of output i of the call that n stands for. New. */
 tp_tensor *tp_zeros_for_input(const tp_node *n, int i);

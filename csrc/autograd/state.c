@@ -83,6 +83,20 @@ tp_tensor *tp_detached_alias(tp_tensor *t) {
     return alias;
 }
 
+int tp_detach_in_place(tp_tensor *t) {
+    if (t->base && (tp_requires_grad(t) || tp_requires_grad(t->base)))
+        return tp_fail(TP_RuntimeError,
+                       "Can't detach views in-place. Use detach() instead: the tensor shares the history of its base");
+    if (!t->autograd) return 0;
+    tp_node *node = t->autograd->grad_fn;
+    t->autograd->grad_fn = NULL;
+    t->autograd->output_nr = 0;
+    t->autograd->requires_grad = false;
+    t->flags = (uint16_t)(t->flags & ~(TP_FLAG_REQUIRES_GRAD | TP_FLAG_RETAINS_GRAD));
+    tp_node_release(node);
+    return 0;
+}
+
 tp_tensor *tp_detached_data(tp_tensor *t) {
     tp_tensor *alias = tp_detached_alias(t);
     if (alias) alias->flags |= TP_FLAG_UNVERSIONED;

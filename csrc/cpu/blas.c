@@ -32,6 +32,7 @@ static bool read_symbols(void *library) {
     *(void **)&blas.zgemm = find_symbol(library, "cblas_zgemm");
     *(void **)&blas.sgemv = find_symbol(library, "cblas_sgemv");
     *(void **)&blas.dgemv = find_symbol(library, "cblas_dgemv");
+    *(void **)&blas.get_num_threads = find_symbol(library, "openblas_get_num_threads");
     *(void **)&blas.set_num_threads = find_symbol(library, "openblas_set_num_threads");
     return blas.sgemm && blas.dgemm && blas.cgemm && blas.zgemm && blas.sgemv && blas.dgemv;
 }
@@ -74,13 +75,10 @@ static int open_library(void) {
 }
 
 const tp_blas *tp_blas_get(void) {
-    static bool single;
     pthread_mutex_lock(&lock);
     if (!loaded) loaded = open_library() == 0;
-    if (loaded && blas.set_num_threads && !single) {
-        single = true; /* gemm.c splits */
-        blas.set_num_threads(1);
-    }
+    /* gemm.c splits. Others in the process may have raised the number since the last call. */
+    if (loaded && blas.set_num_threads && blas.get_num_threads && blas.get_num_threads() != 1) blas.set_num_threads(1);
     pthread_mutex_unlock(&lock);
     return loaded ? &blas : NULL;
 }

@@ -23,12 +23,12 @@ typedef struct {
                   float beta, float *y, int incy);
     void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
                   double beta, double *y, int incy);
-    void (*set_num_threads)(int n); /* NULL if the library has none */
+    int (*get_num_threads)(void); /* NULL if the library has none; the next one too */
+    void (*set_num_threads)(int n);
     const char *path;
 } tp_blas;
 
-/* The library, with its number of threads brought up to tp_get_num_threads(); NULL and a RuntimeError that says what
- * was tried. */
+/* The library, on one thread: products are split by their callers. NULL and a RuntimeError that says what was tried. */
 const tp_blas *tp_blas_get(void);
 /* `locate` returns a malloc'd path or NULL. */
 void tp_blas_set_locator(char *(*locate)(void));

@@ -22,14 +22,26 @@ typedef void (*walk_fn)(const walk *w, void *self, const int64_t *index, void *o
     (self[a * w->self_outer + b * w->self_inner + index[a * w->index_outer + b * w->index_inner] * w->self_dim])
 #define OTHER (other[a * w->other_outer + b * w->other_inner])
 
-#define MOVE(bits, T)                                                                        \
-    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *self = self_, *other = other_;                                                    \
-        EACH_PLACE OTHER = HERE;                                                             \
-    }                                                                                        \
-    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *self = self_, *other = other_;                                                    \
-        EACH_PLACE HERE = OTHER;                                                             \
+/* Two shapes of walk are worth loops of their own: along one line without gaps, and whole rows that share an index. */
+#define ALONG_LINE (w->outer == 1 && w->index_inner == 1 && w->other_inner == 1 && w->self_dim == 1 && !w->self_inner)
+#define BY_ROWS (w->index_inner == 0 && w->self_inner == 1 && w->other_inner == 1)
+#define EACH_ROW for (int64_t a = 0; a < w->outer; a++)
+#define ROW (self + a * w->self_outer + index[a * w->index_outer] * w->self_dim)
+
+#define MOVE(bits, T)                                                                                     \
+    static void get_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
+        T *self = self_, *restrict other = other_;                                                        \
+        if (ALONG_LINE)                                                                                   \
+            for (int64_t b = 0; b < w->inner; b++) other[b] = self[index[b]];                             \
+        else if (BY_ROWS) EACH_ROW memcpy(other + a * w->other_outer, ROW, (size_t)w->inner * sizeof(T)); \
+        else EACH_PLACE OTHER = HERE;                                                                     \
+    }                                                                                                     \
+    static void set_##bits(const walk *w, void *self_, const int64_t *index, void *other_) {              \
+        T *restrict self = self_, *other = other_;                                                        \
+        if (ALONG_LINE)                                                                                   \
+            for (int64_t b = 0; b < w->inner; b++) self[index[b]] = other[b];                             \
+        else if (BY_ROWS) EACH_ROW memcpy(ROW, other + a * w->other_outer, (size_t)w->inner * sizeof(T)); \
+        else EACH_PLACE HERE = OTHER;                                                                     \
     }
 MOVE(8, uint8_t)
 MOVE(16, uint16_t)
@@ -39,11 +51,25 @@ MOVE(128, tp_complex128)
 
 #define FOLD(name, id, T, expression)                                                         \
     static void name##_##id(const walk *w, void *self_, const int64_t *index, void *other_) { \
-        T *self = self_, *other = other_;                                                     \
-        EACH_PLACE {                                                                          \
-            const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);                   \
-            HERE = WRITE_##id(expression);                                                    \
-        }                                                                                     \
+        T *self = self_, *restrict other = other_;                                            \
+        if (ALONG_LINE) {                                                                     \
+            for (int64_t b = 0; b < w->inner; b++) {                                          \
+                const READ_TYPE_##id x = READ_##id(self[index[b]]), y = READ_##id(other[b]);  \
+                self[index[b]] = WRITE_##id(expression);                                      \
+            }                                                                                 \
+        } else if (BY_ROWS) {                                                                 \
+            EACH_ROW {                                                                        \
+                T *restrict row = ROW;                                                        \
+                const T *restrict from = other + a * w->other_outer;                          \
+                for (int64_t b = 0; b < w->inner; b++) {                                      \
+                    const READ_TYPE_##id x = READ_##id(row[b]), y = READ_##id(from[b]);       \
+                    row[b] = WRITE_##id(expression);                                          \
+                }                                                                             \
+            }                                                                                 \
+        } else EACH_PLACE {                                                                   \
+                const READ_TYPE_##id x = READ_##id(HERE), y = READ_##id(OTHER);               \
+                HERE = WRITE_##id(expression);                                                \
+            }                                                                                 \
     }
 
 #define PLAIN(v) (v)

@@ -19,6 +19,7 @@
     X(extreme)                    \
     X(fold)                       \
     X(moments)                    \
+    X(order)                      \
     X(pool)                       \
     X(random)                     \
     X(reduce)                     \
@@ -84,6 +85,19 @@ typedef struct {
     double correction; /* taken from the count */
     bool root;         /* the standard deviation */
 } tp_moments_params;
+
+/* By the dtype, the 16-bit floats and complex ones absent. */
+typedef struct {
+    /* Keys in the order of the elements (native/order.h), each combined with `flip` by exclusive or. */
+    void (*keys[TP_NUM_DTYPES])(const void *in, int64_t n, uint64_t flip, uint64_t *keys);
+    /* n elements of 2**i bytes in reverse; `last` is the one that comes first. */
+    void (*reverse[5])(void *to, const void *last, int64_t n);
+    bool (*any_below)(const uint64_t *keys, int64_t n, uint64_t bound);
+    /* The places of values in a sorted sequence of less than 2**32 elements, before or behind equal ones; of float32,
+     * float64, int32, int64 and uint64. */
+    void (*left[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);
+    void (*right[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);
+} tp_order_kernels;
 
 /* A scan of `width` columns, at most TP_SCAN_COLUMNS, over n steps of `stride` elements; `at` gets places. A stride of
  * 1 means a single column. */

@@ -140,6 +140,32 @@ BOTH(f64, double)
 SCAN_LOG(logcumsumexp_f32, float)
 SCAN_LOG(logcumsumexp_f64, double)
 
+/* log(exp(a) + exp(b)) of complex numbers, from the one with the larger real part. */
+TP_INLINE tp_complex128 log_add_complex(tp_complex128 a, tp_complex128 b) {
+    if (creal(a) == -INFINITY) return b;
+    if (creal(b) == -INFINITY) return a;
+    if (isnan(creal(a)) || isnan(cimag(a)) || isnan(creal(b)) || isnan(cimag(b))) return CMPLX(NAN, NAN);
+    bool first = creal(a) >= creal(b);
+    tp_complex128 high = first ? a : b, low = first ? b : a;
+    if (isinf(creal(high))) return high;
+    return high + clog(1.0 + cexp(low - high));
+}
+#define SCAN_LOG_COMPLEX(name, T)                                                                           \
+    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
+        T *out = out_;                                                                                      \
+        const T *in = in_;                                                                                  \
+        (void)unused;                                                                                       \
+        for (int64_t k = 0; k < width; k++) {                                                               \
+            tp_complex128 acc = CMPLX(-INFINITY, 0);                                                        \
+            for (int64_t i = 0; i < n; i++) {                                                               \
+                acc = log_add_complex(acc, in[i * stride + k]);                                             \
+                out[i * stride + k] = (T)acc;                                                               \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+SCAN_LOG_COMPLEX(logcumsumexp_c64, tp_complex64)
+SCAN_LOG_COMPLEX(logcumsumexp_c128, tp_complex128)
+
 /* ---- the table ---- */
 
 #define NUMBERS(name)                                                                          \
@@ -159,5 +185,8 @@ const tp_scan_kernels TP_CAP(tp_scan) = {
     .cumprod = NUMBERS(cumprod),
     .cummax = ORDERED(cummax),
     .cummin = ORDERED(cummin),
-    .logcumsumexp = {[TP_FLOAT32] = logcumsumexp_f32, [TP_FLOAT64] = logcumsumexp_f64},
+    .logcumsumexp = {[TP_FLOAT32] = logcumsumexp_f32,
+                     [TP_FLOAT64] = logcumsumexp_f64,
+                     [TP_COMPLEX64] = logcumsumexp_c64,
+                     [TP_COMPLEX128] = logcumsumexp_c128},
 };

@@ -71,6 +71,7 @@ TP_INLINE int64_t *tp_slot_J(tp_value *r) { return &r->i; }
 TP_INLINE double *tp_slot_F(tp_value *r) { return &r->f; }
 TP_INLINE bool *tp_slot_B(tp_value *r) { return &r->b; }
 TP_INLINE tp_scalar *tp_slot_S(tp_value *r) { return &r->number; }
+TP_INLINE tp_dtype *tp_slot_D(tp_value *r) { return &r->dtype; }
 TP_INLINE int tp_result_tag(int status, tp_tag tag, tp_value *results) {
     if (status < 0) return -1;
     results[0].tag = tag;
@@ -80,6 +81,11 @@ TP_INLINE int tp_result_J(int status, tp_value *r) { return tp_result_tag(status
 TP_INLINE int tp_result_F(int status, tp_value *r) { return tp_result_tag(status, TP_FLOAT, r); }
 TP_INLINE int tp_result_B(int status, tp_value *r) { return tp_result_tag(status, TP_BOOL_, r); }
 TP_INLINE int tp_result_S(int status, tp_value *r) { return tp_result_tag(status, TP_NUMBER, r); }
+TP_INLINE int tp_result_D(int status, tp_value *r) {
+    if (status == 0) r->i = r->dtype;
+    return tp_result_tag(status, TP_DTYPE, r);
+}
+TP_INLINE tp_dtype tp_unbox_D_value(const tp_value *v) { return (tp_dtype)v->i; }
 TP_INLINE int64_t tp_unbox_J_value(const tp_value *v) { return v->i; }
 TP_INLINE double tp_unbox_F_value(const tp_value *v) { return v->f; }
 TP_INLINE bool tp_unbox_B_value(const tp_value *v) { return v->b; }

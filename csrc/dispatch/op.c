@@ -375,6 +375,12 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     char name[128];
     tp_key key = tp_highest_key(ks & op->live);
     tp_autotext arguments = {0}, backends = {0};
+    uint32_t needs_values = TP_TAG_DYNAMIC_OUTPUT_SHAPE | TP_TAG_DATA_DEPENDENT_OUTPUT;
+    if ((ks & TP_BIT(Meta)) && (op->info->tag_bits & needs_values))
+        return tp_fail(
+            TP_NotImplementedError, "%s: not possible on Meta tensors, which have no values: the operator is tagged %s",
+            tp_op_name(op, name),
+            op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

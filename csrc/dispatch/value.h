@@ -41,6 +41,7 @@ typedef struct tp_value {
         const tp_scalar *scalar;
         tp_scalar number;
         int64_t i;
+        tp_dtype dtype; /* while a result is being written; read as `i` */
         double f;
         bool b;
         const char *str;

@@ -1,6 +1,7 @@
 /* diagonal.c: diagonals taken out and put in, and indices as matrices. */
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
+#include "iter/iter.h"
 
 #include <string.h>
 
@@ -33,11 +34,27 @@ tp_tensor *trace_composite(tp_tensor *self) {
     return view ? tp_sum(view, TP_NO_DTYPE) : NULL;
 }
 
+/* Indices in which negative ones, which count from the end, are replaced. */
+static tp_tensor *from_end(tp_tensor *index, int64_t size) {
+    if (tp_is_contiguous(index) && index->device.type == TP_DEVICE_CPU) {
+        const int64_t *v = tp_data(index);
+        int64_t signs = 0;
+        for (int64_t i = 0; i < index->numel; i++) signs |= v[i];
+        if (signs >= 0) return tp_retain(index);
+    }
+    tp_autoref *negative = tp_lt_Scalar(index, TP_SCALAR_I(0)),
+               *shifted = negative ? tp_add_Scalar(index, TP_SCALAR_I(size), TP_SCALAR_I(1)) : NULL;
+    return shifted ? tp_where_self(negative, shifted, index) : NULL;
+}
 /* take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor */
 tp_tensor *take_along_dim_composite(tp_tensor *self, tp_tensor *indices, tp_opt_int dim) {
+    if (indices->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                            tp_scalar_type_name((tp_dtype)indices->dtype));
     if (!dim.has) {
         tp_autoref *flat = tp_reshape(self, TP_INTS(-1)), *places = flat ? tp_reshape(indices, TP_INTS(-1)) : NULL;
-        return places ? tp_gather(flat, 0, places, false) : NULL;
+        tp_autoref *wrapped = places ? from_end(places, flat->numel) : NULL;
+        return wrapped ? tp_gather(flat, 0, wrapped, false) : NULL;
     }
     if (self->ndim != indices->ndim)
         return tp_fail_null(
@@ -53,7 +70,8 @@ tp_tensor *take_along_dim_composite(tp_tensor *self, tp_tensor *indices, tp_opt_
     shape[d] = indices->sizes[d];
     tp_autoref *from = tp_expand(self, (tp_ints){own, self->ndim}, false),
                *places = from ? tp_expand(indices, (tp_ints){shape, self->ndim}, false) : NULL;
-    return places ? tp_gather(from, d, places, false) : NULL;
+    tp_autoref *wrapped = places ? from_end(places, tp_size_at(tp_sizes(self), d)) : NULL;
+    return wrapped ? tp_gather(from, d, wrapped, false) : NULL;
 }
 /* take(Tensor self, Tensor index) -> Tensor */
 tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
@@ -62,10 +80,7 @@ tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     if (index->dtype != TP_INT64)
         return tp_fail_null(TP_RuntimeError, "take(): Expected a long tensor for index, but got %s",
                             tp_dtype_names[index->dtype]);
-    tp_autoref *negative = tp_lt_Scalar(row, TP_SCALAR_I(0)),
-               *shifted = negative ? tp_add_Scalar(row, TP_SCALAR_I(flat->numel), TP_SCALAR_I(1)) : NULL;
-    tp_autoref *places = shifted ? tp_where_self(negative, shifted, row) : NULL,
-               *out = places ? tp_index_select(flat, 0, places) : NULL;
+    tp_autoref *places = from_end(row, flat->numel), *out = places ? tp_index_select(flat, 0, places) : NULL;
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }
 

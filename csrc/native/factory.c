@@ -96,14 +96,11 @@ static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const
     return is_whole(start) && is_whole(end) && is_whole(step) ? TP_INT64 : tp_default_dtype();
 }
 
-/* A bound or step as integers take it. */
-static tp_scalar truncated(const tp_scalar *s, bool whole) {
-    double v = is_whole(s) ? 0 : tp_scalar_double(s);
-    return whole && !is_whole(s) && fabs(v) < 9e18 ? *TP_SCALAR_I((int64_t)v) : *s;
-}
-
 /* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
-static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step) {
+static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
+    if (dtype == TP_INT64 && !(is_whole(start) && is_whole(end) && is_whole(step)))
+        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
+                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
     double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
     if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
     if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
@@ -121,9 +118,7 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
 static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     if (check_options("arange", layout, pin_memory) < 0) return NULL;
-    bool exact = dtype == TP_INT64; /* other integers are counted between the bounds as they were given */
-    tp_scalar from = truncated(start, exact), to = truncated(end, exact), by = truncated(step, exact);
-    int64_t n = arange_count(&from, &to, &by);
+    int64_t n = arange_count(start, end, step, dtype);
     return n < 0 ? NULL : tp_new_empty(TP_INTS(n), arange_dtype(start, end, step, dtype), device_or_default(device));
 }
 
@@ -136,12 +131,10 @@ tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, c
                                  tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
-    bool integers = tp_is_integral_dtype((tp_dtype)t->dtype);
-    tp_scalar from = truncated(start, integers), by = truncated(step, integers);
-    bool whole = is_whole(&from) && is_whole(&by);
+    bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);
     tp_range r = {.whole = whole, .half = t->numel};
-    if (whole) r.first = tp_scalar_int(&from), r.step = tp_scalar_int(&by);
-    else r.a = tp_scalar_double(&from), r.b = tp_scalar_double(&by);
+    if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
+    else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);
     return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
 }
 

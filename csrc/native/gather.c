@@ -23,7 +23,9 @@ static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t di
                *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!flat || flat->device.type == TP_DEVICE_META) return tp_take(flat);
     const int64_t *v = tp_data(flat);
-    int64_t bad = -1;
+    int64_t bad = -1, signs = 0; /* negative once an index is below 0 or above size - 1 */
+    for (int64_t i = 0; i < flat->numel; i++) signs |= v[i] | (int64_t)((uint64_t)size - 1 - (uint64_t)v[i]);
+    if (signs >= 0) return tp_take(flat);
     bool negative = false;
     for (int64_t i = 0; i < flat->numel; i++) {
         bool out = wrap ? v[i] < -size || v[i] >= size : (uint64_t)v[i] >= (uint64_t)size;
@@ -53,8 +55,8 @@ static int64_t ndim1(const tp_tensor *t) { return t->ndim ? t->ndim : 1; }
 /* index fits self (outside dim) and src. */
 static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
                          const tp_tensor *src) {
+    if (index->numel == 0) return 0; /* of any dtype */
     if (check_index_dtype(op, index) < 0) return -1;
-    if (index->numel == 0) return 0;
     if (ndim1(index) != ndim1(self) || (src && ndim1(src) != ndim1(index)))
         return tp_fail(TP_RuntimeError, "Index tensor must have the same number of dimensions as %s tensor",
                        src && ndim1(index) == ndim1(self) ? "src" : "self");

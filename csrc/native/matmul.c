@@ -1,5 +1,6 @@
 /* matmul.c: matrix products: shapes and checks, and matmul on top of mm and bmm. */
 #include "NativeFunctions.h"
+#include "core/scalar_math.h"
 #include "cpu/copy.h"
 #include "cpu/gemm.h"
 #include "iter/iter.h"
@@ -250,12 +251,30 @@ static int contraction_order(const tp_tensor *t, tp_ints dims, bool contracted_f
     return 0;
 }
 
+/* Where one tensor has size 1 in a contracted dimension and the other more, it is as if it were broadcast: the other is
+ * summed. New references. */
+static int sum_lonely_dims(tp_tensor **self, tp_tensor **other, tp_ints dims_self, tp_ints dims_other) {
+    for (int64_t i = 0; i < dims_self.size; i++) {
+        int64_t d = tp_wrap_dim(dims_self.data[i], (*self)->ndim), e = tp_wrap_dim(dims_other.data[i], (*other)->ndim);
+        if (d < 0 || e < 0) return -1;
+        int64_t a = tp_size_at(tp_sizes(*self), d), b = tp_size_at(tp_sizes(*other), e);
+        if (a == b || (a != 1 && b != 1)) continue;
+        tp_tensor **longer = a == 1 ? other : self;
+        tp_tensor *sum = tp_sum_dim_IntList(*longer, TP_INTS(a == 1 ? e : d), true, (tp_dtype)(*longer)->dtype);
+        if (!sum) return -1;
+        tp_release(*longer);
+        *longer = sum;
+    }
+    return 0;
+}
 /* tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor */
-tp_tensor *tensordot_composite(tp_tensor *self, tp_tensor *other, tp_ints dims_self, tp_ints dims_other) {
+tp_tensor *tensordot_composite(tp_tensor *first, tp_tensor *second, tp_ints dims_self, tp_ints dims_other) {
+    tp_autoref *self = tp_retain(first), *other = tp_retain(second);
     if (dims_self.size != dims_other.size)
         return tp_fail_null(TP_RuntimeError, "both dimension lists should have same length");
     if (dims_self.size > self->ndim || dims_other.size > other->ndim)
         return tp_fail_null(TP_RuntimeError, "tensordot: more dims than dimensions");
+    if (sum_lonely_dims(&self, &other, dims_self, dims_other) < 0) return NULL;
     int64_t order_a[TP_MAX_DIMS], order_b[TP_MAX_DIMS], k, k_b, sizes[2 * TP_MAX_DIMS], n = 0;
     if (contraction_order(self, dims_self, false, order_a, &k) < 0 ||
         contraction_order(other, dims_other, true, order_b, &k_b) < 0)

@@ -4,7 +4,6 @@
 
 #include "Functions.h"
 
-#include <math.h>
 #include <string.h>
 
 static bool is_integral(const tp_operand *o) {
@@ -63,34 +62,4 @@ int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *input
         inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
     if (!refused || any_negative(&inputs[1]) == 0) return 0;
     return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
-}
-
-int tp_check_some_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)p, (void)params;
-    for (int i = 1; i <= 2; i++)
-        if (inputs[i].tensor || inputs[i].number) return 0;
-    return tp_fail(TP_RuntimeError, "clamp: At least one of 'min' or 'max' must not be None");
-}
-
-/* The dtype that a bound brings into promotion, with Python numbers by their kind. */
-static tp_dtype bound_dtype(const tp_operand *o) {
-    if (o->tensor) return (tp_dtype)o->tensor->dtype;
-    return o->number->kind == TP_SCALAR_BOOL ? TP_BOOL : o->number->kind == TP_SCALAR_FLOAT ? TP_FLOAT32 : TP_INT64;
-}
-
-tp_operand tp_no_upper_bound(const tp_operand *inputs, tp_scalar *room) {
-    tp_dtype self = (tp_dtype)inputs[0].tensor->dtype, min = bound_dtype(&inputs[1]);
-    bool number = !inputs[1].tensor && !(self == TP_BOOL && min != TP_BOOL);
-    tp_dtype d = tp_is_floating_dtype(self) || tp_is_floating_dtype(min) ? TP_FLOAT64
-                 : number                                                ? self
-                                                                         : tp_promote_dtypes(self, min);
-    if (d == TP_FLOAT64) *room = *TP_SCALAR_F((double)INFINITY);
-    else if (d == TP_BOOL) *room = *TP_SCALAR_B(true);
-    else if (d == TP_UINT64)
-        *room = *TP_SCALAR_I(-1); /* wraps to the largest; a number of a kind of its own would take part in promotion */
-    else {
-        int bits = 8 * (int)tp_itemsize(d) - (d == TP_UINT8 || d == TP_UINT16 || d == TP_UINT32 ? 0 : 1);
-        *room = *TP_SCALAR_I((int64_t)(UINT64_MAX >> (64 - bits)));
-    }
-    return (tp_operand){NULL, room};
 }

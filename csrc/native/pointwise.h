@@ -9,7 +9,3 @@ int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, co
 int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* Integers to negative powers are no integers. */
 int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* What stands for an absent max of clamp, so that it changes neither values nor the dtype; kept in *room. */
-tp_operand tp_no_upper_bound(const tp_operand *inputs, tp_scalar *room);
-/* clamp: at least one of min and max. */
-int tp_check_some_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);

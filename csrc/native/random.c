@@ -247,3 +247,75 @@ tp_tensor *bernoulli_p_composite(tp_tensor *self, double p, tp_generator *genera
     tp_autoref *t = tp_empty_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
     return t && tp_bernoulli__float(t, p, generator) == 0 ? tp_take(t) : NULL;
 }
+
+/* ---- made from other draws ---- */
+
+static int check_cauchy(const tp_tensor *self, double sigma) {
+    if (!tp_is_floating(self))
+        return tp_fail(
+            TP_RuntimeError,
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
+            "you specified %s",
+            tp_scalar_type_name((tp_dtype)self->dtype));
+    return sigma > 0 ? 0 : tp_fail(TP_RuntimeError, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
+}
+static double cauchy_of(double u, double median, double sigma) { return median + sigma * tan(M_PI * (u - 0.5)); }
+/* How many trials a success takes: at least one. 1 - u is in (0, 1]. */
+static double geometric_of(double u, double log_failure, double unused) {
+    (void)unused;
+    double trials = ceil(log1p(-u) / log_failure);
+    return trials < 1 ? 1 : trials;
+}
+/* self = of(u, a, b), u uniform in [0, 1) in double precision. */
+static int fill_from_uniform(tp_tensor *self, double (*of)(double u, double a, double b), double a, double b,
+                             tp_generator *generator) {
+    if (check_generator(generator, self) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    tp_autoref *made = tp_new_empty(tp_sizes(self), TP_FLOAT64, self->device);
+    if (!made || fill(made, TP_DRAW_UNIFORM_FLOAT, (tp_draw){.a = 0, .b = 1}, generator) < 0) return -1;
+    double *v = tp_data(made);
+    for (int64_t i = 0; i < made->numel; i++) v[i] = of(v[i], a, b);
+    return tp_copy_data(self, made);
+}
+/* cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!) */
+int cauchy__cpu(tp_tensor *self, double median, double sigma, tp_generator *generator) {
+    return check_cauchy(self, sigma) < 0 ? -1 : fill_from_uniform(self, cauchy_of, median, sigma, generator);
+}
+int cauchy__meta(tp_tensor *self, double median, double sigma, tp_generator *generator) {
+    (void)median, (void)generator;
+    return check_cauchy(self, sigma);
+}
+
+static int check_geometric(const tp_tensor *self, double p) {
+    if (self->dtype == TP_BOOL || tp_is_complex(self))
+        return tp_fail(TP_NotImplementedError, "\"geometric_cpu\" not implemented for '%s'",
+                       tp_scalar_type_name((tp_dtype)self->dtype));
+    return p > 0 && p < 1 ? 0 : tp_fail(TP_RuntimeError, "geometric_ expects p to be in (0, 1), but got p=%g", p);
+}
+/* geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!) */
+int geometric__cpu(tp_tensor *self, double p, tp_generator *generator) {
+    return check_geometric(self, p) < 0 ? -1 : fill_from_uniform(self, geometric_of, log1p(-p), 0, generator);
+}
+int geometric__meta(tp_tensor *self, double p, tp_generator *generator) {
+    (void)generator;
+    return check_geometric(self, p);
+}
+
+static int check_log_normal(const tp_tensor *self, double std) {
+    if (!tp_is_floating(self))
+        return tp_fail(TP_NotImplementedError, "\"log_normal_cpu\" not implemented for '%s'",
+                       tp_scalar_type_name((tp_dtype)self->dtype));
+    return std > 0 ? 0 : tp_fail(TP_RuntimeError, "log_normal_ expects std > 0.0, but found std=%g", std);
+}
+/* log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!) */
+int log_normal__cpu(tp_tensor *self, double mean, double std, tp_generator *generator) {
+    if (check_log_normal(self, std) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    tp_autoref *made = tp_new_empty(tp_sizes(self), self->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
+    if (!made || check_generator(generator, self) < 0 ||
+        fill(made, TP_DRAW_NORMAL_FLOAT, (tp_draw){.a = mean, .b = std}, generator) < 0 || tp_exp_(made) < 0)
+        return -1;
+    return tp_copy_data(self, made);
+}
+int log_normal__meta(tp_tensor *self, double mean, double std, tp_generator *generator) {
+    (void)mean, (void)generator;
+    return check_log_normal(self, std);
+}

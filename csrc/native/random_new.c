@@ -2,6 +2,7 @@
 #include "NativeFunctions.h"
 #include "core/generator.h"
 #include "core/philox.h"
+#include "cpu/kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,27 +141,41 @@ tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) 
 }
 
 /* Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
-static void shuffle(int64_t *v, int64_t n, tp_philox_state s) {
-    uint32_t w[4] = {0};
-    for (int64_t i = 0; i + 1 < n; i++) {
-        if (i % 2 == 0) tp_philox(s.seed, s.offset, (uint64_t)i / 2, w);
-        uint64_t word = tp_random_u64(w[2 * (i % 2)], w[2 * (i % 2) + 1]);
-        int64_t j = i + (int64_t)((unsigned __int128)word * (uint64_t)(n - i) >> 64), t = v[i];
-        v[i] = v[j];
-        v[j] = t;
+#define SHUFFLE(name, T)                                                                              \
+    static void name(T *v, int64_t n, tp_philox_state s) {                                            \
+        int64_t words[TP_DRAW_BLOCK];                                                                 \
+        tp_draw draw = {.state = s}; /* of all 64-bit numbers */                                      \
+        for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                                  \
+        for (int64_t first = 0; first + 1 < n; first += TP_DRAW_BLOCK) {                              \
+            int64_t m = n - 1 - first < TP_DRAW_BLOCK ? n - 1 - first : TP_DRAW_BLOCK;                \
+            tp_cpu.random->make[TP_DRAW_INTEGERS](&draw, first, words);                               \
+            for (int64_t k = 0; k < m; k++) {                                                         \
+                uint64_t left = (uint64_t)(n - first - k);                                            \
+                words[k] = first + k + (int64_t)((unsigned __int128)(uint64_t)words[k] * left >> 64); \
+                __builtin_prefetch(&v[words[k]], 1);                                                  \
+            }                                                                                         \
+            for (int64_t k = 0; k < m; k++) {                                                         \
+                T t = v[first + k];                                                                   \
+                v[first + k] = v[words[k]];                                                           \
+                v[words[k]] = t;                                                                      \
+            }                                                                                         \
+        }                                                                                             \
     }
-}
+SHUFFLE(shuffle, int64_t)
+SHUFFLE(shuffle_short, int32_t) /* half the memory to walk through at random */
 tp_tensor *randperm_generator_cpu(int64_t n, tp_generator *generator, OPTIONS) {
     tp_philox_state state;
     tp_autoref *t = randperm_empty(n, dtype, layout, device, pin_memory);
     if (!t) return NULL;
     if (tp_scalar_check_fits(TP_SCALAR_I(n ? n - 1 : 0), (tp_dtype)t->dtype) < 0)
         return tp_fail_null(TP_RuntimeError, "n is too large for result tensor type: '%s'", tp_dtype_names[t->dtype]);
-    tp_autoref *order = t->dtype == TP_INT64 ? tp_retain(t) : tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
+    bool small = n >= 4096 && n <= INT32_MAX;
+    tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64)
+                            ? tp_retain(t)
+                            : tp_new_empty(TP_INTS(n), small ? TP_INT32 : TP_INT64, TP_CPU);
     if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
-    int64_t *v = tp_data(order);
-    for (int64_t i = 0; i < n; i++) v[i] = i;
-    shuffle(v, n, state);
+    if (small) shuffle_short(tp_data(order), n, state);
+    else shuffle(tp_data(order), n, state);
     return order == t || tp_copy_(t, order, false) == 0 ? tp_take(t) : NULL;
 }
 tp_tensor *randperm_composite(int64_t n, OPTIONS) { return tp_randperm_generator(n, NULL, PASS_OPTIONS); }

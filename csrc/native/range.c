@@ -24,6 +24,8 @@ static void make_real(const tp_range *r, int64_t begin, int64_t n, int64_t total
     for (int64_t i = 0; i < n; i++) {
         int64_t k = begin + i;
         out[i] = k < r->half ? r->a + (double)k * r->b : r->last - (double)(total - 1 - k) * r->b;
+        if (r->single)
+            out[i] = (float)(k < r->half ? r->a : r->last) + (float)(k < r->half ? k : k + 1 - total) * (float)r->b;
     }
     if (r->base != 0)
         for (int64_t i = 0; i < n; i++) out[i] = pow(r->base, out[i]);
@@ -60,13 +62,14 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
                             tp_dtype_names[dtype]);
     return tp_empty_memory_format(TP_INTS(steps), dtype, layout, device, pin_memory, TP_NO_FORMAT);
 }
-/* Whole numbers run between whole ends. */
-static double end_in(double end, const tp_tensor *t) {
-    return tp_is_integral_dtype((tp_dtype)t->dtype) ? trunc(end) : end;
-}
 static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, double base) {
     int64_t n = t->numel;
-    tp_range r = {.a = end_in(creal(start), t), .last = end_in(creal(end), t), .base = base, .half = n < 2 ? n : n / 2};
+    tp_range r = {.a = creal(start), .last = creal(end), .base = base, .half = n < 2 ? n : n / 2};
+    if (tp_is_integral_dtype((tp_dtype)t->dtype)) {
+        r.a = trunc(r.a);
+        r.last = trunc(r.last);
+        r.single = base != 0;
+    }
     r.b = n < 2 ? 0 : (r.last - r.a) / (double)(n - 1);
     return tp_fill_range(t, &r);
 }

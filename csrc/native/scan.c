@@ -161,7 +161,7 @@ tp_tensor *cummaxmin_backward_composite(tp_tensor *grad, tp_tensor *input, tp_te
 /* logcumsumexp(Tensor self, int dim) -> Tensor */
 int logcumsumexp_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
     if (tp_wrap_dim(dim, self->ndim) < 0) return -1;
-    if (!tp_is_floating(self))
+    if (!tp_is_floating(self) && !tp_is_complex(self))
         return tp_fail(TP_NotImplementedError, "logcumsumexp: not implemented for %s", tp_dtype_names[self->dtype]);
     return tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, (tp_dtype)self->dtype, self->device);
 }
@@ -174,6 +174,15 @@ int logcumsumexp_cpu(tp_tensor *self, int64_t dim, tp_tensor *out) {
  * _logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor */
 tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp_tensor *result, int64_t dim) {
     if (grad->numel <= 1) return tp_alias(grad);
+    if (tp_is_complex(grad)) { /* one logarithm serves: that of the conjugate, since the sum is holomorphic */
+        tp_autoref *turned_grad = tp_conj_physical(grad), *log = turned_grad ? tp_log(turned_grad) : NULL,
+                   *gap = log ? tp_sub_Tensor(log, result, TP_SCALAR_I(1)) : NULL;
+        tp_autoref *turned = gap ? tp_flip(gap, TP_INTS(dim)) : NULL,
+                   *sums = turned ? tp_logcumsumexp(turned, dim) : NULL,
+                   *back = sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
+        tp_autoref *all = back ? tp_add_Tensor(back, self, TP_SCALAR_I(1)) : NULL, *value = all ? tp_exp(all) : NULL;
+        return value ? tp_conj_physical(value) : NULL;
+    }
     tp_autoref *negative = tp_neg(grad), *out = NULL;
     for (int side = 0; negative && side < 2; side++) {
         tp_autoref *g = tp_retain(side ? negative : grad), *some = tp_gt_Scalar(g, TP_SCALAR_I(0));

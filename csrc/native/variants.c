@@ -51,6 +51,15 @@ int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made) {
     return check_fits_self(self, made) < 0 ? -1 : tp_copy_(self, made, false);
 }
 
+int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
+    if (outs.size != made->size)
+        return tp_fail(TP_RuntimeError, "expected an out= list of %lld tensors, got %lld", (long long)made->size,
+                       (long long)outs.size);
+    for (int64_t i = 0; i < made->size; i++)
+        if (tp_copy_into_out(outs.data[i], made->items[i]) < 0) return -1;
+    return 0;
+}
+
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
     int status = 0;
     for (int i = 0; i < n; i++) {

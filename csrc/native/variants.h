@@ -9,5 +9,7 @@ int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
 /* The same for an operator that is differentiated by its parts: the copy goes through the layers and is one of them. */
 int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made);
+/* For a list of outputs: as many as were made. */
+int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 /* For several outputs; releases the n tensors of made. */
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

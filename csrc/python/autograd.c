@@ -446,7 +446,13 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
                                                                                                 : Py_NewRef(self);
 }
 
+static PyObject *detach_(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return tp_py_check(tp_detach_in_place(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(self);
+}
+
 PyMethodDef tp_py_autograd_methods[] = {
+    {"detach_", detach_, METH_NOARGS, "detach_($self, /)\n--\n\nForgets how the tensor was made; returns it."},
     {"retain_grad", retain_grad, METH_NOARGS, "retain_grad($self, /)\n--\n\nKeeps the gradient of a result in .grad."},
     {"requires_grad_", (PyCFunction)(void (*)(void))requires_grad_, METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_($self, requires_grad=True)\n--\n\nSays whether a gradient is wanted; returns the tensor."},

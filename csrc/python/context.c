@@ -3,6 +3,7 @@
 #include "python/common.h"
 
 #include "core/alloc.h"
+#include "core/determinism.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/capability.h"
@@ -102,6 +103,18 @@ FUNCTION(fail_allocation_after) {
     Py_RETURN_NONE;
 }
 
+FUNCTION(determinism) {
+    (void)self, (void)arg;
+    return PyLong_FromLong(tp_determinism());
+}
+FUNCTION(set_determinism) {
+    (void)self;
+    long mode = PyLong_AsLong(arg);
+    if (mode == -1 && PyErr_Occurred()) return NULL;
+    tp_set_determinism((tp_determinism_mode)mode);
+    Py_RETURN_NONE;
+}
+
 /* ---- promotion ---- */
 
 static PyObject *two_dtypes(PyObject *const *args, Py_ssize_t n, const char *name, tp_dtype *a, tp_dtype *b) {
@@ -184,6 +197,8 @@ static PyMethodDef functions[] = {
     {"_reset_peak_memory", reset_peak_memory, METH_NOARGS, NULL},
     {"_empty_cache", empty_cache, METH_NOARGS, NULL},
     {"_fail_allocation_after", fail_allocation_after, METH_O, NULL},
+    {"_determinism", determinism, METH_NOARGS, NULL},
+    {"_set_determinism", set_determinism, METH_O, NULL},
     {"_get_dispatch_sets", get_dispatch_sets, METH_NOARGS, NULL},
     {"_set_dispatch_sets", set_dispatch_sets, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -194,6 +209,13 @@ static PyMethodDef functions[] = {
 static void *release_gil(void) { return PyGILState_Check() ? PyEval_SaveThread() : NULL; }
 static void acquire_gil(void *state) {
     if (state) PyEval_RestoreThread(state);
+}
+
+static int warn(const char *message) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int status = PyErr_WarnEx(PyExc_UserWarning, message, 1);
+    PyGILState_Release(gil);
+    return status < 0 ? tp_fail(TP_PythonError, "a warning became an error") : 0;
 }
 
 /* Where the Python package finds a BLAS library; malloc'd, or NULL. */
@@ -211,6 +233,7 @@ static char *locate_blas(void) {
 
 int tp_py_init_context(PyObject *m) {
     tp_blas_set_locator(locate_blas);
+    tp_set_warning_sink(warn);
     tp_set_host_lock((tp_host_lock){release_gil, acquire_gil});
     for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
         PyObject *keys = PyObject_GetAttrString(m, "_KEYS");

@@ -33,6 +33,11 @@ static void free_items(key_items *k) {
 
 /* ---- reading an index ---- */
 
+static tp_tensor *raise_null(tp_tensor *t) {
+    if (!t) tp_py_raise();
+    return t;
+}
+
 static int64_t slice_length(const item *s, int64_t size, int64_t *from) {
     int64_t start = s->start < 0 ? s->start + size : s->start, stop = s->stop < 0 ? s->stop + size : s->stop;
     start = start < 0 ? 0 : start > size ? size : start;
@@ -308,18 +313,38 @@ static int64_t first_element(const tp_tensor *t) {
     return t->byte_offset >> __builtin_ctzll((uint64_t)tp_itemsize((tp_dtype)t->dtype));
 }
 
+/* The offset that a tuple of plain ints gives; false if an item is anything else or out of range: the general way knows
+ * what to do, or say. */
+static bool ints_geometry(PyObject *key, const tp_tensor *self, int64_t *offset) {
+    Py_ssize_t n = PyTuple_GET_SIZE(key);
+    if (n > self->ndim) return false;
+    for (Py_ssize_t d = 0; d < n; d++) {
+        PyObject *o = PyTuple_GET_ITEM(key, d);
+        int overflow;
+        if (!PyLong_CheckExact(o)) return false;
+        int64_t i = PyLong_AsLongLongAndOverflow(o, &overflow), size = self->sizes[d];
+        if (i < 0) i += size;
+        if (tp_unlikely(overflow || i < 0 || i >= size)) return false;
+        *offset += i * self->strides[d];
+    }
+    return true;
+}
+
 /* One view for a basic tuple of several items that no gradient is recorded for. NULL without an exception: not of this
  * form. */
 static tp_tensor *restrided_by_tuple(tp_tensor *self, PyObject *key) {
     Py_ssize_t nitems = PyTuple_GET_SIZE(key);
-    int consumed = nitems < 2 || nitems + self->ndim > TP_MAX_DIMS ? -1 : count_basic(key);
-    if (consumed < 0 || consumed > self->ndim || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self)))
-        return NULL;
-    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], offset = first_element(self);
+    if (nitems < 2 || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self))) return NULL;
+    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], first = first_element(self), offset = first;
+    if (ints_geometry(key, self, &offset))
+        return raise_null(tp_as_strided(self, (tp_ints){self->sizes + nitems, self->ndim - nitems},
+                                        (tp_ints){self->strides + nitems, self->ndim - nitems}, TP_SOME_INT(offset)));
+    int consumed = nitems + self->ndim > TP_MAX_DIMS ? -1 : count_basic(key);
+    if (consumed < 0 || consumed > self->ndim) return NULL;
+    offset = first;
     int n = tuple_geometry(key, self, self->ndim - consumed, sizes, strides, &offset);
-    tp_tensor *t = n < 0 ? NULL : tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset));
-    if (tp_unlikely(n >= 0 && !t)) tp_py_raise();
-    return t;
+    if (n < 0) return NULL;
+    return raise_null(tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset)));
 }
 
 static PyObject *subscript_general(tp_tensor *self, PyObject *key) {
@@ -367,11 +392,6 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
 }
 
 /* ---- writing ---- */
-
-static tp_tensor *raise_null(tp_tensor *t) {
-    if (!t) tp_py_raise();
-    return t;
-}
 
 static int cannot_assign(PyObject *value, const tp_tensor *to) {
     PyErr_Format(PyExc_TypeError, "can't assign a %s to a tensor of %s", Py_TYPE(value)->tp_name,

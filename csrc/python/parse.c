@@ -58,6 +58,7 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
         *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
         return 1;
     }
+    if (PyBool_Check(o)) return 0;
     if (!PyTuple_Check(o) && !PyList_Check(o)) {
         int64_t single;
         int ok = p->size ? tp_py_to_int(o, &single) : 0;
@@ -259,7 +260,7 @@ static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int ok = tp_py_to_int(args[i], &data[i]);
+        int ok = PyBool_Check(args[i]) ? 0 : tp_py_to_int(args[i], &data[i]);
         if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
@@ -268,7 +269,7 @@ static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp
 
 static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
     return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs && !PyTuple_Check(args[at]) &&
-           !PyList_Check(args[at]) && (nargs - at > 1 || PyLong_Check(args[at]));
+           !PyList_Check(args[at]) && (nargs - at > 1 || (PyLong_Check(args[at]) && !PyBool_Check(args[at])));
 }
 
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */

@@ -78,7 +78,7 @@ YAML = """
     promotion: no_opmath
     operands: {mask: bool}
     all: value if mask else self
-- func: clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+- func: clamp(Tensor self, Scalar min, Scalar max) -> Tensor
   pointwise:
     operands: {min: operand, max: operand}
     real: minimum(maximum(self, min), max)

@@ -226,6 +226,21 @@ def multinomial(make: Make) -> Iterator[Any]:
         yield weights, 2, {"generator": Seed(3)}
 
 
+@samples("cauchy", "log_normal", dtypes=FLOATS, **WHY)
+def skewed(make: Make) -> Iterator[Any]:
+    for size in SIZES:
+        yield make(size), 0.5, 0.25
+    yield (make(4),)
+    yield make(4), {"generator": Seed(3)}
+
+
+@samples("geometric", dtypes=DRAWN, **WHY)
+def geometric(make: Make) -> Iterator[Any]:
+    for size in SIZES:
+        yield make(size), 0.25
+    yield make(4), 0.9, {"generator": Seed(3)}
+
+
 # ---- dropout: differentiable, the seed fixes what is dropped ----
 
 

@@ -334,12 +334,13 @@ def build() -> None:
         random = "nondeterministic_seeded" in {str(t) for t in op.function.tags}
         if op.kind == "out" or (op.kind == "inplace" and op.group.functional is not None) or name in TABLE:
             continue
-        function, options = _GIVEN.get(name, (families.family_of(op), {}))
+        source = name.replace("_copy", "", 1) if "view_copy" in op.function.tags else name
+        function, options = _GIVEN.get(source, (families.family_of(op), {}))
         if function is None:
             continue
         fields = {
             "dtypes": _dtypes(op),
-            "reference": REFERENCES.get(name, REFERENCES.get(op.schema.name.base)),
+            "reference": REFERENCES.get(source, REFERENCES.get(source.partition(".")[0])),
             "random": random,
             "domain": DOMAINS.get(name, DOMAINS.get(op.schema.name.base, (None, None))),
             **OPTIONS.get(name, OPTIONS.get(op.schema.name.base, {})),

@@ -446,3 +446,22 @@ def is_nonzero(make: Make) -> Iterator[Any]:
     yield (make(1),)
     yield (make.own(0),)
     yield (make.own([1]),)
+
+
+def _asked(answer: Any) -> Any:
+    return {"reference": answer, "gradcheck": False}
+
+
+@samples("is_complex", **_asked(np.iscomplexobj))
+@samples("is_floating_point", **_asked(lambda x: x.dtype.kind == "f"))
+@samples("is_signed", **_asked(lambda x: x.dtype.kind not in "ub"))
+@samples("is_conj", "is_neg", "is_inference", **_asked(lambda x: False))
+def asked(make: Make) -> Iterator[Any]:
+    yield (make(2, 3),)
+    yield (make(()),)
+
+
+@samples("is_set_to", **_asked(lambda x, y: False))
+def is_set_to(make: Make) -> Iterator[Any]:
+    yield make(2, 3), make(2, 3)
+    yield make(2), make(3)

@@ -1,0 +1,203 @@
+"""Backward nodes: what each entry of derivatives.yaml keeps for its formulas, and how it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .c_types import CArgument, c_arguments
+from .catalog import Catalog, Operator
+from .errors import ErrorCollector, YamlError
+from .formula import Use, kind_of, used
+from .model import DerivativeEntry, Formula, FunctionSchema, Return, is_tensor_like
+
+YAML = "yaml/derivatives.yaml"
+
+HEAD = """#include "AutogradNodes.h"
+#include "Redispatch.h"
+#include "autograd/formula.h"
+#include "core/scalar_math.h"
+
+"""
+
+LIST_COPIES = {"int[]": "ints", "float[]": "floats", "bool[]": "bools"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One value that a node keeps: an argument, or output number `output` of the call.
+
+    `use` is joined over all formulas; `formulas` are the numbers of those that need it.
+    """
+
+    name: str  # in formulas; the first of an output's names
+    field: str
+    kind: str
+    use: Use
+    formulas: frozenset[int]
+    output: int = -1
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in ("Tensor", "Tensor?")
+
+    @property
+    def saves_tensor(self) -> bool:
+        return self.is_tensor and self.use.whole
+
+    @property
+    def saves_list(self) -> bool:
+        return self.kind == "Tensor[]" and bool(self.use.whole or self.use.indices)
+
+    @property
+    def bare_kind(self) -> str:
+        return self.kind.removesuffix("?")
+
+    def parts(self) -> list[str]:
+        return [] if self.use.whole else sorted(self.use.parts)
+
+    def sizes_along(self) -> list[tuple[str, str]]:
+        """(field, dimension) for each `.sizes(dim)` of a list."""
+        return [(f"{self.field}_sizes{i}", dim) for i, dim in enumerate(sorted(self.use.sizes_along))]
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    entry: DerivativeEntry
+
+    @property
+    def schema(self) -> FunctionSchema:
+        return self.entry.function.func
+
+    @cached_property
+    def formulas(self) -> tuple[Formula, ...]:
+        return tuple(f for f in self.entry.formulas if not f.non_differentiable)
+
+    @cached_property
+    def edges(self) -> tuple[CArgument, ...]:
+        """The arguments that have a gradient, in schema order; a list stands for as many edges as it is long."""
+        names = {name for f in self.formulas for name in f.names}
+        return tuple(a for a in c_arguments(self.schema) if a.name in names)
+
+    def edge(self, name: str, count_of: str = "node->{}_count") -> str:
+        """The C expression for the number of an argument's (first) edge."""
+        fixed = 0
+        lists: list[str] = []
+        for a in self.edges:
+            if a.name == name:
+                return " + ".join([str(fixed), *lists] if fixed or not lists else lists)
+            if kind_of(a.type) == "Tensor[]":
+                lists.append(count_of.format(a.name_in_c))
+            else:
+                fixed += 1
+        raise KeyError(name)
+
+    def differentiable(self, i: int) -> bool:
+        marks = self.entry.output_differentiability
+        return (marks is None or bool(marks[i])) and is_tensor_like(self.schema.returns[i].type)
+
+    @property
+    def returns_list(self) -> bool:
+        """The outputs are the tensors of a list: `grads` is a list as well."""
+        return any(kind_of(r.type) == "Tensor[]" for r in self.schema.returns)
+
+    @cached_property
+    def inputs(self) -> int:
+        """How many of the outputs get a number: all up to the last that has a gradient."""
+        return max((i + 1 for i in range(len(self.schema.returns)) if self.differentiable(i)), default=0)
+
+    def output_names(self, i: int) -> tuple[str, ...]:
+        returned: Return = self.schema.returns[i]
+        names = [f"result{i}"] if len(self.schema.returns) > 1 else ["result", "result0"]
+        if returned.name is not None and self.schema.argument(returned.name) is None:
+            names.append(returned.name)
+        return tuple(names)
+
+    @cached_property
+    def uses(self) -> tuple[dict[str, Use], ...]:
+        return tuple(used(f.text, f.location) for f in self.formulas)
+
+    @cached_property
+    def kept(self) -> tuple[Kept, ...]:
+        found: list[Kept] = []
+
+        def keep(names: Sequence[str], field: str, kind: str, output: int = -1) -> None:
+            use, formulas = Use(), set()
+            for i, uses in enumerate(self.uses):
+                for name in names:
+                    if name in uses:
+                        use.merge(uses[name])
+                        formulas.add(i)
+            if not formulas:
+                return
+            if kind in ("Generator", "Generator?", "Storage"):
+                raise YamlError(self.formulas[min(formulas)].location, f"a formula uses {names[0]}", "do without it")
+            found.append(Kept(names[0], field, kind, use, frozenset(formulas), output))
+
+        for a in c_arguments(self.schema):
+            keep((a.name,), "base_" if a.name == "base" else a.name_in_c, kind_of(a.type))
+        for i, returned in enumerate(self.schema.returns):
+            names = self.output_names(i)
+            keep(names, names[0], kind_of(returned.type), i)
+        return tuple(found)
+
+
+def camel_case(name: str) -> str:
+    """As PyTorch names nodes: `max_pool2d` is MaxPool2D, `nll_loss_forward` is NllLoss."""
+    words = "".join(word.title() for word in name.split("_"))
+    return f"{words}Backward".replace("ForwardBackward", "Backward")
+
+
+_nodes_of: tuple[Catalog, dict[int, Node]] | None = None
+
+
+def nodes_of(catalog: Catalog) -> dict[int, Node]:
+    """By the identity of the entry, in the order of derivatives.yaml."""
+    global _nodes_of
+    if _nodes_of is not None and _nodes_of[0] is catalog:
+        return _nodes_of[1]
+    entries = {id(op.derivative): op.derivative for op in catalog if op.derivative is not None}
+    counts: dict[str, int] = {}
+    nodes: dict[int, Node] = {}
+    for entry in sorted(entries.values(), key=lambda e: e.location):
+        if all(f.non_differentiable for f in entry.formulas):
+            continue
+        prefix = camel_case(entry.function.name.base)
+        nodes[id(entry)] = Node(f"{prefix}{counts.setdefault(prefix, 0)}", entry)
+        counts[prefix] += 1
+    _nodes_of = (catalog, nodes)
+    return nodes
+
+
+def node_of(op: Operator, catalog: Catalog) -> Node | None:
+    return None if op.derivative is None else nodes_of(catalog).get(id(op.derivative))
+
+
+def wants(node: Node, name: str, base: str = "base", count_of: str = "node->{}_count") -> str:
+    a = next(e for e in node.edges if e.name == name)
+    edge = node.edge(name, count_of)
+    if kind_of(a.type) == "Tensor[]":
+        return f"tp_node_wants_any({base}, {edge}, {count_of.format(a.name_in_c)})"
+    return f"tp_node_wants({base}, {edge})"
+
+
+def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None) -> None:
+    """Every tensor argument of an operator with an entry has a formula or is said to have none."""
+    collector = ErrorCollector() if errors is None else errors
+    entries = {id(op.derivative): op.derivative for op in catalog if op.derivative is not None}
+    for entry in entries.values():
+        schema = entry.function.func
+        if not entry.formulas and entry.output_differentiability is not None:
+            continue
+        given = {name for f in entry.formulas for name in f.names}
+        for a in schema.arguments:
+            if is_tensor_like(a.type) and a.name not in given:
+                collector.add(
+                    entry.location,
+                    f"{schema.name} has no formula for '{a.type} {a.name}'",
+                    f"write '{a.name}: formula', or '{a.name}: non_differentiable'",
+                )
+    if errors is None:
+        collector.raise_if_any()

@@ -1,0 +1,79 @@
+"""ADInplaceOrViewType.c: the versions of written tensors, and what views are views of."""
+
+from __future__ import annotations
+
+from .autograd_nodes import HEAD
+from .c_types import c_arguments, c_result, parameters
+from .catalog import Catalog, Operator
+from .emit_variable_type import guarded_call, layer_registration
+from .model import Return
+from .text import banner, c_string
+
+
+def _view_base(op: Operator, returned: Return) -> str | None:
+    """The argument that a returned view aliases."""
+    if returned.annotation is None or returned.is_write or op.schema.name.base == "detach":
+        return None  # what detach gives shares memory and version, but no gradient flows from one to the other
+    letters = set(returned.annotation.before)
+    for a in c_arguments(op.schema):
+        annotation = a.argument.annotation
+        if annotation is not None and letters & set(annotation.before) and a.c.member == "tensor":
+            return a.name_in_c
+    return None
+
+
+def _inplace_or_view_kernel(op: Operator) -> str | None:
+    result = c_result(op.schema)
+    lines = guarded_call(op, "TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView)", "TP_BELOW_ADINPLACEORVIEW")
+    written = [a for a in c_arguments(op.schema) if a.argument.is_write]
+    bases = [_view_base(op, r) for r in op.schema.returns]
+    if not written and not any(bases):
+        return None
+    for a in written:
+        name = a.name_in_c
+        if a.c.member == "tensors":
+            test = f"if ({name}.data[i]) "
+            lines.append(
+                f"for (int64_t i = 0; i < {name}.size; i++) {test}tp_note_write({name}.data[i], "
+                f"{c_string(str(op.schema.name))});"
+            )
+        else:
+            lines.append(
+                f"{f'if ({name}) ' if a.argument.is_optional else ''}tp_note_write({name}, "
+                f"{c_string(str(op.schema.name))});"
+            )
+    returned = "got"
+    match result.kind:
+        case "status" | "value":
+            returned = "0"
+        case "tensor" if bases[0]:
+            returned = f"tp_as_view({bases[0]}, got)"
+        case "seq" if bases[0]:
+            returned = f"tp_as_views({bases[0]}, got)"
+        case "tensors":
+            for i, base in enumerate(bases):
+                if base:
+                    lines.append(f"got.v[{i}] = tp_as_view({base}, got.v[{i}]);")
+    lines.append(f"return {returned};")
+    body = "".join(f"    {line}\n" for line in lines)
+    head = f"static {result.decl}inplace_or_view_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+    return f"/* {op.schema} */\n{head}{body}}}\n\n"
+
+
+def emit_inplace_or_view(catalog: Catalog) -> str:
+    out = [
+        banner(
+            "emit_inplace_or_view.py", "yaml/native_functions.yaml", "Versions of written tensors, and what views view."
+        ),
+        HEAD,
+    ]
+    rows = []
+    for op in catalog:
+        text = _inplace_or_view_kernel(op) if op.kernels and not op.is_implicit and op.tensor_arguments else None
+        if text is not None:
+            out.append(text)
+            rows.append((op, f"inplace_or_view_{op.c}"))
+    out.append(
+        layer_registration("tp_register_ADInplaceOrViewType", "TP_KEY_ADInplaceOrView", rows, "versions and views")
+    )
+    return "".join(out)

@@ -1,0 +1,267 @@
+"""AutogradNodes.{h,c}: for each entry of derivatives.yaml a struct with what its formulas need, a function per formula,
+and its tp_node_type.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .autograd_nodes import HEAD, LIST_COPIES, YAML, Kept, Node, nodes_of, wants
+from .c_types import c_arguments
+from .catalog import Catalog
+from .errors import ErrorCollector, YamlError
+from .formula import Result, Slot, Use, Variable, kind_of
+from .formula_calls import has_optional_outputs
+from .formula_lower import lower_body
+from .text import banner, c_string
+
+_PART_TYPES = {
+    "sizes": "tp_ints ",
+    "strides": "tp_ints ",
+    "dtype": "tp_dtype ",
+    "device": "tp_device ",
+    "offset": "int64_t ",
+    "requires_grad": "bool ",
+    "defined": "bool ",
+}
+
+
+def _fields(node: Node) -> list[str]:
+    out = []
+    for a in node.edges:
+        if kind_of(a.type) == "Tensor[]":
+            out.append(f"int {a.name_in_c}_count;")
+    for k in node.kept:
+        if k.saves_tensor:
+            out.append(f"tp_saved {k.field};")
+            if k.kind == "Tensor?":
+                out.append(f"bool {k.field}_defined;")
+        elif k.is_tensor:
+            out += [f"{_PART_TYPES[part]}{k.field}_{part};" for part in k.parts()]
+        elif k.kind == "Tensor[]":
+            if k.saves_list:
+                out.append(f"tp_saved_list *{k.field};")
+            out += [f"tp_ints {field};" for field, _ in k.sizes_along()]
+        elif k.bare_kind == "Scalar":
+            out.append(f"tp_scalar {k.field};")
+            if k.kind == "Scalar?":
+                out.append(f"bool {k.field}_defined;")
+        elif k.bare_kind == "str":
+            out.append(f"char *{k.field};")
+        elif k.output >= 0:
+            raise YamlError(node.entry.location, f"a formula uses the {k.kind} output {k.name}", "use tensors only")
+        else:
+            argument = next(a for a in c_arguments(node.schema) if a.name == k.name)
+            out.append(argument.c.declare(f"{k.field};"))
+    return out
+
+
+def emit_nodes_h(catalog: Catalog) -> str:
+    out = [
+        banner("emit_nodes.py", YAML, "The backward nodes: what each keeps of its call."),
+        '#pragma once\n\n#include "autograd/formula.h"\n\n',
+    ]
+    for node in nodes_of(catalog).values():
+        fields = "".join(f"    {field}\n" for field in ["tp_node base;", *_fields(node)])
+        out.append(f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n")
+        out.append(f"extern const tp_node_type {node.name}_type;\n\n")
+    return "".join(out)
+
+
+def _copy_variable(k: Kept) -> Variable:
+    c = f"node->{k.field}"
+    if k.kind == "Scalar":
+        c = f"&{c}"
+    elif k.kind == "Scalar?":
+        c = f"({c}_defined ? &{c} : NULL)"
+    return Variable(k.kind, c)
+
+
+_TAKEN_NAMES = frozenset(("node", "grads", "out", "all"))
+
+
+def _kept_variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
+    """The variable of a kept value in one formula; what it takes to get at it goes to the prologue."""
+    local = k.field + ("_" if k.field in _TAKEN_NAMES else "")
+    if k.saves_tensor:
+        if not use.whole and not use.parts:
+            return Variable(k.kind, local)
+        prologue.append(f"tp_autoref *{local} = tp_saved_get(&node->{k.field}, &node->base);")
+        absent = f" && node->{k.field}_defined" if k.kind == "Tensor?" else ""
+        prologue.append(f"if (!{local}{absent}) return -1;")
+        return Variable(k.kind, local)
+    if k.is_tensor:
+        return Variable(k.kind, "", {part: f"node->{k.field}_{part}" for part in k.parts()})
+    if k.kind == "Tensor[]":
+        parts = {f"sizes({dim})": f"node->{field}" for field, dim in k.sizes_along()}
+        parts["length"] = f"node->{k.field}_count"
+        if not k.saves_list:
+            return Variable(k.kind, "", parts)
+        prologue.append(f"tp_autoseq *{local} = NULL;")
+        prologue.append(f"if (tp_saved_list_get(node->{k.field}, &node->base, &{local}) < 0) return -1;")
+        return Variable(k.kind, f"tp_tensor_seq_borrow({local})", parts)
+    return _copy_variable(k)
+
+
+def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str]) -> dict[str, Variable]:
+    """`grad`, `grads` and `grad_<return>`; one that has not arrived is zeros, if another one has."""
+    if node.returns_list:
+        prologue.append("tp_autoseq *all = tp_gradients_of_list(&node->base, grads);")
+        prologue.append("if (!all) return -1;")
+        return {"grads": Variable("Tensor[]", "tp_tensor_seq_borrow(all)")}
+    first = next((i for i in range(node.inputs) if node.differentiable(i)), 0)
+    names: dict[int, set[str]] = {i: {f"grads[{i}]"} for i in range(node.inputs)}
+    if node.inputs:
+        names[first].add("grad")
+    for i in range(node.inputs):
+        returned = node.schema.returns[i].name
+        if returned is not None:
+            names[i].add(f"grad_{returned}")
+    whole = "grads" in uses and uses["grads"].whole
+    indexed = uses["grads"].indices if "grads" in uses else set()
+    needed = [i for i in range(node.inputs) if whole or i in indexed or any(name in uses for name in names[i])]
+    if node.inputs > 1 and needed:
+        prologue.append(f"if ({' && '.join(f'!grads[{i}]' for i in needed)}) return 0;")
+    variables: dict[str, Variable] = {}
+    items = []
+    for i in range(node.inputs):
+        tested = any("defined" in uses[name].parts for name in names[i] if name in uses)
+        c = f"grads[{i}]"
+        if tested or has_optional_outputs(node.schema):
+            variable = Variable("Tensor?", c)
+        elif i in needed and len(needed) > 1:
+            local = f"grad{i}"
+            prologue.append(f"tp_autoref *{local} = {c} ? tp_retain({c}) : tp_zeros_for_input(&node->base, {i});")
+            prologue.append(f"if (!{local}) return -1;")
+            variable = Variable("Tensor", local)
+        else:
+            variable = Variable("Tensor", c)
+        items.append(variable)
+        for name in names[i]:
+            if "[" not in name:
+                variables[name] = variable
+    variables["grads"] = Variable("tuple", items=tuple(items))
+    return variables
+
+
+def _emit_formula(node: Node, index: int, catalog: Catalog) -> str:
+    formula, uses = node.formulas[index], node.uses[index]
+    prologue: list[str] = []
+    variables = _gradient_variables(node, uses, prologue)
+    used_names = set(uses)
+    for k in node.kept:
+        names = (k.name,) if k.output < 0 else node.output_names(k.output)
+        if not used_names.intersection(names):
+            continue
+        use = Use()
+        for name in names:
+            if name in uses:
+                use.merge(uses[name])
+        variable = _kept_variable(k, use, prologue)
+        for name in names:
+            variables[name] = variable
+    edges = {a.name: a for a in node.edges}
+    if "grad_input_mask" in uses:
+        wanted = [wants(node, name, "&node->base") for name in formula.names]
+        prologue.append(f"const bool grad_input_mask[] = {{{', '.join(wanted)}}};")
+        c = f"((tp_bools){{grad_input_mask, {len(wanted)}}})"
+        variables["grad_input_mask"] = Variable("bool[]", c, length=len(wanted))
+    slots = []
+    for name in formula.names:
+        edge = node.edge(name)
+        if kind_of(edges[name].type) == "Tensor[]":
+            slots.append(Slot(f"out + {edge}" if edge != "0" else "out", f"node->{edges[name].name_in_c}_count"))
+        else:
+            slots.append(Slot(f"out[{edge}]"))
+    for a in c_arguments(node.schema):  # the others, so that a misspelt name finds its neighbour
+        variables.setdefault(a.name, Variable(kind_of(a.type), parts={}))
+    body = [
+        *prologue,
+        *lower_body(variables, formula.text, Result.of_slots(slots), catalog, formula.location),
+    ]
+    whole = "\n".join(body)
+    unused = [f"(void){name};" for name in ("node", "grads", "out") if not re.search(rf"\b{name}\b", whole)]
+    text = "".join(f"    {line}\n" for line in unused + body)
+    comment = "".join(f" * {line}\n" for line in formula.text.strip().splitlines())
+    name = f"{node.name}_{'_'.join(formula.names)}"
+    head = f"static int {name}({node.name} *node, tp_tensor *const *grads, tp_tensor **out)"
+    return f"/* {', '.join(formula.names)}:\n{comment} */\n{head} {{\n{text}}}\n"
+
+
+def _emit_apply(node: Node) -> str:
+    out = [
+        f"static int {node.name}_apply(tp_node *base, tp_tensor *const *grads, tp_tensor **out) {{\n"
+        f"    {node.name} *node = ({node.name} *)base;\n"
+    ]
+    if node.returns_list:
+        out.append("    if (!tp_any_gradient(grads, base->ninputs)) return 0;\n")
+    elif node.inputs:
+        missing = " && ".join(f"!grads[{i}]" for i in range(node.inputs) if node.differentiable(i))
+        out.append(f"    if ({missing}) return 0;\n")
+    for formula in node.formulas:
+        wanted = " || ".join(wants(node, name) for name in formula.names)
+        wanted = f"({wanted})" if len(formula.names) > 1 else wanted
+        function = f"{node.name}_{'_'.join(formula.names)}"
+        out.append(f"    if ({wanted} && {function}(node, grads, out) < 0) return -1;\n")
+    out.append("    return 0;\n}\n")
+    return "".join(out)
+
+
+def _release_lines(node: Node) -> tuple[list[str], list[str]]:
+    """For saved tensors, and for copies."""
+    tensors, copies = [], []
+    for k in node.kept:
+        if k.saves_tensor:
+            tensors.append(f"tp_saved_free(&node->{k.field});")
+        elif k.is_tensor:
+            copies += [
+                f"tp_saved_ints_free(&node->{k.field}_{part});" for part in k.parts() if part in ("sizes", "strides")
+            ]
+        elif k.kind == "Tensor[]":
+            if k.saves_list:
+                tensors.append(f"tp_saved_list_free(&node->{k.field});")
+            copies += [f"tp_saved_ints_free(&node->{field});" for field, _ in k.sizes_along()]
+        elif k.bare_kind in LIST_COPIES:
+            copies.append(f"tp_saved_{LIST_COPIES[k.bare_kind]}_free(&node->{k.field});")
+        elif k.bare_kind == "str":
+            copies.append(f"tp_saved_str_free(&node->{k.field});")
+    return tensors, copies
+
+
+def _emit_release(node: Node) -> str:
+    out = []
+    tensors, copies = _release_lines(node)
+    for name, lines in (("release", tensors), ("free_copies", copies)):
+        if lines:
+            body = "".join(f"    {line}\n" for line in [f"{node.name} *node = ({node.name} *)base;", *lines])
+            out.append(f"static void {node.name}_{name}(tp_node *base) {{\n{body}}}\n")
+        elif name == "release":
+            out.append(f"static void {node.name}_release(tp_node *base) {{ (void)base; }}\n")
+    free_copies = f"{node.name}_free_copies" if copies else "NULL"
+    out.append(
+        f"const tp_node_type {node.name}_type = {{\n"
+        f"    .name = {c_string(node.name)},\n"
+        f"    .op = {c_string(str(node.schema.name))},\n"
+        f"    .size = sizeof({node.name}),\n"
+        f"    .apply = {node.name}_apply,\n"
+        f"    .release = {node.name}_release,\n"
+        f"    .free_copies = {free_copies},\n}};\n\n"
+    )
+    return "".join(out)
+
+
+def emit_nodes_c(catalog: Catalog, shard: int = 0, shards: int = 1) -> str:
+    """The nodes whose number is `shard` modulo `shards`."""
+    out = [banner("emit_nodes.py", YAML, "The backward nodes and their formulas."), HEAD]
+    errors = ErrorCollector()
+    for node in list(nodes_of(catalog).values())[shard::shards]:
+        out.append(f"/* ---- {node.schema.name} ---- */\n\n")
+        for index in range(len(node.formulas)):
+            try:
+                out.append(_emit_formula(node, index, catalog))
+            except YamlError as error:
+                errors.add(error.location, error.what, error.fix)
+        out.append(_emit_apply(node))
+        out.append(_emit_release(node))
+    errors.raise_if_any()
+    return "".join(out)

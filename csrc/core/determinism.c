@@ -1,0 +1,25 @@
+/* determinism.c: the process's mode, and the sink of warnings. */
+#include "core/determinism.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+static atomic_int mode = TP_DETERMINISM_OFF;
+static int (*warning_sink)(const char *message);
+
+tp_determinism_mode tp_determinism(void) {
+    return (tp_determinism_mode)atomic_load_explicit(&mode, memory_order_relaxed);
+}
+void tp_set_determinism(tp_determinism_mode m) { atomic_store_explicit(&mode, m, memory_order_relaxed); }
+
+void tp_set_warning_sink(int (*sink)(const char *message)) { warning_sink = sink; }
+
+int tp_warn(const char *format, ...) {
+    char message[512];
+    va_list args;
+    if (!warning_sink) return 0;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return warning_sink(message);
+}

@@ -1,0 +1,16 @@
+/* determinism.h: whether operators may give other last bits from run to run, and warnings to the user.
+ *
+ * Both are the process's: the mode is a switch of the program, and a warning goes to whoever has said where (the
+ * Python layer: warnings.warn). */
+#pragma once
+
+#include "core/error.h"
+
+typedef enum { TP_DETERMINISM_OFF, TP_DETERMINISM_WARN, TP_DETERMINISM_ERROR } tp_determinism_mode;
+
+tp_determinism_mode tp_determinism(void);
+void tp_set_determinism(tp_determinism_mode mode);
+
+/* Warns the user; 0, or -1 with the error set if the warning was turned into one. Without a sink nothing happens. */
+int tp_warn(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
+void tp_set_warning_sink(int (*sink)(const char *message));

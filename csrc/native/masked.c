@@ -1,0 +1,150 @@
+/* masked.c: elements picked by a mask or by flat places: masked_select, masked_scatter, put.
+ *
+ * Masks are bool and broadcast; elements are taken and given in row-major order. */
+#include "NativeFunctions.h"
+#include "core/parallel.h"
+#include "cpu/gather.h"
+#include "cpu/masked.h"
+#include "iter/iter.h"
+
+#include <string.h>
+
+static int broadcast_shape(const tp_tensor *a, const tp_tensor *b, int64_t *shape) {
+    return tp_broadcast_sizes(tp_sizes(a), tp_sizes(b), shape);
+}
+/* t broadcast to the shape, contiguous. */
+static tp_tensor *spread(tp_tensor *t, tp_ints shape) {
+    tp_autoref *wide = tp_expand(t, shape, false);
+    return wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+}
+
+/* ---- masked_select ---- */
+
+/* masked_select(Tensor self, Tensor mask) -> Tensor */
+tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
+    int64_t sizes[TP_MAX_DIMS];
+    if (mask->dtype != TP_BOOL) return tp_fail_null(TP_RuntimeError, "masked_select: expected BoolTensor for mask");
+    int ndim = broadcast_shape(self, mask, sizes);
+    if (ndim < 0) return NULL;
+    tp_ints shape = {sizes, ndim};
+    tp_autoref *from = spread(self, shape), *where = from ? spread(mask, shape) : NULL;
+    if (!where) return NULL;
+    int64_t n = tp_mask_count(tp_data(where), where->numel);
+    tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, TP_CPU);
+    if (out && n)
+        tp_mask_pack(tp_data(out), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+    return tp_take(out);
+}
+/* masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor */
+tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, tp_tensor *mask) {
+    int64_t sizes[TP_MAX_DIMS];
+    int ndim = broadcast_shape(input, mask, sizes);
+    if (ndim < 0) return NULL;
+    tp_autoref *into = tp_zeros((tp_ints){sizes, ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
+    return into ? tp_masked_scatter(into, mask, grad) : NULL;
+}
+
+/* ---- masked_scatter ---- */
+
+static int check_masked_scatter(const tp_tensor *self, const tp_tensor *mask, const tp_tensor *source) {
+    int64_t sizes[TP_MAX_DIMS];
+    if (self->dtype != source->dtype)
+        return tp_fail(TP_RuntimeError,
+                       "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)source->dtype));
+    if (mask->dtype != TP_BOOL)
+        return tp_fail(TP_RuntimeError, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                       tp_scalar_type_name((tp_dtype)mask->dtype));
+    return broadcast_shape(self, mask, sizes) < 0 ? -1 : 0;
+}
+/* masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!) */
+int masked_scatter__cpu(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
+    if (check_masked_scatter(self, mask, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    tp_autoref *where = spread(mask, tp_sizes(self)),
+               *from = where ? tp_contiguous(source, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (!from) return -1;
+    if (tp_mask_count(tp_data(where), where->numel) > from->numel)
+        return tp_fail(TP_RuntimeError,
+                       "masked_scatter_: Number of elements of source < number of ones in mask (source has %lld)",
+                       (long long)from->numel);
+    bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
+    tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
+    if (!into) return -1;
+    tp_mask_unpack(tp_data(into), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+    return into == self ? 0 : tp_copy_data(self, into);
+}
+int masked_scatter__meta(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
+    return check_masked_scatter(self, mask, source);
+}
+/* masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor */
+tp_tensor *masked_scatter_composite(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
+    int64_t sizes[TP_MAX_DIMS];
+    int ndim = broadcast_shape(self, mask, sizes);
+    tp_autoref *wide = ndim < 0 ? NULL : tp_expand(self, (tp_ints){sizes, ndim}, false),
+               *out = wide ? tp_clone(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    return out && tp_masked_scatter_(out, mask, source) == 0 ? tp_take(out) : NULL;
+}
+/* masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor: what source gets; it may be
+ * longer than was needed. */
+tp_tensor *masked_scatter_backward_composite(tp_tensor *grad_output, tp_tensor *mask, tp_ints sizes) {
+    tp_autoref *taken = tp_masked_select(grad_output, mask);
+    int64_t n = taken ? tp_checked_numel(sizes) : -1;
+    if (n < 0) return NULL;
+    tp_autoref *rest = tp_zeros(TP_INTS(n - taken->numel), (tp_dtype)taken->dtype, TP_NO_LAYOUT, taken->device, -1),
+               *all = rest ? tp_cat((tp_tensors){(tp_tensor *const[]){taken, rest}, 2}, 0) : NULL;
+    return all ? tp_reshape(all, sizes) : NULL;
+}
+
+/* ---- put ---- */
+
+static int check_put(const tp_tensor *self, const tp_tensor *index, const tp_tensor *source) {
+    if (index->dtype != TP_INT64)
+        return tp_fail(TP_RuntimeError, "put_(): Expected a long tensor for index, but got %s",
+                       tp_scalar_type_name((tp_dtype)index->dtype));
+    if (self->dtype != source->dtype)
+        return tp_fail(TP_RuntimeError,
+                       "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
+                       "source.dtype = %s",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)source->dtype));
+    if (index->numel != source->numel)
+        return tp_fail(TP_IndexError,
+                       "put_(): Expected source and index to have the same number of elements, but got source.numel() "
+                       "= %lld, index.numel() = %lld",
+                       (long long)source->numel, (long long)index->numel);
+    return index->numel && !self->numel
+               ? tp_fail(TP_IndexError, "put_(): Expected self to be non-empty, but it has no elements")
+               : 0;
+}
+/* The index as a new line of places in [0, size). */
+static tp_tensor *places_of(tp_tensor *index, int64_t size) {
+    tp_autoref *flat = tp_reshape(index, TP_INTS(-1)), *own = flat ? tp_clone(flat, TP_CONTIGUOUS_FORMAT) : NULL;
+    int64_t *v = own ? tp_data(own) : NULL;
+    for (int64_t i = 0; v && i < own->numel; i++) {
+        if (v[i] < -size || v[i] >= size)
+            return tp_fail_null(TP_IndexError, "out of range: tried to access index %lld on a tensor of %lld elements.",
+                                (long long)v[i], (long long)size);
+        if (v[i] < 0) v[i] += size;
+    }
+    return tp_take(own);
+}
+/* put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!) */
+int put__cpu(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
+    if (check_put(self, index, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    tp_autoref *places = places_of(index, self->numel), *line = places ? tp_reshape(source, TP_INTS(-1)) : NULL;
+    tp_autoref *from = !line                                          ? NULL
+                       : tp_overlap_of(self, line) == TP_OVERLAP_NONE ? tp_retain(line)
+                                                                      : tp_clone(line, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *into = !from ? NULL : tp_is_contiguous(self) ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *flat = into ? tp_new_alias(into, TP_INTS(into->numel), TP_INTS(1), into->byte_offset) : NULL;
+    if (!flat || tp_places_run(accumulate ? TP_PLACES_ADD : TP_PLACES_SET, flat, 0, places, from) < 0) return -1;
+    return into == self ? 0 : tp_copy_data(self, into);
+}
+int put__meta(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
+    (void)accumulate;
+    return check_put(self, index, source);
+}
+/* put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor */
+tp_tensor *put_composite(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
+    tp_autoref *out = tp_clone(self, TP_NO_FORMAT);
+    return out && tp_put_(out, index, source, accumulate) == 0 ? tp_take(out) : NULL;
+}

@@ -1,0 +1,122 @@
+"""What tags change in the generated text, and the mistakes that they lead to."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.__main__ import load_catalog
+from codegen.emit_backend import emit_register
+from codegen.errors import YamlError, YamlErrors
+
+TAGS = """
+- tag: nondeterministic_bitwise
+  desc: a
+- tag: needs_contiguous_strides
+  desc: b
+- tag: dynamic_output_shape
+  desc: c
+- tag: view_copy
+  desc: d
+"""
+VIEW = """
+- func: turn(Tensor(a) self, int dim) -> Tensor(a)
+  dispatch: {CompositeExplicitAutograd: turn_composite}
+"""
+
+
+@pytest.fixture
+def catalog_of(tmp_path):
+    def load(entries: str):
+        (tmp_path / "tags.yaml").write_text(TAGS)
+        (tmp_path / "native_functions.yaml").write_text(entries)
+        return load_catalog(tmp_path)
+
+    return load
+
+
+def test_nondeterministic_kernels_ask_first(catalog_of):
+    catalog = catalog_of("""
+- func: scramble(Tensor self) -> Tensor
+  dispatch: {CPU: scramble_cpu}
+  tags: [nondeterministic_bitwise]
+""")
+    text = emit_register(catalog, "CPU")
+    assert text.index('tp_check_determinism("scramble") < 0) return NULL;') < text.index("return scramble_cpu(self)")
+
+
+def test_contiguous_arguments(catalog_of):
+    catalog = catalog_of("""
+- func: pile.out(Tensor self, Tensor? weight, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch: {CPU: pile_cpu}
+  tags: [needs_contiguous_strides]
+""")
+    text = emit_register(catalog, "CPU")
+    assert "dense_self = self ? tp_contiguous(self, TP_CONTIGUOUS_FORMAT) : NULL;" in text
+    assert "weight = dense_weight;" in text and "dense_out" not in text
+
+
+def test_a_composite_that_needs_values_refuses_meta(catalog_of):
+    catalog = catalog_of("""
+- func: places(Tensor self) -> Tensor
+  tags: [dynamic_output_shape]
+""")
+    text = emit_register(catalog, "CompositeImplicitAutograd")
+    assert 'tp_refuse_meta(self, "places", "dynamic_output_shape")' in text
+
+
+def test_view_copies_are_made_from_the_view(catalog_of):
+    catalog = catalog_of(
+        VIEW
+        + """
+- func: turn_copy(Tensor self, int dim) -> Tensor
+  tags: [view_copy]
+"""
+    )
+    assert "return tp_copy_of_view_steal(tp_turn(self, dim));" in emit_register(catalog, "CompositeImplicitAutograd")
+
+
+@pytest.mark.parametrize(
+    "entry, what, fix",
+    [
+        (
+            "- func: quite_another_copy(Tensor self) -> Tensor\n  tags: [view_copy]",
+            "there is no view quite_another",
+            "declare quite_another",
+        ),
+        ("- func: turn_copy(Tensor self) -> Tensor\n  tags: [view_copy]", "takes (Tensor), its view", "same arguments"),
+    ],
+)
+def test_view_copies_need_their_view(catalog_of, entry, what, fix):
+    with pytest.raises(YamlError) as error:
+        catalog_of(VIEW + entry)
+    assert what in str(error.value) and fix in str(error.value)
+
+
+def test_a_decomposition_must_not_come_back(catalog_of):
+    with pytest.raises(YamlErrors, match="comes back to it: here -> there -> here"):
+        catalog_of("""
+- func: here(Tensor self) -> Tensor
+  composite: there(self)
+- func: there(Tensor self) -> Tensor
+  composite: here(self)
+""")
+
+
+def test_formulas_may_raise(catalog_of):
+    catalog = catalog_of("""
+- func: only_real(Tensor self) -> Tensor
+  composite: |
+    if self.is_complex():
+        raise TypeError("only_real: a complex tensor")
+    self
+""")
+    text = emit_register(catalog, "CompositeImplicitAutograd")
+    assert 'tp_fail(TP_TypeError, "%s", "only_real: a complex tensor");' in text
+
+
+@pytest.mark.parametrize("text", ["raise Oops('x')", "raise RuntimeError", "raise RuntimeError(self)"])
+def test_what_formulas_may_raise(catalog_of, text):
+    with pytest.raises(YamlError):
+        emit_register(
+            catalog_of(f"- func: bad(Tensor self) -> Tensor\n  composite: |\n    {text}\n"), "CompositeImplicitAutograd"
+        )

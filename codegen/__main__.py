@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from . import emit_reduction_cpu
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
@@ -91,6 +92,9 @@ def generate(catalog: Catalog) -> dict[str, str]:
     pointwise = catalog.pointwise()
     files |= {f"cpu/{name}": text for name, text in emit_pointwise(pointwise, POINTWISE_SHARDS).items()}
     files |= emit_table(pointwise)
+    reductions = catalog.reductions()
+    files |= {f"cpu/{name}": text for name, text in emit_reduction_cpu.emit(reductions).items()}
+    files |= emit_reduction_cpu.emit_table(reductions)
     return files
 
 

@@ -21,6 +21,7 @@ from .model import (
     group_native_functions,
 )
 from .pointwise import PointwiseOp, parse_pointwise
+from .reduction import ReductionOp, parse_reduction
 from .tag_rules import view_of
 
 ALIAS_KEYS = (
@@ -36,9 +37,10 @@ class KernelSource:
     """How the kernel of one operator for one key comes about.
 
     kind: `direct` (a C function `name` with the operator's signature), `pointwise` (inner loops under the shared
-    driver), `structured` (a meta function and a C function `name` that computes into outputs), `formula` (lowered from
-    Python syntax), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional
-    variant and copies), `inplace` (copies self and calls the in-place variant).
+    driver), `reduction` (folds under the shared driver), `structured` (a meta function and a C function `name` that
+    computes into outputs), `formula` (lowered from Python syntax), `view_copy` (calls the view `name` and copies what
+    it gives), `functional` (calls the functional variant and copies), `inplace` (copies self and calls the in-place
+    variant).
     """
 
     key: str
@@ -51,6 +53,7 @@ class Operator:
     function: NativeFunction
     group: NativeFunctionsGroup
     pointwise: PointwiseOp | None = None
+    reduction: ReductionOp | None = None
     kernels: tuple[KernelSource, ...] = ()
     derivative: DerivativeEntry | None = None
     autocast: tuple[AutocastEntry, ...] = ()
@@ -102,6 +105,10 @@ class Catalog:
                 seen.setdefault(op.pointwise.name, op.pointwise)
         return tuple(seen.values())
 
+    def reductions(self) -> tuple[ReductionOp, ...]:
+        """Each reduction that is given as expressions once, under the name of its functional variant."""
+        return tuple({op.reduction.name: op.reduction for op in self.operators if op.reduction is not None}.values())
+
 
 def _structured_entry(function: NativeFunction, group: NativeFunctionsGroup) -> NativeFunction | None:
     """The entry that holds the structured kernel of this function's group."""
@@ -123,7 +130,12 @@ def structured_name(group: NativeFunctionsGroup) -> str:
 
 def _is_composite(function: NativeFunction) -> bool:
     """Without any kernel of a backend: its parts are differentiated."""
-    if function.pointwise is not None or function.structured or function.structured_delegate is not None:
+    if (
+        function.pointwise is not None
+        or function.reduction is not None
+        or function.structured
+        or function.structured_delegate is not None
+    ):
         return False
     return all(k.key == "CompositeImplicitAutograd" for k in function.dispatch)
 
@@ -134,6 +146,10 @@ def _kernels(
     origin = function.origin
     if origin.pointwise is not None:
         return [KernelSource(key, "pointwise") for key in ("CPU", "Meta")] + [
+            KernelSource(k.key, "direct", k.name) for k in function.dispatch
+        ]
+    if origin.reduction is not None:
+        return [KernelSource(key, "reduction") for key in ("CPU", "Meta")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     structured = _structured_entry(function, group)
@@ -186,6 +202,9 @@ def build_catalog(
             if key not in pointwise_of:
                 pointwise_of[key] = parse_pointwise(origin.pointwise, origin.func, origin.at("pointwise"))
             pointwise = pointwise_of[key]
+        reduction = None
+        if origin.reduction is not None:
+            reduction = parse_reduction(origin.reduction, origin.func, origin.at("reduction"))
         derivative = derivative_of.get(name)
         for twin in (group.functional, group.inplace, group.mutable):
             if derivative is None and twin is not None and function.kind != "out":
@@ -195,6 +214,7 @@ def build_catalog(
                 function,
                 group,
                 pointwise,
+                reduction,
                 tuple(_kernels(function, group, by_name)),
                 derivative,
                 tuple(autocast_of.get(name, ())),

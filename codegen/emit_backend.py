@@ -17,6 +17,7 @@ from .text import banner, c_string
 
 HEAD = """#include "NativeFunctions.h"
 #include "PointwiseTable.h"
+#include "ReductionTable.h"
 #include "Redispatch.h"
 #include "autograd/node.h"
 #include "core/scalar_math.h"
@@ -84,6 +85,21 @@ def _pointwise(op: Operator) -> str:
         inplace = "true" if op.kind == "inplace" else "false"
         body += f"    return tp_pointwise_into({table}, inputs, {passed}, {target}, {inplace});\n"
     return _wrapper(op, "pointwise", body)
+
+
+def _reduction(op: Operator) -> str:
+    assert op.reduction is not None
+    names = {a.name: a.name_in_c for a in c_arguments(op.schema)}
+    if any(a.name == "dim" and a.c.member == "i" for a in c_arguments(op.schema)):
+        names["dim"] = f"TP_INTS({names['dim']})"
+    absent = {"dim": "TP_NO_INTS", "keepdim": "false", "dtype": "TP_NO_DTYPE"}
+    rest = ", ".join(names.get(name, nothing) for name, nothing in absent.items())
+    table = f"&tp_reduction_{op.reduction.c_name}"
+    if op.kind == "functional":
+        body = f"    return tp_reduction_new({table}, {names['self']}, {rest});\n"
+    else:
+        body = f"    return tp_reduction_into({table}, {names['self']}, {rest}, {_output_names(op.schema)[0]});\n"
+    return _wrapper(op, "reduction", body)
 
 
 def _structured(op: Operator, source: KernelSource) -> str:
@@ -179,6 +195,8 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
     match source.kind:
         case "pointwise":
             return _pointwise(op), f"pointwise_{op.c}", "pointwise"
+        case "reduction":
+            return _reduction(op), f"reduction_{op.c}", "reduction"
         case "structured":
             return _structured(op, source), f"structured_{op.c}", source.name or f"{structured_name(op.group)}_meta"
         case "functional":

@@ -7,8 +7,16 @@ loads neither NumPy nor BLAS nor OpenCL; they are opened when first needed.
 from __future__ import annotations
 
 import math as _math
+import os as _os
 
+# Threads that wait for each other spin only shortly: where the CPUs are shared, long spinning keeps the thread that is
+# waited for from running. libgomp reads this once, while it is loaded; a choice of the user's stands.
+if _spin := not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & _os.environ.keys():
+    _os.environ["GOMP_SPINCOUNT"] = "2000"
 from tensorpy import _C
+
+if _spin:
+    del _os.environ["GOMP_SPINCOUNT"]
 from tensorpy._C import *  # noqa: F403
 from tensorpy._C import Tensor, default_generator, return_types  # noqa: F401
 

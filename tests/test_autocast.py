@@ -93,3 +93,76 @@ def test_bad_arguments() -> None:
         tp.autocast(3)
     with pytest.raises(RuntimeError):
         tp.autocast("nowhere")
+
+
+# Calls whose result's dtype under autocast is compared with torch's; t is bfloat16, f is float32, w a weight.
+CALLS = {
+    "mm": lambda m, f, t: m.mm(f, t),
+    "bmm": lambda m, f, t: m.bmm(f.reshape(1, 4, 4), t.reshape(1, 4, 4)),
+    "matmul": lambda m, f, t: f @ t,
+    "addmm": lambda m, f, t: m.addmm(f, t, f),
+    "add": lambda m, f, t: f + t,
+    "mul": lambda m, f, t: t * t,
+    "exp": lambda m, f, t: t.exp(),
+    "sum": lambda m, f, t: t.sum(),
+    "prod": lambda m, f, t: t.prod(),
+    "prod.dim": lambda m, f, t: t.prod(0),
+    "trace": lambda m, f, t: t.trace(),
+    "linear": lambda m, f, t: m.nn.functional.linear(f, f),
+    "conv1d": lambda m, f, t: m.nn.functional.conv1d(f.reshape(1, 4, 4), t.reshape(4, 4, 1)),
+    "conv2d": lambda m, f, t: m.nn.functional.conv2d(f.reshape(1, 1, 4, 4), f.reshape(4, 1, 2, 2)),
+    "softmax": lambda m, f, t: m.nn.functional.softmax(t, 0),
+    "log_softmax": lambda m, f, t: m.nn.functional.log_softmax(t, 0),
+    "layer_norm": lambda m, f, t: m.nn.functional.layer_norm(t, (4,)),
+    "group_norm": lambda m, f, t: m.nn.functional.group_norm(t.reshape(1, 4, 4), 2),
+    "gelu": lambda m, f, t: m.nn.functional.gelu(t),
+    "prelu": lambda m, f, t: m.nn.functional.prelu(f, m.ones(1)),
+    "mse_loss": lambda m, f, t: m.nn.functional.mse_loss(t, t),
+    "l1_loss": lambda m, f, t: m.nn.functional.l1_loss(t, t),
+    "smooth_l1_loss": lambda m, f, t: m.nn.functional.smooth_l1_loss(t, t),
+    "huber_loss": lambda m, f, t: m.nn.functional.huber_loss(t, t),
+    "kl_div": lambda m, f, t: m.nn.functional.kl_div(t, t, reduction="sum"),
+    "binary_cross_entropy": lambda m, f, t: m.nn.functional.binary_cross_entropy(t.sigmoid(), t.sigmoid()),
+    "bce_with_logits": lambda m, f, t: m.nn.functional.binary_cross_entropy_with_logits(t, t),
+    "cross_entropy": lambda m, f, t: m.nn.functional.cross_entropy(t, m.tensor([0, 1, 2, 3])),
+    "nll_loss": lambda m, f, t: m.nn.functional.nll_loss(t, m.tensor([0, 1, 2, 3])),
+    "poisson_nll_loss": lambda m, f, t: m.nn.functional.poisson_nll_loss(t, t),
+    "soft_margin_loss": lambda m, f, t: m.nn.functional.soft_margin_loss(t, t),
+    "hinge_embedding_loss": lambda m, f, t: m.nn.functional.hinge_embedding_loss(t, t),
+    "triplet_margin_loss": lambda m, f, t: m.nn.functional.triplet_margin_loss(t, t, t),
+    "avg_pool2d": lambda m, f, t: m.nn.functional.avg_pool2d(t.reshape(1, 4, 4), 2),
+    "avg_pool3d": lambda m, f, t: m.nn.functional.avg_pool3d(t.reshape(1, 1, 4, 4), 1),
+    "max_pool2d": lambda m, f, t: m.nn.functional.max_pool2d(t.reshape(1, 4, 4), 2),
+    "max_pool3d": lambda m, f, t: m.nn.functional.max_pool3d(t.reshape(1, 1, 4, 4), 1),
+    "reflection_pad1d": lambda m, f, t: m.nn.functional.pad(t, [1, 1], "reflect"),
+    "replication_pad2d": lambda m, f, t: m.nn.functional.pad(t.reshape(1, 4, 4), [1, 1, 1, 1], "replicate"),
+    "constant_pad": lambda m, f, t: m.nn.functional.pad(t, [1, 1]),
+    "cat": lambda m, f, t: m.cat([f, t]),
+    "stack": lambda m, f, t: m.stack([f, t]),
+    "index_copy": lambda m, f, t: t.index_copy(0, m.tensor([0, 1, 2, 3]), f),
+    "attention": lambda m, f, t: m.nn.functional.scaled_dot_product_attention(f, f, f),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_dtypes_are_torchs(name: str, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    results = []
+    for module in (tp, torch):
+        full = module.linspace(0.1, 1, 16).reshape(4, 4)
+        low = full.to(getattr(module, dtype))
+        with module.autocast("cpu", dtype=getattr(module, dtype)):
+            results.append(str(CALLS[name](module, full, low).dtype).rpartition(".")[2])
+    assert results[0] == results[1]
+
+
+def test_lists_are_complete() -> None:
+    """Every operator that torch casts on the CPU, and that tensorpy has, has a policy."""
+    torch = pytest.importorskip("torch")
+    from samples.table import CATALOG
+
+    theirs = {n.removeprefix("aten::") for n in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCPU")}
+    ours = {str(op.schema.name) for op in CATALOG}
+    cast = {str(op.schema.name) for op in CATALOG if op.autocast}
+    assert theirs & ours == cast

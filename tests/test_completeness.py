@@ -12,6 +12,7 @@ from samples.table import CATALOG, is_ours
 
 # Operators without samples: what they give is no values to compare, and a test of their own says what it is.
 NO_SAMPLE_REASONS: dict[str, str] = {
+    "embedding_renorm_": "changes its argument: tests/test_norm.py",
     "as_strided_scatter": "tests/test_order.py; depends on the strides of its argument",
     "fill_diagonal_": "tests/test_order.py; there is no functional form",
     "unique_consecutive": "tests/test_order.py; its Python form gives what is asked for",
@@ -22,6 +23,7 @@ NO_SAMPLE_REASONS: dict[str, str] = {
 WITHOUT_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("all", "any", "isin"), "gives bools"),
     **dict.fromkeys(("argmax", "argmin", "argsort", "bucketize", "searchsorted", "nonzero"), "gives places"),
+    "embedding_renorm": "changes a table outside of autograd",
     **dict.fromkeys(("count_nonzero", "bincount"), "gives counts"),
     **dict.fromkeys(("resize", "set"), "changes what is looked at, not the elements"),
     **dict.fromkeys(("floor_divide", "heaviside"), "steps; PyTorch's have none either"),

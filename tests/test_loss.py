@@ -91,3 +91,37 @@ def test_bad_targets():
         F.nll_loss(tp.zeros(2, 3), tp.tensor([0, 1, 2]))
     with pytest.raises(ValueError):
         F.mse_loss(tp.zeros(2), tp.zeros(2), reduction="average")
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_gradient_operators_are_what_autograd_gives(reduction: int) -> None:
+    x = tp.rand(3, 4, dtype=tp.float64) * 0.8 + 0.1
+    target = tp.rand(3, 4, dtype=tp.float64)
+    for name, more in (
+        ("mse_loss", ()),
+        ("smooth_l1_loss", (0.3,)),
+        ("huber_loss", (0.3,)),
+        ("soft_margin_loss", ()),
+        ("binary_cross_entropy", (None,)),
+    ):
+        t = x.clone().requires_grad_()
+        order = (*more, reduction) if name == "binary_cross_entropy" else (reduction, *more)
+        loss = getattr(tp._C._nn, name)(t, target, *order)
+        grad = tp.rand_like(loss)
+        loss.backward(grad)
+        direct = getattr(tp._C._nn, name + "_backward")(grad, x, target, *order)
+        tp.testing.assert_close(direct, t.grad)
+
+
+def test_losses_refuse_what_they_cannot_take() -> None:
+    x = tp.rand(3)
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        F.binary_cross_entropy(x + 1, x)
+    with pytest.raises(RuntimeError, match="negative values for beta"):
+        F.smooth_l1_loss(x, x, beta=-1.0)
+    with pytest.raises(RuntimeError, match="non-positive values for delta"):
+        F.huber_loss(x, x, delta=0.0)
+    with pytest.raises(ValueError, match="margin must be greater than 0"):
+        F.triplet_margin_loss(x, x, x, margin=-1.0)
+    with pytest.raises(ValueError, match="negative entry"):
+        F.gaussian_nll_loss(x, x, -x - 1)

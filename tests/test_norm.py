@@ -8,6 +8,7 @@ from test_products import check_gradients
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy.autograd import gradcheck, gradgradcheck
 
 rng = np.random.default_rng(0)
 
@@ -69,3 +70,66 @@ def test_attention(causal):
     expected = e / e.sum(-1, keepdims=True) @ v
     result = F.scaled_dot_product_attention(*(tp.from_numpy(a) for a in (q, k, v)), is_causal=causal)
     np.testing.assert_allclose(np.array(result.tolist()), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2), (2, 4, 2, 2)])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_second_gradients(shape: tuple[int, ...], training: bool, affine: bool) -> None:
+    x = tp.randn(*shape, dtype=tp.float64, requires_grad=True)
+    more = tuple(tp.randn(4, dtype=tp.float64, requires_grad=True) for _ in range(2)) if affine else ()
+    mean, var = tp.zeros(4, dtype=tp.float64), tp.ones(4, dtype=tp.float64)
+
+    def norm(t: tp.Tensor, *rest: tp.Tensor) -> tp.Tensor:
+        return F.batch_norm(t, mean.clone(), var.clone(), *rest, training=training)
+
+    assert gradcheck(norm, (x, *more))
+    assert gradgradcheck(norm, (x, *more))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_other_norms_second_gradients(affine: bool) -> None:
+    x = tp.randn(2, 4, 3, dtype=tp.float64, requires_grad=True)
+    rows = tuple(tp.randn(3, dtype=tp.float64, requires_grad=True) for _ in range(2)) if affine else ()
+    channels = tuple(tp.randn(4, dtype=tp.float64, requires_grad=True) for _ in range(2)) if affine else ()
+    for check in (gradcheck, gradgradcheck):
+        assert check(lambda t, *rest: F.layer_norm(t, (3,), *rest), (x, *rows))
+        assert check(lambda t, *rest: F.group_norm(t, 2, *rest), (x, *channels))
+        assert check(lambda t, *rest: F.instance_norm(t, None, None, *rest), (x, *channels))
+
+
+def test_running_statistics() -> None:
+    x, mean, var = tp.randn(8, 3, 4), tp.zeros(3), tp.ones(3)
+    F.batch_norm(x, mean, var, training=True, momentum=0.5)
+    tp.testing.assert_close(mean, 0.5 * x.mean([0, 2]))
+    tp.testing.assert_close(var, 0.5 + 0.5 * x.transpose(0, 1).flatten(1).var(1))
+    before = mean.clone()
+    F.instance_norm(x, mean, var, use_input_stats=True, momentum=1.0)
+    tp.testing.assert_close(mean, x.mean([0, 2]))
+    F.batch_norm(x, mean, var, training=False)
+    assert not tp.equal(mean, before)
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        F.batch_norm(tp.randn(1, 3), None, None, training=True)
+    with pytest.raises(RuntimeError, match="should contain 3 elements"):
+        F.batch_norm(x, tp.zeros(2), var)
+
+
+def test_threads_do_not_change_norms() -> None:
+    x, w = tp.randn(64, 300), tp.randn(300)
+    results = []
+    for n in (1, 2, 3):
+        tp.set_num_threads(n)
+        t = x.clone().requires_grad_()
+        v = w.clone().requires_grad_()
+        F.layer_norm(t, (300,), v).square().sum().backward()
+        results.append((t.grad, v.grad))
+    assert all(tp.equal(a, b) for r in results[1:] for a, b in zip(r, results[0], strict=True))
+
+
+def test_embedding_shortens_rows() -> None:
+    table = tp.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]])
+    out = F.embedding(tp.tensor([0, 1, 0]), table, max_norm=1.0)
+    tp.testing.assert_close(table, tp.tensor([[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]]))
+    assert tp.equal(out[0], table[0])
+    with pytest.raises(IndexError, match="out of range"):
+        tp.embedding_renorm_(table, tp.tensor([3]), 1.0, 2.0)

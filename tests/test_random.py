@@ -172,6 +172,46 @@ def test_the_seed_is_all(info: OpInfo):
     assert drew and differed, f"{info.name} never draws another number"
 
 
+def test_dropouts_of_channels() -> None:
+    x = tp.ones(20, 30, 5)
+    y = tp.feature_dropout(x, 0.25, True)
+    assert bool(((y == 0) | ((y - 1 / 0.75).abs() < 1e-6)).all())
+    assert bool((y == y[..., :1]).all())
+    assert 0.6 < float((y != 0).float().mean()) < 0.9
+    assert tp.equal(tp.feature_dropout(x, 0.5, False), x)
+    tp.feature_dropout_(x, 1.0, True)
+    assert not x.any()
+
+
+def test_alpha_dropout_keeps_mean_and_deviation() -> None:
+    x = tp.randn(300, 300)
+    for function in (tp.alpha_dropout, tp.feature_alpha_dropout):
+        y = function(x, 0.3, True)
+        assert abs(float(y.mean())) < 0.03 and abs(float(y.std()) - 1) < 0.03
+    kept = x.clone()
+    tp.alpha_dropout_(kept, 0.3, True)
+    assert not tp.equal(kept, x)
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        tp.alpha_dropout(x, 1.5, True)
+
+
+def test_attention_drops_weights() -> None:
+    q = tp.randn(1, 2, 4, 8)
+    v = tp.ones(1, 2, 6, 8)
+    k = tp.randn(1, 2, 6, 8)
+    F = tp.nn.functional
+    assert F.scaled_dot_product_attention(q, k, v, dropout_p=0.0).allclose(tp.ones(1, 2, 4, 8))
+    assert not F.scaled_dot_product_attention(q, k, v, dropout_p=0.5).allclose(tp.ones(1, 2, 4, 8))
+
+
+def test_rrelu_and_gumbel() -> None:
+    x = -tp.ones(1000)
+    y = tp.nn.functional.rrelu(x, 0.1, 0.3, training=True)
+    assert float(y.min()) >= -0.3 and float(y.max()) <= -0.1 and float(y.std()) > 0.01
+    hard = tp.nn.functional.gumbel_softmax(tp.zeros(50, 4), hard=True)
+    assert hard.sum(1).allclose(tp.ones(50)) and bool(((hard - hard.round()).abs() < 1e-6).all())
+
+
 def test_cauchy_geometric_log_normal() -> None:
     n = 200_000
     tp.manual_seed(5)

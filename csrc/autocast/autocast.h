@@ -5,6 +5,11 @@
  * cache knows the leaf's version and whether gradients were recorded. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \
+    defined(TP_FOLDER_cpu) || defined(TP_FOLDER_autograd)
+#error "autocast stands above autograd"
+#endif
+
 #include "dispatch/key.h"
 
 bool tp_autocast_enabled(int device_type);

@@ -8,6 +8,11 @@
  * The generator makes one struct per formula, with tp_node first and the saved values behind it. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \
+    defined(TP_FOLDER_cpu)
+#error "autograd stands above the dispatcher and the kernels"
+#endif
+
 #include "core/tensor.h"
 #include "core/tls.h"
 

@@ -64,19 +64,6 @@ TP_INLINE void copy_bytes(char *to, const char *from, int64_t bytes) {
     }
 }
 
-static void copy_strided(char *to, const char *from, int64_t n, int64_t step, int64_t item) {
-    switch (item) {
-    case 4:
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i * step];
-        break;
-    case 8:
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * step];
-        break;
-    default:
-        for (int64_t i = 0; i < n; i++) memcpy(to + i * item, from + i * step * item, (size_t)item);
-    }
-}
-
 static const char *image_of(const job *j, const char *in, int64_t n, int64_t group, int64_t channel) {
     const tp_conv_plan *p = j->plan;
     return in + ((n * p->groups + group) * p->in_channels + channel) * j->in_pixels * j->item;
@@ -99,105 +86,100 @@ static void pad(const job *j, char *padded, int64_t first, int64_t images, int64
         }
 }
 
-/* Calls that walk the windows: `row` sees one row of output pixels of one kernel element. */
-#define FOR_EACH_ROW(j, images, padded, columns, row)                                                                  \
-    do {                                                                                                               \
-        const tp_conv_plan *p_ = (j)->plan;                                                                            \
-        char *column_ = (columns);                                                                                     \
-        int64_t row_bytes_ = p_->out[2] * (j)->item;                                                                   \
-        for (int64_t c_ = 0; c_ < p_->in_channels; c_++)                                                               \
-            for (int64_t kz_ = 0; kz_ < p_->kernel[0]; kz_++)                                                          \
-                for (int64_t ky_ = 0; ky_ < p_->kernel[1]; ky_++)                                                      \
-                    for (int64_t kx_ = 0; kx_ < p_->kernel[2]; kx_++)                                                  \
-                        for (int64_t n_ = 0; n_ < (images); n_++) {                                                    \
-                            char *at_ = (padded) + ((c_ * (images) + n_) * (j)->padded_pixels +                        \
-                                                    (kz_ * p_->dilation[0] * (j)->padded[1] + ky_ * p_->dilation[1]) * \
-                                                        (j)->padded[2] +                                               \
-                                                    kx_ * p_->dilation[2]) *                                           \
-                                                       (j)->item;                                                      \
-                            for (int64_t z_ = 0; z_ < p_->out[0]; z_++)                                                \
-                                for (int64_t y_ = 0; y_ < p_->out[1]; y_++, column_ += row_bytes_) {                   \
-                                    char *window_ = at_ + (z_ * p_->stride[0] * (j)->padded[1] + y_ * p_->stride[1]) * \
-                                                              (j)->padded[2] * (j)->item;                              \
-                                    row(column_, window_);                                                             \
-                                }                                                                                      \
-                        }                                                                                              \
-    } while (0)
+/* What is done with one row of n output pixels of one kernel element, and the pixels that it sees, `step` apart. */
+typedef void (*row_fn)(char *column, char *window, int64_t n, int64_t step);
 
-static void unfold(const job *j, char *padded, char *columns, int64_t images) {
-    int64_t n = j->plan->out[2], step = j->plan->stride[2], item = j->item, bytes = n * item;
-#define COPY_ROW(column, window) copy_bytes(column, window, bytes)
-#define COPY_STEPS(column, window) copy_strided(column, window, n, step, item)
-#define COPY_32(column, window) memcpy(column, window, 32)
-    if (step == 1 && bytes == 32) FOR_EACH_ROW(j, images, padded, columns, COPY_32);
-    else if (step == 1) FOR_EACH_ROW(j, images, padded, columns, COPY_ROW);
-    else FOR_EACH_ROW(j, images, padded, columns, COPY_STEPS);
+/* Walks the windows. `row`, and n or step where the caller knows them, become part of the loop: a call of an inline
+ * function with a constant function. */
+TP_INLINE void for_each_row(const job *j, int64_t images, char *padded, char *column, int64_t n, int64_t step,
+                            row_fn row) {
+    const tp_conv_plan *p = j->plan;
+    int64_t bytes = n * j->item, line = j->padded[2] * j->item, plane = j->padded[1] * line;
+    for (int64_t c = 0; c < p->in_channels; c++, padded += images * j->padded_pixels * j->item)
+        for (int64_t kz = 0; kz < p->kernel[0]; kz++)
+            for (int64_t ky = 0; ky < p->kernel[1]; ky++)
+                for (int64_t kx = 0; kx < p->kernel[2]; kx++) {
+                    char *at = padded + kz * p->dilation[0] * plane + ky * p->dilation[1] * line +
+                               kx * p->dilation[2] * j->item;
+                    for (int64_t i = 0; i < images; i++, at += j->padded_pixels * j->item)
+                        for (int64_t z = 0; z < p->out[0]; z++)
+                            for (int64_t y = 0; y < p->out[1]; y++, column += bytes)
+                                row(column, at + z * p->stride[0] * plane + y * p->stride[1] * line, n, step);
+                }
 }
 
-#define FOLD(name)                                                                               \
-    static void fold_##name(const job *j, char *padded, char *columns, int64_t images) {         \
-        int64_t n = j->plan->out[2], step = j->plan->stride[2];                                  \
-        memset(padded, 0, (size_t)(j->plan->in_channels * images * j->padded_pixels * j->item)); \
-        if (step == 1 && n == 8) FOR_EACH_ROW(j, images, padded, columns, ADD_8_##name);         \
-        else if (step == 1) FOR_EACH_ROW(j, images, padded, columns, ADD_ROW_##name);            \
-        else FOR_EACH_ROW(j, images, padded, columns, ADD_STEPS_##name);                         \
+/* The usual rows are contiguous, and short ones of a known length. */
+TP_INLINE void walk(const job *j, char *padded, char *columns, int64_t images, row_fn row) {
+    int64_t n = j->plan->out[2], step = j->plan->stride[2];
+    if (step == 1 && n == 8) for_each_row(j, images, padded, columns, 8, 1, row);
+    else if (step == 1) for_each_row(j, images, padded, columns, n, 1, row);
+    else for_each_row(j, images, padded, columns, n, step, row);
+}
+
+/* Rows of one item size copied to the columns, and of one dtype added from them; all that depends on the dtype. */
+#define ROWS(T, s)                                                                            \
+    TP_INLINE void copy_##s(char *column, char *window, int64_t n, int64_t step) {            \
+        if (step == 1) copy_bytes(column, window, n * (int64_t)sizeof(T));                    \
+        else                                                                                  \
+            for (int64_t i = 0; i < n; i++) ((T *)column)[i] = ((const T *)window)[i * step]; \
+    }                                                                                         \
+    TP_INLINE void add_##s(char *column, char *window, int64_t n, int64_t step) {             \
+        T *restrict to = (T *)window;                                                         \
+        const T *restrict from = (const T *)column;                                           \
+        for (int64_t i = 0; i < n; i++) to[i * step] += from[i];                              \
+    }                                                                                         \
+    static void put_##s(char *to, const char *from, int64_t n, const char *bias) {            \
+        T add = *(const T *)bias;                                                             \
+        for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)from)[i] + add;            \
+    }                                                                                         \
+    static void unfold_##s(const job *j, char *padded, char *columns, int64_t images) {       \
+        walk(j, padded, columns, images, copy_##s);                                           \
+    }                                                                                         \
+    static void fold_##s(const job *j, char *padded, char *columns, int64_t images) {         \
+        walk(j, padded, columns, images, add_##s);                                            \
     }
-#define ADD(T, column, window, count, step)                                     \
-    do {                                                                        \
-        T *restrict to_ = (T *)(window);                                        \
-        const T *restrict from_ = (const T *)(column);                          \
-        for (int64_t i_ = 0; i_ < (count); i_++) to_[i_ * (step)] += from_[i_]; \
-    } while (0)
-#define ADD_8_f32(c, w) ADD(float, c, w, 8, 1)
-#define ADD_8_f64(c, w) ADD(double, c, w, 8, 1)
-#define ADD_8_i64(c, w) ADD(uint64_t, c, w, 8, 1)
-#define ADD_8_c64(c, w) ADD(tp_complex64, c, w, 8, 1)
-#define ADD_8_c128(c, w) ADD(tp_complex128, c, w, 8, 1)
-#define ADD_ROW_f32(c, w) ADD(float, c, w, n, 1)
-#define ADD_ROW_f64(c, w) ADD(double, c, w, n, 1)
-#define ADD_ROW_i64(c, w) ADD(uint64_t, c, w, n, 1)
-#define ADD_ROW_c64(c, w) ADD(tp_complex64, c, w, n, 1)
-#define ADD_ROW_c128(c, w) ADD(tp_complex128, c, w, n, 1)
-#define ADD_STEPS_f32(c, w) ADD(float, c, w, n, step)
-#define ADD_STEPS_f64(c, w) ADD(double, c, w, n, step)
-#define ADD_STEPS_i64(c, w) ADD(uint64_t, c, w, n, step)
-#define ADD_STEPS_c64(c, w) ADD(tp_complex64, c, w, n, step)
-#define ADD_STEPS_c128(c, w) ADD(tp_complex128, c, w, n, step)
-FOLD(f32)
-FOLD(f64)
-FOLD(i64)
-FOLD(c64)
-FOLD(c128)
+
+ROWS(float, f32)
+ROWS(double, f64)
+ROWS(uint64_t, i64)
+ROWS(tp_complex64, c64)
+ROWS(tp_complex128, c128)
+
+typedef struct {
+    row_fn add;
+    void (*put)(char *to, const char *from, int64_t n, const char *bias); /* to = from + *bias */
+    void (*unfold)(const job *j, char *padded, char *columns, int64_t images);
+    void (*fold)(const job *j, char *padded, char *columns, int64_t images);
+} rows_of_dtype;
+
+static const rows_of_dtype *rows_of(tp_dtype dtype) {
+    static const rows_of_dtype f32 = {add_f32, put_f32, unfold_f32, fold_f32},
+                               f64 = {add_f64, put_f64, unfold_f64, fold_f64},
+                               i64 = {add_i64, put_i64, unfold_i64, fold_i64},
+                               c64 = {add_c64, put_c64, unfold_c64, fold_c64},
+                               c128 = {add_c128, put_c128, unfold_c128, fold_c128};
+    switch (dtype) {
+    case TP_FLOAT32: return &f32;
+    case TP_FLOAT64: return &f64;
+    case TP_COMPLEX64: return &c64;
+    case TP_COMPLEX128: return &c128;
+    default: return &i64;
+    }
+}
+
+static void unfold(const job *j, char *padded, char *columns, int64_t images) {
+    rows_of(j->plan->dtype)->unfold(j, padded, columns, images);
+}
 
 static void fold(const job *j, char *padded, char *columns, int64_t images) {
-    switch (j->plan->dtype) {
-    case TP_FLOAT32: fold_f32(j, padded, columns, images); break;
-    case TP_FLOAT64: fold_f64(j, padded, columns, images); break;
-    case TP_COMPLEX64: fold_c64(j, padded, columns, images); break;
-    case TP_COMPLEX128: fold_c128(j, padded, columns, images); break;
-    default: fold_i64(j, padded, columns, images); break;
-    }
+    memset(padded, 0, (size_t)(j->plan->in_channels * images * j->padded_pixels * j->item));
+    rows_of(j->plan->dtype)->fold(j, padded, columns, images);
 }
 
 /* Adds one number to n elements, from `from` to `to`; a NULL bias only copies. */
-#define PUT(T)                                                     \
-    do {                                                           \
-        T add_ = *(const T *)bias, *restrict t_ = (T *)to;         \
-        const T *f_ = (const T *)from;                             \
-        for (int64_t i_ = 0; i_ < n; i_++) t_[i_] = f_[i_] + add_; \
-    } while (0)
 static void put_row(tp_dtype dtype, char *to, const char *from, int64_t n, const char *bias) {
-    if (!bias) {
-        if (to != from) copy_bytes(to, from, n * tp_itemsize(dtype));
-        return;
-    }
-    switch (dtype) {
-    case TP_FLOAT32: PUT(float); break;
-    case TP_FLOAT64: PUT(double); break;
-    case TP_COMPLEX64: PUT(tp_complex64); break;
-    case TP_COMPLEX128: PUT(tp_complex128); break;
-    default: PUT(uint64_t); break;
-    }
+    if (bias) rows_of(dtype)->put(to, from, n, bias);
+    else if (to != from) copy_bytes(to, from, n * tp_itemsize(dtype));
 }
 
 static char *output_of(const job *j, char *out, int64_t n, int64_t group) {
@@ -393,16 +375,6 @@ static int data(const tp_conv_plan *p, const void *out, const void *weight, cons
     return run(&j, &j, j.blocks * p->groups, run_data);
 }
 
-static void add_part(const job *j, char *sum, const char *part, int64_t n) {
-    switch (j->plan->dtype) {
-    case TP_FLOAT32: ADD(float, part, sum, n, 1); break;
-    case TP_FLOAT64: ADD(double, part, sum, n, 1); break;
-    case TP_COMPLEX64: ADD(tp_complex64, part, sum, n, 1); break;
-    case TP_COMPLEX128: ADD(tp_complex128, part, sum, n, 1); break;
-    default: ADD(uint64_t, part, sum, n, 1); break;
-    }
-}
-
 /* Runs fn over the parts of each group's sum and adds them up in their order. */
 static int sum_parts(job *j, void *context, tp_range_fn fn, char *weight) {
     int64_t groups = j->plan->groups, n = j->plan->out_channels * j->window, bytes = n * j->item;
@@ -416,7 +388,7 @@ static int sum_parts(job *j, void *context, tp_range_fn fn, char *weight) {
     for (int64_t g = 0; status == 0 && g < groups; g++) {
         char *sum = weight + g * bytes, *part = j->partial + g * j->parts * bytes;
         memcpy(sum, part, (size_t)bytes);
-        for (int64_t i = 1; i < j->parts; i++) add_part(j, sum, part + i * bytes, n);
+        for (int64_t i = 1; i < j->parts; i++) rows_of(j->plan->dtype)->add(part + i * bytes, sum, n, 1);
     }
     if (j->partial) tp_free(j->partial, size);
     return status;

@@ -1,14 +1,12 @@
-/* fold.c: products, sums without NaN, and questions of zero, compiled once per capability.
+/* fold.c: sums without NaN, and questions of zero, compiled once per capability.
  *
- * Products and sums run in LANES lanes, whatever the vectors' width, so every capability gives the same result.
+ * Sums are reduction_of.h around a few functions.
  * `any` and `all` read whole chunks and stop behind the one that settles the answer. */
 #include "cpu/kernels.h"
 
 #include <string.h>
 
-#define LANES 64
 #define CHUNK 128 /* so many counts fit a byte */
-#define UNROLL _Pragma("GCC unroll 64")
 
 typedef struct {
     float re, im;
@@ -25,83 +23,34 @@ typedef struct {
     }
 FINISH(finish_u8, uint8_t)
 FINISH(finish_u64, uint64_t)
-FINISH(finish_f32, float)
-FINISH(finish_f64, double)
-FINISH(finish_c64, c64)
-FINISH(finish_c128, c128)
 
-/* ---- prod, nansum: an operation that is associative but for rounding ---- */
+/* ---- nansum ---- */
 
-#define FOLD(name, T, start, APPLY, JOIN)                                                                             \
-    static void name##_init(void *acc, int64_t n) {                                                                   \
-        for (int64_t i = 0; i < n; i++) ((T *)acc)[i] = start;                                                        \
-    }                                                                                                                 \
-    TP_INLINE T name##_of_run(const T *p, int64_t n) {                                                                \
-        T lane[LANES];                                                                                                \
-        int64_t i = 0;                                                                                                \
-        for (int k = 0; k < LANES; k++) lane[k] = start;                                                              \
-        for (; i + LANES <= n; i += LANES) UNROLL for (int k = 0; k < LANES; k++) lane[k] = APPLY(lane[k], p[i + k]); \
-        for (int k = 0; i + k < n; k++) lane[k] = APPLY(lane[k], p[i + k]);                                           \
-        for (int half = LANES / 2; half; half /= 2)                                                                   \
-            for (int k = 0; k < half; k++) lane[k] = JOIN(lane[k], lane[k + half]);                                   \
-        return lane[0];                                                                                               \
-    }                                                                                                                 \
-    static void name##_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,           \
-                                 int64_t length, int64_t index) {                                                     \
-        (void)index;                                                                                                  \
-        T *acc = acc_;                                                                                                \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                         \
-            if (run_stride == sizeof(T)) {                                                                            \
-                acc[run] = JOIN(acc[run], name##_of_run((const T *)in, length));                                      \
-                continue;                                                                                             \
-            }                                                                                                         \
-            T side[4] = {start, start, start, start};                                                                 \
-            for (int64_t i = 0; i < length; i++) side[i & 3] = APPLY(side[i & 3], *(const T *)(in + i * run_stride)); \
-            side[0] = JOIN(side[0], side[2]);                                                                         \
-            side[1] = JOIN(side[1], side[3]);                                                                         \
-            side[0] = JOIN(side[0], side[1]);                                                                         \
-            acc[run] = JOIN(acc[run], side[0]);                                                                       \
-        }                                                                                                             \
-    }                                                                                                                 \
-    static void name##_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,           \
-                                 int64_t rows, int64_t index) {                                                       \
-        (void)index;                                                                                                  \
-        T *acc = acc_;                                                                                                \
-        int64_t row = 0;                                                                                              \
-        for (; stride == sizeof(T) && row + 4 <= rows; row += 4, in += 4 * row_stride) {                              \
-            const T *a = (const T *)in, *b = (const T *)(in + row_stride);                                            \
-            const T *c = (const T *)(in + 2 * row_stride), *d = (const T *)(in + 3 * row_stride);                     \
-            for (int64_t i = 0; i < n; i++) {                                                                         \
-                T first = APPLY(acc[i], a[i]);                                                                        \
-                first = APPLY(first, b[i]);                                                                           \
-                first = APPLY(first, c[i]);                                                                           \
-                acc[i] = APPLY(first, d[i]);                                                                          \
-            }                                                                                                         \
-        }                                                                                                             \
-        for (; row < rows; row++, in += row_stride)                                                                   \
-            for (int64_t i = 0; i < n; i++) acc[i] = APPLY(acc[i], *(const T *)(in + i * stride));                    \
-    }                                                                                                                 \
-    static void name##_combine(void *into_, const void *from_, int64_t n) {                                           \
-        T *into = into_;                                                                                              \
-        const T *from = from_;                                                                                        \
-        for (int64_t i = 0; i < n; i++) into[i] = JOIN(into[i], from[i]);                                             \
+/* The four functions that reduction_of.h is written around. */
+#define FOLD(name, T, start, APPLY, JOIN)                         \
+    TP_INLINE T name##_start(void) { return start; }              \
+    TP_INLINE T name##_step(T acc, T x) { return APPLY(acc, x); } \
+    TP_INLINE T name##_join(T a, T b) { return JOIN(a, b); }      \
+    TP_INLINE T name##_finish_one(T acc, T count) {               \
+        (void)count;                                              \
+        return acc;                                               \
     }
-
-#define TIMES(a, b) ((a) * (b))
 #define PLUS(a, b) ((a) + (b))
 #define PLUS_NUMBER(a, b) ((a) + ((b) == (b) ? (b) : 0)) /* a NaN counts as nothing */
-FOLD(prod_f32, float, 1, TIMES, TIMES)
-FOLD(prod_f64, double, 1, TIMES, TIMES)
-FOLD(prod_i64, uint64_t, 1, TIMES, TIMES)
 FOLD(nansum_f32, float, 0, PLUS_NUMBER, PLUS)
 FOLD(nansum_f64, double, 0, PLUS_NUMBER, PLUS)
 
-TP_INLINE c64 times_c64(c64 a, c64 b) { return (c64){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-TP_INLINE c128 times_c128(c128 a, c128 b) { return (c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-#define ONE_C64 (c64){1, 0}
-#define ONE_C128 (c128){1, 0}
-FOLD(prod_c64, c64, ONE_C64, times_c64, times_c64)
-FOLD(prod_c128, c128, ONE_C128, times_c128, times_c128)
+#define OF nansum_f32
+#define ELEMENT float
+#define ACC float
+#define COUNT(n) ((float){0})
+#include "cpu/reduction_of.h"
+
+#define OF nansum_f64
+#define ELEMENT double
+#define ACC double
+#define COUNT(n) ((double){0})
+#include "cpu/reduction_of.h"
 
 /* ---- any, all, count_nonzero ---- */
 
@@ -194,15 +143,7 @@ static void count_combine(void *into, const void *from, int64_t n) {
 
 /* ---- the table ---- */
 
-#define REDUCTION(dtype, bytes, name, finish_) \
-    [dtype] = {.in = dtype,                    \
-               .out = dtype,                   \
-               .size = bytes,                  \
-               .init = name##_init,            \
-               .fold_runs = name##_fold_runs,  \
-               .fold_rows = name##_fold_rows,  \
-               .combine = name##_combine,      \
-               .finish = finish_}
+#define REDUCTION(dtype, bytes, name) [dtype] = TP_REDUCTION_ROW(name, dtype, dtype, bytes)
 #define FOUND(dtype, name, finish_)               \
     [dtype] = {.in = dtype,                       \
                .out = TP_BOOL,                    \
@@ -233,18 +174,10 @@ static void count_combine(void *into, const void *from, int64_t n) {
     }
 
 const tp_fold_kernels TP_CAP(tp_fold) = {
-    .prod =
-        {
-            REDUCTION(TP_INT64, 8, prod_i64, finish_u64),
-            REDUCTION(TP_FLOAT32, 4, prod_f32, finish_f32),
-            REDUCTION(TP_FLOAT64, 8, prod_f64, finish_f64),
-            REDUCTION(TP_COMPLEX64, 8, prod_c64, finish_c64),
-            REDUCTION(TP_COMPLEX128, 16, prod_c128, finish_c128),
-        },
     .nansum =
         {
-            REDUCTION(TP_FLOAT32, 4, nansum_f32, finish_f32),
-            REDUCTION(TP_FLOAT64, 8, nansum_f64, finish_f64),
+            REDUCTION(TP_FLOAT32, 4, nansum_f32),
+            REDUCTION(TP_FLOAT64, 8, nansum_f64),
         },
     .any = ALL_DTYPES(ANY),
     .all = ALL_DTYPES(EVERY),

@@ -5,9 +5,15 @@
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || \
+    defined(TP_FOLDER_autograd) || defined(TP_FOLDER_autocast)
+#error "CPU kernels are for native/ and for cpu/ itself"
+#endif
+
 #include "core/generator.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/norm.h"
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
 #include "iter/iter.h"
@@ -19,6 +25,7 @@
     X(extreme)                    \
     X(fold)                       \
     X(moments)                    \
+    X(norm)                       \
     X(order)                      \
     X(pool)                       \
     X(random)                     \
@@ -71,8 +78,7 @@ typedef struct {
 } tp_extreme_kernels;
 
 typedef struct {
-    tp_reduction prod[TP_NUM_DTYPES];   /* by the dtype of the accumulator: int64, floating and complex ones */
-    tp_reduction nansum[TP_NUM_DTYPES]; /* float32 and float64 */
+    tp_reduction nansum[TP_NUM_DTYPES];                                          /* float32 and float64 */
     tp_reduction any[TP_NUM_DTYPES], all[TP_NUM_DTYPES], nonzero[TP_NUM_DTYPES]; /* by the input's dtype */
 } tp_fold_kernels;
 

@@ -1,49 +1,52 @@
-/* pool.h: 2-dimensional pooling of one plane. */
+/* pool.h: pooling of one plane of up to three dimensions; fewer are preceded by dimensions of size one. */
 #pragma once
 
 #include "core/tensor.h"
 
 typedef struct {
-    int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
     bool adaptive;          /* the windows divide the plane evenly; kernel, stride and padding do not matter */
     bool count_include_pad; /* an average's divisor counts the border */
     int64_t divisor;        /* or is this, if not 0 */
 } tp_pool_plan;
 
+/* What a window covers along one dimension: [begin, end) in steps, and its length with the border. */
 typedef struct {
-    int64_t y0, y1, x0, x1, divisor;
-} tp_pool_window;
+    int64_t begin, end, step, padded;
+} tp_pool_range;
 
 enum { TP_POOL_F32, TP_POOL_F64, TP_POOL_I64, TP_POOL_TYPES };
 
 typedef struct {
     void (*max[TP_POOL_TYPES])(const tp_pool_plan *p, const void *in, void *out, int64_t *index);
+    /* Windows of 2x2 side by side. */
     void (*max22[TP_POOL_TYPES])(const tp_pool_plan *p, const void *in, void *out, int64_t *index);
     void (*max_backward[TP_POOL_TYPES])(const tp_pool_plan *p, const void *grad, const int64_t *index, void *in);
-    /* Forward, or with `backward` from out (the gradient) to in. */
-    void (*average[TP_POOL_TYPES])(const tp_pool_plan *p, const void *in, void *out, bool backward);
+    void (*average[TP_POOL_TYPES])(const tp_pool_plan *p, const void *in, void *out);
+    void (*average_backward[TP_POOL_TYPES])(const tp_pool_plan *p, const void *grad, void *in);
 } tp_pool_kernels;
 
-/* The clipped window of an output, and what an average divides by. */
-TP_INLINE tp_pool_window tp_pool_window_at(const tp_pool_plan *p, int64_t oy, int64_t ox) {
-    tp_pool_window w;
+TP_INLINE tp_pool_range tp_pool_range_at(const tp_pool_plan *p, int d, int64_t o) {
+    tp_pool_range r = {.step = 1};
     if (p->adaptive) {
-        w.y0 = oy * p->in[0] / p->out[0], w.y1 = ((oy + 1) * p->in[0] + p->out[0] - 1) / p->out[0];
-        w.x0 = ox * p->in[1] / p->out[1], w.x1 = ((ox + 1) * p->in[1] + p->out[1] - 1) / p->out[1];
-        w.divisor = (w.y1 - w.y0) * (w.x1 - w.x0);
-        return w;
+        r.begin = o * p->in[d] / p->out[d], r.end = ((o + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
+        r.padded = r.end - r.begin;
+        return r;
     }
-    w.y0 = oy * p->stride[0] - p->padding[0], w.x0 = ox * p->stride[1] - p->padding[1];
-    w.y1 = w.y0 + p->kernel[0], w.x1 = w.x0 + p->kernel[1];
-    if (w.y1 > p->in[0] + p->padding[0]) w.y1 = p->in[0] + p->padding[0];
-    if (w.x1 > p->in[1] + p->padding[1]) w.x1 = p->in[1] + p->padding[1];
-    int64_t with_border = (w.y1 - w.y0) * (w.x1 - w.x0);
-    if (w.y0 < 0) w.y0 = 0;
-    if (w.x0 < 0) w.x0 = 0;
-    if (w.y1 > p->in[0]) w.y1 = p->in[0];
-    if (w.x1 > p->in[1]) w.x1 = p->in[1];
-    int64_t inside = (w.y1 - w.y0) * (w.x1 - w.x0);
-    w.divisor = p->divisor ? p->divisor : p->count_include_pad ? with_border : inside;
-    if (w.divisor == 0) w.divisor = 1;
-    return w;
+    r.step = p->dilation[d];
+    r.begin = o * p->stride[d] - p->padding[d];
+    r.end = r.begin + (p->kernel[d] - 1) * r.step + 1;
+    if (r.end > p->in[d] + p->padding[d]) r.end = p->in[d] + p->padding[d];
+    r.padded = r.end - r.begin;
+    if (r.begin < 0) r.begin += (r.step - 1 - r.begin) / r.step * r.step;
+    if (r.end > p->in[d]) r.end = p->in[d];
+    return r;
+}
+
+/* What an average over a window divides by. */
+TP_INLINE int64_t tp_pool_divisor(const tp_pool_plan *p, tp_pool_range z, tp_pool_range y, tp_pool_range x) {
+    if (p->divisor) return p->divisor;
+    int64_t n = p->count_include_pad ? z.padded * y.padded * x.padded
+                                     : (z.end - z.begin) * (y.end - y.begin) * (x.end - x.begin);
+    return n ? n : 1;
 }

@@ -4,6 +4,10 @@
  * new boxed results; tp_slot_<code> is where a by-pointer result goes. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || defined(TP_FOLDER_cpu)
+#error "kernels do not know the inside of the dispatcher"
+#endif
+
 #include "dispatch/op.h"
 
 #define TP_BOX(code, ctype, tag_, member_, is_none)                                          \

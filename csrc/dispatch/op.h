@@ -12,6 +12,10 @@
  * an unboxed one from boxed code through `signature->call`. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter)
+#error "the core and the iterator do not know the dispatcher"
+#endif
+
 #include "dispatch/key.h"
 #include "dispatch/value.h"
 

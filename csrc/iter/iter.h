@@ -7,6 +7,10 @@
  * In a plan dimension 0 is the fastest. Strides are in bytes. Operands are numbered outputs first. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch)
+#error "the core and the dispatcher do not know the iterator"
+#endif
+
 #include "core/tensor.h"
 
 #define TP_MAX_OPERANDS 8

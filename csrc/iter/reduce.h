@@ -42,3 +42,14 @@ int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t 
 
 /* Reduces the dimensions of the mask. `out` has the sizes that tp_reduce_sizes gives (either way) and any strides. */
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params);
+
+/* A row of a table of kernels: the functions that cpu/reduction_of.h makes under a name. */
+#define TP_REDUCTION_ROW(name, in_, out_, size_) \
+    {.in = in_,                                  \
+     .out = out_,                                \
+     .size = size_,                              \
+     .init = name##_init,                        \
+     .fold_runs = name##_fold_runs,              \
+     .fold_rows = name##_fold_rows,              \
+     .combine = name##_combine,                  \
+     .finish = name##_finish}

@@ -47,9 +47,6 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     if (is_causal && attn_mask)
         return tp_fail_null(TP_RuntimeError,
                             "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-    if (dropout_p != 0)
-        return tp_fail_null(TP_NotImplementedError,
-                            "scaled_dot_product_attention: dropout_p is not implemented yet; apply dropout yourself");
     bool share = enable_gqa && query->ndim > 2;
     tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
                *v = share ? shared_heads(value, query) : tp_retain(value);
@@ -62,6 +59,8 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
     if (is_causal && !mask) return NULL;
     tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
-               *weights = seen ? tp_softmax_int(seen, -1, TP_NO_DTYPE) : NULL;
+               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
+                           : NULL;
+    tp_autoref *weights = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
     return weights ? tp_matmul(weights, v) : NULL;
 }

@@ -416,15 +416,22 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
     return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
 }
 
-#define CONV_PADDING(n, zeros)                                                                                     \
-    tp_tensor *conv##n##d_padding_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride,  \
-                                            const char *padding, tp_ints dilation, int64_t groups) {               \
-        if (strcmp(padding, "same") == 0)                                                                          \
-            return convolve_same("conv" #n "d", n, input, weight, bias, stride, dilation, zeros, groups);          \
-        if (strcmp(padding, "valid") == 0)                                                                         \
-            return convolve("conv" #n "d", n, input, weight, bias, stride, zeros, dilation, false, zeros, groups); \
-        return tp_fail_null(TP_RuntimeError, "Invalid padding string: '%s'; it is 'same' or 'valid'", padding);    \
+/* The same with the padding in a word. */
+static tp_tensor *convolve_word(const char *name, int n, tp_tensor *input, tp_tensor *weight, tp_tensor *bias,
+                                tp_ints stride, const char *padding, tp_ints dilation, int64_t groups) {
+    tp_ints zeros = {(const int64_t[]){0, 0, 0}, n};
+    if (strcmp(padding, "same") == 0)
+        return convolve_same(name, n, input, weight, bias, stride, dilation, zeros, groups);
+    if (strcmp(padding, "valid") == 0)
+        return convolve(name, n, input, weight, bias, stride, zeros, dilation, false, zeros, groups);
+    return tp_fail_null(TP_RuntimeError, "Invalid padding string: '%s'; it is 'same' or 'valid'", padding);
+}
+
+#define CONV_PADDING(n)                                                                                           \
+    tp_tensor *conv##n##d_padding_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, \
+                                            const char *padding, tp_ints dilation, int64_t groups) {              \
+        return convolve_word("conv" #n "d", n, input, weight, bias, stride, padding, dilation, groups);           \
     }
-CONV_PADDING(1, TP_INTS(0))
-CONV_PADDING(2, TP_INTS(0, 0))
-CONV_PADDING(3, TP_INTS(0, 0, 0))
+CONV_PADDING(1)
+CONV_PADDING(2)
+CONV_PADDING(3)

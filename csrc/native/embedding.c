@@ -3,6 +3,7 @@
 #include "cpu/copy.h"
 #include "native/plain.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,4 +93,51 @@ tp_tensor *embedding_dense_backward_cpu(tp_tensor *grad_output, tp_tensor *indic
         else ADD_ROW(double);
     }
     return tp_narrow_steal(tp_take(out), given);
+}
+
+/* ---- rows kept short ---- */
+
+static double row_norm(const tp_tensor *t, int64_t row, double p) {
+    int64_t n = t->sizes[1];
+    double sum = 0;
+    for (int64_t i = row * n; i < (row + 1) * n; i++) {
+        double v = fabs(t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i]);
+        sum = isinf(p) ? fmax(sum, v) : sum + (p == 2 ? v * v : pow(v, p));
+    }
+    return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
+}
+
+static void scale_row(const tp_tensor *t, int64_t row, double factor) {
+    int64_t n = t->sizes[1];
+    for (int64_t i = row * n; i < (row + 1) * n; i++)
+        if (t->dtype == TP_FLOAT64) ((double *)tp_data(t))[i] *= factor;
+        else ((float *)tp_data(t))[i] *= (float)factor;
+}
+
+static int check_renorm(const tp_tensor *self, const tp_tensor *indices) {
+    if (check(self, indices) < 0) return -1;
+    if (tp_is_floating(self)) return 0;
+    return tp_fail(TP_NotImplementedError, "embedding_renorm_: expected a floating point table, but got %s",
+                   tp_dtype_names[self->dtype]);
+}
+
+/* embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!). A row that is
+ * named twice is as short after the first time as it gets. */
+int embedding_renorm__cpu(tp_tensor *self, tp_tensor *indices, double max_norm, double norm_type) {
+    if (check_renorm(self, indices) < 0) return -1;
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
+    tp_autoref *table = tp_plain(self, dtype), *at = table ? tp_plain(indices, TP_INT64) : NULL;
+    if (!at) return -1;
+    const int64_t *rows = tp_data(at);
+    for (int64_t i = 0; i < at->numel; i++)
+        if (check_index(rows[i], self->sizes[0]) < 0) return -1;
+    for (int64_t i = 0; i < at->numel; i++) {
+        double norm = row_norm(table, rows[i], norm_type);
+        if (norm > max_norm) scale_row(table, rows[i], max_norm / (norm + 1e-7));
+    }
+    return table == self ? 0 : tp_copy_data(self, table);
+}
+
+int embedding_renorm__meta(tp_tensor *self, tp_tensor *indices, double max_norm TP_UNUSED, double norm_type TP_UNUSED) {
+    return check_renorm(self, indices);
 }

@@ -9,6 +9,10 @@
  * over. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_autograd)
+#error "native kernels stand below the dispatcher, and nothing below them"
+#endif
+
 #include "core/tensor.h"
 #include "dispatch/op.h"
 

@@ -1,9 +1,12 @@
-/* norm.c: normalisations. layer_norm has kernels of its own; batch_norm is made of other operators, which are
- * differentiated.
+/* norm.c: normalisations over the last dimensions; those over channels are in norm_channels.c, the loops in cpu/norm.c.
  *
- * Statistics run in double over float32 and float64, in the order of memory; 16-bit floats go through float32. */
+ * Statistics run in double over float32 and float64; 16-bit floats go through float32. */
+#include "cpu/norm.h"
+
 #include "NativeFunctions.h"
 #include "core/parallel.h"
+#include "cpu/copy.h"
+#include "cpu/kernels.h"
 #include "native/plain.h"
 
 #include <math.h>
@@ -11,8 +14,9 @@
 
 /* ---- layer_norm ---- */
 
-static int check_layer(const tp_tensor *input, tp_ints shape, const tp_tensor *weight, const tp_tensor *bias,
-                       int64_t *rows, int64_t *n) {
+/* complex_op: the operator that takes complex numbers too, or NULL. */
+static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints shape, const tp_tensor *weight,
+                       const tp_tensor *bias, int64_t *rows, int64_t *n) {
     bool fits = shape.size >= 1 && input->ndim >= shape.size;
     *rows = *n = 1;
     for (int64_t i = 0; fits && i < shape.size; i++) fits = input->sizes[input->ndim - shape.size + i] == shape.data[i];
@@ -33,7 +37,7 @@ static int check_layer(const tp_tensor *input, tp_ints shape, const tp_tensor *w
             return tp_fail(TP_RuntimeError, "Expected %s to be of same shape as normalized_shape",
                            k ? "bias" : "weight");
     }
-    if (!tp_is_floating(input))
+    if (!tp_is_floating(input) && !(complex_op && tp_is_complex(input)))
         return tp_fail(TP_NotImplementedError, "\"LayerNormKernelImpl\" not implemented for '%s'",
                        tp_scalar_type_name((tp_dtype)input->dtype));
     return 0;
@@ -45,53 +49,55 @@ static tp_tensor *statistics(const tp_tensor *input, int64_t reduced, tp_dtype d
     return tp_new_empty((tp_ints){sizes, input->ndim}, dtype, input->device);
 }
 
+static const tp_norm_loops *loops_of(tp_dtype dtype) {
+    return dtype == TP_FLOAT32 ? &tp_cpu.norm->f32 : &tp_cpu.norm->f64;
+}
+
 typedef struct {
-    const void *input, *grad, *weight, *bias;
-    void *out, *mean, *rstd;
-    int64_t n;
+    const tp_norm_loops *loops;
+    const char *input, *grad, *weight, *bias;
+    char *out, *to_weight, *to_bias; /* the last two: PARTS sums each */
+    void *mean, *rstd;
+    int64_t rows, n, bytes; /* of a row */
     double eps;
 } job;
 
-#define LAYER(T, s)                                                                                     \
-    static void forward_##s(int64_t begin, int64_t end, void *context) {                                \
-        const job *j = context;                                                                         \
-        const T *w = j->weight, *b = j->bias;                                                           \
-        for (int64_t r = begin; r < end; r++) {                                                         \
-            const T *x = (const T *)j->input + r * j->n;                                                \
-            T *y = (T *)j->out + r * j->n;                                                              \
-            double sum = 0, square = 0;                                                                 \
-            for (int64_t i = 0; i < j->n; i++) sum += (double)x[i];                                     \
-            double mean = sum / (double)j->n;                                                           \
-            for (int64_t i = 0; i < j->n; i++) square += ((double)x[i] - mean) * ((double)x[i] - mean); \
-            double rstd = 1 / sqrt(square / (double)j->n + j->eps);                                     \
-            T m = (T)mean, scale = (T)rstd;                                                             \
-            for (int64_t i = 0; i < j->n; i++) {                                                        \
-                T v = (x[i] - m) * scale;                                                               \
-                y[i] = (w ? v * w[i] : v) + (b ? b[i] : 0);                                             \
-            }                                                                                           \
-            ((T *)j->mean)[r] = m, ((T *)j->rstd)[r] = scale;                                           \
-        }                                                                                               \
-    }                                                                                                   \
-    static void backward_##s(int64_t begin, int64_t end, void *context) {                               \
-        const job *j = context;                                                                         \
-        const T *w = j->weight;                                                                         \
-        for (int64_t r = begin; r < end; r++) {                                                         \
-            const T *x = (const T *)j->input + r * j->n, *g = (const T *)j->grad + r * j->n;            \
-            T *out = (T *)j->out + r * j->n;                                                            \
-            double mean = (double)((T *)j->mean)[r], rstd = (double)((T *)j->rstd)[r], a = 0, b = 0;    \
-            for (int64_t i = 0; i < j->n; i++) {                                                        \
-                double gw = (double)g[i] * (w ? (double)w[i] : 1), v = ((double)x[i] - mean) * rstd;    \
-                a += gw, b += gw * v;                                                                   \
-            }                                                                                           \
-            a /= (double)j->n, b /= (double)j->n;                                                       \
-            for (int64_t i = 0; i < j->n; i++) {                                                        \
-                double gw = (double)g[i] * (w ? (double)w[i] : 1), v = ((double)x[i] - mean) * rstd;    \
-                out[i] = (T)(rstd * (gw - a - v * b));                                                  \
-            }                                                                                           \
-        }                                                                                               \
+static void forward_rows(int64_t begin, int64_t end, void *context) {
+    const job *j = context;
+    for (int64_t r = begin; r < end; r++) {
+        const char *x = j->input + r * j->bytes;
+        double mean = j->loops->sum(x, j->n, 1, 0) / (double)j->n;
+        double rstd = 1 / sqrt(j->loops->squares(x, j->n, 1, 0, mean) / (double)j->n + j->eps);
+        j->loops->elements(x, j->out + r * j->bytes, j->n, mean, rstd, j->weight, j->bias);
+        j->loops->put(j->mean, r, mean);
+        j->loops->put(j->rstd, r, rstd);
     }
-LAYER(float, f32)
-LAYER(double, f64)
+}
+
+static void backward_rows(int64_t begin, int64_t end, void *context) {
+    const job *j = context;
+    for (int64_t r = begin; r < end; r++) {
+        const char *x = j->input + r * j->bytes, *g = j->grad + r * j->bytes;
+        double mean = j->loops->get(j->mean, r), rstd = j->loops->get(j->rstd, r), sums[2] = {0};
+        j->loops->products(g, x, j->weight, j->n, 1, 0, mean, sums);
+        double shift = rstd * sums[0] / (double)j->n, slope = rstd * rstd * rstd * sums[1] / (double)j->n;
+        j->loops->spread(g, x, j->weight, j->out + r * j->bytes, j->n, mean, rstd, shift, slope);
+    }
+}
+
+/* Part i sums rows i * rows / parts on: the split depends on the rows only. */
+#define PARTS 8
+static int64_t parts_of(int64_t rows) { return rows >= 2 * PARTS ? PARTS : 1; }
+
+static void weight_parts(int64_t begin, int64_t end, void *context) {
+    const job *j = context;
+    int64_t parts = parts_of(j->rows);
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t r = i * j->rows / parts; r < (i + 1) * j->rows / parts; r++)
+            j->loops->accumulate(j->grad + r * j->bytes, j->input + r * j->bytes, j->n, j->loops->get(j->mean, r),
+                                 j->loops->get(j->rstd, r), j->to_weight ? j->to_weight + i * j->bytes : NULL,
+                                 j->to_bias ? j->to_bias + i * j->bytes : NULL);
+}
 
 static void release_all(tp_tensor3 *r) {
     for (int i = 0; i < 3; i++) {
@@ -107,7 +113,7 @@ tp_tensor3 native_layer_norm_meta(tp_tensor *input, tp_ints normalized_shape, tp
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
     tp_dtype dtype = (tp_dtype)input->dtype;
-    if (check_layer(input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
     r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
     r.v[1] = statistics(input, normalized_shape.size, dtype);
     r.v[2] = statistics(input, normalized_shape.size, dtype);
@@ -119,7 +125,7 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
                                  double eps) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
-    if (check_layer(input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
     if (!x || (weight && !w) || (bias && !b)) return r;
@@ -127,31 +133,48 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
     r.v[1] = statistics(input, normalized_shape.size, dtype);
     r.v[2] = statistics(input, normalized_shape.size, dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
-    job j = {.input = tp_data(x),
+    job j = {.loops = loops_of(dtype),
+             .input = tp_data(x),
              .weight = w ? tp_data(w) : NULL,
              .bias = b ? tp_data(b) : NULL,
              .out = tp_data(r.v[0]),
              .mean = tp_data(r.v[1]),
              .rstd = tp_data(r.v[2]),
              .n = n,
+             .bytes = n * tp_itemsize(dtype),
              .eps = eps};
-    if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / n, dtype == TP_FLOAT32 ? forward_f32 : forward_f64, &j) < 0)
-        return release_all(&r), r;
+    if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 2 / n, forward_rows, &j) < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
     return r;
 }
 
-/* The weight's and the bias's gradients are sums over the rows, through operators. */
-static tp_tensor *sum_rows(tp_tensor *t, tp_ints normalized_shape, int64_t rows, int64_t n) {
-    tp_autoref *flat = tp_reshape(t, TP_INTS(rows, n)),
-               *sum = flat ? tp_sum_dim_IntList(flat, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
-    return sum ? tp_reshape(sum, normalized_shape) : NULL;
-}
-
-static tp_tensor *normalised(tp_tensor *input, tp_tensor *mean, tp_tensor *rstd) {
-    tp_autoref *centred = tp_sub_Tensor(input, mean, TP_SCALAR_I(1));
-    return centred ? tp_mul_Tensor(centred, rstd) : NULL;
+/* Sums over the rows for the weight (wanted[1]) and the bias (wanted[2]). */
+static int weight_gradients(job *j, tp_dtype dtype, tp_ints shape, tp_tensor *const like[3], const bool wanted[3],
+                            tp_tensor3 *r) {
+    int64_t parts = parts_of(j->rows);
+    tp_tensor *sums[3] = {NULL};
+    int status = 0;
+    for (int i = 1; i < 3; i++)
+        if (wanted[i] && status == 0) {
+            sums[i] = tp_new_empty(TP_INTS(parts, j->n), dtype, like[0]->device);
+            status = sums[i] ? tp_fill_data(sums[i], TP_SCALAR_I(0)) : -1;
+        }
+    if (status == 0) {
+        j->to_weight = sums[1] ? tp_data(sums[1]) : NULL;
+        j->to_bias = sums[2] ? tp_data(sums[2]) : NULL;
+        if (j->rows && j->n)
+            status = tp_parallel_for(parts, 1 + TP_GRAIN / 2 * parts / (j->rows * j->n + 1), weight_parts, j);
+    }
+    for (int i = 1; i < 3; i++) {
+        if (wanted[i] && status == 0) {
+            tp_autoref *sum = tp_sum_dim_IntList(sums[i], TP_INTS(0), false, TP_NO_DTYPE);
+            r->v[i] = sum ? tp_narrow_steal(tp_reshape(sum, shape), (tp_dtype)like[i]->dtype) : NULL;
+            if (!r->v[i]) status = -1;
+        }
+        tp_release(sums[i]);
+    }
+    return status;
 }
 
 /* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
@@ -161,33 +184,29 @@ tp_tensor3 native_layer_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
                                           tp_bools output_mask) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
-    if (check_layer(input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     tp_autoref *x = tp_plain(input, dtype), *g = tp_plain(grad_out, dtype), *w = tp_plain(weight, dtype),
                *m = tp_plain(mean, dtype), *s = tp_plain(rstd, dtype);
     if (!x || !g || !m || !s || (weight && !w)) return r;
-    if (output_mask.data[0]) {
+    tp_tensor *like[] = {input, weight, bias};
+    const bool wanted[] = {output_mask.data[0], output_mask.data[1] && weight, output_mask.data[2] && bias};
+    job j = {.loops = loops_of(dtype),
+             .input = tp_data(x),
+             .grad = tp_data(g),
+             .weight = w ? tp_data(w) : NULL,
+             .mean = tp_data(m),
+             .rstd = tp_data(s),
+             .rows = rows,
+             .n = n,
+             .bytes = n * tp_itemsize(dtype)};
+    if (wanted[0]) {
         if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
-        job j = {.input = tp_data(x),
-                 .grad = tp_data(g),
-                 .weight = w ? tp_data(w) : NULL,
-                 .out = tp_data(r.v[0]),
-                 .mean = tp_data(m),
-                 .rstd = tp_data(s),
-                 .n = n};
-        if (rows && n &&
-            tp_parallel_for(rows, 1 + TP_GRAIN / n, dtype == TP_FLOAT32 ? backward_f32 : backward_f64, &j) < 0)
-            return release_all(&r), r;
+        j.out = tp_data(r.v[0]);
+        if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 4 / n, backward_rows, &j) < 0) return release_all(&r), r;
         if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
     }
-    if (output_mask.data[1] && weight) {
-        tp_autoref *v = normalised(x, m, s), *product = v ? tp_mul_Tensor(g, v) : NULL;
-        if (!product ||
-            !(r.v[1] = tp_narrow_steal(sum_rows(product, normalized_shape, rows, n), (tp_dtype)weight->dtype)))
-            return release_all(&r), r;
-    }
-    if (output_mask.data[2] && bias &&
-        !(r.v[2] = tp_narrow_steal(sum_rows(g, normalized_shape, rows, n), (tp_dtype)bias->dtype)))
+    if ((wanted[1] || wanted[2]) && weight_gradients(&j, dtype, normalized_shape, like, wanted, &r) < 0)
         release_all(&r);
     return r;
 }
@@ -218,9 +237,10 @@ tp_tensor *layer_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_t
 /* rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor */
 tp_tensor *rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
     int64_t rows, n, dims[TP_MAX_DIMS];
-    if (check_layer(input, normalized_shape, weight, NULL, &rows, &n) < 0) return NULL;
+    if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return NULL;
     for (int64_t i = 0; i < normalized_shape.size; i++) dims[i] = input->ndim - normalized_shape.size + i;
-    double e = eps.has ? eps.value : input->dtype == TP_FLOAT64 ? 0x1p-52 : 0x1p-23;
+    bool is_double = input->dtype == TP_FLOAT64 || input->dtype == TP_COMPLEX128;
+    double e = eps.has ? eps.value : is_double ? 0x1p-52 : 0x1p-23;
     tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT);
     tp_autoref *square = x ? tp_mul_Tensor(x, x) : NULL;
     tp_autoref *sum =
@@ -231,106 +251,4 @@ tp_tensor *rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_ten
     tp_autoref *normed = root ? tp_div_Tensor(x, root) : NULL;
     tp_autoref *scaled = normed && weight ? tp_mul_Tensor(normed, weight) : tp_retain(normed);
     return scaled ? tp_to_dtype(scaled, (tp_dtype)input->dtype, false, false, TP_NO_FORMAT) : NULL;
-}
-
-/* ---- group_norm and batch_norm, over [a, b, c] with statistics over some of the three ---- */
-
-static tp_tensor *mean_of(tp_tensor *t, tp_ints dims, double count) {
-    tp_autoref *sum = tp_sum_dim_IntList(t, dims, true, TP_NO_DTYPE);
-    return sum ? tp_div_Scalar(sum, TP_SCALAR_F(count)) : NULL;
-}
-
-/* (x - mean) / sqrt(var + eps) */
-static tp_tensor *standardised(tp_tensor *x, tp_tensor *mean, tp_tensor *var, double eps) {
-    tp_autoref *centred = tp_sub_Tensor(x, mean, TP_SCALAR_I(1)),
-               *safe = centred ? tp_add_Scalar(var, TP_SCALAR_F(eps), TP_SCALAR_I(1)) : NULL;
-    tp_autoref *root = safe ? tp_sqrt(safe) : NULL;
-    return root ? tp_div_Tensor(centred, root) : NULL;
-}
-
-static tp_tensor *variance(tp_tensor *x, tp_tensor *mean, tp_ints dims, double count) {
-    tp_autoref *centred = tp_sub_Tensor(x, mean, TP_SCALAR_I(1)),
-               *square = centred ? tp_mul_Tensor(centred, centred) : NULL;
-    return square ? mean_of(square, dims, count) : NULL;
-}
-
-/* The affine map per channel of [n, channels, rest]. */
-static tp_tensor *affine(tp_tensor *x, tp_tensor *weight, tp_tensor *bias) {
-    tp_autoref *w = weight ? tp_reshape(weight, TP_INTS(-1, 1)) : NULL,
-               *b = bias ? tp_reshape(bias, TP_INTS(-1, 1)) : NULL;
-    if ((weight && !w) || (bias && !b)) return NULL;
-    tp_autoref *scaled = w ? tp_mul_Tensor(x, w) : tp_retain(x);
-    return scaled && b ? tp_add_Tensor(scaled, b, TP_SCALAR_I(1)) : tp_take(scaled);
-}
-
-static int check_channels(const char *op, const tp_tensor *input, tp_tensor *const *per_channel, int n) {
-    if (input->ndim < 2)
-        return tp_fail(TP_RuntimeError, "%s: Expected at least 2 dimensions for input tensor but received %d", op,
-                       input->ndim);
-    for (int i = 0; i < n; i++)
-        if (per_channel[i] && per_channel[i]->numel != input->sizes[1])
-            return tp_fail(TP_RuntimeError, "%s: expected one value for each of %lld channels, but got %lld", op,
-                           (long long)input->sizes[1], (long long)per_channel[i]->numel);
-    return 0;
-}
-
-/* group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool
- * cudnn_enabled=True) -> Tensor */
-tp_tensor *group_norm_composite(tp_tensor *input, int64_t num_groups, tp_tensor *weight, tp_tensor *bias, double eps,
-                                bool cudnn_enabled TP_UNUSED) {
-    tp_tensor *both[] = {weight, bias};
-    if (check_channels("group_norm", input, both, 2) < 0) return NULL;
-    if (num_groups < 1 || input->sizes[1] % num_groups)
-        return tp_fail_null(TP_RuntimeError,
-                            "Expected number of channels in input to be divisible by num_groups, but got %lld channels "
-                            "and num_groups=%lld",
-                            (long long)input->sizes[1], (long long)num_groups);
-    if (input->numel == 0) return tp_clone(input, TP_NO_FORMAT);
-    int64_t n = input->sizes[0], channels = input->sizes[1], rest = input->numel / (n * channels);
-    double count = (double)(channels / num_groups * rest);
-    tp_autoref *wide = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT);
-    tp_autoref *x = wide ? tp_reshape(wide, TP_INTS(n * num_groups, channels / num_groups * rest)) : NULL;
-    tp_autoref *mean = x ? mean_of(x, TP_INTS(1), count) : NULL,
-               *var = mean ? variance(x, mean, TP_INTS(1), count) : NULL;
-    tp_autoref *normed = var ? standardised(x, mean, var, eps) : NULL;
-    tp_autoref *rows = normed ? tp_reshape(normed, TP_INTS(n, channels, rest)) : NULL,
-               *mapped = rows ? affine(rows, weight, bias) : NULL;
-    tp_autoref *out = mapped ? tp_reshape(mapped, tp_sizes(input)) : NULL;
-    return out ? tp_to_dtype(out, (tp_dtype)input->dtype, false, false, TP_NO_FORMAT) : NULL;
-}
-
-/* running = (1 - momentum) * running + momentum * value, without a gradient. */
-static int update_running(tp_tensor *running, tp_tensor *value, double momentum, double factor) {
-    if (!running) return 0;
-    tp_autoref *plain = tp_detach(value), *flat = plain ? tp_reshape(plain, tp_sizes(running)) : NULL;
-    if (!flat || tp_mul__Scalar(running, TP_SCALAR_F(1 - momentum)) < 0) return -1;
-    return tp_add__Tensor(running, flat, TP_SCALAR_F(momentum * factor));
-}
-
-/* batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training,
- * float momentum, float eps, bool cudnn_enabled) -> Tensor */
-tp_tensor *batch_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
-                                tp_tensor *running_var, bool training, double momentum, double eps,
-                                bool cudnn_enabled TP_UNUSED) {
-    tp_tensor *all[] = {weight, bias, running_mean, running_var};
-    if (check_channels("batch_norm", input, all, 4) < 0) return NULL;
-    if (!training && (!running_mean || !running_var))
-        return tp_fail_null(TP_RuntimeError,
-                            "batch_norm: running_mean and running_var must be defined in evaluation mode");
-    if (input->numel == 0) return tp_clone(input, TP_NO_FORMAT);
-    int64_t n = input->sizes[0], channels = input->sizes[1], rest = input->numel / (n * channels);
-    double count = (double)(n * rest);
-    tp_autoref *wide = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT);
-    tp_autoref *x = wide ? tp_reshape(wide, TP_INTS(n, channels, rest)) : NULL, *mean = NULL, *var = NULL;
-    if (!x) return NULL;
-    if (training) {
-        if (!(mean = mean_of(x, TP_INTS(0, 2), count)) || !(var = variance(x, mean, TP_INTS(0, 2), count))) return NULL;
-        if (update_running(running_mean, mean, momentum, 1) < 0) return NULL;
-        if (update_running(running_var, var, momentum, count > 1 ? count / (count - 1) : 1) < 0) return NULL;
-    } else if (!(mean = tp_reshape(running_mean, TP_INTS(-1, 1))) || !(var = tp_reshape(running_var, TP_INTS(-1, 1)))) {
-        return NULL;
-    }
-    tp_autoref *normed = standardised(x, mean, var, eps), *mapped = normed ? affine(normed, weight, bias) : NULL;
-    tp_autoref *out = mapped ? tp_reshape(mapped, tp_sizes(input)) : NULL;
-    return out ? tp_to_dtype(out, (tp_dtype)input->dtype, false, false, TP_NO_FORMAT) : NULL;
 }

@@ -86,37 +86,55 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
                        (long long)d, (long long)size, (long long)before, (long long)after);
     return 0;
 }
-static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t after, border mode) {
-    int64_t size = self->sizes[d], n = size + before + after;
-    if (before == 0 && after == 0) return tp_retain(self);
+/* For each place of the padded dimension, the place of self that it shows; on the device. */
+static tp_tensor *places_of(const tp_tensor *self, int64_t size, int64_t before, int64_t after, border mode) {
+    int64_t n = size + before + after;
     tp_autoref *index = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
     if (!index) return NULL;
     int64_t *places = tp_data(index);
     int64_t first = mode == CIRCULAR && before < 0 ? -before : 0, cut = mode == CIRCULAR && after < 0 ? -after : 0;
     for (int64_t i = 0; i < n; i++) places[i] = first + place_in(i - before - first, size - first - cut, mode);
-    tp_autoref *there = self->device.type == TP_DEVICE_CPU
-                            ? tp_retain(index)
-                            : tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
-    return there ? tp_index_select(self, d, there) : NULL;
+    if (self->device.type == TP_DEVICE_CPU) return tp_take(index);
+    return tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+}
+static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t after, border mode) {
+    if (before == 0 && after == 0) return tp_retain(self);
+    tp_autoref *places = places_of(self, self->sizes[d], before, after, mode);
+    return places ? tp_index_select(self, d, places) : NULL;
+}
+/* The adjoint of pad_dim: what the copies of an element got is added up. */
+static tp_tensor *unpad_dim(tp_tensor *grad, int64_t d, int64_t size, int64_t before, int64_t after, border mode) {
+    int64_t sizes[TP_MAX_DIMS];
+    if (before == 0 && after == 0) return tp_retain(grad);
+    memcpy(sizes, grad->sizes, (size_t)grad->ndim * sizeof *sizes);
+    sizes[d] = size;
+    tp_autoref *places = places_of(grad, size, before, after, mode);
+    tp_autoref *zeros =
+        places ? tp_zeros((tp_ints){sizes, grad->ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1) : NULL;
+    return zeros ? tp_index_add(zeros, d, places, grad, TP_SCALAR_I(1)) : NULL;
 }
 /* dims dimensions at the end, with one or two in front of them. */
-static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode) {
+static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (pad.size != 2 * dims)
-        return tp_fail_null(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
-                            (long long)pad.size);
+        return tp_fail(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
+                       (long long)pad.size);
     bool empty = false;
     for (int d = self->ndim - dims; d < self->ndim; d++) empty |= d >= 0 && self->sizes[d] == 0;
     if (self->ndim < dims + 1 || self->ndim > dims + 2 || (empty && mode != CIRCULAR)) {
         tp_autotext text = {0};
         tp_text_ints(&text, tp_sizes(self));
-        return tp_fail_null(
+        return tp_fail(
             TP_RuntimeError,
             "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
             "for input, but got: %s",
             dims + 1, dims + 2, text.text);
     }
     for (int i = 0; i < dims; i++)
-        if (check_border(self, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode) < 0) return NULL;
+        if (check_border(self, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode) < 0) return -1;
+    return 0;
+}
+static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode) {
+    if (check_pad(self, pad, dims, mode) < 0) return NULL;
     tp_autoref *t = tp_retain(self);
     for (int i = dims - 1; i >= 0; i--) {
         tp_tensor *next = pad_dim(t, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode);
@@ -125,24 +143,43 @@ static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode
     }
     return t == self ? tp_clone(self, TP_NO_FORMAT) : tp_take(t);
 }
-tp_tensor *reflection_pad1d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 1, REFLECT);
+static tp_tensor *pad_border_backward(tp_tensor *grad, tp_tensor *self, tp_ints pad, int dims, border mode) {
+    if (check_pad(self, pad, dims, mode) < 0) return NULL;
+    bool fits = grad->ndim == self->ndim;
+    for (int i = 0; fits && i < dims; i++) {
+        int64_t d = self->ndim - 1 - i;
+        fits = grad->sizes[d] == self->sizes[d] + pad.data[2 * i] + pad.data[2 * i + 1];
+    }
+    if (!fits) {
+        tp_autotext g = {0}, s = {0};
+        tp_text_ints(&g, tp_sizes(grad));
+        tp_text_ints(&s, tp_sizes(self));
+        return tp_fail_null(TP_RuntimeError, "grad_output of size %s is not that of a padded input of size %s", g.text,
+                            s.text);
+    }
+    tp_autoref *t = tp_retain(grad);
+    for (int i = 0; i < dims && t; i++) {
+        int64_t d = self->ndim - 1 - i;
+        tp_tensor *next = unpad_dim(t, d, self->sizes[d], pad.data[2 * i], pad.data[2 * i + 1], mode);
+        tp_release(t);
+        t = next;
+    }
+    return t == grad ? tp_clone(grad, TP_NO_FORMAT) : tp_take(t);
 }
-tp_tensor *reflection_pad2d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 2, REFLECT);
-}
-tp_tensor *reflection_pad3d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 3, REFLECT);
-}
-tp_tensor *replication_pad1d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 1, REPLICATE);
-}
-tp_tensor *replication_pad2d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 2, REPLICATE);
-}
-tp_tensor *replication_pad3d_composite(tp_tensor *self, tp_ints padding) {
-    return pad_border(self, padding, 3, REPLICATE);
-}
+
+/* reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor; reflection_pad2d_backward(Tensor grad_output, Tensor
+ * self, SymInt[4] padding) -> Tensor; and their kin. */
+#define PAD(name, dims, mode)                                                                                       \
+    tp_tensor *name##_composite(tp_tensor *self, tp_ints padding) { return pad_border(self, padding, dims, mode); } \
+    tp_tensor *name##_backward_composite(tp_tensor *grad_output, tp_tensor *self, tp_ints padding) {                \
+        return pad_border_backward(grad_output, self, padding, dims, mode);                                         \
+    }
+PAD(reflection_pad1d, 1, REFLECT)
+PAD(reflection_pad2d, 2, REFLECT)
+PAD(reflection_pad3d, 3, REFLECT)
+PAD(replication_pad1d, 1, REPLICATE)
+PAD(replication_pad2d, 2, REPLICATE)
+PAD(replication_pad3d, 3, REPLICATE)
 tp_tensor *_pad_circular_composite(tp_tensor *self, tp_ints pad) {
     return pad_border(self, pad, (int)(pad.size / 2), CIRCULAR);
 }

@@ -1,7 +1,7 @@
-/* pool.c: 2-dimensional pooling as operators: shapes and checks; the loops over one plane are in cpu/pool.c.
+/* pool.c: pooling as operators: shapes and checks; the loops over one plane are in cpu/pool.c.
  *
- * Inputs are (C, H, W) or (N, C, H, W): only the number of planes differs. Kernels see contiguous planes in their
- * compute dtype. */
+ * Inputs are (C, ...) or (N, C, ...): only the number of planes differs. One to three dimensions are pooled; one is two
+ * of which the first is of size one. Kernels see contiguous planes in their compute dtype. */
 #include "cpu/pool.h"
 
 #include "NativeFunctions.h"
@@ -15,32 +15,39 @@ static int64_t at(tp_ints v, int64_t i) { return v.size == 1 ? v.data[0] : v.dat
 
 /* ---- checks and shapes ---- */
 
-static int check_pair(const char *op, const char *name, tp_ints v, bool may_be_empty, int64_t low) {
-    if (v.size != 1 && v.size != 2 && !(may_be_empty && v.size == 0))
-        return tp_fail(TP_RuntimeError, "%s: %s must be %sa single int, or a tuple of two ints", op, name,
-                       may_be_empty ? "omitted, " : "");
+/* What is pooled over, and what the operator is called in errors. */
+typedef struct {
+    const char *name;
+    int dims;
+    bool average;
+} kind;
+
+static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_empty, int64_t low) {
+    static const char *words[] = {"no", "one", "two", "three"};
+    if (v.size != 1 && v.size != k->dims && !(may_be_empty && v.size == 0))
+        return tp_fail(TP_RuntimeError, "%s: %s must be %sa single int, or a tuple of %s ints", k->name, name,
+                       may_be_empty ? "omitted, " : "", words[k->dims]);
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] < low)
-            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name,
+            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", k->name, name,
                            low ? "greater than zero" : "non-negative", (long long)v.data[i]);
     return 0;
 }
 
-static int fail_input(const char *op, const tp_tensor *self) {
-    tp_autotext text = {0};
-    tp_text_ints(&text, tp_sizes(self));
-    return tp_fail(TP_RuntimeError,
-                   "%s: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: %s",
-                   op, text.text);
-}
-
-static int check_input(const char *op, const tp_tensor *self) {
+static int check_input(const kind *k, const tp_tensor *self) {
     int n = self->ndim;
-    if (n != 3 && n != 4) return fail_input(op, self);
-    for (int i = n - 3; i < n; i++)
-        if (self->sizes[i] == 0) return fail_input(op, self);
+    bool fits = n == k->dims + 1 || n == k->dims + 2;
+    for (int i = n - k->dims - 1; fits && i < n; i++) fits = self->sizes[i] > 0;
+    if (!fits) {
+        tp_autotext text = {0};
+        tp_text_ints(&text, tp_sizes(self));
+        return tp_fail(TP_RuntimeError,
+                       "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: "
+                       "%s",
+                       k->name, k->dims + 1, k->dims + 2, text.text);
+    }
     if (self->dtype == TP_BOOL || tp_is_complex(self))
-        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
+        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
                        tp_scalar_type_name((tp_dtype)self->dtype));
     return 0;
 }
@@ -52,57 +59,70 @@ static int64_t pooled(int64_t size, int64_t kernel, int64_t stride, int64_t padd
     return n;
 }
 
-static int make_plan(tp_pool_plan *p, const char *op, const tp_tensor *self, tp_ints kernel, tp_ints stride,
+static int fail_small(const kind *k, const tp_pool_plan *p) {
+    tp_autotext in = {0}, out = {0};
+    tp_text_ints(&in, (tp_ints){p->in + 3 - k->dims, k->dims});
+    tp_text_ints(&out, (tp_ints){p->out + 3 - k->dims, k->dims});
+    return tp_fail(TP_RuntimeError, "%s: Given input size: %s. Calculated output size: %s. Output size is too small",
+                   k->name, in.text, out.text);
+}
+
+static int make_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints kernel, tp_ints stride,
                      tp_ints padding, tp_ints dilation, bool ceil_mode) {
-    if (check_pair(op, "kernel_size", kernel, false, 1) < 0 || check_pair(op, "stride", stride, true, 1) < 0 ||
-        check_pair(op, "padding", padding, false, 0) < 0 || check_pair(op, "dilation", dilation, false, 1) < 0 ||
-        check_input(op, self) < 0)
+    if (check_list(k, "kernel_size", kernel, false, 1) < 0 || check_list(k, "stride", stride, true, 1) < 0 ||
+        check_list(k, "padding", padding, false, 0) < 0 || check_list(k, "dilation", dilation, false, 1) < 0 ||
+        check_input(k, self) < 0)
         return -1;
     *p = (tp_pool_plan){.count_include_pad = true};
-    for (int d = 0; d < 2; d++) {
-        p->in[d] = self->sizes[self->ndim - 2 + d];
-        p->kernel[d] = at(kernel, d);
-        p->stride[d] = stride.size ? at(stride, d) : p->kernel[d];
-        p->padding[d] = at(padding, d);
-        p->dilation[d] = at(dilation, d);
-        if (p->padding[d] > p->kernel[d] / 2)
+    int missing = 3 - k->dims;
+    bool small = false;
+    for (int d = 0; d < 3; d++) {
+        int i = d - missing;
+        bool there = i >= 0;
+        p->in[d] = there ? self->sizes[self->ndim - k->dims + i] : 1;
+        p->kernel[d] = there ? at(kernel, i) : 1;
+        p->stride[d] = there && stride.size ? at(stride, i) : p->kernel[d];
+        p->padding[d] = there ? at(padding, i) : 0;
+        p->dilation[d] = there ? at(dilation, i) : 1;
+        if (p->padding[d] > ((p->kernel[d] - 1) * p->dilation[d] + 1) / 2)
             return tp_fail(TP_RuntimeError,
                            "%s: pad should be at most half of effective kernel size, but got pad=%lld, "
                            "kernel_size=%lld and dilation=%lld",
-                           op, (long long)p->padding[d], (long long)p->kernel[d], (long long)p->dilation[d]);
+                           k->name, (long long)p->padding[d], (long long)p->kernel[d], (long long)p->dilation[d]);
         p->out[d] = pooled(p->in[d], p->kernel[d], p->stride[d], p->padding[d], p->dilation[d], ceil_mode);
+        small |= p->out[d] < 1;
     }
-    if (p->out[0] < 1 || p->out[1] < 1)
-        return tp_fail(
-            TP_RuntimeError,
-            "%s: Given input size: (%lldx%lld). Calculated output size: (%lldx%lld). Output size is too small", op,
-            (long long)p->in[0], (long long)p->in[1], (long long)p->out[0], (long long)p->out[1]);
-    return 0;
+    return small ? fail_small(k, p) : 0;
 }
 
-static int declare(tp_meta *m, int i, const tp_tensor *self, const tp_pool_plan *p, tp_dtype dtype) {
-    int64_t sizes[4], strides[4];
-    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
-    sizes[self->ndim - 2] = p->out[0], sizes[self->ndim - 1] = p->out[1];
-    tp_contiguous_strides((tp_ints){sizes, self->ndim}, strides);
-    return tp_meta_output(m, i, (tp_ints){sizes, self->ndim}, (tp_ints){strides, self->ndim}, dtype, self->device);
+/* The sizes of a pooled self. */
+static tp_ints sizes_of(const kind *k, const tp_tensor *self, const tp_pool_plan *p, int64_t sizes[5]) {
+    memcpy(sizes, self->sizes, (size_t)self->ndim * sizeof *sizes);
+    memcpy(sizes + self->ndim - k->dims, p->out + 3 - k->dims, (size_t)k->dims * sizeof *sizes);
+    return (tp_ints){sizes, self->ndim};
 }
 
-static int declare_like(tp_meta *m, const tp_tensor *self) {
+static int declare(tp_meta *m, int i, const tp_tensor *like, tp_ints sizes, tp_dtype dtype) {
     int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(tp_sizes(self), strides);
-    return tp_meta_output(m, 0, tp_sizes(self), (tp_ints){strides, self->ndim}, (tp_dtype)self->dtype, self->device);
+    tp_contiguous_strides(sizes, strides);
+    return tp_meta_output(m, i, sizes, (tp_ints){strides, sizes.size}, dtype, like->device);
 }
 
-static int check_gradient(const char *op, const tp_tensor *grad, const tp_tensor *self, const tp_pool_plan *p) {
-    int n = self->ndim;
-    bool fits = grad->ndim == n && grad->sizes[n - 1] == p->out[1] && grad->sizes[n - 2] == p->out[0];
-    for (int i = 0; fits && i < n - 2; i++) fits = grad->sizes[i] == self->sizes[i];
-    if (fits && grad->dtype == self->dtype) return 0;
+static int check_gradient(const kind *k, const tp_tensor *grad, const tp_tensor *self, const tp_pool_plan *p) {
+    int64_t sizes[5];
+    tp_ints wanted = sizes_of(k, self, p, sizes);
+    bool fits = grad->ndim == wanted.size && grad->dtype == self->dtype;
+    for (int64_t i = 0; fits && i < wanted.size; i++) fits = grad->sizes[i] == sizes[i];
+    if (fits) return 0;
     tp_autotext g = {0}, s = {0};
     tp_text_tensor(&g, grad);
     tp_text_tensor(&s, self);
-    return tp_fail(TP_RuntimeError, "%s: grad_output %s does not fit an input %s", op, g.text, s.text);
+    return tp_fail(TP_RuntimeError, "%s_backward: grad_output %s does not fit an input %s", k->name, g.text, s.text);
+}
+
+static int check_indices(const kind *k, const tp_tensor *indices, const tp_tensor *grad) {
+    if (indices->dtype == TP_INT64 && tp_same_sizes(indices, grad)) return 0;
+    return tp_fail(TP_RuntimeError, "%s_backward: indices must be int64 and of grad_output's sizes", k->name);
 }
 
 /* ---- over the planes ---- */
@@ -111,100 +131,132 @@ typedef struct {
     const tp_pool_plan *plan;
     char *in, *out;
     int64_t *index;
-    int64_t item;
+    int64_t item, n_in, n_out;
     int type;
-    enum { MAX, MAX_22, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } what;
+    enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } what;
+    bool by_two; /* MAX: windows of 2x2 side by side */
 } job;
 
 static void run_planes(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     const tp_pool_plan *p = j->plan;
     const tp_pool_kernels *k = tp_cpu.pool;
-    int64_t n_in = p->in[0] * p->in[1], n_out = p->out[0] * p->out[1];
     for (int64_t i = begin; i < end; i++) {
-        char *in = j->in + i * n_in * j->item, *out = j->out + i * n_out * j->item;
-        int64_t *index = j->index ? j->index + i * n_out : NULL;
+        char *in = j->in + i * j->n_in * j->item, *out = j->out + i * j->n_out * j->item;
+        int64_t *index = j->index ? j->index + i * j->n_out : NULL;
         switch (j->what) {
-        case MAX: k->max[j->type](p, in, out, index); break;
-        case MAX_22: k->max22[j->type](p, in, out, index); break;
+        case MAX: (j->by_two ? k->max22 : k->max)[j->type](p, in, out, index); break;
         case MAX_BACKWARD: k->max_backward[j->type](p, out, index, in); break;
-        default: k->average[j->type](p, in, out, j->what == AVERAGE_BACKWARD); break;
+        case AVERAGE: k->average[j->type](p, in, out); break;
+        case AVERAGE_BACKWARD: k->average_backward[j->type](p, out, in); break;
         }
     }
 }
 
 static tp_dtype loop_dtype(tp_dtype d) { return tp_is_integral_dtype(d) ? TP_INT64 : tp_compute_dtype(d); }
 
-static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
-    int type = in->dtype == TP_FLOAT32 ? TP_POOL_F32 : in->dtype == TP_FLOAT64 ? TP_POOL_F64 : TP_POOL_I64;
-    job j = {p, tp_data(in), tp_data(out), index ? tp_data(index) : NULL, tp_itemsize((tp_dtype)in->dtype), type, what};
-    int64_t planes = in->numel / (p->in[0] * p->in[1]);
-    int64_t window = p->adaptive ? 1 : p->kernel[0] * p->kernel[1];
-    int64_t work = p->out[0] * p->out[1] * window + p->in[0] * p->in[1];
-    return tp_parallel_for(planes, 1 + TP_GRAIN / work, run_planes, &j);
+static bool is_by_two(const tp_pool_plan *p) {
+    bool plain = !p->adaptive && p->in[0] == 1 && p->kernel[0] == 1 && !p->padding[0];
+    plain = plain && p->out[2] <= 512;
+    for (int d = 1; d < 3; d++)
+        plain = plain && p->kernel[d] == 2 && p->stride[d] == 2 && p->dilation[d] == 1 && !p->padding[d] &&
+                2 * p->out[d] <= p->in[d];
+    return plain;
 }
 
-/* Computes into `target` (the operator's dtype) through the loop's dtype. `source` is read, `index` already plain. */
-static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index,
-                           bool source_is_in) {
+static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
+    int type = in->dtype == TP_FLOAT32 ? TP_POOL_F32 : in->dtype == TP_FLOAT64 ? TP_POOL_F64 : TP_POOL_I64;
+    job j = {.plan = p,
+             .in = tp_data(in),
+             .out = tp_data(out),
+             .index = index ? tp_data(index) : NULL,
+             .item = tp_itemsize((tp_dtype)in->dtype),
+             .n_in = p->in[0] * p->in[1] * p->in[2],
+             .n_out = p->out[0] * p->out[1] * p->out[2],
+             .type = type,
+             .what = what,
+             .by_two = what == MAX && is_by_two(p)};
+    int64_t window = p->adaptive || what == MAX_BACKWARD ? 1 : p->kernel[0] * p->kernel[1] * p->kernel[2];
+    int64_t work = j.n_out * window + j.n_in, planes = in->numel / j.n_in;
+    bool long_work = (double)work * (double)planes > 1e6;
+    void *host = long_work ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(planes, 1 + TP_GRAIN / work, run_planes, &j);
+    if (long_work) tp_host_lock_acquire(host);
+    return status;
+}
+
+/* Computes into `target` (the operator's dtype) through the loop's dtype; `index` is plain. */
+static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index) {
     if (target->numel == 0) return 0;
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(source, dtype);
     bool direct = (tp_dtype)target->dtype == dtype && tp_is_contiguous(target);
     tp_autoref *to = direct ? tp_retain(target) : tp_new_empty(tp_sizes(target), dtype, target->device);
     if (!from || !to) return -1;
-    if (run(p, what, source_is_in ? from : to, source_is_in ? to : from, index) < 0) return -1;
+    bool backward = what == MAX_BACKWARD || what == AVERAGE_BACKWARD;
+    if (run(p, what, backward ? to : from, backward ? from : to, index) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
 }
 
 /* ---- the maximum ---- */
 
-/* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
- * ceil_mode=False) -> (Tensor, Tensor) */
-int max_pool2d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
-                                 tp_ints dilation, bool ceil_mode) {
-    tp_pool_plan p;
-    if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
-    return declare(m, 0, self, &p, (tp_dtype)self->dtype) < 0 ? -1 : declare(m, 1, self, &p, TP_INT64);
+static int declare_max(tp_meta *m, const kind *k, tp_tensor *self, const tp_pool_plan *p) {
+    int64_t sizes[5];
+    tp_ints out = sizes_of(k, self, p, sizes);
+    return declare(m, 0, self, out, (tp_dtype)self->dtype) < 0 ? -1 : declare(m, 1, self, out, TP_INT64);
 }
 
-int max_pool2d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, tp_ints dilation,
-                                bool ceil_mode, tp_tensor *out, tp_tensor *indices) {
-    tp_pool_plan p;
-    if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
-    bool plain = true;
-    for (int d = 0; d < 2; d++)
-        plain = plain && p.kernel[d] == 2 && p.stride[d] == 2 && p.dilation[d] == 1 && !p.padding[d] &&
-                2 * p.out[d] <= p.in[d];
-    return convert_and_run(&p, plain ? MAX_22 : MAX, self, out, indices, true);
+static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self, const tp_pool_plan *p,
+                                tp_tensor *indices) {
+    if (check_gradient(k, grad, self, p) < 0 || check_indices(k, indices, grad) < 0) return -1;
+    return declare(m, 0, self, tp_sizes(self), (tp_dtype)self->dtype);
 }
 
-int max_pool2d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,
-                                          tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode,
-                                          tp_tensor *indices) {
-    tp_pool_plan p;
-    if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
-    if (check_gradient("max_pool2d_with_indices_backward", grad_output, self, &p) < 0) return -1;
-    if (indices->dtype != TP_INT64 || !tp_same_sizes(indices, grad_output))
-        return tp_fail(TP_RuntimeError,
-                       "max_pool2d_with_indices_backward: indices must be int64 and of grad_output's sizes");
-    return declare_like(m, self);
-}
-
-int max_pool2d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
-                                         tp_ints padding, tp_ints dilation, bool ceil_mode, tp_tensor *indices,
-                                         tp_tensor *grad_input) {
-    tp_pool_plan p;
-    if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
+static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indices, tp_tensor *grad_input) {
     tp_autoref *index = tp_plain(indices, TP_INT64);
-    return index ? convert_and_run(&p, MAX_BACKWARD, grad_output, grad_input, index, false) : -1;
+    return index ? convert_and_run(p, MAX_BACKWARD, grad, grad_input, index) : -1;
 }
 
-/* _planes_at(Tensor self, Tensor indices) -> Tensor: of each plane the elements that a pooling's indices name. */
-tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices) {
-    int64_t sizes[TP_MAX_DIMS], n = indices->ndim, plane = self->sizes[self->ndim - 1] * self->sizes[self->ndim - 2];
+/* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
+ * ceil_mode=False) -> (Tensor, Tensor), and the same in three dimensions. */
+#define MAX_POOL(n)                                                                                                 \
+    static const kind max_pool##n##d = {"max_pool" #n "d", n, false};                                               \
+    int max_pool##n##d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride,          \
+                                         tp_ints padding, tp_ints dilation, bool ceil_mode) {                       \
+        tp_pool_plan p;                                                                                             \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
+        return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                         \
+    }                                                                                                               \
+    int max_pool##n##d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,      \
+                                        tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
+        tp_pool_plan p;                                                                                             \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
+        return status < 0 ? -1 : convert_and_run(&p, MAX, self, out, indices);                                      \
+    }                                                                                                               \
+    int max_pool##n##d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
+                                                  tp_ints kernel_size, tp_ints stride, tp_ints padding,             \
+                                                  tp_ints dilation, bool ceil_mode, tp_tensor *indices) {           \
+        tp_pool_plan p;                                                                                             \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
+        return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);          \
+    }                                                                                                               \
+    int max_pool##n##d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,      \
+                                                 tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode, \
+                                                 tp_tensor *indices, tp_tensor *grad_input) {                       \
+        tp_pool_plan p;                                                                                             \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
+        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                                \
+    }
+MAX_POOL(2)
+MAX_POOL(3)
+
+/* _planes_at(Tensor self, Tensor indices, int dims=2) -> Tensor: of each plane the elements that a pooling's indices
+ * name. */
+tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices, int64_t dims) {
+    int64_t sizes[TP_MAX_DIMS], n = indices->ndim, plane = 1;
     if (self->numel == 0) return tp_zeros(tp_sizes(indices), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);
-    for (int64_t i = 0; i < n; i++) sizes[i] = i < n - 2 ? indices->sizes[i] : 1;
+    for (int64_t i = 0; i < n; i++) sizes[i] = i < n - dims ? indices->sizes[i] : 1;
+    for (int64_t i = self->ndim - dims; i < self->ndim; i++) plane *= self->sizes[i];
     tp_autoref *numbers = tp_arange_start_step(TP_SCALAR_I(0), TP_SCALAR_I(self->numel), TP_SCALAR_I(plane), TP_INT64,
                                                TP_NO_LAYOUT, self->device, -1);
     tp_autoref *starts = numbers ? tp_view(numbers, (tp_ints){sizes, n}) : NULL;
@@ -215,102 +267,157 @@ tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices) {
 
 /* ---- the average ---- */
 
-static int average_plan(tp_pool_plan *p, const tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,
-                        bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
+static int average_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints kernel_size, tp_ints stride,
+                        tp_ints padding, bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
     if (divisor_override.has && divisor_override.value == 0)
-        return tp_fail(TP_RuntimeError, "avg_pool2d: divisor must be not zero");
-    if (make_plan(p, "avg_pool2d", self, kernel_size, stride, padding, TP_INTS(1, 1), ceil_mode) < 0) return -1;
+        return tp_fail(TP_RuntimeError, "%s: divisor must be not zero", k->name);
+    if (make_plan(p, k, self, kernel_size, stride, padding, TP_INTS(1), ceil_mode) < 0) return -1;
+    if (self->dtype != TP_INT64 && !tp_is_floating(self))
+        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     p->count_include_pad = count_include_pad;
     p->divisor = divisor_override.has ? divisor_override.value : 0;
     return 0;
 }
 
+static int declare_average(tp_meta *m, const kind *k, const tp_tensor *self, const tp_pool_plan *p) {
+    int64_t sizes[5];
+    return declare(m, 0, self, sizes_of(k, self, p, sizes), (tp_dtype)self->dtype);
+}
+
+static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_tensor *self,
+                                    const tp_pool_plan *p) {
+    if (check_gradient(k, grad, self, p) < 0) return -1;
+    return declare(m, 0, self, tp_sizes(self), (tp_dtype)self->dtype);
+}
+
 /* avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool
- * count_include_pad=True, int? divisor_override=None) -> Tensor */
-int avg_pool2d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                    bool count_include_pad, tp_opt_int divisor_override) {
-    tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
-        return -1;
-    return declare(m, 0, self, &p, (tp_dtype)self->dtype);
-}
-
-int avg_pool2d_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding, bool ceil_mode,
-                   bool count_include_pad, tp_opt_int divisor_override, tp_tensor *out) {
-    tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
-        return -1;
-    return convert_and_run(&p, AVERAGE, self, out, NULL, true);
-}
-
-int avg_pool2d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
-                             tp_ints padding, bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override) {
-    tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
-        return -1;
-    return check_gradient("avg_pool2d_backward", grad_output, self, &p) < 0 ? -1 : declare_like(m, self);
-}
-
-int avg_pool2d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size, tp_ints stride,
-                            tp_ints padding, bool ceil_mode, bool count_include_pad, tp_opt_int divisor_override,
-                            tp_tensor *grad_input) {
-    tp_pool_plan p;
-    if (average_plan(&p, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) < 0)
-        return -1;
-    return convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL, false);
-}
+ * count_include_pad=True, int? divisor_override=None) -> Tensor, and the same in three dimensions. */
+#define AVG_POOL(n)                                                                                                  \
+    static const kind avg_pool##n##d = {"avg_pool" #n "d", n, true};                                                 \
+    int avg_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, \
+                            bool count, tp_opt_int divisor) {                                                        \
+        tp_pool_plan p;                                                                                              \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
+        return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                      \
+    }                                                                                                                \
+    int avg_pool##n##d_cpu(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count,  \
+                           tp_opt_int divisor, tp_tensor *out) {                                                     \
+        tp_pool_plan p;                                                                                              \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE, self, out, NULL);                                      \
+    }                                                                                                                \
+    int avg_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel,            \
+                                     tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {   \
+        tp_pool_plan p;                                                                                              \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
+        return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                \
+    }                                                                                                                \
+    int avg_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,         \
+                                    tp_ints padding, bool ceil, bool count, tp_opt_int divisor,                      \
+                                    tp_tensor *grad_input) {                                                         \
+        tp_pool_plan p;                                                                                              \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL);               \
+    }
+AVG_POOL(2)
+AVG_POOL(3)
 
 /* ---- to a given size ---- */
 
-static int adaptive_plan(tp_pool_plan *p, const tp_tensor *self, tp_ints output_size) {
-    if (output_size.size != 2 && output_size.size != 1)
-        return tp_fail(TP_RuntimeError, "adaptive_avg_pool2d: output_size must be 2");
-    if (check_input("adaptive_avg_pool2d", self) < 0) return -1;
-    *p = (tp_pool_plan){.adaptive = true};
-    for (int d = 0; d < 2; d++) {
-        p->in[d] = self->sizes[self->ndim - 2 + d];
-        p->out[d] = at(output_size, d);
+static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints output_size) {
+    if (output_size.size != k->dims && output_size.size != 1)
+        return tp_fail(TP_RuntimeError, "%s: output_size must be %d", k->name, k->dims);
+    if (check_input(k, self) < 0) return -1;
+    if (!tp_is_floating(self))
+        return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
+                       tp_scalar_type_name((tp_dtype)self->dtype));
+    *p = (tp_pool_plan){.adaptive = true, .in = {1, 1, 1}, .out = {1, 1, 1}};
+    for (int i = 0; i < k->dims; i++) {
+        int d = 3 - k->dims + i;
+        p->in[d] = self->sizes[self->ndim - k->dims + i];
+        p->out[d] = at(output_size, i);
         if (p->out[d] < 0)
-            return tp_fail(TP_RuntimeError,
-                           "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0");
+            return tp_fail(TP_RuntimeError, "%s: elements of output_size must be greater than or equal to 0", k->name);
     }
     return 0;
 }
 
-tp_tensor *_adaptive_avg_pool2d_meta(tp_tensor *self, tp_ints output_size) {
-    tp_pool_plan p;
-    if (adaptive_plan(&p, self, output_size) < 0) return NULL;
-    int64_t sizes[4];
-    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
-    sizes[self->ndim - 2] = p.out[0], sizes[self->ndim - 1] = p.out[1];
-    return tp_new_empty((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device);
+/* The plan of a gradient: the sizes at its end are the output's. */
+static int adaptive_plan_of(tp_pool_plan *p, const kind *k, const tp_tensor *grad, const tp_tensor *self) {
+    if (grad->ndim != self->ndim || grad->ndim < k->dims + 1)
+        return tp_fail(TP_RuntimeError, "%s_backward: grad_output must have %d or %d dimensions, as the input", k->name,
+                       k->dims + 1, k->dims + 2);
+    if (adaptive_plan(p, k, self, (tp_ints){grad->sizes + grad->ndim - k->dims, k->dims}) < 0) return -1;
+    return check_gradient(k, grad, self, p);
 }
 
-/* _adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
-tp_tensor *_adaptive_avg_pool2d_cpu(tp_tensor *self, tp_ints output_size) {
+static const kind adaptive_avg[] = {[2] = {"adaptive_avg_pool2d", 2, true}, [3] = {"adaptive_avg_pool3d", 3, true}};
+static const kind adaptive_max[] = {[2] = {"adaptive_max_pool2d", 2, false}, [3] = {"adaptive_max_pool3d", 3, false}};
+
+static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_size, bool compute) {
     tp_pool_plan p;
-    tp_autoref *out = _adaptive_avg_pool2d_meta(self, output_size);
-    if (!out || adaptive_plan(&p, self, output_size) < 0) return NULL;
-    return convert_and_run(&p, AVERAGE, self, out, NULL, true) == 0 ? tp_take(out) : NULL;
+    int64_t sizes[5];
+    const kind *k = adaptive_avg + dims;
+    if (adaptive_plan(&p, k, self, output_size) < 0) return NULL;
+    tp_autoref *out = tp_new_empty(sizes_of(k, self, &p, sizes), (tp_dtype)self->dtype, self->device);
+    if (!out || (compute && convert_and_run(&p, AVERAGE, self, out, NULL) < 0)) return NULL;
+    return tp_take(out);
 }
 
-tp_tensor *_adaptive_avg_pool2d_backward_meta(tp_tensor *grad_output, tp_tensor *self) {
+static tp_tensor *adaptive_average_backward(int dims, tp_tensor *grad, tp_tensor *self, bool compute) {
     tp_pool_plan p;
-    if (grad_output->ndim < 2)
-        return tp_fail_null(TP_RuntimeError, "adaptive_avg_pool2d_backward: grad_output must have 3 or 4 dimensions");
-    if (adaptive_plan(&p, self, (tp_ints){grad_output->sizes + grad_output->ndim - 2, 2}) < 0) return NULL;
-    if (check_gradient("adaptive_avg_pool2d_backward", grad_output, self, &p) < 0) return NULL;
-    return tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    if (adaptive_plan_of(&p, adaptive_avg + dims, grad, self) < 0) return NULL;
+    tp_autoref *out = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    if (!out || (compute && convert_and_run(&p, AVERAGE_BACKWARD, grad, out, NULL) < 0)) return NULL;
+    return tp_take(out);
 }
 
-tp_tensor *_adaptive_avg_pool2d_backward_cpu(tp_tensor *grad_output, tp_tensor *self) {
-    tp_pool_plan p;
-    tp_autoref *out = _adaptive_avg_pool2d_backward_meta(grad_output, self);
-    if (!out || adaptive_plan(&p, self, (tp_ints){grad_output->sizes + grad_output->ndim - 2, 2}) < 0) return NULL;
-    return convert_and_run(&p, AVERAGE_BACKWARD, grad_output, out, NULL, false) == 0 ? tp_take(out) : NULL;
-}
+/* _adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor, and in three dimensions. */
+#define ADAPTIVE_AVG(n)                                                                          \
+    tp_tensor *_adaptive_avg_pool##n##d_meta(tp_tensor *self, tp_ints output_size) {             \
+        return adaptive_average(n, self, output_size, false);                                    \
+    }                                                                                            \
+    tp_tensor *_adaptive_avg_pool##n##d_cpu(tp_tensor *self, tp_ints output_size) {              \
+        return adaptive_average(n, self, output_size, true);                                     \
+    }                                                                                            \
+    tp_tensor *_adaptive_avg_pool##n##d_backward_meta(tp_tensor *grad_output, tp_tensor *self) { \
+        return adaptive_average_backward(n, grad_output, self, false);                           \
+    }                                                                                            \
+    tp_tensor *_adaptive_avg_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self) {  \
+        return adaptive_average_backward(n, grad_output, self, true);                            \
+    }                                                                                            \
+    tp_tensor *adaptive_avg_pool##n##d_composite(tp_tensor *self, tp_ints output_size) {         \
+        return tp__adaptive_avg_pool##n##d(self, output_size);                                   \
+    }
+ADAPTIVE_AVG(2)
+ADAPTIVE_AVG(3)
 
-/* adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
-tp_tensor *adaptive_avg_pool2d_composite(tp_tensor *self, tp_ints output_size) {
-    return tp__adaptive_avg_pool2d(self, output_size);
-}
+/* adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor), and in three dimensions. */
+#define ADAPTIVE_MAX(n)                                                                                         \
+    int adaptive_max_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints output_size) {                        \
+        tp_pool_plan p;                                                                                         \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
+                   ? -1                                                                                         \
+                   : declare_max(m, adaptive_max + n, self, &p);                                                \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_cpu(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) { \
+        tp_pool_plan p;                                                                                         \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
+                   ? -1                                                                                         \
+                   : convert_and_run(&p, MAX, self, out, indices);                                              \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
+                                              tp_tensor *indices) {                                             \
+        tp_pool_plan p;                                                                                         \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
+        return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);     \
+    }                                                                                                           \
+    int adaptive_max_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,       \
+                                             tp_tensor *grad_input) {                                           \
+        tp_pool_plan p;                                                                                         \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
+        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                            \
+    }
+ADAPTIVE_MAX(2)
+ADAPTIVE_MAX(3)

@@ -1,4 +1,4 @@
-/* reduce.c: sums, means, products and questions of zero as operators: dtypes and shapes; the driver is iter/reduce.c,
+/* reduce.c: sums, means and questions of zero as operators: dtypes and shapes; the driver is iter/reduce.c,
  * the kernels are cpu/reduce.c and cpu/fold.c. */
 #include "iter/reduce.h"
 
@@ -137,33 +137,6 @@ tp_tensor *mean_meta(tp_tensor *self, tp_dtype dtype) {
     tp_dtype result = mean_dtype(self, dtype);
     return result == TP_NO_DTYPE ? NULL : tp_new_empty(TP_EMPTY_INTS, result, self->device);
 }
-
-/* ---- prod ---- */
-
-/* The product of bools says whether all of them are true. */
-static const tp_reduction *prod_to(tp_dtype dtype) {
-    if (dtype == TP_BOOL) return &tp_cpu.fold->all[TP_BOOL];
-    return &tp_cpu.fold->prod[tp_is_integral_dtype(dtype) ? TP_INT64 : tp_compute_dtype(dtype)];
-}
-
-/* prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
-int prod_dim_int_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim, tp_dtype dtype) {
-    uint64_t mask;
-    if (tp_reduce_mask(TP_INTS(dim), self->ndim, &mask) < 0) return -1;
-    return declare(m, self, mask, keepdim, result_dtype(self, asked_dtype(m, dtype)));
-}
-
-int prod_dim_int_cpu(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
-    return reduce_dims(prod_to((tp_dtype)out->dtype), self, TP_INTS(dim), out);
-}
-
-/* prod(Tensor self, *, ScalarType? dtype=None) -> Tensor */
-tp_tensor *prod_cpu(tp_tensor *self, tp_dtype dtype) {
-    tp_dtype result = result_dtype(self, dtype);
-    return reduce_whole(prod_to(result), self, result);
-}
-
-tp_tensor *prod_meta(tp_tensor *self, tp_dtype dtype) { return sum_meta(self, dtype); }
 
 /* ---- any, all ---- */
 

@@ -7,6 +7,7 @@
 #include "cpu/kernels.h"
 #include "native/plain.h"
 
+#include <math.h>
 #include <string.h>
 
 static int declare(tp_meta *m, const tp_tensor *self, tp_dtype dtype) {
@@ -120,4 +121,12 @@ tp_tensor *softmax_int_composite(tp_tensor *self, int64_t dim, tp_dtype dtype) {
 tp_tensor *log_softmax_int_composite(tp_tensor *self, int64_t dim, tp_dtype dtype) {
     tp_autoref *t = in_dtype(self, dtype);
     return t ? tp__log_softmax(t, dim, false) : NULL;
+}
+
+/* _safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor: zeros where all of a row is -inf. */
+tp_tensor *_safe_softmax_composite(tp_tensor *self, int64_t dim, tp_dtype dtype) {
+    tp_autoref *out = tp_softmax_int(self, dim, dtype);
+    tp_autoref *hidden = out ? tp_eq_Scalar(self, TP_SCALAR_F(-INFINITY)) : NULL,
+               *rows = hidden ? tp_all_dim(hidden, dim, true) : NULL;
+    return rows ? tp_masked_fill_Scalar(out, rows, TP_SCALAR_I(0)) : NULL;
 }

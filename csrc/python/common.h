@@ -7,6 +7,11 @@
  * weak references, a subclass. Otherwise it is dropped and a later trip to Python makes a new one. */
 #pragma once
 
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \
+    defined(TP_FOLDER_cpu) || defined(TP_FOLDER_autograd) || defined(TP_FOLDER_autocast)
+#error "only csrc/python knows Python"
+#endif
+
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

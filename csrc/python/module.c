@@ -2,6 +2,7 @@
 #include "python/common.h"
 
 #include "PointwiseTable.h"
+#include "ReductionTable.h"
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "python/autograd.h"
@@ -36,6 +37,7 @@ int tp_py_check_out_count(const tp_value *v, int n) {
 
 static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
+    tp_reduction_select(tp_cpu_capability());
     if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
     tp_compute_all_tables();
     return 0;

@@ -170,7 +170,7 @@ def _layers(make: Make, required: bool) -> Iterator[Any]:
         yield make(3, 4), [4]
 
 
-@samples("layer_norm", reference=nn.layer_norm, gradgradcheck=False, **REAL)
+@samples("layer_norm", reference=nn.layer_norm, **REAL)
 def layer_norm(make: Make) -> Iterator[Any]:
     yield from _layers(make, required=False)
 
@@ -196,7 +196,7 @@ def group_norm(make: Make) -> Iterator[Any]:
             yield make(shape), groups, make(6) if weighted else None, make(6) if weighted else None, 1e-3
 
 
-@samples("batch_norm", reference=nn.batch_norm, writes=True, **REAL)
+@samples("batch_norm", reference=nn.batch_norm, writes=True, constant=("running_mean", "running_var"), **REAL)
 def batch_norm(make: Make) -> Iterator[Any]:
     for shape, weighted, training in itertools.product(((4, 3), (4, 3, 5), (2, 3, 2, 3)), (True, False), (True, False)):
         weight, bias = (make(3), make(3)) if weighted else (None, None)

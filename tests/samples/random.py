@@ -254,3 +254,9 @@ def dropout(make: Make) -> Iterator[Any]:
 def native_dropout(make: Make) -> Iterator[Any]:
     for size, p, train in itertools.product(SIZES[:4], (0.0, 0.5, 1.0), (True, False, None)):
         yield make(size), p, train
+
+
+@samples("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_", dtypes=FLOATS, **WHY)
+def other_dropouts(make: Make) -> Iterator[Any]:
+    for size, p, train in itertools.product(((4, 5, 2), (2, 6)), (0.0, 0.5), (True, False)):
+        yield make(size), p, train

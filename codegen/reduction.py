@@ -1,0 +1,143 @@
+"""A reduction: what the `reduction` mapping of a YAML entry says, checked against the schema.
+
+    reduction:
+      promotion: sum          # optional: default (the input's dtype), sum (integers to int64), always_bool
+      dtypes: number          # optional, all: the dtype classes that it takes
+      start: 0                # what an accumulator begins with, and the result of no elements
+      step: acc + abs(x)      # an element into an accumulator
+      join: a + b             # two accumulators into one; `step` with acc, x for a, b where it is left out
+      finish: acc / count     # optional: the result from an accumulator and the number of elements
+
+The schema is (Tensor self[, int[1]? dim, bool keepdim][, *, ScalarType? dtype]). The expressions are those of pointwise
+operators (scalar_expr.py), in the accumulator's dtype: the 16-bit floats accumulate in float32. `join` must not depend
+on the order but for rounding: elements are folded in a tree whose shape does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .errors import Location, YamlError, suggest
+from .model import FunctionSchema, RawMapping
+from .pointwise import CLASS_KEYS
+from .scalar_expr import parse
+from .scalar_ir import Block, Kind, Name
+from .scalar_lower import COMPUTE_DTYPES, DtypeInfo
+from .scalar_math import LEAF_CLASSES, LeafClass
+
+KEYS = ("promotion", "dtypes", "start", "step", "join", "finish")
+PROMOTIONS = ("default", "sum", "always_bool")
+FORMS = (["self"], ["self", "dtype"], ["self", "dim", "keepdim"], ["self", "dim", "keepdim", "dtype"])
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Of one dtype class: `start`; `step` of acc, x; `join` of a, b; `finish` of acc, count."""
+
+    start: Block
+    step: Block
+    join: Block
+    finish: Block
+
+
+@dataclass(frozen=True)
+class ReductionOp:
+    name: str
+    c_name: str
+    promotion: str
+    expressions: Mapping[LeafClass, Expressions]
+    has_dims: bool
+    has_dtype: bool
+    location: Location = field(compare=False)
+
+    @property
+    def dtypes(self) -> tuple[DtypeInfo, ...]:
+        """The dtypes of accumulators."""
+        kept = [d for d in COMPUTE_DTYPES if d.leaf in self.expressions]
+        if self.promotion == "sum":
+            kept = [d for d in kept if d.leaf in ("float", "complex") or d.name == "int64"]
+        return tuple(kept)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The dtypes of inputs."""
+        leaves = set(self.expressions)
+        if self.promotion == "sum" and "sint" in leaves:
+            leaves |= {"bool", "uint"}
+        names = [d.name for d in COMPUTE_DTYPES if d.leaf in leaves]
+        return (*names, *(("float16", "bfloat16") if "float" in leaves else ()))
+
+
+def _leaves(raw: RawMapping) -> tuple[LeafClass, ...]:
+    text = raw.text("dtypes") or "all"
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in CLASS_KEYS:
+            fix = suggest(name, CLASS_KEYS, f"use {', '.join(CLASS_KEYS)}, several joined by commas")
+            raise YamlError(raw.at("dtypes"), f"unknown dtype class '{name}'", fix)
+    return tuple(leaf for leaf in LEAF_CLASSES if any(leaf in CLASS_KEYS[name] for name in names))
+
+
+def _renamed(step: str) -> str:
+    """`step` as `join`: a and b in place of acc and x."""
+    import ast
+
+    class Renamer(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.Name:
+            node.id = {"acc": "a", "x": "b"}.get(node.id, node.id)
+            return node
+
+    return ast.unparse(Renamer().visit(ast.parse(step)))
+
+
+def parse_reduction(raw: RawMapping, schema: FunctionSchema, location: Location) -> ReductionOp:
+    for key in raw.keys():
+        if key not in KEYS:
+            fix = suggest(key, KEYS, f"use one of {', '.join(KEYS)}")
+            raise YamlError(raw.at(key), f"unknown key '{key}' in 'reduction'", fix)
+    arguments = [a.name for a in schema.positional + schema.kwarg_only]
+    if arguments not in FORMS:
+        raise YamlError(
+            location,
+            f"{schema.name} takes ({', '.join(arguments)}), which is no reduction's form",
+            "write (Tensor self), (Tensor self, int[1]? dim=None, bool keepdim=False), each with or without "
+            "'*, ScalarType? dtype=None'",
+        )
+    promotion = raw.text("promotion") or "default"
+    if promotion not in PROMOTIONS:
+        fix = suggest(promotion, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
+        raise YamlError(raw.at("promotion"), f"unknown promotion '{promotion}'", fix)
+    texts: dict[str, str] = {}
+    for key in ("start", "step"):
+        text = raw.text(key)
+        if text is None:
+            raise YamlError(location, f"the reduction {schema.name} has no '{key}'", f"write '{key}: expression'")
+        texts[key] = text
+    texts["join"] = raw.text("join") or _renamed(texts["step"])
+    texts["finish"] = raw.text("finish") or "acc"
+    names = {
+        "start": (),
+        "step": ("acc", "x"),
+        "join": ("a", "b"),
+        "finish": ("acc", "count"),
+    }
+    kind = Kind.B if promotion == "always_bool" else Kind.T
+    kinds = {"x": Kind.T, "count": Kind.T}
+    expressions: dict[LeafClass, Expressions] = {}
+    for leaf in _leaves(raw):
+        blocks = {}
+        for key, variables in names.items():
+            known = {name: Name(kinds.get(name, kind)) for name in variables}
+            where = raw.at(key) if key in raw else raw.at("step")
+            blocks[key] = parse(texts[key], known, leaf, kind, where)
+        expressions[leaf] = Expressions(**blocks)
+    return ReductionOp(
+        str(schema.name),
+        schema.name.c_name,
+        promotion,
+        expressions,
+        "dim" in arguments,
+        "dtype" in arguments,
+        location,
+    )

@@ -1,0 +1,114 @@
+/* pool_windows.h: the loops of pooling in one dtype; part of pool.c, which includes it per dtype with T (the dtype),
+ * OF(name) (name with the dtype's suffix), LOWEST and IS_NAN(v) defined. */
+
+TP_INLINE void OF(max_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, tp_pool_range y, tp_pool_range x, T *out,
+                          int64_t *index) {
+    T best = LOWEST;
+    int64_t where = (z.begin * p->in[1] + y.begin) * p->in[2] + x.begin;
+    for (int64_t k = z.begin; k < z.end; k += z.step)
+        for (int64_t j = y.begin; j < y.end; j += y.step) {
+            int64_t row = (k * p->in[1] + j) * p->in[2];
+            for (int64_t i = x.begin; i < x.end; i += x.step) {
+                T v = in[row + i];
+                bool better = v > best || IS_NAN(v);
+                best = better ? v : best;
+                where = better ? row + i : where;
+            }
+        }
+    *out = best;
+    *index = where;
+}
+
+static void OF(max)(const tp_pool_plan *p, const void *in, void *out_, int64_t *index) {
+    T *out = out_;
+    for (int64_t k = 0; k < p->out[0]; k++) {
+        tp_pool_range z = tp_pool_range_at(p, 0, k);
+        for (int64_t j = 0; j < p->out[1]; j++) {
+            tp_pool_range y = tp_pool_range_at(p, 1, j);
+            for (int64_t i = 0; i < p->out[2]; i++) OF(max_at)(p, in, z, y, tp_pool_range_at(p, 2, i), out++, index++);
+        }
+    }
+}
+
+/* Of neighbours in the rows the larger, and whether it is the right one: n of them, without a gap between rows. */
+TP_INLINE void OF(pairs)(const T *in, T *best, SIDE *right, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        T a = in[2 * i], b = in[2 * i + 1];
+        bool r = (b > a) | IS_NAN(b);
+        best[i] = r ? b : a;
+        right[i] = r;
+    }
+}
+
+/* A band of rows at a time: first the larger of neighbours in a row, then of neighbouring rows. Where elements are
+ * equal the first of the four wins, as anywhere else; a row that is longer than the windows has a last element to leave
+ * out. */
+static void OF(max22)(const tp_pool_plan *p, const void *in_, void *out_, int64_t *index) {
+    T *out = out_, best[BAND];
+    SIDE right[BAND];
+    int64_t width = p->in[2], n = p->out[2], rows = BAND / (2 * n) < p->out[1] ? BAND / (2 * n) : p->out[1];
+    for (int64_t first = 0; first < p->out[1]; first += rows) {
+        int64_t count = p->out[1] - first < rows ? p->out[1] - first : rows;
+        const T *in = (const T *)in_ + 2 * first * width;
+        if (width == 2 * n) OF(pairs)(in, best, right, 2 * count * n);
+        else
+            for (int64_t y = 0; y < 2 * count; y++) OF(pairs)(in + y * width, best + y * n, right + y * n, n);
+        for (int64_t y = 0; y < count; y++, out += n, index += n) {
+            const T *a = best + 2 * y * n, *b = a + n;
+            const SIDE *at_a = right + 2 * y * n, *at_b = at_a + n;
+            int64_t start = 2 * (first + y) * width;
+            for (int64_t x = 0; x < n; x++) {
+                bool r = (b[x] > a[x]) | IS_NAN(b[x]);
+                out[x] = r ? b[x] : a[x];
+                index[x] = start + 2 * x + (r ? width + at_b[x] : (int64_t)at_a[x]);
+            }
+        }
+    }
+}
+
+static void OF(max_backward)(const tp_pool_plan *p, const void *grad_, const int64_t *index, void *in_) {
+    const T *grad = grad_;
+    T *in = in_;
+    int64_t n = p->out[0] * p->out[1] * p->out[2], limit = p->in[0] * p->in[1] * p->in[2];
+    for (int64_t i = 0; i < limit; i++) in[i] = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] >= 0 && index[i] < limit) in[index[i]] += grad[i];
+}
+
+TP_INLINE T OF(sum_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, tp_pool_range y, tp_pool_range x) {
+    T sum = 0;
+    for (int64_t k = z.begin; k < z.end; k++)
+        for (int64_t j = y.begin; j < y.end; j++)
+            for (int64_t i = x.begin; i < x.end; i++) sum += in[(k * p->in[1] + j) * p->in[2] + i];
+    return sum;
+}
+
+TP_INLINE void OF(add_at)(const tp_pool_plan *p, T *in, tp_pool_range z, tp_pool_range y, tp_pool_range x, T share) {
+    for (int64_t k = z.begin; k < z.end; k++)
+        for (int64_t j = y.begin; j < y.end; j++)
+            for (int64_t i = x.begin; i < x.end; i++) in[(k * p->in[1] + j) * p->in[2] + i] += share;
+}
+
+/* forward: `out` gets averages of `in`; else each of `out` is shared out over its window of `in`. */
+TP_INLINE void OF(averages)(const tp_pool_plan *p, T *in, T *out, bool forward) {
+    for (int64_t k = 0; k < p->out[0]; k++) {
+        tp_pool_range z = tp_pool_range_at(p, 0, k);
+        for (int64_t j = 0; j < p->out[1]; j++) {
+            tp_pool_range y = tp_pool_range_at(p, 1, j);
+            for (int64_t i = 0; i < p->out[2]; i++, out++) {
+                tp_pool_range x = tp_pool_range_at(p, 2, i);
+                T divisor = (T)tp_pool_divisor(p, z, y, x);
+                if (forward) *out = OF(sum_at)(p, in, z, y, x) / divisor;
+                else OF(add_at)(p, in, z, y, x, *out / divisor);
+            }
+        }
+    }
+}
+
+static void OF(average)(const tp_pool_plan *p, const void *in, void *out) { OF(averages)(p, (T *)in, out, true); }
+
+static void OF(average_backward)(const tp_pool_plan *p, const void *grad, void *in) {
+    int64_t n = p->in[0] * p->in[1] * p->in[2];
+    for (int64_t i = 0; i < n; i++) ((T *)in)[i] = 0;
+    OF(averages)(p, in, (T *)grad, false);
+}

@@ -1,0 +1,47 @@
+/* reduction.c: dtypes, shapes and outputs of the reductions that the YAML gives as expressions. */
+#include "native/reduction.h"
+
+#include "Functions.h"
+#include "native/variants.h"
+
+static tp_dtype result_dtype(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype) {
+    if (r->promotion == TP_REDUCE_ALWAYS_BOOL) return TP_BOOL;
+    if (dtype != TP_NO_DTYPE) return dtype;
+    return r->promotion == TP_REDUCE_SUM && self->dtype < TP_FLOAT16 ? TP_INT64 : (tp_dtype)self->dtype;
+}
+
+static int check_dtype(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype) {
+    tp_dtype taken = dtype == TP_NO_DTYPE ? (tp_dtype)self->dtype : dtype;
+    if (r->dtypes >> taken & 1) return 0;
+    return tp_fail(TP_NotImplementedError, "%s: not implemented for dtype %s", r->name, tp_dtype_names[taken]);
+}
+
+/* The kernel that computes a result, from elements of self or converted to `dtype`. */
+static const tp_reduction *kernel(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype, tp_dtype result) {
+    bool own = r->promotion == TP_REDUCE_ALWAYS_BOOL && dtype == TP_NO_DTYPE;
+    if (r->promotion == TP_REDUCE_SUM && result < TP_FLOAT16) return &r->kernels[TP_INT64];
+    tp_dtype compute = own ? (tp_dtype)self->dtype : r->promotion == TP_REDUCE_ALWAYS_BOOL ? dtype : result;
+    return &r->kernels[tp_compute_dtype(compute)];
+}
+
+tp_tensor *tp_reduction_new(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
+    uint64_t mask;
+    int64_t sizes[TP_MAX_DIMS];
+    if (dtype == TP_BOOL && self->dtype != TP_BOOL) { /* before integers of which it would be one wrap */
+        tp_autoref *truth = tp_to_dtype(self, TP_BOOL, false, false, TP_NO_FORMAT);
+        return truth ? tp_reduction_new(r, truth, dim, keepdim, dtype) : NULL;
+    }
+    if (check_dtype(r, self, dtype) < 0 || tp_reduce_mask(dim, self->ndim, &mask) < 0) return NULL;
+    tp_dtype result = result_dtype(r, self, dtype);
+    int n = tp_reduce_sizes(self, mask, keepdim, sizes);
+    tp_autoref *out = tp_new_empty((tp_ints){sizes, n}, result, self->device);
+    if (!out || self->device.type == TP_DEVICE_META) return tp_take(out);
+    return tp_reduce(kernel(r, self, dtype, result), self, mask, out, NULL) == 0 ? tp_take(out) : NULL;
+}
+
+int tp_reduction_into(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype,
+                      tp_tensor *out) {
+    bool chosen = dtype == TP_NO_DTYPE && r->promotion == TP_REDUCE_SUM; /* then out's dtype is what is asked for */
+    tp_autoref *made = tp_reduction_new(r, self, dim, keepdim, chosen ? (tp_dtype)out->dtype : dtype);
+    return made ? tp_copy_into_out(out, made) : -1;
+}

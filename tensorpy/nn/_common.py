@@ -1,0 +1,39 @@
+"""What the functions of networks share: the C functions, the older ways to name a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorpy import _C
+
+nn: Any = _C._nn  # type: ignore[attr-defined]
+ops: Any = _C
+
+Size = int | Sequence[int]
+
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def reduction_of(word: str) -> int:
+    if word not in REDUCTIONS:
+        raise ValueError(f"{word} is not a valid value for reduction; it is one of {', '.join(REDUCTIONS)}")
+    return REDUCTIONS[word]
+
+
+def legacy(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
+    """`size_average` and `reduce` are PyTorch's older way to name a reduction."""
+    if size_average is None and reduce is None:
+        return reduction_of(reduction)
+    if reduce is False:
+        return REDUCTIONS["none"]
+    return REDUCTIONS["sum" if size_average is False else "mean"]
+
+
+def reduce_by(loss: Any, how: int) -> Any:
+    """Losses of elements, reduced."""
+    return loss if how == 0 else loss.mean() if how == 1 else loss.sum()
+
+
+def listed(value: Size, n: int) -> list[int]:
+    return [value] * n if isinstance(value, int) else list(value)

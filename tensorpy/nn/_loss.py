@@ -1,0 +1,292 @@
+"""Losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tensorpy.nn._common import legacy, nn, ops, reduce_by, reduction_of
+
+if TYPE_CHECKING:
+    from tensorpy import Tensor
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of class indices."""
+    return nn.nll_loss_nd(input, target, weight, legacy(size_average, reduce, reduction), ignore_index)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The cross entropy of unnormalised scores with class indices or class probabilities."""
+    how = legacy(size_average, reduce, reduction)
+    return nn.cross_entropy_loss(input, target, weight, how, ignore_index, label_smoothing)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The squared difference."""
+    how = legacy(size_average, reduce, reduction)
+    if weight is None:
+        return nn.mse_loss(input, target, how)
+    loss = nn.mse_loss(input, target, 0) * weight
+    return loss if how == 0 else loss.sum() if how == 2 else loss.sum() / weight.expand(loss.shape).sum()
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The absolute difference."""
+    return nn.l1_loss(input, target, legacy(size_average, reduce, reduction))
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """The absolute difference, rounded off below beta."""
+    return nn.smooth_l1_loss(input, target, legacy(size_average, reduce, reduction), beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """The squared difference, linear above delta."""
+    return nn.huber_loss(input, target, reduction_of(reduction), delta)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The cross entropy of probabilities with targets in [0, 1]."""
+    if input.shape != target.shape:
+        raise ValueError(f"input {tuple(input.shape)} and target {tuple(target.shape)} differ in size")
+    return nn.binary_cross_entropy(input, target, weight, legacy(size_average, reduce, reduction))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """The cross entropy of sigmoid(input) with targets in [0, 1]."""
+    how = legacy(size_average, reduce, reduction)
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The Kullback-Leibler divergence; `input` holds logarithms."""
+    if reduction == "batchmean" and size_average is None and reduce is None:
+        total = ops.kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    return ops.kl_div(input, target, legacy(size_average, reduce, reduction), log_target=log_target)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The distance where the target is 1, what it lacks to a margin where it is -1."""
+    return ops.hinge_embedding_loss(input, target, margin, legacy(size_average, reduce, reduction))
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far two scores are from the order that the target names."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: {tuple(target.shape)}"
+        )
+    return ops.margin_ranking_loss(input1, input2, target, margin, legacy(size_average, reduce, reduction))
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The logistic loss of scores whose targets are 1 or -1."""
+    return nn.soft_margin_loss(input, target, legacy(size_average, reduce, reduction))
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1."""
+    how = legacy(size_average, reduce, reduction)
+    loss = -(target * nn.log_sigmoid(input) + (1 - target) * nn.log_sigmoid(-input))
+    return reduce_by((loss if weight is None else loss * weight).mean(-1), how)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much less than a margin the positive is nearer to the anchor than the negative."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    how = legacy(size_average, reduce, reduction)
+    return ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, how)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """triplet_margin_loss with a distance of the caller's."""
+    how = reduction_of(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or ops.pairwise_distance
+    far = distance(anchor, negative)
+    if swap:
+        far = ops.minimum(far, distance(positive, negative))
+    return reduce_by((margin + distance(anchor, positive) - far).clamp_min(0), how)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos of the angle where the target is 1, cos above a margin where it is -1."""
+    return ops.cosine_embedding_loss(input1, input2, target, margin, legacy(size_average, reduce, reduction))
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of counts under a Poisson distribution."""
+    return ops.poisson_nll_loss(input, target, log_input, full, eps, legacy(size_average, reduce, reduction))
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood under normal distributions with means `input` and variances `var`."""
+    how = reduction_of(reduction)
+    spread: Any = ops.full_like(input, var) if isinstance(var, (int, float)) else var
+    if spread.shape != input.shape:
+        if input.shape[:-1] == spread.shape:
+            spread = spread.unsqueeze(-1)
+        elif not (input.shape[:-1] == spread.shape[:-1] and spread.shape[-1] == 1) and any(
+            have not in (1, want) for have, want in zip(spread.shape, input.shape, strict=False)
+        ):
+            raise ValueError("var is of incorrect size")
+    if bool((spread < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    kept = spread.detach().clamp(min=eps)
+    bounded = spread + (kept - spread).detach()  # the bound is not differentiated
+    loss = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
+    return reduce_by(loss + 0.5 * math.log(2 * math.pi) if full else loss, how)

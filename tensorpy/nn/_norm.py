@@ -1,0 +1,102 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensorpy.nn._common import nn, ops
+
+if TYPE_CHECKING:
+    from tensorpy import Tensor
+
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "normalize",
+    "rms_norm",
+]
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last dimensions brought to mean 0 and variance 1, then scaled and shifted."""
+    return ops.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+rms_norm = ops.rms_norm
+
+
+def _check_values(input: Tensor, values: int) -> None:
+    for size in input.shape[2:]:
+        values *= size
+    if values == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {tuple(input.shape)}")
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Groups of channels brought to mean 0 and variance 1."""
+    return ops.group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel brought to mean 0 and variance 1 over the batch, or by the running statistics."""
+    if training:
+        _check_values(input, input.shape[0])
+    return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each image brought to mean 0 and variance 1."""
+    if use_input_stats:
+        _check_values(input, 1)
+    return ops.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Divided by the norm along a dimension, or by eps if that is larger."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return ops.div(input, length) if out is None else ops.div(input, length, out=out)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """Divided by a power of the mean square over neighbouring channels."""
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
+    square = (input * input).unsqueeze(1)
+    flat = square.reshape(input.shape[0], 1, input.shape[1], -1)
+    padded = nn.pad(flat, [0, 0, size // 2, (size - 1) // 2])
+    mean = nn.avg_pool2d(padded, [size, 1], [1, 1]).reshape(input.shape)
+    return input / (mean * alpha + k) ** beta

@@ -1,0 +1,132 @@
+"""Windows of images, and images of other sizes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tensorpy.nn._common import Size, listed, nn, ops
+
+if TYPE_CHECKING:
+    from tensorpy import Tensor
+
+__all__ = [
+    "channel_shuffle",
+    "fold",
+    "interpolate",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "unfold",
+    "upsample",
+]
+
+pixel_shuffle, pixel_unshuffle, channel_shuffle = ops.pixel_shuffle, ops.pixel_unshuffle, ops.channel_shuffle
+
+
+def unfold(input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:
+    """The windows of an image as columns."""
+    return nn.im2col(input, listed(kernel_size, 2), listed(dilation, 2), listed(padding, 2), listed(stride, 2))
+
+
+def fold(
+    input: Tensor,
+    output_size: Size,
+    kernel_size: Size,
+    dilation: Size = 1,
+    padding: Size = 0,
+    stride: Size = 1,
+) -> Tensor:
+    """Columns added up as the windows of an image of `output_size`."""
+    sizes = (listed(value, 2) for value in (output_size, kernel_size, dilation, padding, stride))
+    return nn.col2im(input, *sizes)
+
+
+# (mode, spatial dimensions) -> the operator
+_RESIZERS = {
+    **{("nearest", n): f"upsample_nearest{n}d" for n in (1, 2, 3)},
+    **{("nearest-exact", n): f"_upsample_nearest_exact{n}d" for n in (1, 2, 3)},
+    ("linear", 1): "upsample_linear1d",
+    ("bilinear", 2): "upsample_bilinear2d",
+    ("trilinear", 3): "upsample_trilinear3d",
+    ("bicubic", 2): "upsample_bicubic2d",
+}
+_MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
+
+
+def interpolate(
+    input: Tensor,
+    size: Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resized to a size or by a factor."""
+    dims = input.dim() - 2
+    if mode not in _MODES:
+        raise NotImplementedError(f"interpolate: the mode {mode!r} is none of {', '.join(_MODES)}")
+    if align_corners is not None and mode in ("nearest", "area", "nearest-exact"):
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    if antialias:
+        raise NotImplementedError("interpolate: antialias is not supported")
+    sizes, factors = _target(input, size, scale_factor, dims, recompute_scale_factor)
+    if mode == "area":
+        from tensorpy.nn import _pooling
+
+        target = sizes if sizes is not None else [int(n * f) for n, f in zip(input.shape[2:], factors, strict=True)]
+        return getattr(_pooling, f"adaptive_avg_pool{dims}d")(input, target)
+    name = _RESIZERS.get((mode, dims))
+    if name is None:
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported "
+            f"(got {input.dim()}D) for the modes: {' | '.join(_MODES)} (got {mode})"
+        )
+    function: Any = getattr(nn, name, None) or getattr(ops, name)
+    if "nearest" in mode:
+        return function(input, sizes, factors)
+    return function(input, sizes, bool(align_corners), factors)
+
+
+def _target(
+    input: Tensor,
+    size: Size | None,
+    scale_factor: float | Sequence[float] | None,
+    dims: int,
+    recompute: bool | None,
+) -> tuple[Any, Any]:
+    """The sizes wanted, or the factors."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError("only one of size or scale_factor should be defined, and one of them has to be")
+    if size is not None:
+        sizes = listed(size, dims)
+        if len(sizes) != dims:
+            raise ValueError(f"Input and output must have the same number of spatial dimensions, got {dims} and {size}")
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return sizes, None
+    assert scale_factor is not None
+    factors = [float(scale_factor)] * dims if isinstance(scale_factor, (int, float)) else [*map(float, scale_factor)]
+    if len(factors) != dims:
+        raise ValueError(
+            f"Input and scale_factor must have the same number of spatial dimensions, got {dims} and {scale_factor}"
+        )
+    if recompute:
+        return [math.floor(n * f) for n, f in zip(input.shape[2:], factors, strict=True)], None
+    return None, factors
+
+
+def upsample(
+    input: Tensor,
+    size: Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """An older name of interpolate."""
+    warnings.warn("nn.functional.upsample is deprecated. Use nn.functional.interpolate instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)

@@ -1,0 +1,74 @@
+"""Pooling: indices, NaN, shapes without windows, errors, second gradients of every dimension."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import tensorpy as tp
+import tensorpy.nn.functional as F
+from tensorpy.autograd import gradcheck, gradgradcheck
+
+
+def distinct(*shape: int) -> tp.Tensor:
+    n = math.prod(shape)
+    return (tp.randperm(n).to(tp.float64) * 0.1).reshape(shape).requires_grad_()
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"])
+def test_gradients(name: str, dims: int) -> None:
+    function = getattr(F, f"{name}{dims}d")
+    x = distinct(2, 2, *(4, 5, 3)[:dims])
+    assert gradcheck(lambda t: function(t, 2), (x,))
+    assert gradgradcheck(lambda t: function(t, 2), (x,))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_indices_name_the_elements(dims: int) -> None:
+    x = tp.randn(2, 3, *(6, 4, 5)[:dims])
+    for function in (getattr(F, f"max_pool{dims}d"), getattr(F, f"adaptive_max_pool{dims}d")):
+        values, places = function(x, 2, return_indices=True)
+        flat = x.flatten(2).gather(2, places.flatten(2))
+        assert tp.equal(flat, values.flatten(2))
+
+
+def test_nan_wins_and_equal_elements_give_the_first() -> None:
+    x = tp.tensor([[[1.0, 3.0, 2.0, math.nan], [3.0, 0.0, 5.0, 6.0]]])
+    values, places = F.max_pool2d(x, 2, return_indices=True)
+    assert values[0, 0, 0] == 3 and places[0, 0, 0] == 1
+    assert values[0, 0, 1].isnan() and places[0, 0, 1] == 3
+    other = F.max_pool2d(x, 2, padding=1, stride=1)
+    assert other.shape == (1, 3, 5)
+
+
+@pytest.mark.parametrize("width", [2, 4, 7, 8, 16, 33, 64, 300])
+def test_windows_side_by_side_are_like_any_others(width: int) -> None:
+    x = tp.randn(3, 6, width)
+    values, places = F.max_pool2d(x, 2, return_indices=True)
+    general, there = F.max_pool2d(x, 2, padding=1, stride=1, return_indices=True)
+    assert tp.equal(values, general[:, 1::2, 1::2][:, :3, : width // 2])
+    assert tp.equal(places, there[:, 1::2, 1::2][:, :3, : width // 2])
+
+
+def test_whole_numbers() -> None:
+    x = tp.arange(16).reshape(1, 4, 4)
+    assert F.max_pool2d(x, 2).tolist() == [[[5, 7], [13, 15]]]
+    assert F.avg_pool2d(x, 2).dtype is tp.int64
+
+
+def test_errors() -> None:
+    x = tp.randn(1, 4, 4)
+    with pytest.raises(RuntimeError, match="at most half of effective kernel size"):
+        F.max_pool2d(x, 2, padding=2)
+    with pytest.raises(RuntimeError, match="Output size is too small"):
+        F.avg_pool2d(x, 5)
+    with pytest.raises(RuntimeError, match="divisor must be not zero"):
+        F.avg_pool2d(x, 2, divisor_override=0)
+    with pytest.raises(RuntimeError, match="Expected 3D or 4D"):
+        F.max_pool2d(tp.randn(4, 4), 2)
+    with pytest.raises(RuntimeError, match="Expected 4D or 5D"):
+        F.max_pool3d(x, 2)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        F.max_pool2d(x > 0, 2)

@@ -258,7 +258,8 @@ def problems_of(info: Any) -> tuple[list[str], int]:
 def ours(info: Any) -> int:
     """The samples of our overloads of the operator that an entry of op_db is about."""
     base = info.name.removeprefix("nn.functional.").replace(".", "_")
-    base = {"cross_entropy": "cross_entropy_loss", "logsigmoid": "log_sigmoid", "slice": "slice"}.get(base, base)
+    base = {"cross_entropy": "cross_entropy_loss", "logsigmoid": "log_sigmoid"}.get(base, base)
+    base = "im2col" if info.name == "nn.functional.unfold" else base
     return sum(len(i.samples(i.main_dtype)) for i in TABLE.values() if i.base == base)
 
 

@@ -314,6 +314,20 @@ def samples(*names: str, **options: Any) -> Callable[[Samples], Samples]:
     return register
 
 
+_MORE: dict[str, list[Samples]] = {}
+
+
+def also(*names: str) -> Callable[[Samples], Samples]:
+    """Further samples of operators that another module registers: sweeps over parameters."""
+
+    def register(function: Samples) -> Samples:
+        for name in names:
+            _MORE.setdefault(name, []).append(function)
+        return function
+
+    return register
+
+
 def is_ours(op: Operator) -> bool:
     """Users do not call it: a helper, a backward."""
     return op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
@@ -323,6 +337,14 @@ def _dtypes(op: Operator) -> tuple[str, ...]:
     if op.pointwise is not None:
         return tuple(d for leaf in op.pointwise.expressions for d in LEAVES[leaf])
     return ALL_DTYPES
+
+
+def _chained(*functions: Samples) -> Samples:
+    def generate(make: Make) -> Iterator[Any]:
+        for function in functions:
+            yield from function(make)
+
+    return generate
 
 
 def build() -> None:
@@ -338,6 +360,8 @@ def build() -> None:
         function, options = _GIVEN.get(source, (families.family_of(op), {}))
         if function is None:
             continue
+        if name in _MORE:
+            function = _chained(function, *_MORE[name])
         fields = {
             "dtypes": _dtypes(op),
             "reference": REFERENCES.get(source, REFERENCES.get(source.partition(".")[0])),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
+from samples import TABLE
 
 torch = pytest.importorskip("torch")
 with pytest.MonkeyPatch.context() as patch:
@@ -249,6 +250,32 @@ def problems_of(info: Any) -> tuple[list[str], int]:
                 if len(problems) >= 8:
                     break
     return problems, ran
+
+
+# ---- our own samples ----
+
+
+def ours(info: Any) -> int:
+    """The samples of our overloads of the operator that an entry of op_db is about."""
+    base = info.name.removeprefix("nn.functional.").replace(".", "_")
+    base = {"cross_entropy": "cross_entropy_loss", "logsigmoid": "log_sigmoid"}.get(base, base)
+    base = "im2col" if info.name == "nn.functional.unfold" else base
+    return sum(len(i.samples(i.main_dtype)) for i in TABLE.values() if i.base == base)
+
+
+def theirs(info: Any) -> int:
+    dtype = torch.float32 if info.supports_dtype(torch.float32, "cpu") else torch.int64
+    return len(list(info.sample_inputs("cpu", dtype)))
+
+
+def test_own_table_has_no_fewer_samples() -> None:
+    """Than op_db has, for an operator that both have."""
+    fewer = []
+    for info in [*COVERED, *(i for i in op_db if any(word in i.name for word in RANDOM) or label(i) in SKIP)]:
+        have = ours(info)
+        if have and have < theirs(info):
+            fewer.append(f"{label(info)}: {have} of {theirs(info)}")
+    assert not fewer, "\n".join(fewer)
 
 
 def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:

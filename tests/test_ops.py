@@ -1,95 +1,37 @@
-"""Every operator of the table against NumPy, and its variants, layouts, devices and gradients against each other."""
+"""Every operator of the table against NumPy, and its variants, layouts, devices and gradients against each other.
+
+These are the schema, alias and Meta checks that the tag `pt2_compliant_tag` stands for: here they hold for every
+operator, tagged or not.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from harness import (
+    arguments,
+    call,
+    check_equal,
+    check_same,
+    each_argument,
+    fresh,
+    function_of,
+    name_of,
+    over,
+    seed,
+    strided,
+    to_numpy,
+)
 
 import tensorpy as tp
-from samples import TABLE, Array, OpInfo, OpSample
-from samples.table import LEAF_OF, LEAVES, round_to
-from tensorpy.autograd import gradcheck, gradgradcheck
+from samples import OpInfo, OpSample
+from samples.table import LEAF_OF, round_to
 
-NAMES = sorted(TABLE)
 REAL_OF = {"complex64": "float32", "complex128": "float64"}
-NUMPY_DTYPE = {"bfloat16": "float32"}
-
-
-@pytest.fixture(params=NAMES)
-def info(request: pytest.FixtureRequest) -> OpInfo:
-    return TABLE[request.param]
-
-
-# ---- between the table's plain data and tensors ----
-
-
-def to_tensor(a: Array, device: str, noncontiguous: bool = False) -> tp.Tensor:
-    dtype = getattr(tp, a.dtype)
-    if not a.values.size:
-        return tp.empty(a.values.shape, dtype=dtype, device=device)
-    if noncontiguous and a.values.ndim:
-        return tp.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
-    return tp.tensor(a.values.tolist(), dtype=dtype).to(device=device)
-
-
-def to_numpy(t: tp.Tensor) -> np.ndarray:
-    t = t.detach().to(device="cpu")
-    return np.array(t.tolist(), dtype=NUMPY_DTYPE.get(name_of(t.dtype), name_of(t.dtype))).reshape(t.shape)
-
-
-def name_of(dtype: Any) -> str:
-    return str(dtype).rpartition(".")[2]
-
-
-def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
-    """The operator as a user calls it: a function, or the method where there is none."""
-    op = info.variant("inplace") if inplace else info.op
-    assert op is not None
-    name = str(op.schema.name).partition(".")[0]
-    module = tp
-    if op.function.python_module:
-        module = getattr(tp._C, "_" + op.function.python_module)
-        name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
-    if hasattr(module, name) and (op.function.is_function or module is not tp):
-        return getattr(module, name)
-    found = getattr(tp.Tensor, name)
-    return found if callable(found) else lambda t: getattr(t, name)
-
-
-def arguments(sample: OpSample, device: str, **options: bool) -> tuple[list[Any], dict[str, Any]]:
-    return sample.map(lambda a: to_tensor(a, device, **options))
-
-
-def call(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor]:
-    result = function(*args, **kwargs)
-    return [result] if isinstance(result, tp.Tensor) else [r for r in result if isinstance(r, tp.Tensor)]
-
-
-def check_equal(got: tp.Tensor, expected: np.ndarray, tolerance: tuple[float, float], what: str) -> None:
-    assert tuple(got.shape) == expected.shape, f"{what}: shape {tuple(got.shape)}, expected {expected.shape}"
-    actual = to_numpy(got)
-    rtol, atol = tolerance
-    wide = np.complex128 if np.iscomplexobj(actual) or np.iscomplexobj(expected) else np.float64
-    if actual.dtype.kind in "biu" and expected.dtype.kind in "biu":
-        good = actual == expected
-    else:
-        good = np.isclose(actual.astype(wide), expected.astype(wide), rtol=rtol, atol=atol, equal_nan=True)
-    if not good.all():
-        at = tuple(int(i) for i in np.argwhere(~np.atleast_1d(good))[0])
-        a, e = np.atleast_1d(actual)[at], np.atleast_1d(expected)[at]
-        pytest.fail(f"{what}: {np.count_nonzero(~good)} of {good.size} differ, first at {at}: {a!r}, expected {e!r}")
-
-
-def check_same(got: tp.Tensor, expected: tp.Tensor, what: str, exact: bool = True) -> None:
-    assert got.dtype == expected.dtype, f"{what}: {got.dtype}, expected {expected.dtype}"
-    rtol, atol = (
-        (0.0, 0.0) if exact else ((1e-6, 1e-6) if expected.dtype not in (tp.float16, tp.bfloat16) else (1e-2, 1e-2))
-    )
-    check_equal(got, to_numpy(expected), (rtol, atol), what)
 
 
 # ---- values ----
@@ -113,20 +55,20 @@ def expected_dtype(info: OpInfo, dtype: str) -> str | None:
 
 def expected_values(info: OpInfo, sample: OpSample) -> list[np.ndarray]:
     assert info.reference is not None
-    args, kwargs = sample.map(Array.wide)
+    args, kwargs = sample.map(lambda stand_in: stand_in.wide())
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = info.reference(*args, **kwargs)
     return [np.asarray(r) for r in result] if isinstance(result, (list, tuple)) else [np.asarray(result)]
 
 
+@over(lambda info: info.reference)
 def test_values(info: OpInfo, device: str) -> None:
-    if info.reference is None:
-        pytest.skip("NumPy has no word for it")
+    """Every sample in one dtype, some in each other."""
     function = function_of(info)
     for dtype in info.dtypes:
-        for sample in info.samples(dtype):
-            args, kwargs = arguments(sample, device)
+        for sample in info.samples(dtype) if dtype == info.main_dtype else info.some(dtype):
+            args, kwargs = arguments(sample, device, info)
             what = f"{info.name}{sample}"
             got, expected = call(function, args, kwargs), expected_values(info, sample)
             assert len(got) == len(expected), f"{what}: {len(got)} results"
@@ -139,97 +81,113 @@ def test_values(info: OpInfo, device: str) -> None:
                     e = e.astype(bool)
                 elif LEAF_OF[result] == "float" and e.dtype.kind in "fc":
                     e = round_to(e.real if e.dtype.kind == "c" else e, result)
+                elif e.dtype.kind in "iu":
+                    e = round_to(e, result)  # as it overflows
                 check_equal(g, e, info.tolerance(result), what)
 
 
-# ---- layouts ----
+# ---- layouts (more of them in test_layouts.py) ----
 
 
+@over(lambda info: not info.dense)
 def test_strided_arguments(info: OpInfo, device: str) -> None:
     function = function_of(info)
-    for dtype in some_dtypes(info):
-        for sample in info.samples(dtype):
-            if info.base.removesuffix("_copy") in ("view_as_complex", "view"):
-                continue  # needs dense elements
-            plain = call(function, *arguments(sample, device))
-            strided = call(function, *arguments(sample, device, noncontiguous=True))
-            for a, b in zip(strided, plain, strict=True):
-                check_same(a, b, f"{info.name}{sample}, strided", exact=False)
-
-
-def some_dtypes(info: OpInfo) -> list[str]:
-    """One dtype of each class."""
-    chosen = [next((d for d in reversed(dtypes) if d in info.dtypes), None) for dtypes in LEAVES.values()]
-    return [d for d in chosen if d]
+    for dtype in info.some_dtypes:
+        for sample in info.some(dtype):
+            plain = call(function, *arguments(sample, device, info))
+            apart = call(function, *arguments(sample, device, info, strided))
+            for a, b in zip(apart, plain, strict=True):
+                check_same(info, a, b, f"{info.name}{sample}, strided", exact=False)
 
 
 # ---- variants ----
 
 
+def method_of(info: OpInfo) -> str:
+    return str(info.op.schema.name).partition(".")[0]
+
+
+@over(lambda info: info.op.function.is_method and info.op.function.is_function)
 def test_method(info: OpInfo, device: str) -> None:
-    if not (info.op.function.is_method and info.op.function.is_function):
-        pytest.skip("no function and method both")
-    dtype = some_dtypes(info)[-1]
-    function, method = function_of(info), getattr(tp.Tensor, info.base)
-    for sample in info.samples(dtype, 3):
-        args, kwargs = arguments(sample, device)
+    function, method = function_of(info), getattr(tp.Tensor, method_of(info))
+    for sample in info.samples(info.main_dtype, 3):
+        args, kwargs = arguments(sample, device, info)
         if not isinstance(args[0], tp.Tensor):
-            continue
-        if not callable(method):
-            continue
-        for a, b in zip(call(method, args, kwargs), call(function, args, kwargs), strict=True):
-            check_same(a, b, f"{info.name}{sample}, as a method")
+            args[0] = tp.tensor(args[0])  # ldexp-like: a number stands in front
+        expected = call(function, fresh(info, args), kwargs)
+        if info.random:
+            seed(kwargs)
+        got = call(method, fresh(info, args), kwargs) if callable(method) else [getattr(args[0], method_of(info))]
+        for a, b in zip(got, expected, strict=True):
+            check_same(info, a, b, f"{info.name}{sample}, as a method")
 
 
+@over(lambda info: info.variant("inplace"))
 def test_inplace(info: OpInfo, device: str) -> None:
-    if info.variant("inplace") is None or info.random:
-        pytest.skip("no in-place variant")
     function, inplace = function_of(info), function_of(info, inplace=True)
-    for dtype in some_dtypes(info):
-        for sample in info.samples(dtype):
-            args, kwargs = arguments(sample, device)
+    variant = info.variant("inplace")
+    assert variant is not None
+    takes_dtype = any(a.name == "dtype" for a in variant.schema.arguments)
+    for dtype in info.some_dtypes:
+        for sample in info.some(dtype):
+            args, kwargs = arguments(sample, device, info)
             what = f"{info.name}{sample}, in place"
-            expected = call(function, args, kwargs)[0]
+            expected = call(function, fresh(info, args), kwargs)[0]
             target = args[0].clone()
             version = target._version
-            reshapes = "inplace_view" in {str(tag) for tag in info.variant("inplace").function.tags}
+            reshapes = "inplace_view" in {str(tag) for tag in variant.function.tags}
             fits = reshapes or tuple(target.shape) == tuple(expected.shape)
+            if takes_dtype and target.dtype != expected.dtype:
+                continue  # in place it computes in the dtype of its argument
             if not fits or not tp.can_cast(expected.dtype, target.dtype):
                 with pytest.raises(RuntimeError):
                     inplace(target, *args[1:], **kwargs)
-                check_same(target, args[0], f"{what} is refused and so leaves its argument alone")
+                check_same(info, target, args[0], f"{what} is refused and so leaves its argument alone")
                 continue
             result = inplace(target, *args[1:], **kwargs)
             assert result is target, f"{what} does not return its argument"
-            assert target._version == version + 1, f"{what}: version {target._version}"
-            check_same(target, expected.to(target.dtype), what)
+            if not info.random:  # dropout_ may have nothing to write
+                raised = target._version - version
+                assert raised == 1 or (reshapes and raised > 0), f"{what}: version {target._version}"
+            check_same(info, target, expected.to(target.dtype), what)
 
 
+def takes_out(info: OpInfo) -> bool:
+    if info.variant("out") is None or not info.op.function.is_function or info.op.kind == "inplace":
+        return False
+    try:
+        return "out" in inspect.signature(function_of(info)).parameters
+    except ValueError:  # a parameter named `from` is none to inspect
+        return False
+
+
+@over(takes_out)
 def test_out(info: OpInfo, device: str) -> None:
     out_op = info.variant("out")
-    if out_op is None or info.random or not info.op.function.is_function:
-        pytest.skip("no out= variant")
+    assert out_op is not None
     function = function_of(info)
     single = len(out_op.schema.out) == 1 and str(out_op.schema.out[0].type) == "Tensor"
-    takes_dtype = any(a.name == "dtype" for a in out_op.schema.arguments)  # then out's is the one
-    for dtype in some_dtypes(info):
+    takes_dtype = any(a.name == "dtype" for a in info.op.schema.arguments)  # then out's is the one
+    names = {a.name for a in out_op.schema.arguments}
+    for dtype in info.some_dtypes:
         for sample in info.samples(dtype, 3):
-            args, kwargs = arguments(sample, device)
+            args, kwargs = arguments(sample, device, info)
             what = f"{info.name}{sample}, out="
             expected = call(function, args, kwargs)
+            kwargs = {k: v for k, v in kwargs.items() if k in names}  # a factory's dtype is that of out
             for exact in (True, False):
                 outs = [tp.empty(e.shape if exact else (0,), dtype=e.dtype, device=device) for e in expected]
                 result = function(*args, **kwargs, out=outs[0] if single else tuple(outs))
                 assert not single or result is outs[0], f"{what} does not return out"
                 for o, e in zip(outs, expected, strict=True):
-                    check_same(o, e, what)
+                    check_same(info, o, e, what)
             wide = [tp.empty(tuple(2 * s + 2 for s in e.shape), dtype=e.dtype, device=device) for e in expected]
             views = [w[tuple(slice(1, 2 * s + 1, 2) for s in e.shape)] for w, e in zip(wide, expected, strict=True)]
             function(*args, **kwargs, out=views[0] if single else tuple(views))
             for o, e in zip(views, expected, strict=True):
                 # Another layout may be reduced in another order.
-                check_equal(o, to_numpy(e), info.tolerance(name_of(e.dtype)), f"{what} with strides")
-            if single and not takes_dtype and not tp.can_cast(expected[0].dtype, tp.bool):
+                check_same(info, o, e, f"{what} with strides", exact=False)
+            if single and info.op.tensor_arguments and not takes_dtype and not tp.can_cast(expected[0].dtype, tp.bool):
                 before = tp.zeros(expected[0].shape, dtype=tp.bool, device=device)
                 with pytest.raises(RuntimeError):
                     function(*args, **kwargs, out=before)
@@ -238,17 +196,27 @@ def test_out(info: OpInfo, device: str) -> None:
 # ---- Meta ----
 
 
+def knows_its_shape(kwargs: dict[str, Any], args: list[Any]) -> bool:
+    """one_hot with a number of classes, repeat_interleave with an output_size, index without masks."""
+    return bool(kwargs.get("output_size")) or any(isinstance(a, (int, list)) for a in args[1:])
+
+
+@over()
 def test_meta(info: OpInfo) -> None:
-    tags = {str(t) for t in info.op.function.tags}
     function = function_of(info)
-    for dtype in some_dtypes(info):
-        for sample in info.samples(dtype):
-            args, kwargs = arguments(sample, "cpu")
-            meta_args, meta_kwargs = arguments(sample, "meta")
+    for dtype in info.some_dtypes:
+        for sample in info.some(dtype):
+            args, kwargs = arguments(sample, "cpu", info)
+            meta_args, meta_kwargs = arguments(sample, "meta", info)
             what = f"{info.name}{sample} on meta"
-            if tags & {"dynamic_output_shape", "data_dependent_output"}:
-                with pytest.raises((RuntimeError, NotImplementedError)):
+            if info.needs_values or info.tags & {"dynamic_output_shape", "data_dependent_output"}:
+                try:
                     function(*meta_args, **meta_kwargs)
+                except (RuntimeError, NotImplementedError):
+                    continue
+                assert knows_its_shape(kwargs, args), f"{what}: not refused"
+            if not any(str(r.type).startswith("Tensor") for r in info.op.schema.returns):
+                assert function(*meta_args, **meta_kwargs) == function(*args, **kwargs), what
                 continue
             for m, c in zip(call(function, meta_args, meta_kwargs), call(function, args, kwargs), strict=True):
                 assert m.device.type == "meta", what
@@ -260,101 +228,43 @@ def test_meta(info: OpInfo) -> None:
 # ---- schema facts ----
 
 
+@over(lambda info: info.op.kind != "inplace")
 def test_arguments_stay_as_they_are(info: OpInfo, device: str) -> None:
-    """A functional operator changes nothing; a view shares memory and knows its base, others have memory of their
-    own.
-    """
-    dtype = some_dtypes(info)[-1]
+    """A functional operator changes nothing but what its schema says; others than views have memory of their own."""
     function = function_of(info)
-    for sample in info.samples(dtype):
-        args, kwargs = arguments(sample, device)
-        before = [(to_numpy(a), a._version) if isinstance(a, tp.Tensor) else None for a in args]
+    written = {a.name for a in info.op.schema.arguments if a.is_write}
+    for sample in info.some(info.main_dtype):
+        args, kwargs = arguments(sample, device, info)
+        given = each_argument([*args, *kwargs.values()])
+        before = [(to_numpy(a), a._version) for a in given]
         results = call(function, args, kwargs)
-        for a, b in zip(args, before, strict=True):
-            if b is not None:
-                assert a._version == b[1], f"{info.name}{sample}: wrote to an argument"
-                check_equal(a, b[0], (0.0, 0.0), f"{info.name}{sample}: changed an argument")
-        if info.op.is_view or not isinstance(args[0], tp.Tensor) or not args[0].numel():
+        for a, (values, version) in zip(given, before, strict=True):
+            if written or info.writes:
+                continue
+            assert a._version == version, f"{info.name}{sample}: wrote to an argument"
+            check_equal(a, values, (0.0, 0.0), f"{info.name}{sample}: changed an argument")
+        if info.op.is_view or info.op.is_implicit:
             continue
         for r in results:
-            if r.numel() and not info.op.is_implicit:
-                assert r.data_ptr() != args[0].data_ptr(), f"{info.name}{sample}: shares memory with its argument"
+            for a in given:
+                if r.numel() and a.numel():
+                    assert r.data_ptr() != a.data_ptr(), f"{info.name}{sample}: shares memory with its argument"
 
 
+@over(lambda info: info.op.is_view and not info.copies)
 def test_views(info: OpInfo, device: str) -> None:
-    if not info.op.is_view or info.op.is_implicit:
-        pytest.skip("no view")
-    dtype = some_dtypes(info)[-1]
+    """A view shares memory and knows its base; a write through it raises the base's version."""
     function = function_of(info)
-    for sample in info.samples(dtype):
-        args, kwargs = arguments(sample, device)
+    for sample in info.some(info.main_dtype):
+        args, kwargs = arguments(sample, device, info)
         for r in call(function, args, kwargs):
-            if not r.numel():
+            if not r.numel() or r is args[0]:
                 continue
             if info.base != "detach":
                 assert r._base is args[0], f"{info.name}{sample}: _base is not the argument"
             version = args[0]._version
-            r.zero_()
-            assert args[0]._version == version + 1, f"{info.name}{sample}: a write through the view raises no version"
-            if r.numel() == args[0].numel():
+            if r.numel() <= args[0].numel():
+                r.zero_()
+                assert args[0]._version > version, f"{info.name}{sample}: a write through the view raises no version"
+            if r.numel() == args[0].numel() and r.dtype == args[0].dtype:
                 assert not to_numpy(args[0]).any(), f"{info.name}{sample}: does not share memory"
-
-
-# ---- gradients ----
-
-
-def gradient_inputs(
-    args: list[Any], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], Callable[..., tuple[list[Any], dict[str, Any]]]]:
-    """The floating tensors among the arguments, and how to put others in their place."""
-    flat: list[tp.Tensor] = []
-
-    def collect(value: Any) -> Any:
-        if isinstance(value, tp.Tensor) and (value.is_floating_point() or value.is_complex()):
-            flat.append(value.detach().clone().requires_grad_())
-            return ("input", len(flat) - 1)
-        if isinstance(value, (list, tuple)):
-            return [collect(v) for v in value] if isinstance(value, list) else tuple(collect(v) for v in value)
-        return value
-
-    shape = [collect(a) for a in args], {k: collect(v) for k, v in kwargs.items()}
-
-    def fill(value: Any, inputs: tuple[Any, ...]) -> Any:
-        if isinstance(value, tuple) and len(value) == 2 and value[0] == "input":
-            return inputs[value[1]]
-        if isinstance(value, (list, tuple)):
-            return type(value)(fill(v, inputs) for v in value)
-        return value
-
-    return tuple(flat), lambda inputs: (
-        [fill(a, inputs) for a in shape[0]],
-        {k: fill(v, inputs) for k, v in shape[1].items()},
-    )
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_gradient(info: OpInfo, order: int, device: str) -> None:
-    if device != "cpu":
-        pytest.skip("gradients are checked on the CPU")
-    dtypes = [d for d in ("float64", "complex128") if d in info.dtypes]
-    if not info.differentiable or not dtypes or (order == 2 and not info.gradgradcheck):
-        pytest.skip("no gradient to check")
-    function = function_of(info)
-    for dtype in dtypes:
-        for sample in info.samples(dtype, 3 if order == 1 else 2):
-            args, kwargs = arguments(sample, device)
-            inputs, fill = gradient_inputs(args, kwargs)
-            if not inputs or all(not t.numel() for t in inputs):
-                continue
-
-            def f(*given: Any, fill=fill) -> list[tp.Tensor]:
-                a, k = fill(given)
-                return call(function, a, k)
-
-            if not any(r.requires_grad for r in f(*inputs)):
-                continue
-            try:
-                check = gradcheck if order == 1 else gradgradcheck
-                check(f, inputs, atol=1e-5 if order == 1 else 1e-4)
-            except (RuntimeError, NotImplementedError) as e:
-                pytest.fail(f"{info.name}{sample}, derivative {order}: {e}")

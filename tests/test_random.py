@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from harness import arguments, call, fresh, function_of, over, seed
 
 import tensorpy as tp
+from samples import OpInfo
 
 FLOATS = [tp.float16, tp.bfloat16, tp.float32, tp.float64]
 
@@ -154,6 +156,22 @@ def test_multinomial():
         tp.multinomial(weights, 5)
 
 
+@over(lambda info: info.without_reference == "random")
+def test_the_seed_is_all(info: OpInfo):
+    """Every random operator: the same seed gives the same, and what is drawn next differs."""
+    function = function_of(info)
+    inner = getattr(function, "__wrapped__", function)
+    drew = differed = False
+    for sample in info.samples(info.main_dtype):
+        args, kwargs = arguments(sample, "cpu", info)
+        once, again = ([r.tolist() for r in call(function, fresh(info, args), kwargs)] for _ in range(2))
+        assert once == again, f"{info.name}{sample}"
+        seed(kwargs)
+        first, second = ([r.tolist() for r in call(inner, fresh(info, args), kwargs)] for _ in range(2))
+        drew, differed = True, differed or first != second
+    assert drew and differed, f"{info.name} never draws another number"
+
+
 def test_dropouts_of_channels() -> None:
     x = tp.ones(20, 30, 5)
     y = tp.feature_dropout(x, 0.25, True)
@@ -204,13 +222,13 @@ def test_cauchy_geometric_log_normal() -> None:
     logs = np.log(values(tp.empty(n).log_normal_(0.5, 0.25)).astype(float))
     assert abs(logs.mean() - 0.5) < 0.01 and abs(logs.std() - 0.25) < 0.01
     x = tp.ones(2)
-    for call, phrase in (
+    for attempt, phrase in (
         (lambda: x.cauchy_(0, -1), "sigma > 0.0"),
         (lambda: x.geometric_(1), r"p to be in \(0, 1\)"),
         (lambda: x.log_normal_(0, 0), "std > 0.0"),
         (lambda: tp.ones(2, dtype=tp.int64).cauchy_(), "dtype must be a floating point"),
     ):
         with pytest.raises(RuntimeError, match=phrase):
-            call()
+            attempt()
     with pytest.raises(NotImplementedError, match=r"geometric_cpu.*Bool"):
         tp.tensor([True]).geometric_(0.5)

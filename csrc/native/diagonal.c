@@ -115,10 +115,12 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
         return tp_fail_null(TP_RuntimeError, "one_hot is only applicable to index tensor of type LongTensor.");
     if (self->numel == 0 && num_classes <= 0)
         return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
-    tp_autoref *line = tp_contiguous(self, TP_CONTIGUOUS_FORMAT);
+    bool unread = self->device.type == TP_DEVICE_META && num_classes > 0; /* there the classes cannot be checked */
+    tp_autoref *here = unread ? tp_retain(self) : tp_to_device(self, TP_CPU, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_autoref *line = here ? tp_contiguous(here, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!line) return NULL;
     const int64_t *v = tp_data(line);
-    for (int64_t i = 0; i < self->numel; i++) {
+    for (int64_t i = 0; !unread && i < self->numel; i++) {
         if (v[i] < 0) return tp_fail_null(TP_RuntimeError, "Class values must be non-negative.");
         most = tp_max_int(most, v[i]);
     }

@@ -120,6 +120,8 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
                             tp_dtype_names[dtype]);
     int64_t n = 0, at = 0;
     for (int pass = 0;; pass++) {
+        if (pass && device.type == TP_DEVICE_META)
+            return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);
         tp_autoref *made =
             pass ? tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT) : NULL;
         if (pass && !made) return NULL;
@@ -135,10 +137,10 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
         if (pass) return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
     }
 }
-tp_tensor *tril_indices_cpu(int64_t row, int64_t col, int64_t offset, OPTIONS) {
+tp_tensor *tril_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
     return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);
 }
-tp_tensor *triu_indices_cpu(int64_t row, int64_t col, int64_t offset, OPTIONS) {
+tp_tensor *triu_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
     return triangle_indices(row, col, offset, false, dtype, layout, device, pin_memory);
 }
 

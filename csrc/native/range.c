@@ -113,7 +113,13 @@ tp_tensor *logspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t st
 
 /* ---- ends given as tensors ---- */
 
-static int end_of(const char *op, tp_tensor *t, tp_scalar *value) {
+/* On Meta, where there is no value, any will do; the result follows the end there. */
+static int end_of(const char *op, tp_tensor *t, tp_scalar *value, tp_device *device) {
+    if (t->ndim == 0 && t->device.type == TP_DEVICE_META) {
+        if (device->type < 0) *device = t->device;
+        *value = *TP_SCALAR_F(0);
+        return 0;
+    }
     if (t->ndim == 0) return tp_item(t, value);
     return tp_fail(TP_RuntimeError,
                    "%s only supports 0-dimensional start and end tensors, but got start with %d dimension(s)", op,
@@ -122,16 +128,16 @@ static int end_of(const char *op, tp_tensor *t, tp_scalar *value) {
 #define SPACES(op, params, pass)                                                                                     \
     tp_tensor *op##_Tensor_Tensor_composite(tp_tensor *start, tp_tensor *end, int64_t steps params, OPTIONS) {       \
         tp_scalar a, b;                                                                                              \
-        if (end_of(#op, start, &a) < 0 || end_of(#op, end, &b) < 0) return NULL;                                     \
+        if (end_of(#op, start, &a, &device) < 0 || end_of(#op, end, &b, &device) < 0) return NULL;                   \
         return tp_##op(&a, &b, steps pass, PASS_OPTIONS);                                                            \
     }                                                                                                                \
     tp_tensor *op##_Tensor_Scalar_composite(tp_tensor *start, const tp_scalar *end, int64_t steps params, OPTIONS) { \
         tp_scalar a;                                                                                                 \
-        return end_of(#op, start, &a) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);                       \
+        return end_of(#op, start, &a, &device) < 0 ? NULL : tp_##op(&a, end, steps pass, PASS_OPTIONS);              \
     }                                                                                                                \
     tp_tensor *op##_Scalar_Tensor_composite(const tp_scalar *start, tp_tensor *end, int64_t steps params, OPTIONS) { \
         tp_scalar b;                                                                                                 \
-        return end_of(#op, end, &b) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);                       \
+        return end_of(#op, end, &b, &device) < 0 ? NULL : tp_##op(start, &b, steps pass, PASS_OPTIONS);              \
     }
 #define NOTHING
 #define BASE_PARAM , double base

@@ -173,7 +173,7 @@ int logcumsumexp_cpu(tp_tensor *self, int64_t dim, tp_tensor *out) {
 /* grad_i / exp(result_i) summed from behind, times exp(self): in logarithms, positive and negative gradients apart.
  * _logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor */
 tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp_tensor *result, int64_t dim) {
-    if (grad->numel == 0) return tp_alias(grad);
+    if (grad->numel <= 1) return tp_alias(grad);
     if (tp_is_complex(grad)) { /* one logarithm serves: that of the conjugate, since the sum is holomorphic */
         tp_autoref *turned_grad = tp_conj_physical(grad), *log = turned_grad ? tp_log(turned_grad) : NULL,
                    *gap = log ? tp_sub_Tensor(log, result, TP_SCALAR_I(1)) : NULL;

@@ -143,27 +143,35 @@ static tp_dtype search_dtype(tp_dtype common) {
     if (tp_is_floating_dtype(common) || common == TP_UINT64 || common == TP_INT64) return common;
     return common == TP_UINT32 ? TP_INT64 : TP_INT32;
 }
+/* Whether the arguments fit each other, and in *right on which side of equal values. */
+static int check_search(const tp_tensor *sequence, const tp_tensor *self, const char *side, bool *right) {
+    if (side && strcmp(side, "left") && strcmp(side, "right"))
+        return tp_fail(TP_RuntimeError, "torch.searchsorted(): side can only be 'left' or 'right' but got %s", side);
+    if (side && *right && strcmp(side, "left") == 0)
+        return tp_fail(
+            TP_RuntimeError,
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+    *right |= side && strcmp(side, "right") == 0;
+    for (int d = 0; sequence->ndim != 1 && d < sequence->ndim; d++)
+        if (self->ndim != sequence->ndim || (d < self->ndim - 1 && self->sizes[d] != sequence->sizes[d]))
+            return tp_fail(TP_RuntimeError,
+                           "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
+                           "of boundaries tensor and input value tensor must match");
+    if (sequence->ndim == 0)
+        return tp_fail(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
+    return 0;
+}
+tp_tensor *searchsorted_Tensor_meta(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
+                                    const char *side, tp_tensor *sorter TP_UNUSED) {
+    if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
+    return tp_new_empty(tp_sizes(self), out_int32 ? TP_INT32 : TP_INT64, sorted_sequence->device);
+}
 /* searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None,
  * Tensor? sorter=None) -> Tensor */
 tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
                                    const char *side, tp_tensor *sorter) {
-    if (side && strcmp(side, "left") && strcmp(side, "right"))
-        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): side can only be 'left' or 'right' but got %s",
-                            side);
-    if (side && right && strcmp(side, "left") == 0)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
-    right |= side && strcmp(side, "right") == 0;
+    if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
     bool one = sorted_sequence->ndim == 1;
-    for (int d = 0; !one && d < sorted_sequence->ndim; d++)
-        if (self->ndim != sorted_sequence->ndim || (d < self->ndim - 1 && self->sizes[d] != sorted_sequence->sizes[d]))
-            return tp_fail_null(
-                TP_RuntimeError,
-                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                "boundaries tensor and input value tensor must match");
-    if (sorted_sequence->ndim == 0)
-        return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
     tp_autoref *sequence = sorter ? tp_gather(sorted_sequence, -1, sorter, false) : tp_retain(sorted_sequence);
     tp_dtype common = sequence ? tp_promote_dtypes((tp_dtype)sequence->dtype, (tp_dtype)self->dtype) : TP_NO_DTYPE;
     if (common == TP_NO_DTYPE) return NULL;

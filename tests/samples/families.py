@@ -12,10 +12,17 @@ from .table import LEAF_OF, Make, Samples
 
 # Shapes of one, two and three tensor arguments: same, broadcast both ways, zero-dimensional, without elements.
 SHAPES = {
-    1: [((3, 4),), ((),), ((0, 3),), ((2, 3, 2),)],
-    2: [((3, 4), (3, 4)), ((2, 1, 3), (4, 1)), ((), (3,)), ((3,), ()), ((0, 3), (1, 3)), ((), ())],
-    3: [((3, 4), (3, 4), (3, 4)), ((2, 1, 3), (3,), (4, 1)), ((), (3,), ()), ((0, 3), (1, 3), ())],
-}
+    1: [((3, 4),), ((),), ((0, 3),), ((2, 3, 2),), ((1,),), ((70,),), ((2, 1, 3),), ((5, 5),), ((3, 0),), ((33,),)],
+    2: [
+        ((3, 4), (3, 4)), ((2, 1, 3), (4, 1)), ((), (3,)), ((3,), ()), ((0, 3), (1, 3)), ((), ()), ((5,), (2, 5)),
+        ((2, 3, 2), (3, 1)), ((1,), (4, 1)), ((40,), (40,)),
+    ],
+    3: [
+        ((3, 4), (3, 4), (3, 4)), ((2, 1, 3), (3,), (4, 1)), ((), (3,), ()), ((0, 3), (1, 3), ()), ((), (), ()),
+        ((3, 4), (4,), ()), ((4,), (3, 4), (3, 1)), ((1,), (1, 1), (2, 3)), ((2, 3), (), (3,)), ((5,), (5,), (1,)),
+        ((2, 1, 2), (3, 1), (2, 3, 2)), ((40,), (40,), (40,)),
+    ],
+}  # fmt: skip
 
 # Values of arguments that are no tensors, by their name; where several are given, each is tried.
 VALUES: dict[str, list[Any]] = {
@@ -79,29 +86,45 @@ def pointwise(op: Operator) -> Samples:
     return generate
 
 
+# Orders of norms, the usual one first.
+ORDERS = (2, 1, 0, 3, 0.5, float("inf"), -float("inf"), -1)
+
+
 def reduction(op: Operator) -> Samples:
-    """No dimension, one, several; kept or not."""
+    """No dimension, one, several; kept or not; norms of every order; with NaN, where it is left out."""
     names = {a.name: str(a.type) for a in op.schema.arguments}
-    others = {a.name: {"p": 2, "ord": 2}.get(a.name) for a in op.schema.arguments[1:] if a.default is None}
-    required = {name: value for name, value in others.items() if value is not None}
-    keyword = bool(required) or [a.name for a in op.schema.positional][1:2] != ["dim"]
+    order = next((name for name in ("p", "ord") if name in names), None)
+    keyword = order is not None or [a.name for a in op.schema.positional][1:2] != ["dim"]
 
     def dimensions(shape: tuple[int, ...]) -> list[Any]:
         dims: list[Any] = [0, -1] if shape else [0]
+        if len(shape) > 2:
+            dims.append(1)
         if "[" in names["dim"]:
-            dims = [*([[0, -1]] if len(shape) > 1 else []), *([d] for d in dims)]
+            several = [[0, -1], [1, 0], list(range(len(shape)))] if len(shape) > 1 else []
+            dims = [*several, *([d] for d in dims)]
         return [*dims, None] if names["dim"].endswith("?") else dims
 
     def generate(make: Make) -> Iterator[Any]:
         spread = op.schema.name.base.split("_")[0] in ("var", "std")  # one element has none
-        for shape in ((3, 4), (2, 3, 2)) if spread else ((3, 4), (2, 3, 2), ()):
-            draw = make.distinct if _compares(op) else make
-            if "dim" not in names:
-                yield draw(*shape), dict(required)
-                continue
-            for i, dim in enumerate(dimensions(shape)):
-                given = {"keepdim": bool(i % 2)} if "keepdim" in names else {}
-                yield (draw(*shape), {"dim": dim, **required, **given}) if keyword else (draw(*shape), dim, given)
+        draw = make.with_nan if "nan" in op.schema.name.base else make.distinct if _compares(op) else make
+        for shape in ((3, 4), (2, 3, 2), (4, 1, 3), (33,), (2, 2, 2, 2), *(() if spread else ((), (1,)))):
+            if spread and shape == (4, 1, 3):
+                shape = (4, 2, 3)
+            for which in ORDERS if order else (None,):
+                given: dict[str, Any] = {order: which} if order else {}
+                if "dtype" in names and not any(a.default for a in op.schema.arguments if a.name == "dtype"):
+                    given["dtype"] = make.given
+                if "dim" not in names:
+                    yield draw(*shape), given
+                    continue
+                for i, dim in enumerate(dimensions(shape)):
+                    for keepdim in (False, True) if order is None else (bool(i % 2),):
+                        kept = {"keepdim": keepdim} if "keepdim" in names else {}
+                        if keyword:
+                            yield draw(*shape), {"dim": dim, **given, **kept}
+                        else:
+                            yield draw(*shape), dim, {**given, **kept}
 
     return generate
 
@@ -119,8 +142,7 @@ def family_of(op: Operator) -> Samples | None:
     tags = {str(t) for t in op.function.tags}
     if (op.pointwise is not None or "pointwise" in tags) and 1 <= len(tensor_arguments(op)) <= 3:
         return pointwise(op)
-    needs_dtype = any(a.name == "dtype" and a.default is None for a in op.schema.arguments)
-    if "reduction" in tags and len(tensor_arguments(op)) == 1 and not needs_dtype:
+    if ("reduction" in tags or base == "nanmean") and len(tensor_arguments(op)) == 1:
         return reduction(op)
     return None
 

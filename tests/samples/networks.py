@@ -463,6 +463,26 @@ def _linear(x: Any, size: Any, align_corners: bool) -> Any:
     return x
 
 
+def _cubic(x: Any, size: Any, align_corners: bool) -> Any:
+    """Keys' kernel with a = -0.75 over four neighbours; the border is repeated."""
+
+    def kernel(d: Any) -> Any:
+        d = np.abs(d)
+        near = 1.25 * d**3 - 2.25 * d**2 + 1
+        return np.where(d <= 1, near, np.where(d < 2, -0.75 * (d**3 - 5 * d**2 + 8 * d - 4), 0))
+
+    for axis, n in zip(range(2, x.ndim), size, strict=True):
+        m = x.shape[axis]
+        step = ((m - 1) / (n - 1) if n > 1 else 0) if align_corners else m / n
+        at = np.arange(n) * step if align_corners else (np.arange(n) + 0.5) * step - 0.5
+        low, total = np.floor(at).astype(int), np.zeros(())
+        for k in range(-1, 3):
+            weight = kernel(at - (low + k)).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+            total = total + np.take(x, np.clip(low + k, 0, m - 1), axis) * weight
+        x = total
+    return x
+
+
 def _resize_samples(n: int, vec: bool, smooth: bool) -> Callable[[Make], Iterator[Any]]:
     def generate(make: Make) -> Iterator[Any]:
         for size in ([5, 7, 3][:n], [2, 3, 4][:n]):
@@ -487,8 +507,10 @@ for _n in (1, 2, 3):
     samples(f"{_smooth}.vec", reference=_without_factors(_linear), dtypes=WIDE, tolerances=LOOSE)(
         _resize_samples(_n, True, True)
     )
-samples("upsample_bicubic2d", dtypes=WIDE, tolerances=LOOSE)(_resize_samples(2, False, True))
-samples("upsample_bicubic2d.vec", dtypes=WIDE, tolerances=LOOSE)(_resize_samples(2, True, True))
+samples("upsample_bicubic2d", reference=_cubic, dtypes=WIDE, tolerances=LOOSE)(_resize_samples(2, False, True))
+samples("upsample_bicubic2d.vec", reference=_without_factors(_cubic), dtypes=WIDE, tolerances=LOOSE)(
+    _resize_samples(2, True, True)
+)
 
 
 @samples(

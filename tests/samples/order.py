@@ -30,6 +30,8 @@ def median(make: Make) -> Iterator[Any]:
     yield make.distinct(3, 4)
     yield make.distinct(5)
     yield make(())
+    for shape in ((1,), (2, 3, 4), (7,), (4, 1), (33,)):
+        yield make.distinct(*shape)
 
 
 @samples(
@@ -43,6 +45,8 @@ def median_dim(make: Make) -> Iterator[Any]:
     yield make.distinct(3, 4), 0, True
     yield make.distinct(2, 3, 5), -2
     yield make(()), 0
+    for shape, dim, keepdim in itertools.product(((4, 3), (2, 3, 4)), (0, 1, -1), (False, True)):
+        yield make.distinct(*shape), dim, keepdim
 
 
 @samples("mode", dtypes=REAL, gradcheck=False, reference=lambda x, dim=-1, keepdim=False: _mode(x, dim, keepdim))
@@ -50,6 +54,9 @@ def mode(make: Make) -> Iterator[Any]:
     yield make.array([[1, 0, 1], [0, 0, 1], [1, 1, 1]], make.dtype)
     yield make.array([[1, 0, 1], [0, 0, 1]], make.dtype), 1, True
     yield make.array([1, 0, 0, 1, 1], make.dtype), 0
+    for shape, keepdim in itertools.product(((4, 3), (2, 3, 4), (6,)), (False, True)):
+        yield make.ties(*shape), -1, keepdim
+        yield make.ties(*shape), 0, keepdim
 
 
 def _mode(x: Any, dim: int, keepdim: bool) -> Any:
@@ -75,6 +82,12 @@ def quantile_scalar(make: Make) -> Iterator[Any]:
     yield make.distinct(5), 1.0, None, True
     for interpolation in ("linear", "lower", "higher", "midpoint"):
         yield make.distinct(2, 5), 0.4, -1, False, {"interpolation": interpolation}
+    for shape, q, dim, keepdim in itertools.product(
+        ((3, 4), (2, 3, 5)), (0.0, 0.37, 1.0), (None, 0, -1), (False, True)
+    ):
+        yield make.distinct(*shape), q, dim, keepdim
+    for word, q in itertools.product(("linear", "lower", "higher", "midpoint", "nearest"), (0.2, 0.55)):
+        yield make.distinct(4, 5), q, 1, False, {"interpolation": word}
 
 
 @samples("quantile", "nanquantile", dtypes=QUANTILE, reference=_quantile, gradcheck=False)
@@ -82,6 +95,8 @@ def quantile(make: Make) -> Iterator[Any]:
     yield make.distinct(3, 4), make.array([0.1, 0.6], make.dtype)
     yield make.distinct(3, 4), make.array([0.1, 0.6, 1.0], make.dtype), 1, True
     yield make.distinct(3, 4), make.array(0.25, make.dtype), 0
+    for shape, dim, keepdim in itertools.product(((3, 4), (2, 3, 5)), (None, 0, -1), (False, True)):
+        yield make.distinct(*shape), make.own([0.0, 0.5, 0.7]), dim, keepdim
 
 
 @samples("isin.Tensor_Tensor", dtypes=COMPARED, reference=lambda x, t, invert=False: np.isin(x, t, invert=invert))
@@ -122,11 +137,13 @@ def unique_dim_consecutive(make: Make) -> Iterator[Any]:
     yield make.array([[1, 0], [1, 0], [0, 1], [0, 1]], make.dtype), 0, True, True
 
 
-@samples("masked_select", reference=lambda x, m: np.broadcast_to(x, np.broadcast_shapes(x.shape, m.shape))[m & True])
+@samples("masked_select", reference=lambda x, m: (lambda a, b: a[b.astype(bool)])(*np.broadcast_arrays(x, m)))
 def masked_select(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4, dtype="bool")
     yield make(20), make(20, dtype="bool")
     yield make(0), make(0, dtype="bool")
+    for left, right in (((3, 4), (4,)), ((3, 1), (1, 4)), ((), ()), ((), (3,)), ((3,), ()), ((2, 3, 2), (3, 1))):
+        yield make(left), make(right, dtype="bool")
 
 
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
@@ -140,6 +157,8 @@ def masked_scatter(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4, dtype="bool"), make(3, 4)
     yield make(3, 4), make(4, dtype="bool"), make(15)
     yield make(2), make.array([False, False], "bool"), make(0)
+    yield make(2, 3, 2), make(3, 1, dtype="bool"), make(12)
+    yield make(0, 3), make(3, dtype="bool"), make(1)
 
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
@@ -158,43 +177,65 @@ def put(make: Make) -> Iterator[Any]:
     yield make(3, 4), make.array([[0, 7]]), make(2), True
     if LEAF_OF[make.dtype] not in ("bool", "uint"):
         yield make(4), make.array([1, 1, 1]), make(3), True
+    for shape, n, accumulate in itertools.product(((3, 4), (7,), (2, 3, 2), (1, 9)), (0, 1, 4, 6), (False, True)):
+        size = int(np.prod(shape))
+        yield make(shape), make.array(make.rng.permutation(size)[:n]), make(n), accumulate
+    yield make(()), make.array([0]), make(1)
 
 
-def _replaced(view: Any) -> Any:
+def _written(place: Any) -> Any:
+    """A copy with other elements where a view would be."""
+
     def reference(x: Any, src: Any, *args: Any) -> Any:
-        out = np.array(x)
-        view(out, *args)[...] = src
+        out = x.copy()
+        out[place(x, *args)] = src
         return out
 
     return reference
 
 
-@samples("select_scatter", reference=_replaced(lambda x, dim, i: np.moveaxis(x, dim, 0)[i]))
+@samples("select_scatter", reference=_written(lambda x, dim, i: (slice(None),) * (dim % x.ndim) + (i,)))
 def select_scatter(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(4), 0, 1
     yield make(3, 4), make(3), -1, -2
+    yield make(2, 3, 4), make(2, 4), 1, 2
+    yield make(2, 3, 4), make(2, 3), -1, 0
+    yield make(5), make(()), 0, -1
 
 
-@samples("slice_scatter", reference=_replaced(lambda x, dim=0, a=None, b=None, s=1: np.moveaxis(x, dim, 0)[a:b:s]))
+@samples(
+    "slice_scatter",
+    reference=_written(lambda x, dim=0, a=None, b=None, s=1: (slice(None),) * (dim % x.ndim) + (slice(a, b, s),)),
+)
 def slice_scatter(make: Make) -> Iterator[Any]:
     yield make(5, 4), make(2, 4), 0, 1, 3
     yield make(4, 4), make(2, 4), 0, 0, 4, 2
     yield make(3, 4), make(3, 4)
+    yield make(5, 4), make(5, 2), 1, 1, 3
+    yield make(5, 4), make(5, 2), 1, 0, 4, 2
+    yield make(5, 4), make(0, 4), 0, 2, 2
+    yield make(6), make(2), 0, -3, 6, 2
+    yield make(2, 3, 4), make(2, 1, 4), 1, 2, 3
+    yield make(2, 3, 4), make(2, 3, 2), 2, 1, 100, 2
 
 
-def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    return np.lib.stride_tricks.as_strided(
-        x[max(-offset, 0) :, max(offset, 0) :],
-        (min(x.shape[0] - max(-offset, 0), x.shape[1] - max(offset, 0)),),
-        (sum(x.strides),),
-    )
+def _diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    out = x.copy()
+    planes = np.moveaxis(out, (dim1, dim2), (-2, -1))
+    n = np.arange(src.shape[-1])
+    planes[..., n + max(-offset, 0), n + max(offset, 0)] = src
+    return out
 
 
-@samples("diagonal_scatter", reference=_replaced(_diagonal))
+@samples("diagonal_scatter", reference=_diagonal_scatter)
 def diagonal_scatter(make: Make) -> Iterator[Any]:
     yield make(3, 3), make(3)
     yield make(3, 4), make(3), 1
     yield make(3, 4), make(2), -1
+    for shape, offset in itertools.product(((4, 4), (3, 5), (5, 3)), (0, 1, -1, 2)):
+        x = make(*shape)
+        yield x, make(np.diagonal(x.values, offset).shape), offset
+    yield make(2, 3, 3), make(2, 3), 0, 1, 2
 
 
 @samples("type_as", reference=lambda x, other: x)
@@ -216,6 +257,8 @@ def linalg_cross(make: Make) -> Iterator[Any]:
 def cross(make: Make) -> Iterator[Any]:
     yield make(3, 4), make(3, 4)
     yield make(2, 3), make(2, 3), 1
+    yield make(4, 3), make(4, 3), -1
+    yield make(2, 3, 4), make(2, 3, 4), 1
 
 
 @samples("kron", dtypes=tuple(d for d in ALL_DTYPES if d != "bool"), reference=np.kron)
@@ -231,6 +274,8 @@ def kron(make: Make) -> Iterator[Any]:
 def addr(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2), make(3)
     yield make(3), make(2), make(3), {"beta": 2, "alpha": 3}
+    for shape, options in itertools.product(((2, 3), (3,), (2, 1)), ({}, {"beta": 0}, {"alpha": 2}, {"beta": 3})):
+        yield make(shape), make(2), make(3), options
 
 
 def _block_diag(tensors: Any) -> Any:
@@ -247,12 +292,16 @@ def _block_diag(tensors: Any) -> Any:
 def block_diag(make: Make) -> Iterator[Any]:
     yield ([make(2, 3), make(2), make(())],)
     yield ([make(2, 2)],)
+    yield ([make(()), make(())],)
+    yield ([make(1, 3), make(2, 1), make(3)],)
 
 
 @samples("cartesian_prod", reference=lambda ts: np.array(list(itertools.product(*ts))) if len(ts) > 1 else ts[0])
 def cartesian_prod(make: Make) -> Iterator[Any]:
     yield ([make(2), make(3)],)
     yield ([make(2)],)
+    yield ([make(2), make(1), make(3)],)
+    yield ([make(1), make(4)],)
 
 
 def _combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
@@ -265,3 +314,5 @@ def combinations(make: Make) -> Iterator[Any]:
     yield make(4)
     yield make(3), 2, True
     yield make(4), 3
+    for n, r, again in itertools.product((1, 3, 5), (1, 2, 3), (False, True)):
+        yield make(n), r, again

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from .table import ALL_DTYPES, LEAF_OF, LEAVES, Make, samples
+from .table import ALL_DTYPES, LEAVES, Make, samples
 
 
 @samples("clamp", dtypes=("bool", *LEAVES["uint"], *LEAVES["sint"], *LEAVES["float"]))
@@ -28,6 +29,8 @@ def clamp_tensor(make: Make) -> Iterator[Any]:
 @samples("nan_to_num")
 def nan_to_num(make: Make) -> Iterator[Any]:
     yield make(3, 4)
+    yield make(())
+    yield make.with_nan(3, 4)
     if make.dtype.startswith("float"):
         yield make.array([float("nan"), 1.5], make.dtype), 2.5
 
@@ -81,7 +84,9 @@ def isclose(make: Make) -> Iterator[Any]:
     x = make(3, 4)
     yield x, x
     yield make(3, 4), make(4)
-    yield make(3, 4), make(3, 4), {"atol": 2.0}
+    for rtol, atol, shape in itertools.product((0.0, 0.5), (0.0, 2.0), ((3, 4), (), (0, 3))):
+        yield make(*shape), make(*shape), {"rtol": rtol, "atol": atol}
+    yield make.ties(4), make.ties(4), {"equal_nan": False}
     if make.dtype.startswith("float"):
         odd = make.array([float("nan"), float("inf"), -float("inf"), 1.0], make.dtype)
         yield odd, odd
@@ -95,10 +100,3 @@ TWO = "divide.Tensor true_divide.Tensor multiply.Tensor subtract.Tensor arctan2 
 def other_names_of_two(make: Make) -> Iterator[Any]:
     yield make(3, 4, low=0.5, high=3), make(4, low=0.5, high=3)
     yield make((), low=0.5, high=3), make(3, low=0.5, high=3)
-
-
-@samples(*(f"{name}.Tensor" for name in "not_equal greater greater_equal less less_equal".split()), gradcheck=False)
-def comparisons(make: Make) -> Iterator[Any]:
-    if LEAF_OF[make.dtype] != "complex":
-        yield make(3, 4), make(4)
-        yield make(()), make(3)

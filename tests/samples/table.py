@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import random
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +27,16 @@ LEAVES = {
 }
 LEAF_OF = {dtype: leaf for leaf, dtypes in LEAVES.items() for dtype in dtypes}
 ALL_DTYPES = tuple(LEAF_OF)
-FLOATING = LEAVES["float"] + LEAVES["complex"]
+FLOATS, COMPLEX = LEAVES["float"], LEAVES["complex"]
+FLOATING = FLOATS + COMPLEX
+REAL = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
+INTEGERS = LEAVES["uint"] + LEAVES["sint"]
+NUMBERS = INTEGERS + FLOATING
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")  # made, copied and indexed, but not computed with
+ARITHMETIC = tuple(d for d in NUMBERS if d not in WIDE_UNSIGNED)
+
+# How many samples of one operator and dtype the costly checks take; they are spread over all that there are.
+LIMIT = 10
 
 # (rtol, atol) per result dtype: a few units in the last place of the dtype.
 TOLERANCES = {
@@ -38,8 +49,40 @@ TOLERANCES = {
 }
 
 
+# (rtol, atol) of sums and products of several elements.
+LOOSE = {"float32": (1e-5, 1e-5), "complex64": (2e-5, 2e-5), "float16": (5e-3, 1e-2), "bfloat16": (4e-2, 5e-2)}
+
+
+class Plain:
+    """What stands in a sample for an object of the library that runs it."""
+
+    def wide(self) -> Any:
+        """As references take it."""
+        return None
+
+
 @dataclass(frozen=True)
-class Array:
+class Dtype(Plain):
+    name: str
+
+    def wide(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Device(Plain):
+    """The device that the sample runs on."""
+
+
+@dataclass(frozen=True)
+class Seed(Plain):
+    """A generator of its own."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Array(Plain):
     """Plain data for a tensor: `values` in a dtype of NumPy's, to be made a tensor of `dtype`."""
 
     values: np.ndarray
@@ -56,8 +99,8 @@ class OpSample:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
-    def map(self, function: Callable[[Array], Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments with `function` applied to each Array, inside sequences too."""
+    def map(self, function: Callable[[Any], Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments with `function` applied to each stand-in (Array, Dtype, ...), inside sequences too."""
         return [_map(a, function) for a in self.args], {k: _map(v, function) for k, v in self.kwargs.items()}
 
     def __str__(self) -> str:
@@ -65,8 +108,8 @@ class OpSample:
         return f"({', '.join(parts)})"
 
 
-def _map(value: Any, function: Callable[[Array], Any]) -> Any:
-    if isinstance(value, Array):
+def _map(value: Any, function: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Plain):
         return function(value)
     if isinstance(value, (list, tuple)):
         return type(value)(_map(v, function) for v in value)
@@ -76,6 +119,8 @@ def _map(value: Any, function: Callable[[Array], Any]) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, Array):
         return f"{value.dtype}{list(value.values.shape)}"
+    if isinstance(value, Dtype):
+        return value.name
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_text(v) for v in value)}]"
     return repr(value)
@@ -117,18 +162,50 @@ class Make:
             values = self.rng.randint(bottom, max(int(np.ceil(high)), bottom + 1), sizes)
         return Array(round_to(np.asarray(values), dtype), dtype)
 
+    @property
+    def leaf(self) -> str:
+        return LEAF_OF[self.dtype]
+
+    @property
+    def given(self) -> Dtype:
+        """The dtype asked for, as an argument."""
+        return Dtype(self.dtype)
+
     def array(self, values: Any, dtype: str | None = None) -> Array:
         """Given values; in int64 unless a dtype is named."""
         dtype = dtype or "int64"
         return Array(round_to(np.asarray(values), dtype), dtype)
 
+    def own(self, values: Any) -> Array:
+        """Given values in the dtype asked for."""
+        return self.array(values, self.dtype)
+
     def distinct(self, *shape: int) -> Array:
         """Values that differ clearly, in random order: for maxima, sorting and their gradients."""
         n = int(np.prod(shape, dtype=int))
         values = self.rng.permutation(n).reshape(shape)
-        return Array(
-            round_to(values * (1 if LEAF_OF[self.dtype] in ("uint", "sint") else 0.37) - 0, self.dtype), self.dtype
-        )
+        return self.own(values * (1 if self.leaf in ("uint", "sint") else 0.37))
+
+    def ties(self, *shape: int) -> Array:
+        """Few values, so that many are equal."""
+        return self.own(self.rng.randint(0, 3, shape))
+
+    def index(self, size: int, *shape: int, negative: bool = False) -> Array:
+        """Places in a dimension of `size`."""
+        return self.array(self.rng.randint(-size if negative else 0, size, shape))
+
+    def permutation(self, size: int) -> Array:
+        return self.array(self.rng.permutation(size))
+
+    def mask(self, *shape: int) -> Array:
+        return self(*shape, dtype="bool")
+
+    def with_nan(self, *shape: int) -> Array:
+        """About a third of the values NaN, where the dtype has it."""
+        made = self(*shape)
+        if self.leaf != "float":
+            return made
+        return self.own(np.where(self.rng.uniform(size=shape) < 0.3, np.nan, made.values))
 
 
 Samples = Callable[[Make], Iterator[Any]]
@@ -147,16 +224,45 @@ class OpInfo:
     gradcheck: bool = True
     gradgradcheck: bool = True
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    random: bool = False
+    random: bool = False  # the same under the same seed
+    unset: bool = False  # what the elements are is not said
+    dense: bool = False  # takes no strides but a few
+    constant: tuple[str, ...] = ()  # arguments that are not differentiated
+    needs_values: bool = False  # of an argument, to know what the result is: refused on Meta
+    copies: bool = False  # a view where it can be one
+    writes: bool = False  # to an argument beside the first, where its schema does not say so (running statistics)
+    without_reference: str = ""  # why NumPy cannot say the values
 
     @property
     def base(self) -> str:
         return self.op.schema.name.base
 
     def samples(self, dtype: str, limit: int | None = None) -> list[OpSample]:
-        make = Make(dtype, zlib.crc32(f"{self.name} {dtype}".encode()) & 0xFFFF, *self.domain)
-        found = [_sample(s) for s in self.samples_of(make)]
-        return found if limit is None else found[:limit]
+        """All of them, or `limit` that are spread over all."""
+        found = _drawn(self.name, dtype)
+        if limit is None or len(found) <= limit:
+            return found
+        chosen = random.Random(self.name).sample(range(1, len(found)), limit - 1)
+        return [found[i] for i in (0, *sorted(chosen))]
+
+    def some(self, dtype: str) -> list[OpSample]:
+        """What the costly checks take."""
+        return self.samples(dtype, LIMIT)
+
+    @property
+    def main_dtype(self) -> str:
+        """The dtype whose samples are all run."""
+        return next(d for d in ("float32", "int64", *self.dtypes) if d in self.dtypes)
+
+    @property
+    def some_dtypes(self) -> list[str]:
+        """One dtype of each class."""
+        chosen = [next((d for d in reversed(dtypes) if d in self.dtypes), None) for dtypes in LEAVES.values()]
+        return [d for d in chosen if d]
+
+    @property
+    def tags(self) -> frozenset[str]:
+        return frozenset(str(tag) for tag in self.op.function.tags)
 
     def tolerance(self, dtype: str) -> tuple[float, float]:
         return self.tolerances.get(dtype, TOLERANCES.get(dtype, (0.0, 0.0)))
@@ -182,6 +288,13 @@ def _sample(raw: Any) -> OpSample:
     return OpSample(args)
 
 
+@functools.cache
+def _drawn(name: str, dtype: str) -> list[OpSample]:
+    info = TABLE[name]
+    make = Make(dtype, zlib.crc32(f"{name} {dtype}".encode()) & 0xFFFF, *info.domain)
+    return [_sample(s) for s in info.samples_of(make)]
+
+
 TABLE: dict[str, OpInfo] = {}
 _GIVEN: dict[str, tuple[Samples, dict[str, Any]]] = {}
 REFERENCES: dict[str, Callable[..., Any]] = {}
@@ -201,6 +314,20 @@ def samples(*names: str, **options: Any) -> Callable[[Samples], Samples]:
     return register
 
 
+_MORE: dict[str, list[Samples]] = {}
+
+
+def also(*names: str) -> Callable[[Samples], Samples]:
+    """Further samples of operators that another module registers: sweeps over parameters."""
+
+    def register(function: Samples) -> Samples:
+        for name in names:
+            _MORE.setdefault(name, []).append(function)
+        return function
+
+    return register
+
+
 def is_ours(op: Operator) -> bool:
     """Users do not call it: a helper, a backward."""
     return op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
@@ -212,21 +339,33 @@ def _dtypes(op: Operator) -> tuple[str, ...]:
     return ALL_DTYPES
 
 
+def _chained(*functions: Samples) -> Samples:
+    def generate(make: Make) -> Iterator[Any]:
+        for function in functions:
+            yield from function(make)
+
+    return generate
+
+
 def build() -> None:
     """Fills the table: what was registered, and families of samples for pointwise operators and reductions."""
     from . import families
 
     for op in CATALOG:
         name = str(op.schema.name)
+        random = "nondeterministic_seeded" in {str(t) for t in op.function.tags}
         if op.kind == "out" or (op.kind == "inplace" and op.group.functional is not None) or name in TABLE:
             continue
         source = name.replace("_copy", "", 1) if "view_copy" in op.function.tags else name
         function, options = _GIVEN.get(source, (families.family_of(op), {}))
         if function is None:
             continue
+        if name in _MORE:
+            function = _chained(function, *_MORE[name])
         fields = {
             "dtypes": _dtypes(op),
             "reference": REFERENCES.get(source, REFERENCES.get(source.partition(".")[0])),
+            "random": random,
             "domain": DOMAINS.get(name, DOMAINS.get(op.schema.name.base, (None, None))),
             **OPTIONS.get(name, OPTIONS.get(op.schema.name.base, {})),
             **options,

@@ -1,0 +1,153 @@
+"""From the table's plain data to tensors and back: what every test over the table needs.
+
+A random operator is seeded before each call, so that it too gives the same again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from samples import TABLE, Array, OpInfo, OpSample
+from samples.table import Device, Dtype, Seed
+
+NUMPY_DTYPE = {"bfloat16": "float32"}
+SEED = 11
+
+
+def over(condition: Callable[[OpInfo], Any] = lambda info: True) -> pytest.MarkDecorator:
+    """A test of the operators that a condition holds for, one by one."""
+    chosen = [TABLE[name] for name in sorted(TABLE) if condition(TABLE[name])]
+    return pytest.mark.parametrize("info", chosen, ids=[info.name for info in chosen])
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def to_tensor(a: Array, device: str, noncontiguous: bool = False) -> tp.Tensor:
+    dtype = getattr(tp, a.dtype)
+    if not a.values.size:
+        return tp.empty(a.values.shape, dtype=dtype, device=device)
+    if noncontiguous and a.values.ndim:
+        return tp.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
+    return tp.tensor(a.values.tolist(), dtype=dtype).to(device=device)
+
+
+def to_numpy(t: tp.Tensor) -> np.ndarray:
+    t = t.detach().to(device="cpu")
+    return np.array(t.tolist(), dtype=NUMPY_DTYPE.get(name_of(t.dtype), name_of(t.dtype))).reshape(t.shape)
+
+
+def arguments(
+    sample: OpSample, device: str, info: OpInfo | None = None, make: Callable[[Array, str], tp.Tensor] = to_tensor
+) -> tuple[list[Any], dict[str, Any]]:
+    """The sample's arguments on a device; an operator that makes a tensor from none is told of the device."""
+
+    def convert(value: Any) -> Any:
+        match value:
+            case Array():
+                return make(value, device)
+            case Dtype(name):
+                return getattr(tp, name)
+            case Seed(n):
+                return tp.Generator().manual_seed(n)
+            case Device():
+                return device
+
+    args, kwargs = sample.map(convert)
+    if info is not None and "device" not in kwargs and device != "cpu" and not info.op.tensor_arguments:
+        kwargs["device"] = device
+    return args, kwargs
+
+
+def strided(a: Array, device: str) -> tp.Tensor:
+    return to_tensor(a, device, noncontiguous=True)
+
+
+def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
+    """The operator as a user calls it: a function, or the method where there is none."""
+    op = info.variant("inplace") if inplace else info.op
+    assert op is not None
+    name = str(op.schema.name).partition(".")[0]
+    module: Any = tp._C
+    if op.function.python_module:
+        module = getattr(tp._C, "_" + op.function.python_module)
+        name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
+    found = getattr(module if op.function.is_function else tp.Tensor, name)
+    if not callable(found):  # a property
+        return lambda t: getattr(t, name)
+    if not info.random:
+        return found
+
+    @functools.wraps(found)
+    def seeded(*args: Any, **kwargs: Any) -> Any:
+        seed(kwargs)
+        return found(*args, **kwargs)
+
+    return seeded
+
+
+def seed(kwargs: dict[str, Any]) -> None:
+    """The state of before the first call: of the library's generator and of those among the arguments."""
+    tp.manual_seed(SEED)
+    for value in kwargs.values():
+        if isinstance(value, tp.Generator):
+            value.manual_seed(SEED)
+
+
+def tensors(result: Any) -> list[tp.Tensor]:
+    """The tensors of a result; a number as a tensor without dimensions."""
+    if isinstance(result, tp.Tensor):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return [r for r in result if isinstance(r, tp.Tensor)]
+    return [tp.tensor(result)]
+
+
+def call(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor]:
+    return tensors(function(*args, **kwargs))
+
+
+def fresh(info: OpInfo, args: list[Any]) -> list[Any]:
+    """Arguments for one more call: an operator in place gets a copy of what it writes to."""
+    return [args[0].clone(), *args[1:]] if info.op.kind == "inplace" else args
+
+
+def check_equal(got: tp.Tensor, expected: np.ndarray, tolerance: tuple[float, float], what: str) -> None:
+    assert tuple(got.shape) == expected.shape, f"{what}: shape {tuple(got.shape)}, expected {expected.shape}"
+    actual = to_numpy(got)
+    rtol, atol = tolerance
+    wide = np.complex128 if np.iscomplexobj(actual) or np.iscomplexobj(expected) else np.float64
+    if actual.dtype.kind in "biu" and expected.dtype.kind in "biu":
+        good = actual == expected
+    else:
+        good = np.isclose(actual.astype(wide), expected.astype(wide), rtol=rtol, atol=atol, equal_nan=True)
+    if not good.all():
+        at = tuple(int(i) for i in np.argwhere(~np.atleast_1d(good))[0])
+        a, e = np.atleast_1d(actual)[at], np.atleast_1d(expected)[at]
+        pytest.fail(f"{what}: {np.count_nonzero(~good)} of {good.size} differ, first at {at}: {a!r}, expected {e!r}")
+
+
+def check_same(
+    info: OpInfo, got: tp.Tensor, expected: tp.Tensor, what: str, exact: bool = True, strides: bool = False
+) -> None:
+    """Equal in everything, or to a few last places; of elements that are not set only what they are."""
+    assert got.dtype == expected.dtype, f"{what}: {got.dtype}, expected {expected.dtype}"
+    assert got.shape == expected.shape, f"{what}: {got.shape}, expected {expected.shape}"
+    if strides:
+        assert got.stride() == expected.stride(), f"{what}: {got.stride()}, expected {expected.stride()}"
+    if info.unset:
+        return
+    rough = info.tolerance(name_of(expected.dtype)) if not exact else (0.0, 0.0)
+    check_equal(got, to_numpy(expected), rough, what)
+
+
+def each_argument(values: Iterable[Any]) -> list[tp.Tensor]:
+    """The tensors among arguments, those in lists too."""
+    return [t for v in values for t in (v if isinstance(v, (list, tuple)) else [v]) if isinstance(t, tp.Tensor)]

@@ -85,7 +85,7 @@ METHODS = {
     "is_floating_point": "dtype",
 }
 _NUMBER_FUNCTIONS = ("abs", "min", "max", "sqrt", "exp", "log")
-BUILTINS = ("undefined", "len", "float", "int", "bool", *_NUMBER_FUNCTIONS)
+BUILTINS = ("undefined", "is_grad_enabled", "len", "float", "int", "bool", *_NUMBER_FUNCTIONS)
 
 
 def kind_of(type_: Type) -> str:

@@ -24,11 +24,9 @@ def _scan(function: Any) -> Any:
 
 
 @samples("cumsum", reference=_scan(np.cumsum), dtypes=SCANNED, tolerances=LOOSE)
-# the second derivative at zeros is not there yet
 @samples(
     "cumprod",
     reference=_scan(np.cumprod),
-    gradgradcheck=False,
     dtypes=SCANNED,
     tolerances={**LOOSE, "float32": (1e-4, 1e-4)},
 )

@@ -260,5 +260,6 @@ tp_tensor *_aminmax_backward_composite(tp_tensor *grad_min, tp_tensor *grad_max,
     tp_autoref *high = grad_max ? share_out(grad_max, self, max, dims, keepdim) : NULL;
     if (grad_max && !high) return NULL;
     if (low && high) return tp_add_Tensor(low, high, TP_SCALAR_I(1));
+    if (!low && !high) return tp_zeros_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, (tp_device){-1, -1}, -1, TP_NO_FORMAT);
     return tp_take(*(low ? &low : &high));
 }

@@ -138,6 +138,7 @@ tp_tensor *narrow_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *star
 
 static tp_tensor_seq *split_into(tp_tensor *self, int64_t parts, int64_t size, int64_t dim) {
     int64_t left = tp_size_at(tp_sizes(self), dim);
+    if (parts > INT32_MAX) return tp_fail_memory(INT64_MAX), NULL;
     int64_t *sizes = tp_alloc((size_t)parts * sizeof *sizes);
     if (!sizes) return NULL;
     for (int64_t i = 0; i < parts; i++, left -= size) sizes[i] = left < size ? left : size;
@@ -173,7 +174,7 @@ tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
         return tp_fail_null(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld",
                             (long long)chunks);
     if (d < 0) return NULL;
-    int64_t size = (self->sizes[d] + chunks - 1) / chunks;
+    int64_t size = self->sizes[d] / chunks + (self->sizes[d] % chunks != 0);
     return size == 0 ? split_into(self, chunks, 0, d) : split_Tensor_composite(self, size, d);
 }
 

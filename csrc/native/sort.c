@@ -164,6 +164,9 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
                 "boundaries tensor and input value tensor must match");
     if (sorted_sequence->ndim == 0)
         return tp_fail_null(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
+    if (sorter && (sorter->dtype != TP_INT64 || !tp_same_sizes(sorter, sorted_sequence)))
+        return tp_fail_null(TP_RuntimeError,
+                            "searchsorted: sorter must be int64 and of the same size as sorted_sequence");
     tp_autoref *sequence = sorter ? tp_gather(sorted_sequence, -1, sorter, false) : tp_retain(sorted_sequence);
     tp_dtype common = sequence ? tp_promote_dtypes((tp_dtype)sequence->dtype, (tp_dtype)self->dtype) : TP_NO_DTYPE;
     if (common == TP_NO_DTYPE) return NULL;

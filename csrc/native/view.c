@@ -465,13 +465,27 @@ tp_tensor_seq *unbind_int_composite(tp_tensor *self, int64_t dim) {
 tp_tensor *_restore_dims_composite(tp_tensor *self, tp_ints dim, int64_t ndim) {
     int64_t sizes[TP_MAX_DIMS];
     bool reduced[TP_MAX_DIMS] = {0};
-    for (int64_t i = 0; i < dim.size; i++) reduced[tp_wrap_dim(dim.data[i], ndim)] = true;
-    for (int i = 0, from = 0; i < ndim; i++) sizes[i] = dim.size <= 0 || reduced[i] ? 1 : self->sizes[from++];
+    if (ndim < 0 || ndim > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "_restore_dims: %lld dimensions", (long long)ndim);
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t d = tp_wrap_dim(dim.data[i], ndim);
+        if (d < 0) return NULL;
+        reduced[d] = true;
+    }
+    for (int i = 0, from = 0; i < ndim; i++)
+        sizes[i] = dim.size <= 0 || reduced[i] || from == self->ndim ? 1 : self->sizes[from++];
     return tp_reshape(self, (tp_ints){sizes, ndim});
 }
 
 tp_tensor *_inverse_permute_composite(tp_tensor *self, tp_ints dims) {
     int64_t inverse[TP_MAX_DIMS];
-    for (int64_t i = 0; i < dims.size; i++) inverse[tp_wrap_dim(dims.data[i], dims.size)] = i;
+    if (dims.size != self->ndim)
+        return tp_fail_null(TP_RuntimeError, "_inverse_permute: %lld dims for a tensor of %d dimensions",
+                            (long long)dims.size, self->ndim);
+    for (int64_t i = 0; i < dims.size; i++) {
+        int64_t d = tp_wrap_dim(dims.data[i], dims.size);
+        if (d < 0) return NULL;
+        inverse[d] = i;
+    }
     return tp_permute(self, (tp_ints){inverse, dims.size});
 }

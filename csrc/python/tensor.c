@@ -160,7 +160,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 /* ---- results ---- */
 
 PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type) {
-    if (!v[0]) return tp_py_raise();
+    if (!v[0] && tp_error_pending() != TP_NoError) return tp_py_raise(); /* else v[0] is left out */
     PyObject *tuple = type ? PyStructSequence_New(type) : PyTuple_New(n);
     for (int i = 0; i < n; i++) {
         PyObject *item = tuple ? (v[i] ? tp_py_wrap_steal(v[i]) : Py_NewRef(Py_None)) : NULL;

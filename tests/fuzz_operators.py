@@ -1,7 +1,7 @@
 """Calls every operator with wrong arguments in each place; a program, so that a crash or a hang kills only itself.
 
-`python tests/fuzz_operators.py JOURNAL [NAME...]` keeps the operator at hand in JOURNAL: who starts it (test_fuzz.py)
-reads there what was running when it died. Every call must return or raise one of EXPECTED; a value that was not named
+`python tests/fuzz_operators.py JOURNAL [PART/PARTS] [NAME...]` keeps the operator at hand in JOURNAL: who starts it
+(test_bad_input.py) reads there what was running when it died. Every call must return or raise one of EXPECTED; a value that was not named
 as written to must stay as it was.
 """
 
@@ -149,7 +149,7 @@ def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
     verbose = len(names) == 1
     for op in CATALOG:
         name = str(op.schema.name)
-        if names and name not in names:
+        if name not in names:
             continue
         base, _, overload = name.partition(".")
         function = getattr(getattr(tp.ops.aten, base), overload or "default")
@@ -176,7 +176,10 @@ def main() -> int:
         journal = mmap.mmap(file.fileno(), 256)
         if "--sanitized" not in sys.argv:
             resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        failures = run(journal, {a for a in sys.argv[2:] if not a.startswith("-")})
+        part, _, parts = next((a for a in sys.argv[2:] if "/" in a), "0/1").partition("/")
+        named = {a for a in sys.argv[2:] if "/" not in a and not a.startswith("-")}
+        wanted = named or {str(op.schema.name) for op in list(CATALOG)[int(part) :: int(parts)]}
+        failures = run(journal, wanted)
     print("\n".join(failures))
     return 3 if failures else 0  # 1 is the watchdog's
 

@@ -66,9 +66,17 @@ int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
     return 0;
 }
 
+/* Places go into int64 only. */
+static int check_one_of_outs(const tp_tensor *out, const tp_tensor *made) {
+    if (made->dtype == TP_INT64 && out->dtype != TP_INT64)
+        return tp_fail(TP_RuntimeError, "Expected out tensor to have dtype int64, but got %s instead",
+                       tp_dtype_names[out->dtype]);
+    return check_out(out, made);
+}
+
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
     int status = 0;
-    for (int i = 0; i < n && status == 0; i++) status = check_out(outs[i], made[i]); /* before the first is written */
+    for (int i = 0; i < n && status == 0; i++) status = check_one_of_outs(outs[i], made[i]); /* before the first is written */
     for (int i = 0; i < n; i++) {
         if (status == 0) status = tp_copy_into_out(outs[i], made[i]);
         tp_release(made[i]);

@@ -231,6 +231,9 @@ tp_tensor *value_selecting_reduction_backward_composite(tp_tensor *grad, int64_t
     int64_t shape[TP_MAX_DIMS], d = tp_wrap_dim(dim, sizes.size);
     if (d < 0) return NULL;
     if (sizes.size == 0) return tp_alias(grad);
+    if (sizes.size > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "value_selecting_reduction_backward: %lld sizes are too many",
+                            (long long)sizes.size);
     for (int64_t i = 0; i < sizes.size; i++) shape[i] = i == d ? sizes.data[i] : 1;
     tp_autoref *numbers = tp_arange(TP_SCALAR_I(sizes.data[d]), TP_INT64, TP_STRIDED, grad->device, -1);
     tp_autoref *along = numbers ? tp_reshape(numbers, (tp_ints){shape, sizes.size}) : NULL;

@@ -23,6 +23,9 @@ static int check_pair(const char *op, const char *name, tp_ints v, bool may_be_e
         if (v.data[i] < low)
             return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name,
                            low ? "greater than zero" : "non-negative", (long long)v.data[i]);
+    for (int64_t i = 0; i < v.size; i++)
+        if (v.data[i] > INT32_MAX)
+            return tp_fail(TP_RuntimeError, "%s: %s of %lld is too large", op, name, (long long)v.data[i]);
     return 0;
 }
 
@@ -38,7 +41,7 @@ static int check_input(const char *op, const tp_tensor *self) {
     int n = self->ndim;
     if (n != 3 && n != 4) return fail_input(op, self);
     for (int i = n - 3; i < n; i++)
-        if (self->sizes[i] == 0) return fail_input(op, self);
+        if (self->sizes[i] == 0 || self->sizes[i] > INT32_MAX) return fail_input(op, self);
     if (self->dtype == TP_BOOL || tp_is_complex(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
                        tp_scalar_type_name((tp_dtype)self->dtype));
@@ -197,11 +200,18 @@ int max_pool2d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self
     tp_pool_plan p;
     if (make_plan(&p, "max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode) < 0) return -1;
     tp_autoref *index = tp_plain(indices, TP_INT64);
+    const int64_t *v = index ? tp_data(index) : NULL, plane = p.in[0] * p.in[1];
+    for (int64_t i = 0; index && i < index->numel; i++)
+        if (v[i] < 0 || v[i] >= plane)
+            return tp_fail(TP_RuntimeError, "max_pool2d_with_indices_backward: index %lld is outside a plane of %lld",
+                           (long long)v[i], (long long)plane);
     return index ? convert_and_run(&p, MAX_BACKWARD, grad_output, grad_input, index, false) : -1;
 }
 
 /* _planes_at(Tensor self, Tensor indices) -> Tensor: of each plane the elements that a pooling's indices name. */
 tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices) {
+    if (self->ndim < 2 || indices->ndim != self->ndim)
+        return tp_fail_null(TP_RuntimeError, "_planes_at: planes and indices of as many dimensions are needed");
     int64_t sizes[TP_MAX_DIMS], n = indices->ndim, plane = self->sizes[self->ndim - 1] * self->sizes[self->ndim - 2];
     if (self->numel == 0) return tp_zeros(tp_sizes(indices), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);
     for (int64_t i = 0; i < n; i++) sizes[i] = i < n - 2 ? indices->sizes[i] : 1;

@@ -188,10 +188,11 @@ def _table(function: PythonFunction) -> str:
             )
         positional = sum(not p.keyword for p in signature.parameters)
         numbers = str(signature.out is not None and function.name in NUMBERS_AS_TENSORS).lower()
+        self_at = next((i for i, p in enumerate(signature.parameters) if p.name == "self"), 0)
         varargs = "true" if signature.varargs else "false"
         rows.append(
             f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, "
-            f"{len(signature.parameters)}, {positional}, {numbers}, {varargs}, "
+            f"{len(signature.parameters)}, {positional}, {self_at}, {numbers}, {varargs}, "
             f"{c_string(signature.text)}}},\n"
         )
     out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
@@ -282,7 +283,7 @@ def emit_python_ops(catalog: Catalog) -> str:
         positional = sum(not p.keyword for p in signature.parameters)
         out.append(
             f"static const tp_py_signature signature_{op.c} = {{\n"
-            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, false, false,\n"
+            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, 0, false, false,\n"
             f"    {c_string(signature.text)}}};\n"
         )
         rows.append(f"    {{{c_string(str(op.schema.name))}, &signature_{op.c}, 1}},\n")

@@ -616,6 +616,21 @@ def test_outputs_stay(expression: str) -> None:
     assert o.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
+def test_methods_whose_tensor_is_not_the_first_argument() -> None:
+    t = tp.tensor([1.0, 3.0])
+    assert t.where(t > 2, tp.zeros(2)).tolist() == [0.0, 3.0]
+    assert t.where(condition=t > 2, other=t * 5).tolist() == [5.0, 3.0]
+    assert t.polygamma(1).tolist() == tp.special.polygamma(1, t).tolist()
+
+
+def test_numbers_with_out() -> None:
+    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"):
+        out = tp.empty(2)
+        function = getattr(tp, name)
+        assert function(tp.tensor([3.0, 5.0]), 2, out=out) is out
+        assert out.tolist() == function(tp.tensor([3.0, 5.0]), 2).tolist()
+
+
 def test_result_too_large() -> None:
     """Operators whose result does not fit the memory raise, and the process goes on."""
     a = tp.ones(1 << 20, 1).expand(1 << 20, 1 << 20)

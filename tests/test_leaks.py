@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_ops import arguments, call, function_of, gradient_inputs, some_dtypes
 
 import tensorpy as tp
 from samples import TABLE, OpInfo
-from test_ops import arguments, call, function_of, gradient_inputs, some_dtypes
 
 NAMES = sorted(TABLE)
 EXPECTED = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
@@ -85,7 +85,7 @@ def test_variants(info: OpInfo) -> None:
                 outs = [tp.empty((0,), dtype=tp.bool if wrong else e.dtype) for e in expected]  # noqa: B023
                 function(*args, **kwargs, out=outs[0] if single else tuple(outs))  # noqa: B023
 
-            check_no_growth(lambda: quietly(into), f"{info.name}{sample}, out=")  # noqa: B023
+            check_no_growth(lambda: quietly(into), f"{info.name}{sample}, out=")
 
 
 def test_backward(info: OpInfo) -> None:
@@ -106,7 +106,7 @@ def test_backward(info: OpInfo) -> None:
             if results:
                 tp.autograd.backward(results, [tp.ones_like(r) for r in results])
 
-        check_no_growth(lambda: quietly(backward), f"{info.name}{sample}, backward")  # noqa: B023
+        check_no_growth(lambda: quietly(backward), f"{info.name}{sample}, backward")
 
 
 def test_wrong_calls(info: OpInfo) -> None:

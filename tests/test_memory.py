@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def test_backward_frees_as_it_goes() -> None:
     peak = tp._C._memory_stats()["peak_bytes"] - start
     assert peak <= held + 3 * size + SMALL
     assert len(seen) == nodes
-    falls = [a - b for a, b in zip(seen, seen[1:], strict=False)]
+    falls = [a - b for a, b in pairwise(seen)]
     assert sum(f >= size // 2 for f in falls) >= nodes - 3, falls
     del loss, node
     assert tp._C._memory_stats()["live_bytes"] - start <= 2 * size + (1 << 20)

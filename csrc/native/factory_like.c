@@ -88,6 +88,7 @@ static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bo
     if (!out || out->numel == 0) return tp_take(out);
     int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1],
             item = tp_itemsize((tp_dtype)self->dtype);
+    diagonal = tp_max_int(-rows - 1, tp_min_int(columns, diagonal));
     const char *in = tp_data(from);
     char *to = tp_data(out);
     for (int64_t r = 0; r < out->numel / columns; r++, in += columns * item, to += columns * item) {

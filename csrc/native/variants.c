@@ -76,7 +76,8 @@ static int check_one_of_outs(const tp_tensor *out, const tp_tensor *made) {
 
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
     int status = 0;
-    for (int i = 0; i < n && status == 0; i++) status = check_one_of_outs(outs[i], made[i]); /* before the first is written */
+    for (int i = 0; i < n && status == 0; i++)
+        status = check_one_of_outs(outs[i], made[i]); /* before the first is written */
     for (int i = 0; i < n; i++) {
         if (status == 0) status = tp_copy_into_out(outs[i], made[i]);
         tp_release(made[i]);

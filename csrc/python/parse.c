@@ -317,7 +317,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
     for (int i = 0; i < s->nparams; i++) {
         const tp_py_param *p = &s->params[i];
         PyObject *o = NULL;
-        if (i == 0 && self) {
+        if (i == s->self_at && self) {
             o = self;
         } else if (!(p->flags & TP_PARAM_KEYWORD) && used < nargs) {
             if (spreads(s, i, args, nargs, used)) {
@@ -343,7 +343,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
             a->values[i] = p->value;
             continue;
         }
-        if (i == 0) a->self = o;
+        if (i == (self ? s->self_at : 0)) a->self = o;
         if (p->flags & TP_PARAM_OUT && o != Py_None) a->out = o;
         int ok = tp_py_convert(a, p, o, &a->values[i]);
         if (ok < 0) return -1;

@@ -273,8 +273,11 @@ static int set_data(PyObject *o, PyObject *value, void *unused) {
     if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
     const tp_tensor *from = TENSOR(value);
     if (tp_requires_grad(TENSOR(o)) && !tp_is_floating(from) && !tp_is_complex(from))
-        return PyErr_Format(PyExc_RuntimeError, "data of a tensor that requires gradients must be floating point or "
-                            "complex, not %s", tp_dtype_names[from->dtype]), -1;
+        return PyErr_Format(PyExc_RuntimeError,
+                            "data of a tensor that requires gradients must be floating point or "
+                            "complex, not %s",
+                            tp_dtype_names[from->dtype]),
+               -1;
     return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
 }
 

@@ -14,7 +14,7 @@ from tensorpy import _C
 if TYPE_CHECKING:
     from tensorpy import Tensor
 
-_nn: Any = _C._nn  # type: ignore[attr-defined]
+_nn: Any = _C._nn
 _ops: Any = _C
 
 Size = int | Sequence[int]

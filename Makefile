@@ -13,7 +13,7 @@ help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
 	@echo "make demo      set up, build, train the digit classifier (MODEL=mlp, DEVICE=...)"
 	@echo "make native    rebuild the C half in place"
-	@echo "make lint      clang-format, ruff, mypy"
+	@echo "make lint      clang-format, ruff, mypy, pyright (the stubs too)"
 	@echo "make bench     compare with NumPy (and torch, if installed)"
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
@@ -42,12 +42,15 @@ test: ctest
 	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE)
 
 $(VENV)/lint: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" types-PyYAML
+	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" "pyright==1.1.414" \
+	    types-PyYAML
 	touch $@
 
-lint: $(VENV)/lint
+lint: $(VENV)/lint native
 	$(BIN)/ruff check .
 	$(BIN)/mypy codegen
+	$(BIN)/mypy tensorpy tests/typing
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 format: $(VENV)/lint

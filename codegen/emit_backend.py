@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, KernelSource, Operator, structured_name
+from .device_checks import device_check
 from .emit_formula import emit_composite
 from .emit_functions import YAML
 from .model import FunctionSchema
@@ -23,6 +24,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "dispatch/boxing.h"
 #include "iter/pointwise.h"
+#include "native/devices.h"
 #include "native/pointwise.h"
 #include "native/tags.h"
 #include "native/variants.h"
@@ -137,13 +139,14 @@ def _structured(op: Operator, source: KernelSource) -> str:
         case _:
             items = ", ".join(f"m.out[{i}]" for i in range(n))
             body += f"    return ({c_result(op.schema).decl.strip()}){{{{{items}}}}};\n"
-    return _wrapper(op, "structured", body)
+    return _wrapper(op, "structured", device_check(op.function) + body)
 
 
 def _direct(op: Operator, source: KernelSource) -> str:
     call = f"{source.name}({call_arguments(op.schema)})"
     composite = source.key.startswith("Composite")
-    return _wrapper(op, "direct_" + source.name, f"    return {call};\n", composite=composite)
+    check = "" if source.key == "CompositeImplicitAutograd" else device_check(op.function)
+    return _wrapper(op, "direct_" + source.name, f"{check}    return {call};\n", composite=composite)
 
 
 def _view_copy(op: Operator, catalog: Catalog, source: KernelSource) -> str:

@@ -393,9 +393,11 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in loop_dtypes(op))
         fixed = [f"TP_{i.dtype.upper()}" if i.dtype else "TP_NO_DTYPE" for i in op.inputs]
         fixed += ["TP_NO_DTYPE"] * (4 - len(fixed))
+        quoted = ", ".join(f'"{i.name}"' for i in op.inputs)
         source += [
             f"tp_pointwise tp_pointwise_{op.c_name} = {{",
             f'    .name = "{op.name}",',
+            f"    .inputs = {{{quoted}}},",
             f"    .ninputs = {len(op.inputs)},",
             f"    .nparams = {len(op.params)},",
             f"    .promotion = TP_PROMOTE_{op.promotion.upper()},",

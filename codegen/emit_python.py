@@ -31,6 +31,10 @@ _NAMED_VALUES = {
 }
 
 
+# Functions whose out= variant takes a number as `other`, as PyTorch's parser has it.
+NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
+
+
 def _default_value(type_: Type, default: str) -> str:
     """The initialiser of a tp_value."""
     if default == "None":
@@ -183,10 +187,12 @@ def _table(function: PythonFunction) -> str:
                 f"{''.join(map(_parameter_row, signature.parameters))}}};\n"
             )
         positional = sum(not p.keyword for p in signature.parameters)
+        numbers = str(signature.out is not None and function.name in NUMBERS_AS_TENSORS).lower()
+        self_at = next((i for i, p in enumerate(signature.parameters) if p.name == "self"), 0)
         varargs = "true" if signature.varargs else "false"
         rows.append(
             f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, "
-            f"{len(signature.parameters)}, {positional}, {varargs}, "
+            f"{len(signature.parameters)}, {positional}, {self_at}, {numbers}, {varargs}, "
             f"{c_string(signature.text)}}},\n"
         )
     out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
@@ -277,7 +283,7 @@ def emit_python_ops(catalog: Catalog) -> str:
         positional = sum(not p.keyword for p in signature.parameters)
         out.append(
             f"static const tp_py_signature signature_{op.c} = {{\n"
-            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, false,\n"
+            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, 0, false, false,\n"
             f"    {c_string(signature.text)}}};\n"
         )
         rows.append(f"    {{{c_string(str(op.schema.name))}, &signature_{op.c}, 1}},\n")

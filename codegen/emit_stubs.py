@@ -44,9 +44,14 @@ class layout: ...
 class Size(tuple[builtins.int, ...]):
     def numel(self) -> builtins.int: ...
 
+# Where a class has an attribute of the type's name.
+_dtype = dtype
+_device = device
+_layout = layout
+
 class Generator:
-    def __init__(self, device: Union[str, device] = ...) -> None: ...
-    device: device
+    def __init__(self, device: Union[str, _device] = ...) -> None: ...
+    device: _device
     def manual_seed(self, seed: builtins.int, /) -> Generator: ...
     def seed(self) -> builtins.int: ...
     def initial_seed(self) -> builtins.int: ...
@@ -72,9 +77,9 @@ DTYPES = (
 FORMATS = "contiguous_format preserve_format channels_last channels_last_3d".split()
 
 TENSOR_ATTRIBUTES = """    shape: Size
-    dtype: dtype
-    device: device
-    layout: layout
+    dtype: _dtype
+    device: _device
+    layout: _layout
     ndim: builtins.int
     itemsize: builtins.int
     nbytes: builtins.int
@@ -91,6 +96,13 @@ TENSOR_ATTRIBUTES = """    shape: Size
     imag: Tensor
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
+    def dim(self) -> builtins.int: ...
+    def tolist(self) -> Any: ...
+    def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor: ...
+    def backward(
+        self, gradient: Tensor | None = ..., retain_graph: builtins.bool | None = ...,
+        create_graph: builtins.bool = ..., inputs: Tensor | Sequence[Tensor] | None = ...,
+    ) -> None: ...
     def __getitem__(self, index: _Index) -> Tensor: ...
     def __setitem__(self, index: _Index, value: Any) -> None: ...
     def __len__(self) -> builtins.int: ...
@@ -106,6 +118,7 @@ TENSOR_ATTRIBUTES = """    shape: Size
     def __invert__(self) -> Tensor: ...
 """
 OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+EQUAL_MARKS = "  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]"
 COMPARISONS = "lt le gt ge eq ne".split()
 
 
@@ -125,9 +138,9 @@ def python_hint(type_: Type) -> str:
                 "SymInt": "builtins.int",
                 "float": "builtins.float",
                 "bool": "builtins.bool",
-                "ScalarType": "dtype",
-                "Device": "Union[device, str]",
-                "Layout": "layout",
+                "ScalarType": "_dtype",
+                "Device": "Union[_device, str]",
+                "Layout": "_layout",
                 "MemoryFormat": "memory_format",
                 "Storage": "Any",
             }
@@ -138,7 +151,8 @@ def _parameter(p: Parameter) -> str:
     hint = python_hint(p.type)
     if p.default == "None" and not hint.endswith("| None"):
         hint += " | None"
-    return f"{p.name}: {hint}" + (" = ..." if p.default is not None else "")
+    name = f"{p.name}_" if keyword.iskeyword(p.name) else p.name  # random_'s `from`, given by position
+    return f"{name}: {hint}" + (" = ..." if p.default is not None else "")
 
 
 def _result(signature: Signature) -> str:
@@ -160,10 +174,8 @@ def _signature(function: PythonFunction, signature: Signature, overloaded: bool,
     parts = ["self"] if function.method else []
     starred = False
     for p in signature.parameters:
-        if function.method and signature.is_self(p):
+        if function.method and (signature.is_self(p) or p.name == "self"):
             continue
-        if keyword.iskeyword(p.name):
-            return ""
         if p.keyword and not starred:
             starred = True
             parts.append("*")
@@ -177,7 +189,7 @@ def _signature(function: PythonFunction, signature: Signature, overloaded: bool,
 
 
 def _function(function: PythonFunction, indent: str) -> str:
-    if keyword.iskeyword(function.name):
+    if keyword.iskeyword(function.name) or (function.method and f"    {function.name}: " in TENSOR_ATTRIBUTES):
         return ""
     overloaded = len(function.signatures) > 1
     return "".join(_signature(function, s, overloaded, indent) for s in function.signatures)
@@ -196,7 +208,7 @@ def emit_stubs(catalog: Catalog) -> str:
     out.append("    def __matmul__(self, other: Tensor) -> Tensor: ...\n")
     out += [
         f"    def __{name}__(self, "
-        f"other: Any) -> Tensor: ...{'  # type: ignore[override]' if name in ('eq', 'ne') else ''}\n"
+        f"other: Any) -> Tensor: ...{EQUAL_MARKS if name in ('eq', 'ne') else ''}\n"
         for name in COMPARISONS
     ]
     out += [_function(f, "    ") for f in functions if f.method]

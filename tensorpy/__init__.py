@@ -37,7 +37,7 @@ from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
-from tensorpy.functional import (  # noqa: E402
+from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa: E402
     block_diag,
     broadcast_tensors,
     cartesian_prod,

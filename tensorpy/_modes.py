@@ -39,7 +39,7 @@ class ContextDecorator:
             with self.clone():
                 return function(*args, **kwargs)
 
-        return wrapper  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
     def _wrap_generator(self, function: F) -> F:
         import functools
@@ -56,7 +56,7 @@ class ContextDecorator:
                         return stop.value
                 sent = yield value
 
-        return wrapper  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 class _GradMode(ContextDecorator):

@@ -113,7 +113,7 @@ def norm(
     dtype: object = None,
 ) -> Tensor:
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
-    return functional.norm(self, p, dim, keepdim, dtype=dtype)
+    return functional.norm(self, p, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def new_tensor(

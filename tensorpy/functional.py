@@ -42,12 +42,12 @@ def einsum(*args: object) -> Tensor:
     equation, *operands = args
     if isinstance(equation, Tensor):
         operands = list(args[: len(args) - len(args) % 2 : 2])
-        equation = ",".join(_subscripts(labels) for labels in args[1::2])  # type: ignore[arg-type]
+        equation = ",".join(_subscripts(labels) for labels in args[1::2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         if len(args) % 2:
-            equation += "->" + _subscripts(args[-1])  # type: ignore[arg-type]
+            equation += "->" + _subscripts(args[-1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]  # type: ignore[assignment]
-    return _C.einsum(equation, operands)
+    return _C.einsum(equation, operands)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def tensordot(
@@ -85,7 +85,7 @@ def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}(): expected Tensors, or one list of them, but got {type(tensor).__name__}")
-    return tensors  # type: ignore[return-value]
+    return tensors  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
@@ -158,7 +158,7 @@ def norm(
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
-    dtype: object = None,
+    dtype: _C.dtype | None = None,
 ) -> Tensor:
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
     if isinstance(p, str):

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "asan"
 # Left out: what measures memory, forks, or compares at length.
-SKIPPED = ["tests/codegen", "tests/test_against_torch.py"]
+SKIPPED = ["tests/codegen", "tests/test_against_torch.py", "tests/test_memory.py"]
 
 
 def runtime(name: str) -> str:

@@ -197,7 +197,7 @@ def test_numbers() -> None:
     assert bool(tp.tensor([2]))
     with pytest.raises(TypeError, match="only integer tensors"):
         [7][tp.tensor(0.0)]
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="only one element"):
         float(tp.tensor([1.0, 2.0]))
     with pytest.raises(RuntimeError, match="ambiguous"):
         bool(tp.tensor([1, 2]))

@@ -374,6 +374,10 @@ static tp_edge edge_of(tp_tensor *t) {
 
 static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
     if (given) {
+        char wanted[40], found[40];
+        if (!tp_device_equal(root->device, given->device))
+            return tp_fail_null(TP_RuntimeError, "invalid gradient: expected device %s but got %s",
+                                tp_device_print(root->device, wanted), tp_device_print(given->device, found));
         if (!tp_same_sizes(root, given)) {
             tp_autotext a = {0}, b = {0};
             tp_text_ints(&a, tp_sizes(given));

@@ -284,6 +284,7 @@ void tp_tensor_free(tp_tensor *t) {
 static size_t seq_bytes(int64_t size) { return sizeof(tp_tensor_seq) + sizeof(tp_tensor *) * (size_t)size; }
 
 tp_tensor_seq *tp_tensor_seq_new(int64_t size) {
+    if (size > INT32_MAX) return tp_fail_memory(INT64_MAX), NULL;
     tp_tensor_seq *s = tp_alloc(seq_bytes(size));
     if (!s) return NULL;
     s->size = size;

@@ -381,6 +381,11 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
             TP_NotImplementedError, "%s: not possible on Meta tensors, which have no values: the operator is tagged %s",
             tp_op_name(op, name),
             op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
+    for (int i = 0; !(ks & op->live) && i < op->info->nargs; i++)
+        if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
+            return tp_fail(strncmp(op->info->name, "cat", 4) == 0 ? TP_ValueError : TP_RuntimeError,
+                           "%s: expected a non-empty list of Tensors, %s is empty", tp_op_name(op, name),
+                           op->info->args[i].name);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

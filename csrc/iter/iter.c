@@ -27,7 +27,8 @@ static void broadcast_strides(const tp_tensor *t, tp_ints shape, int64_t *out) {
     for (int64_t i = 0; i < shape.size; i++) {
         int64_t d = t ? t->ndim - 1 - i : -1;
         bool moves = d >= 0 && (t->sizes[d] != 1 || shape.data[shape.size - 1 - i] == 1);
-        out[i] = moves ? t->strides[d] * itemsize : 0;
+        /* The stride of a dimension of size 1 may be anything; it is never added. */
+        out[i] = moves ? (int64_t)((uint64_t)t->strides[d] * (uint64_t)itemsize) : 0;
     }
 }
 

@@ -214,11 +214,17 @@ static void release_copies(general_call *g) {
     for (int i = 0; i < g->p->ninputs; i++) tp_release(g->copies[i]);
 }
 
-static int fail_devices(tp_device a, tp_device b) {
-    char first[40], second[40];
-    return tp_fail(TP_RuntimeError,
-                   "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-                   tp_device_print(a, first), tp_device_print(b, second));
+/* `out`: the tensor written to, or NULL. */
+static int fail_devices(const general_call *g, const tp_tensor *out) {
+    char device[40];
+    tp_autotext text = {0};
+    for (int i = 0; i < g->p->ninputs; i++)
+        if (g->inputs[i].tensor)
+            tp_text_add(&text, "%s%s on %s", text.length ? ", " : "", g->p->inputs[i],
+                        tp_device_print(g->inputs[i].tensor->device, device));
+    if (out) tp_text_add(&text, ", the output on %s", tp_device_print(out->device, device));
+    return tp_fail(TP_RuntimeError, "%s: Expected all tensors to be on the same device, got %s", g->p->name,
+                   text.text ? text.text : "");
 }
 
 /* All on one device; a 0-dimensional CPU tensor goes with any. */
@@ -228,7 +234,7 @@ static int find_device(general_call *g) {
     for (int i = 0; i < g->p->ninputs; i++) {
         const tp_tensor *t = g->inputs[i].tensor;
         if (!t || (t->ndim == 0 && t->device.type == TP_DEVICE_CPU)) continue;
-        if (found && !tp_device_equal(t->device, g->device)) return fail_devices(g->device, t->device);
+        if (found && !tp_device_equal(t->device, g->device)) return fail_devices(g, NULL);
         g->device = t->device;
         found = true;
     }
@@ -348,7 +354,7 @@ static int separate_inputs(general_call *g, tp_tensor *out) {
 }
 
 static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
-    if (!tp_device_equal(out->device, g->device)) return fail_devices(g->device, out->device);
+    if (!tp_device_equal(out->device, g->device)) return fail_devices(g, out);
     bool fits = has_shape(g, out);
     if (inplace && !fits) return fail_shape(g, out);
     if (check_cast(g->result, (tp_dtype)out->dtype) < 0) return -1;

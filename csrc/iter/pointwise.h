@@ -9,7 +9,8 @@
 #include "iter/iter.h"
 
 typedef struct {
-    const char *name; /* "add.Tensor", for messages */
+    const char *name;      /* "add.Tensor", for messages */
+    const char *inputs[4]; /* the inputs' names */
     uint8_t ninputs, nparams;
     uint8_t promotion;       /* tp_promotion */
     int8_t input_dtype[4];   /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes part */

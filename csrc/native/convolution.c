@@ -30,6 +30,9 @@ static int check_list(const char *name, tp_ints v, int64_t n, int64_t least, con
                        name, (long long)n, (long long)v.size);
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] < least) return tp_fail(TP_RuntimeError, "%s is not supported", what);
+    for (int64_t i = 0; i < v.size; i++)
+        if (v.data[i] > INT32_MAX)
+            return tp_fail(TP_RuntimeError, "convolution: %s of %lld is too large", name, (long long)v.data[i]);
     return 0;
 }
 
@@ -95,6 +98,8 @@ static int output_sizes(const tp_tensor *input, const tp_tensor *weight, const s
     sizes[0] = input->sizes[0];
     sizes[1] = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
     for (int i = 2; i < input->ndim; i++) {
+        if (weight->sizes[i] > INT32_MAX || input->sizes[i] > INT32_MAX)
+            return tp_fail(TP_RuntimeError, "convolution: sizes of 2**31 are too large");
         int64_t span = at(s->dilation, i - 2) * (weight->sizes[i] - 1) + 1, pad = 2 * at(s->padding, i - 2),
                 stride = at(s->stride, i - 2);
         if (s->transposed) {

@@ -13,6 +13,8 @@ tp_tensor *diag_embed_composite(tp_tensor *self, int64_t offset, int64_t dim1, i
     if (a == b)
         return tp_fail_null(TP_RuntimeError, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1,
                             (long long)dim2);
+    if (offset > INT32_MAX || offset < -INT32_MAX)
+        return tp_fail_null(TP_RuntimeError, "diag_embed: an offset of %lld is too large", (long long)offset);
     for (int i = 0, from = 0; i <= self->ndim; i++)
         sizes[i] = i == a || i == b ? self->sizes[self->ndim - 1] + tp_abs_int(offset) : self->sizes[from++];
     tp_autoref *out = tp_zeros((tp_ints){sizes, self->ndim + 1}, (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);

@@ -231,6 +231,9 @@ tp_tensor *value_selecting_reduction_backward_composite(tp_tensor *grad, int64_t
     int64_t shape[TP_MAX_DIMS], d = tp_wrap_dim(dim, sizes.size);
     if (d < 0) return NULL;
     if (sizes.size == 0) return tp_alias(grad);
+    if (sizes.size > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "value_selecting_reduction_backward: %lld sizes are too many",
+                            (long long)sizes.size);
     for (int64_t i = 0; i < sizes.size; i++) shape[i] = i == d ? sizes.data[i] : 1;
     tp_autoref *numbers = tp_arange(TP_SCALAR_I(sizes.data[d]), TP_INT64, TP_STRIDED, grad->device, -1);
     tp_autoref *along = numbers ? tp_reshape(numbers, (tp_ints){shape, sizes.size}) : NULL;
@@ -260,5 +263,6 @@ tp_tensor *_aminmax_backward_composite(tp_tensor *grad_min, tp_tensor *grad_max,
     tp_autoref *high = grad_max ? share_out(grad_max, self, max, dims, keepdim) : NULL;
     if (grad_max && !high) return NULL;
     if (low && high) return tp_add_Tensor(low, high, TP_SCALAR_I(1));
+    if (!low && !high) return tp_zeros_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, (tp_device){-1, -1}, -1, TP_NO_FORMAT);
     return tp_take(*(low ? &low : &high));
 }

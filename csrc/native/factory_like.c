@@ -88,6 +88,7 @@ static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bo
     if (!out || out->numel == 0) return tp_take(out);
     int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1],
             item = tp_itemsize((tp_dtype)self->dtype);
+    diagonal = tp_max_int(-rows - 1, tp_min_int(columns, diagonal));
     const char *in = tp_data(from);
     char *to = tp_data(out);
     for (int64_t r = 0; r < out->numel / columns; r++, in += columns * item, to += columns * item) {
@@ -110,6 +111,15 @@ tp_tensor *triu_meta(tp_tensor *self, int64_t diagonal) {
 tp_tensor *tril_cpu(tp_tensor *self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
 tp_tensor *triu_cpu(tp_tensor *self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
+/* Elements of the lower triangle up to the diagonal `offset`, which is at most a step outside the matrix. */
+static __int128 lower_count(int64_t row, int64_t col, __int128 offset) {
+    __int128 first = offset < 0 ? -offset : 0; /* the first row with an element, and the first that is full */
+    __int128 full = col - offset - 1;
+    if (first >= row || col == 0) return 0;
+    full = full < first ? first : full > row ? row : full;
+    return (full - first) * (first + full + 2 * offset + 1) / 2 + (row - full) * col;
+}
+
 static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, OPTIONS) {
     if (row < 0 || col < 0)
         return tp_fail_null(TP_RuntimeError, "row and col must be non-negative, got %lld and %lld", (long long)row,
@@ -118,24 +128,23 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
     if (dtype != TP_INT64 && dtype != TP_INT32)
         return tp_fail_null(TP_RuntimeError, "\"%s\" not implemented for '%s'", lower ? "tril_indices" : "triu_indices",
                             tp_dtype_names[dtype]);
-    int64_t n = 0, at = 0;
-    for (int pass = 0;; pass++) {
-        if (pass && device.type == TP_DEVICE_META)
-            return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);
-        tp_autoref *made =
-            pass ? tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT) : NULL;
-        if (pass && !made) return NULL;
-        for (int64_t r = 0; r < row; r++) {
-            int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));
-            int64_t first = lower ? 0 : cut, last = lower ? cut : col;
-            if (!pass) n += last - first;
-            for (int64_t c = first; pass && c < last; c++, at++) {
-                ((int64_t *)tp_data(made))[at] = r;
-                ((int64_t *)tp_data(made))[n + at] = c;
-            }
+    offset = tp_max_int(-row, tp_min_int(col, offset));
+    __int128 count = lower ? lower_count(row, col, offset) : (__int128)row * col - lower_count(row, col, offset - 1);
+    if (count > INT64_MAX / 16) return tp_fail_memory(INT64_MAX), NULL;
+    int64_t n = (int64_t)count, at = 0;
+    if (device.type == TP_DEVICE_META)
+        return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);
+    tp_autoref *made = tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT);
+    if (!made) return NULL;
+    int64_t *rows = tp_data(made), *cols = rows + n;
+    for (int64_t r = lower && offset < 0 ? -offset : 0; at < n; r++) {
+        int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));
+        for (int64_t c = lower ? 0 : cut; c < (lower ? cut : col); c++, at++) {
+            rows[at] = r;
+            cols[at] = c;
         }
-        if (pass) return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
     }
+    return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
 }
 tp_tensor *tril_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
     return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);

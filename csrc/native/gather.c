@@ -99,7 +99,7 @@ tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool spars
 static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
                         tp_tensor *src) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0 || check_scatter(op, self, d, index, src->ndim == 0 && index->ndim > 0 ? NULL : src) < 0) return -1;
+    if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (index->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
     tp_autoref *places = checked_index(TP_RuntimeError, index, d, tp_size_at(tp_sizes(self), d), false);

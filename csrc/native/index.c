@@ -45,7 +45,7 @@ static int add_index(tp_index_plan *p, tp_tensor *self, tp_tensor *index, int di
     if (dim >= self->ndim) return too_many(self);
     if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
         return tp_fail(TP_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
-    if (index->device.type != self->device.type && index->numel != 1 && index->device.type != TP_DEVICE_CPU)
+    if (index->device.type != self->device.type && index->device.type != TP_DEVICE_CPU)
         return tp_fail(TP_RuntimeError,
                        "indices should be either on cpu or on the same device as the indexed tensor (%s)",
                        tp_device_type_name(self->device.type));

@@ -94,7 +94,8 @@ tp_tensor_seq *split_with_sizes_composite(tp_tensor *self, tp_ints split_sizes, 
     for (int64_t i = 0; i < split_sizes.size; i++) {
         if (split_sizes.data[i] < 0)
             return tp_fail_null(TP_RuntimeError, "split_with_sizes expects split_sizes have only non-negative entries");
-        total += split_sizes.data[i];
+        if (__builtin_add_overflow(total, split_sizes.data[i], &total))
+            return tp_fail_null(TP_RuntimeError, "split_with_sizes: the sum of split_sizes does not fit 64 bits");
     }
     if (total != self->sizes[d])
         return tp_fail_null(

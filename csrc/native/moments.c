@@ -92,6 +92,8 @@ static tp_tensor *var_backward(tp_tensor *grad, tp_tensor *self, tp_ints dim, co
 tp_tensor *_var_mean_backward_composite(tp_tensor *grad_var, tp_tensor *grad_mean, tp_tensor *self, tp_ints dim,
                                         const tp_scalar *correction, bool keepdim) {
     tp_autoref *var = grad_var ? var_backward(grad_var, self, dim, correction, keepdim) : NULL;
+    if (!grad_var && !grad_mean)
+        return tp_zeros_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, (tp_device){-1, -1}, -1, TP_NO_FORMAT);
     if ((grad_var && !var) || !grad_mean) return tp_take(var);
     tp_autoref *spread = restore(grad_mean, dim, self->ndim, keepdim);
     int64_t count = grad_mean->numel ? self->numel / grad_mean->numel : 1;

@@ -10,6 +10,14 @@
 
 /* ---- a constant ---- */
 
+/* Amounts whose sums with a size stay within 64 bits. */
+static int check_amounts(tp_ints pad) {
+    for (int64_t i = 0; i < pad.size; i++)
+        if (pad.data[i] > INT64_MAX / 4 || pad.data[i] < -INT64_MAX / 4)
+            return tp_fail(TP_RuntimeError, "pad: an amount of %lld is too large", (long long)pad.data[i]);
+    return 0;
+}
+
 /* constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor */
 tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scalar *value) {
     int64_t sizes[TP_MAX_DIMS];
@@ -22,11 +30,12 @@ tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scal
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %lld "
             "while the input has %d dimensions.",
             (long long)pad.size, self->ndim);
+    if (check_amounts(pad) < 0) return NULL;
     tp_autoref *from = tp_retain(self), *out = NULL, *into = NULL;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     for (int64_t i = 0; i < pad.size / 2; i++) {
         int64_t d = self->ndim - 1 - i, before = pad.data[2 * i], after = pad.data[2 * i + 1];
-        sizes[d] += before + after;
+        if (__builtin_add_overflow(sizes[d], before + after, &sizes[d])) return tp_fail_memory(INT64_MAX), NULL;
         if (sizes[d] < 0)
             return tp_fail_null(
                 TP_RuntimeError,
@@ -53,6 +62,8 @@ tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scal
 }
 tp_tensor *_constant_pad_nd_backward_composite(tp_tensor *grad, tp_ints pad) {
     int64_t less[2 * TP_MAX_DIMS];
+    if (pad.size > TP_COUNTOF(less) || check_amounts(pad) < 0)
+        return tp_fail_null(TP_RuntimeError, "_constant_pad_nd_backward: this is no padding");
     for (int64_t i = 0; i < pad.size; i++) less[i] = -pad.data[i];
     return tp_constant_pad_nd(grad, (tp_ints){less, pad.size}, TP_SCALAR_I(0));
 }
@@ -118,6 +129,7 @@ static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (pad.size != 2 * dims)
         return tp_fail(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
                        (long long)pad.size);
+    if (check_amounts(pad) < 0) return -1;
     bool empty = false;
     for (int d = self->ndim - dims; d < self->ndim; d++) empty |= d >= 0 && self->sizes[d] == 0;
     if (self->ndim < dims + 1 || self->ndim > dims + 2 || (empty && mode != CIRCULAR)) {

@@ -21,6 +21,27 @@ static bool on_meta(const tp_operand *inputs, int n) {
     return false;
 }
 
+int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha) {
+    bool bools = tp_operand_is_bool(&inputs[0]) && tp_operand_is_bool(&inputs[1]);
+    if (alpha->kind == TP_SCALAR_BOOL && !bools)
+        return tp_fail(TP_RuntimeError, "%s: Boolean alpha only supported for Boolean results", p->name);
+    if (alpha->kind >= TP_SCALAR_FLOAT && computes_in_integers(inputs))
+        return tp_fail(TP_RuntimeError,
+                       "%s: For integral input tensors, argument alpha must not be a floating point number, got %g",
+                       p->name, tp_scalar_double(alpha));
+    return 0;
+}
+
+int tp_refuse_bools(const tp_pointwise *p) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: Subtraction with a bool tensor is not supported; use logical_xor or logical_not", p->name);
+}
+
+int tp_refuse_condition(const tp_tensor *condition) {
+    return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
+                   tp_scalar_type_name((tp_dtype)condition->dtype));
+}
+
 /* Whether some element of a boolean tensor (stolen) is true; -1 with the error set. */
 static int any_true_steal(tp_tensor *mask) {
     tp_autoref *owned = mask;

@@ -3,6 +3,28 @@
 
 #include "iter/pointwise.h"
 
+/* add: an alpha that fits what is computed. */
+int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha);
+TP_INLINE int tp_check_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    const tp_scalar *alpha = params[0].scalar;
+    return tp_likely(alpha->kind == TP_SCALAR_INT) ? 0 : tp_refuse_alpha(p, inputs, alpha);
+}
+TP_INLINE bool tp_operand_is_bool(const tp_operand *o) {
+    return o->number ? o->number->kind == TP_SCALAR_BOOL : o->tensor->dtype == TP_BOOL;
+}
+/* sub: the same, and no bools. */
+int tp_refuse_bools(const tp_pointwise *p);
+TP_INLINE int tp_check_subtraction(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    if (tp_unlikely(tp_operand_is_bool(&inputs[0]) || tp_operand_is_bool(&inputs[1]))) return tp_refuse_bools(p);
+    return tp_check_alpha(p, inputs, params);
+}
+/* where: the condition's dtype. */
+int tp_refuse_condition(const tp_tensor *condition);
+TP_INLINE int tp_check_condition(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)params;
+    const tp_tensor *t = inputs[0].tensor;
+    return tp_likely(!t || t->dtype == TP_BOOL || t->dtype == TP_UINT8) ? 0 : tp_refuse_condition(t);
+}
 /* Integer division needs divisors other than zero: RuntimeError "ZeroDivisionError". */
 int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* The same, and a rounding mode that exists. */

@@ -31,13 +31,16 @@ static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_em
         if (v.data[i] < low)
             return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", k->name, name,
                            low ? "greater than zero" : "non-negative", (long long)v.data[i]);
+    for (int64_t i = 0; i < v.size; i++)
+        if (v.data[i] > INT32_MAX)
+            return tp_fail(TP_RuntimeError, "%s: %s of %lld is too large", k->name, name, (long long)v.data[i]);
     return 0;
 }
 
 static int check_input(const kind *k, const tp_tensor *self) {
     int n = self->ndim;
     bool fits = n == k->dims + 1 || n == k->dims + 2;
-    for (int i = n - k->dims - 1; fits && i < n; i++) fits = self->sizes[i] > 0;
+    for (int i = n - k->dims - 1; fits && i < n; i++) fits = self->sizes[i] > 0 && self->sizes[i] <= INT32_MAX;
     if (!fits) {
         tp_autotext text = {0};
         tp_text_ints(&text, tp_sizes(self));
@@ -214,7 +217,13 @@ static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_t
 
 static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indices, tp_tensor *grad_input) {
     tp_autoref *index = tp_plain(indices, TP_INT64);
-    return index ? convert_and_run(p, MAX_BACKWARD, grad, grad_input, index) : -1;
+    if (!index) return -1;
+    const int64_t *v = tp_data(index), plane = p->in[0] * p->in[1] * p->in[2];
+    for (int64_t i = 0; i < index->numel; i++)
+        if (v[i] < 0 || v[i] >= plane)
+            return tp_fail(TP_RuntimeError, "max_pool_with_indices_backward: index %lld is outside a plane of %lld",
+                           (long long)v[i], (long long)plane);
+    return convert_and_run(p, MAX_BACKWARD, grad, grad_input, index);
 }
 
 /* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
@@ -253,6 +262,8 @@ MAX_POOL(3)
 /* _planes_at(Tensor self, Tensor indices, int dims=2) -> Tensor: of each plane the elements that a pooling's indices
  * name. */
 tp_tensor *_planes_at_composite(tp_tensor *self, tp_tensor *indices, int64_t dims) {
+    if (dims < 1 || self->ndim < dims || indices->ndim != self->ndim)
+        return tp_fail_null(TP_RuntimeError, "_planes_at: planes and indices of as many dimensions are needed");
     int64_t sizes[TP_MAX_DIMS], n = indices->ndim, plane = 1;
     if (self->numel == 0) return tp_zeros(tp_sizes(indices), (tp_dtype)self->dtype, TP_NO_LAYOUT, self->device, -1);
     for (int64_t i = 0; i < n; i++) sizes[i] = i < n - dims ? indices->sizes[i] : 1;

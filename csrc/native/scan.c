@@ -215,6 +215,7 @@ tp_tensor *diff_composite(tp_tensor *self, int64_t n, int64_t dim, tp_tensor *pr
     if (append) parts[count++] = append;
     tp_autoref *t = count > 1 && n > 0 ? tp_cat((tp_tensors){parts, count}, d) : tp_retain(self);
     if (n == 0) return t ? tp_clone(t, TP_NO_FORMAT) : NULL;
+    if (t && n > t->sizes[d]) n = t->sizes[d]; /* nothing is left by then */
     for (int64_t i = 0; t && i < n; i++) {
         int64_t size = t->sizes[d];
         tp_autoref *late = tp_slice_Tensor(t, d, TP_SOME_INT(1), TP_NO_INT, 1);

@@ -56,7 +56,8 @@ tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) 
     for (int64_t i = 0; i < d; i++) out[n++] = self->sizes[i];
     for (int64_t i = 0; i < sizes.size; i++) {
         if (sizes.data[i] == -1) unknown = n;
-        else known *= sizes.data[i];
+        else if (__builtin_mul_overflow(known, sizes.data[i], &known))
+            return tp_fail_null(TP_RuntimeError, "unflatten: the product of sizes does not fit 64 bits");
         out[n++] = sizes.data[i];
     }
     if (unknown < 0 ? known != whole : known <= 0 || whole % known) {
@@ -138,6 +139,7 @@ tp_tensor *narrow_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *star
 
 static tp_tensor_seq *split_into(tp_tensor *self, int64_t parts, int64_t size, int64_t dim) {
     int64_t left = tp_size_at(tp_sizes(self), dim);
+    if (parts > INT32_MAX) return tp_fail_memory(INT64_MAX), NULL;
     int64_t *sizes = tp_alloc((size_t)parts * sizeof *sizes);
     if (!sizes) return NULL;
     for (int64_t i = 0; i < parts; i++, left -= size) sizes[i] = left < size ? left : size;
@@ -173,7 +175,7 @@ tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
         return tp_fail_null(TP_RuntimeError, "chunk expects `chunks` to be greater than 0, got: %lld",
                             (long long)chunks);
     if (d < 0) return NULL;
-    int64_t size = (self->sizes[d] + chunks - 1) / chunks;
+    int64_t size = self->sizes[d] / chunks + (self->sizes[d] % chunks != 0);
     return size == 0 ? split_into(self, chunks, 0, d) : split_Tensor_composite(self, size, d);
 }
 
@@ -304,7 +306,7 @@ tp_tensor *unfold_composite(tp_tensor *self, int64_t dimension, int64_t size, in
     int64_t stride = self->ndim ? self->strides[d] : 1;
     if (self->ndim) {
         g.sizes[d] = (whole - size) / step + 1;
-        g.strides[d] = step * stride;
+        if (__builtin_mul_overflow(step, stride, &g.strides[d])) g.strides[d] = stride; /* one window */
     }
     g.sizes[g.ndim] = size;
     g.strides[g.ndim++] = stride;
@@ -315,12 +317,16 @@ tp_tensor *unfold_backward_composite(tp_tensor *grad_in, tp_ints input_sizes, in
     tp_autoref *grad = tp_zeros(input_sizes, (tp_dtype)grad_in->dtype, TP_STRIDED, grad_in->device, -1);
     int64_t d = tp_wrap_dim(dim, input_sizes.size);
     if (!grad || d < 0) return NULL;
+    if (grad_in->ndim == 0 || size != grad_in->sizes[grad_in->ndim - 1] || grad_in->ndim != input_sizes.size + 1 ||
+        step < 1)
+        return tp_fail_null(TP_RuntimeError, "unfold_backward: the gradient's sizes are not those of an unfold");
     for (int64_t k = 0; k < size; k++) {
         tp_autoref *from = tp_select_int(grad_in, -1, k);
         int64_t n = from && from->ndim ? from->sizes[d] : 1;
-        tp_autoref *to = !from || input_sizes.size == 0 ? tp_retain(grad)
-                         : n == 0 ? NULL
-                                  : tp_slice_Tensor(grad, d, TP_SOME_INT(k), TP_SOME_INT(k + (n - 1) * step + 1), step);
+        if (from && n == 0) break;
+        tp_autoref *to = !from || input_sizes.size == 0
+                             ? tp_retain(grad)
+                             : tp_slice_Tensor(grad, d, TP_SOME_INT(k), TP_SOME_INT(k + (n - 1) * step + 1), step);
         if (!from || !to || tp_add__Tensor(to, from, TP_SCALAR_I(1)) < 0) return NULL;
     }
     return tp_take(grad);
@@ -413,6 +419,7 @@ int set__source_Tensor_storage_offset_composite(tp_tensor *self, tp_tensor *sour
                                                 tp_ints size, tp_ints stride) {
     int64_t strides[TP_MAX_DIMS];
     if (check_set(self, source) < 0 || tp_checked_numel(size) < 0) return -1;
+    if (size.size > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "set_: more than %d dimensions", TP_MAX_DIMS);
     tp_contiguous_strides(size, strides);
     tp_ints steps = stride.size > 0 ? stride : (tp_ints){strides, size.size};
     tp_autoref *view = as_strided_composite(source, size, steps, TP_SOME_INT(storage_offset));

@@ -172,6 +172,9 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
                                    const char *side, tp_tensor *sorter) {
     if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
     bool one = sorted_sequence->ndim == 1;
+    if (sorter && (sorter->dtype != TP_INT64 || !tp_same_sizes(sorter, sorted_sequence)))
+        return tp_fail_null(TP_RuntimeError,
+                            "searchsorted: sorter must be int64 and of the same size as sorted_sequence");
     tp_autoref *sequence = sorter ? tp_gather(sorted_sequence, -1, sorter, false) : tp_retain(sorted_sequence);
     tp_dtype common = sequence ? tp_promote_dtypes((tp_dtype)sequence->dtype, (tp_dtype)self->dtype) : TP_NO_DTYPE;
     if (common == TP_NO_DTYPE) return NULL;

@@ -27,8 +27,12 @@ static int check_device(const tp_tensor *out, const tp_tensor *made) {
                    tp_device_print(made->device, wanted), tp_device_print(out->device, found));
 }
 
+static int check_out(const tp_tensor *out, const tp_tensor *made) {
+    return check_cast(made, out) < 0 ? -1 : check_device(out, made);
+}
+
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made) {
-    if (check_cast(made, out) < 0 || check_device(out, made) < 0) return -1;
+    if (check_out(out, made) < 0) return -1;
     if (!tp_same_sizes(out, made) && tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS) < 0) return -1;
     return copy_below_layers(out, made);
 }
@@ -56,12 +60,24 @@ int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
         return tp_fail(TP_RuntimeError, "expected an out= list of %lld tensors, got %lld", (long long)made->size,
                        (long long)outs.size);
     for (int64_t i = 0; i < made->size; i++)
+        if (check_out(outs.data[i], made->items[i]) < 0) return -1; /* before the first is written */
+    for (int64_t i = 0; i < made->size; i++)
         if (tp_copy_into_out(outs.data[i], made->items[i]) < 0) return -1;
     return 0;
 }
 
+/* Places go into int64 only. */
+static int check_one_of_outs(const tp_tensor *out, const tp_tensor *made) {
+    if (made->dtype == TP_INT64 && out->dtype != TP_INT64)
+        return tp_fail(TP_RuntimeError, "Expected out tensor to have dtype int64, but got %s instead",
+                       tp_dtype_names[out->dtype]);
+    return check_out(out, made);
+}
+
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
     int status = 0;
+    for (int i = 0; i < n && status == 0; i++)
+        status = check_one_of_outs(outs[i], made[i]); /* before the first is written */
     for (int i = 0; i < n; i++) {
         if (status == 0) status = tp_copy_into_out(outs[i], made[i]);
         tp_release(made[i]);

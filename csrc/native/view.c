@@ -71,6 +71,15 @@ static int add_overlapping(tp_tensor *flat, tp_tensor *grad, tp_ints size, tp_in
     return 0;
 }
 
+/* Whether a view of the base at an offset in elements stays within its memory. */
+static int check_part(const tp_tensor *base, tp_ints size, tp_ints stride, int64_t offset) {
+    int64_t bytes;
+    if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)base->dtype), &bytes) ||
+        __builtin_add_overflow(bytes, base->byte_offset, &bytes))
+        return tp_fail(TP_RuntimeError, "as_strided: storage offset %lld is too large", (long long)offset);
+    return tp_check_in_storage(size, stride, bytes, (tp_dtype)base->dtype, base->storage->nbytes);
+}
+
 /* The gradient lives in memory laid out as the base's, counted from the base's first element. */
 tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                           tp_ints stride, int64_t offset) {
@@ -80,9 +89,7 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
         tp_new_on_storage(base->storage, TP_INTS((int64_t)base->storage->nbytes / tp_itemsize((tp_dtype)base->dtype)),
                           TP_INTS(1), 0, (tp_dtype)base->dtype);
     if (!flat || tp_zero_(flat) < 0) return NULL;
-    if (tp_check_in_storage(size, stride, base->byte_offset + offset * tp_itemsize((tp_dtype)base->dtype),
-                            (tp_dtype)base->dtype, base->storage->nbytes) < 0)
-        return NULL;
+    if (check_part(base, size, stride, offset) < 0) return NULL;
     if (overlaps_itself(size, stride)) {
         if (add_overlapping(flat, grad, size, stride, tp_storage_offset(base) + offset) < 0) return NULL;
     } else {
@@ -96,7 +103,7 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
 tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                       tp_ints stride, int64_t offset) {
     tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)whole->dtype, whole->device);
-    if (!base || tp_copy_(base, whole, false) < 0) return NULL;
+    if (!base || tp_copy_(base, whole, false) < 0 || check_part(base, size, stride, offset) < 0) return NULL;
     tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
     return view ? tp_clone(view, TP_CONTIGUOUS_FORMAT) : NULL;
 }
@@ -465,13 +472,27 @@ tp_tensor_seq *unbind_int_composite(tp_tensor *self, int64_t dim) {
 tp_tensor *_restore_dims_composite(tp_tensor *self, tp_ints dim, int64_t ndim) {
     int64_t sizes[TP_MAX_DIMS];
     bool reduced[TP_MAX_DIMS] = {0};
-    for (int64_t i = 0; i < dim.size; i++) reduced[tp_wrap_dim(dim.data[i], ndim)] = true;
-    for (int i = 0, from = 0; i < ndim; i++) sizes[i] = dim.size <= 0 || reduced[i] ? 1 : self->sizes[from++];
+    if (ndim < 0 || ndim > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "_restore_dims: %lld dimensions", (long long)ndim);
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t d = tp_wrap_dim(dim.data[i], ndim);
+        if (d < 0) return NULL;
+        reduced[d] = true;
+    }
+    for (int i = 0, from = 0; i < ndim; i++)
+        sizes[i] = dim.size <= 0 || reduced[i] || from == self->ndim ? 1 : self->sizes[from++];
     return tp_reshape(self, (tp_ints){sizes, ndim});
 }
 
 tp_tensor *_inverse_permute_composite(tp_tensor *self, tp_ints dims) {
     int64_t inverse[TP_MAX_DIMS];
-    for (int64_t i = 0; i < dims.size; i++) inverse[tp_wrap_dim(dims.data[i], dims.size)] = i;
+    if (dims.size != self->ndim)
+        return tp_fail_null(TP_RuntimeError, "_inverse_permute: %lld dims for a tensor of %d dimensions",
+                            (long long)dims.size, self->ndim);
+    for (int64_t i = 0; i < dims.size; i++) {
+        int64_t d = tp_wrap_dim(dims.data[i], dims.size);
+        if (d < 0) return NULL;
+        inverse[d] = i;
+    }
     return tp_permute(self, (tp_ints){inverse, dims.size});
 }

@@ -99,8 +99,9 @@ FUNCTION(fail_allocation_after) {
     (void)self;
     long long n = PyLong_AsLongLong(arg);
     if (n == -1 && PyErr_Occurred()) return NULL;
+    bool waits = atomic_load(&tp_alloc_countdown) >= 0; /* the failure ordered before has not happened */
     tp_alloc_fail_after(n);
-    Py_RETURN_NONE;
+    return PyBool_FromLong(waits);
 }
 
 FUNCTION(determinism) {

@@ -26,8 +26,14 @@ static void generator_dealloc(PyObject *o) {
 }
 /* Any int: reduced modulo 2**64, as PyTorch maps negative seeds. */
 static PyObject *generator_manual_seed(PyObject *o, PyObject *seed) {
-    unsigned long long value = PyLong_AsUnsignedLongLongMask(seed);
-    if (PyErr_Occurred()) return NULL;
+    PyObject *index = PyNumber_Index(seed);
+    if (!index) return NULL;
+    int overflow;
+    unsigned long long value = (unsigned long long)PyLong_AsLongLongAndOverflow(index, &overflow);
+    if (overflow > 0) value = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    if (overflow < 0 || PyErr_Occurred())
+        return PyErr_Format(PyExc_ValueError, "Overflow: the seed %.60R is not within -2**63 and 2**64 - 1", seed);
     tp_generator_manual_seed(GENERATOR(o), value);
     return Py_NewRef(o);
 }

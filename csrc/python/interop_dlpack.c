@@ -297,7 +297,7 @@ PyObject *tp_py_dlpack_import(PyObject *module, PyObject *const *args, Py_ssize_
     if (v[1] && v[1] != Py_None && !(dl_device_tuple = Py_BuildValue("(ii)", DL_CPU, 0))) return NULL;
     if (!PyCapsule_CheckExact(v[0]) && !PyObject_HasAttrString(v[0], "__dlpack__")) {
         Py_DECREF(dl_device_tuple);
-        return PyErr_Format(PyExc_AttributeError, "from_dlpack(): %s has no __dlpack__", Py_TYPE(v[0])->tp_name);
+        return PyErr_Format(PyExc_RuntimeError, "from_dlpack(): %s has no __dlpack__", Py_TYPE(v[0])->tp_name);
     }
     tp_tensor *t = tp_py_from_dlpack(v[0], dl_device_tuple, v[2] ? v[2] : Py_None);
     Py_DECREF(dl_device_tuple);

@@ -263,7 +263,16 @@ int tp_py_tensor_bool(PyObject *o) {
     return tp_py_check(tp_is_nonzero(TENSOR(o), &truth)) < 0 ? -1 : truth;
 }
 
+/* int(t), float(t) and complex(t) raise another class than t.item(). */
+static int check_single(const tp_tensor *t) {
+    if (t->numel == 1) return 0;
+    PyErr_Format(PyExc_ValueError, "only one element tensors can be converted to Python scalars, this one has %lld",
+                 (long long)t->numel);
+    return -1;
+}
+
 PyObject *tp_py_tensor_int(PyObject *o) {
+    if (check_single(TENSOR(o)) < 0) return NULL;
     PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
     Py_XDECREF(value);
     return result;
@@ -271,6 +280,7 @@ PyObject *tp_py_tensor_int(PyObject *o) {
 
 PyObject *tp_py_tensor_float(PyObject *o) {
     tp_scalar s;
+    if (check_single(TENSOR(o)) < 0) return NULL;
     if (tp_item(TENSOR(o), &s) < 0) return tp_py_raise();
     if (s.kind == TP_SCALAR_COMPLEX && cimag(s.c) != 0)
         return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
@@ -286,6 +296,7 @@ PyObject *tp_py_tensor_index(PyObject *o) {
 
 METHOD(py_complex) {
     tp_scalar s;
+    if (check_single(TENSOR(self)) < 0) return NULL;
     if (tp_item(TENSOR(self), &s) < 0) return tp_py_raise();
     tp_complex128 c = tp_scalar_complex(&s);
     return PyComplex_FromDoubles(creal(c), cimag(c));

@@ -131,7 +131,13 @@ static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus) {
 static PyObject *nb_negative(PyObject *a) { return tp_py_wrap_steal(tp_neg(tp_py_tensor_borrow(a))); }
 static PyObject *nb_positive(PyObject *a) { return Py_NewRef(a); }
 static PyObject *nb_absolute(PyObject *a) { return tp_py_wrap_steal(tp_abs(tp_py_tensor_borrow(a))); }
-static PyObject *nb_invert(PyObject *a) { return tp_py_wrap_steal(tp_bitwise_not(tp_py_tensor_borrow(a))); }
+static PyObject *nb_invert(PyObject *a) {
+    const tp_tensor *t = tp_py_tensor_borrow(a);
+    if (tp_is_floating(t) || tp_is_complex(t))
+        return PyErr_Format(PyExc_TypeError, "~: only integer and Boolean-type tensors have it, not %s",
+                            tp_dtype_names[t->dtype]);
+    return tp_py_wrap_steal(tp_bitwise_not(tp_py_tensor_borrow(a)));
+}
 
 PyNumberMethods tp_py_tensor_number = {
     .nb_add = nb_add,

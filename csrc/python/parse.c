@@ -15,6 +15,8 @@ typedef struct block {
 
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
+    a->numbers = false;
+    a->number = NULL;
     a->nints = a->nscalars = 0;
     a->blocks = NULL;
 }
@@ -24,6 +26,7 @@ void tp_py_args_free(tp_py_args *a) {
         next = b->next;
         PyMem_Free(b);
     }
+    tp_release(a->number);
 }
 
 void *tp_py_scratch(tp_py_args *a, size_t size) {
@@ -48,12 +51,31 @@ static tp_scalar *scratch_scalar(tp_py_args *a) {
 
 /* ---- one argument ---- */
 
+/* Item i of a list or tuple as an int. Its __index__ may do anything, to the list as well. */
+static int item_to_int(PyObject *sequence, Py_ssize_t i, int64_t *out) {
+    if (i >= PySequence_Fast_GET_SIZE(sequence)) return 0;
+    PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
+    if (tp_likely(PyLong_CheckExact(item))) return tp_py_to_int(item, out);
+    Py_INCREF(item);
+    int ok = tp_py_to_int(item, out);
+    Py_DECREF(item);
+    return ok;
+}
+
+static int fail_item(const tp_py_param *p, Py_ssize_t i, PyObject *o) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "argument '%s': the int at position %zd does not fit 64 bits: %.60R", p->name, i, o);
+    return -1;
+}
+
 static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (PyLong_Check(o) && !PyBool_Check(o)) {
         if (p->size == 0) return 0;
         Py_ssize_t n = p->size == 255 ? 1 : p->size;
         int64_t *data = scratch_ints(a, n), first;
-        if (!data || tp_py_to_int(o, &first) < 0) return -1;
+        if (!data) return -1;
+        if (tp_py_to_int(o, &first) < 0) return fail_item(p, 0, o);
         for (Py_ssize_t i = 0; i < n; i++) data[i] = first;
         *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
         return 1;
@@ -73,8 +95,9 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int ok = tp_py_to_int(PySequence_Fast_GET_ITEM(o, i), &data[i]);
-        if (ok <= 0) return ok;
+        int ok = item_to_int(o, i, &data[i]);
+        if (ok < 0) return fail_item(p, i, o);
+        if (ok == 0) return 0;
     }
     if (n == 1 && p->size != 0 && p->size != 255) { /* (3,) for int[2] */
         int64_t *repeated = scratch_ints(a, p->size);
@@ -108,7 +131,10 @@ static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
     tp_scalar *data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int ok = tp_py_to_scalar(PySequence_Fast_GET_ITEM(o, i), &data[i]);
+        if (i >= PySequence_Fast_GET_SIZE(o)) return 0;
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(o, i)); /* its __float__ may do anything to the list */
+        int ok = tp_py_to_scalar(item, &data[i]);
+        Py_DECREF(item);
         if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_SCALARS, .scalars = {data, n}};
@@ -177,6 +203,16 @@ static int convert_enum(PyObject *o, PyTypeObject *type, tp_tag tag, tp_value *o
     return 1;
 }
 
+/* add(t, 2, out=o): the number becomes a tensor of no dimensions. */
+static int convert_number(tp_py_args *a, PyObject *o, tp_value *out) {
+    tp_scalar s;
+    int ok = a->number ? 0 : tp_py_to_scalar(o, &s);
+    if (ok <= 0) return ok;
+    if (!(a->number = tp_new_wrapped_number(&s))) return tp_py_raise(), -1;
+    *out = (tp_value){.tag = TP_TENSOR, .tensor = a->number};
+    return 1;
+}
+
 int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (p->tag == TP_TENSOR && tp_py_is_tensor(o)) {
         *out = (tp_value){.tag = TP_TENSOR, .tensor = tp_py_tensor_borrow(o)};
@@ -189,6 +225,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
     }
     int ok;
     switch ((tp_tag)p->tag) {
+    case TP_TENSOR: return a->numbers && strcmp(p->name, "other") == 0 ? convert_number(a, o, out) : 0;
     case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
     case TP_SCALAR: return convert_scalar(a, o, out);
     case TP_INT:
@@ -256,12 +293,13 @@ static void complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
 }
 
 /* view(2, 3): the positional arguments from `first` on are one list of ints. */
-static int convert_spread(tp_py_args *a, PyObject *const *args, Py_ssize_t n, tp_value *out) {
+static int convert_spread(tp_py_args *a, const tp_py_param *p, PyObject *const *args, Py_ssize_t n, tp_value *out) {
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
         int ok = PyBool_Check(args[i]) ? 0 : tp_py_to_int(args[i], &data[i]);
-        if (ok <= 0) return ok;
+        if (ok < 0) return fail_item(p, i, args[i]);
+        if (ok == 0) return 0;
     }
     *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
     return 1;
@@ -279,11 +317,11 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
     for (int i = 0; i < s->nparams; i++) {
         const tp_py_param *p = &s->params[i];
         PyObject *o = NULL;
-        if (i == 0 && self) {
+        if (i == s->self_at && self) {
             o = self;
         } else if (!(p->flags & TP_PARAM_KEYWORD) && used < nargs) {
             if (spreads(s, i, args, nargs, used)) {
-                int ok = convert_spread(a, args + used, nargs - used, &a->values[i]);
+                int ok = convert_spread(a, p, args + used, nargs - used, &a->values[i]);
                 if (ok < 0) return -1;
                 if (ok == 0) return complain_type(why, p, args[used]), 0;
                 used = nargs;
@@ -305,7 +343,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
             a->values[i] = p->value;
             continue;
         }
-        if (i == 0) a->self = o;
+        if (i == (self ? s->self_at : 0)) a->self = o;
         if (p->flags & TP_PARAM_OUT && o != Py_None) a->out = o;
         int ok = tp_py_convert(a, p, o, &a->values[i]);
         if (ok < 0) return -1;
@@ -393,6 +431,15 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
         if (tp_likely(ok != 0)) return result;
+    }
+    for (int s = 0; s < f->nsignatures; s++) {
+        if (!f->signatures[s].numbers) continue;
+        tp_py_args_init(&a);
+        a.numbers = true;
+        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
+        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
+        tp_py_args_free(&a);
+        if (ok != 0) return result;
     }
     return no_match(f, self, args, nargs, kwnames);
 }

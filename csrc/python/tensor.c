@@ -160,7 +160,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 /* ---- results ---- */
 
 PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type) {
-    if (!v[0]) return tp_py_raise();
+    if (!v[0] && tp_error_pending() != TP_NoError) return tp_py_raise(); /* else v[0] is left out */
     PyObject *tuple = type ? PyStructSequence_New(type) : PyTuple_New(n);
     for (int i = 0; i < n; i++) {
         PyObject *item = tuple ? (v[i] ? tp_py_wrap_steal(v[i]) : Py_NewRef(Py_None)) : NULL;
@@ -246,9 +246,10 @@ static PyObject *get_grad_fn(PyObject *o, void *unused) {
 
 static int set_requires_grad(PyObject *o, PyObject *value, void *unused) {
     (void)unused;
-    int truth =
-        value ? PyObject_IsTrue(value) : (PyErr_SetString(PyExc_AttributeError, "requires_grad cannot be deleted"), -1);
-    return truth < 0 ? -1 : tp_py_check(tp_set_requires_grad(TENSOR(o), truth));
+    if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad cannot be deleted"), -1;
+    if (!PyBool_Check(value))
+        return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
+    return tp_py_check(tp_set_requires_grad(TENSOR(o), value == Py_True));
 }
 
 static int set_grad(PyObject *o, PyObject *value, void *unused) {
@@ -268,7 +269,15 @@ static int set_grad(PyObject *o, PyObject *value, void *unused) {
 
 static int set_data(PyObject *o, PyObject *value, void *unused) {
     (void)unused;
-    if (!value || !tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
+    if (!value) return PyErr_SetString(PyExc_RuntimeError, "data cannot be deleted; delete the tensor"), -1;
+    if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
+    const tp_tensor *from = TENSOR(value);
+    if (tp_requires_grad(TENSOR(o)) && !tp_is_floating(from) && !tp_is_complex(from))
+        return PyErr_Format(PyExc_RuntimeError,
+                            "data of a tensor that requires gradients must be floating point or "
+                            "complex, not %s",
+                            tp_dtype_names[from->dtype]),
+               -1;
     return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
 }
 

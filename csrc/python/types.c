@@ -311,7 +311,9 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
     if (PyLong_Check(o)) {
         int overflow;
         *out = PyLong_AsLongLongAndOverflow(o, &overflow);
-        return overflow ? too_large(o) : 1;
+        if (!overflow) return 1;
+        PyErr_Format(PyExc_ValueError, "Overflow: the int %.60R does not fit 64 bits", o);
+        return -1;
     }
     if (tp_py_is_tensor(o)) {
         tp_tensor *t = tp_py_tensor_borrow(o);

@@ -70,7 +70,7 @@ class Function(metaclass=FunctionMeta):
 
     def __init_subclass__(cls) -> None:
         if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
-            cls.backward = cls.vjp
+            cls.backward = cls.vjp  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

@@ -44,7 +44,11 @@ def get_gradient_edge(tensor: Tensor) -> tuple[Node, int]:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     if tensor.grad_fn is not None:
         return tensor.grad_fn, tensor.output_nr
-    return tensor.view_as(tensor).grad_fn.next_functions[0]
+    view = tensor.view_as(tensor).grad_fn
+    assert view is not None
+    node, place = view.next_functions[0]
+    assert node is not None
+    return node, place
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:

@@ -152,6 +152,7 @@ static void add_loop(char *const *data, const int64_t *strides, int64_t n, const
 static const tp_loop_fn add_loops[TP_NUM_DTYPES] = {[TP_FLOAT32] = add_loop};
 static const tp_pointwise add = {
     .name = "add.Tensor",
+    .inputs = {"self", "other"},
     .ninputs = 2,
     .input_dtype = {TP_NO_DTYPE, TP_NO_DTYPE, TP_NO_DTYPE, TP_NO_DTYPE},
     .loop_mask = 1 << TP_FLOAT32 | 1 << TP_FLOAT16 | 1 << TP_BFLOAT16,

@@ -1,0 +1,169 @@
+"""No operator leaks: what is live after a call, its variants, its gradient and its failures is what was live before.
+
+Also with every allocation failing in turn: the call raises, leaks nothing, and its inputs stay as they were.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from test_ops import arguments, call, function_of, gradient_inputs, some_dtypes
+
+import tensorpy as tp
+from samples import TABLE, OpInfo
+
+NAMES = sorted(TABLE)
+EXPECTED = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
+MOST_ALLOCATIONS = 400
+
+
+@pytest.fixture(params=NAMES)
+def info(request: pytest.FixtureRequest) -> OpInfo:
+    return TABLE[request.param]
+
+
+def live() -> tuple[int, int]:
+    stats = tp._C._memory_stats()
+    return stats["live_blocks"], stats["live_bytes"]
+
+
+def check_no_growth(action: Callable[[], None], what: str) -> None:
+    """The first calls may fill caches; each further one leaves as much as it found."""
+    for _ in range(2):
+        action()
+    before = live()
+    for _ in range(3):
+        action()
+    if live() != before:  # something may have waited for the collector
+        gc.collect()
+        action()
+        gc.collect()
+        before = live()
+        for _ in range(3):
+            action()
+        gc.collect()
+    assert live() == before, f"{what}: {live()[0] - before[0]} blocks and {live()[1] - before[1]} bytes more"
+
+
+def quietly(action: Callable[[], Any]) -> None:
+    try:
+        action()
+    except EXPECTED:
+        pass
+
+
+def test_call(info: OpInfo) -> None:
+    function = function_of(info)
+    for dtype in some_dtypes(info):
+        for sample in info.samples(dtype, 2):
+            args, kwargs = arguments(sample, "cpu")
+            check_no_growth(lambda: quietly(lambda: function(*args, **kwargs)), f"{info.name}{sample}")  # noqa: B023
+
+
+def test_variants(info: OpInfo) -> None:
+    function = function_of(info)
+    dtype = some_dtypes(info)[-1]
+    for sample in info.samples(dtype, 2):
+        args, kwargs = arguments(sample, "cpu")
+        if info.variant("inplace") is not None:
+            inplace = function_of(info, inplace=True)
+            check_no_growth(
+                lambda: quietly(lambda: inplace(args[0].clone(), *args[1:], **kwargs)),  # noqa: B023
+                f"{info.name}{sample}, in place",
+            )
+        out_op = info.variant("out")
+        if out_op is None or not info.op.function.is_function:
+            continue
+        single = len(out_op.schema.out) == 1 and str(out_op.schema.out[0].type) == "Tensor"
+        expected = call(function, args, kwargs)
+        for wrong in (False, True):  # out= of a dtype that may not hold the result
+
+            def into() -> None:
+                outs = [tp.empty((0,), dtype=tp.bool if wrong else e.dtype) for e in expected]  # noqa: B023
+                function(*args, **kwargs, out=outs[0] if single else tuple(outs))  # noqa: B023
+
+            check_no_growth(lambda: quietly(into), f"{info.name}{sample}, out=")
+
+
+def test_backward(info: OpInfo) -> None:
+    dtypes = [d for d in ("float64", "complex128") if d in info.dtypes]
+    if not info.differentiable or not dtypes:
+        pytest.skip("no derivative")
+    function = function_of(info)
+    for sample in info.samples(dtypes[0], 2):
+        args, kwargs = arguments(sample, "cpu")
+        inputs, fill = gradient_inputs(args, kwargs)
+        if not inputs:
+            continue
+
+        def backward() -> None:
+            leaves = [i.detach().requires_grad_() for i in inputs]  # noqa: B023
+            args, kwargs = fill(tuple(leaves))  # noqa: B023
+            results = [r for r in call(function, args, kwargs) if r.requires_grad]
+            if results:
+                tp.autograd.backward(results, [tp.ones_like(r) for r in results])
+
+        check_no_growth(lambda: quietly(backward), f"{info.name}{sample}, backward")
+
+
+def test_wrong_calls(info: OpInfo) -> None:
+    """Calls that raise, at the parser and in the operator."""
+    function = function_of(info)
+    dtype = some_dtypes(info)[-1]
+    for sample in info.samples(dtype, 1):
+        args, kwargs = arguments(sample, "cpu")
+        wrong: list[tuple[list[Any], dict[str, Any]]] = [
+            ([*args, object()], kwargs),
+            (args, kwargs | {"nonsense": 1}),
+            (args[:-1], kwargs),
+        ]
+        for at in range(len(args)):
+            for value in ("text", None, [1, [2]], 2**62, tp.ones(2, 3, 1, 1, 7), tp.ones(2, device="meta")):
+                wrong.append(([*args[:at], value, *args[at + 1 :]], kwargs))
+        for a, k in wrong:
+            check_no_growth(lambda: quietly(lambda: function(*a, **k)), f"{info.name} with wrong arguments")  # noqa: B023
+
+
+# ---- failing allocations ----
+
+
+def fail_each(action: Callable[[], Any], what: str, check: Callable[[], None]) -> None:
+    """Runs `action` with its first, second, ... allocation failing until it succeeds."""
+    quietly(action)
+    for n in range(MOST_ALLOCATIONS):
+        gc.disable()
+        before = live()
+        tp._C._fail_allocation_after(n)
+        raised: BaseException | None = None
+        try:
+            action()
+        except (MemoryError, RuntimeError) as error:
+            raised = error
+        finally:
+            reached = not tp._C._fail_allocation_after(-1)
+            gc.enable()
+        if raised is not None:
+            raised = raised.with_traceback(None)
+        check()
+        del raised
+        assert live() == before, f"{what}: allocation {n} failed, and {live()[0] - before[0]} blocks stay"
+        if not reached:
+            return
+
+
+def test_failing_allocations(info: OpInfo) -> None:
+    function = function_of(info)
+    dtype = "float32" if "float32" in info.dtypes else some_dtypes(info)[-1]
+    for sample in info.samples(dtype, 1):
+        args, kwargs = arguments(sample, "cpu")
+        tensors = [a for a in args if isinstance(a, tp.Tensor)]
+        copies = [t.tolist() for t in tensors]
+
+        def unchanged() -> None:
+            for t, c in zip(tensors, copies, strict=True):  # noqa: B023
+                assert repr(t.tolist()) == repr(c), f"{info.name}: an input was changed"
+
+        fail_each(lambda: function(*args, **kwargs), f"{info.name}{sample}", unchanged)  # noqa: B023

@@ -1,0 +1,169 @@
+"""What a call may allocate: a pointwise operator its output and nothing else of that size, out= and in-place nothing,
+backward no more than it has not yet freed, a training loop nothing that stays.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+
+SIDE = 512
+SMALL = 64 << 10  # what a call may take besides
+
+
+def peak_of(action: Callable[[], Any]) -> int:
+    """Bytes of large blocks that were live at once, beyond those before. The result is kept until the end."""
+    action()
+    gc.collect()
+    tp._C._reset_peak_memory()
+    before = tp._C._memory_stats()["peak_bytes"]
+    result = action()
+    peak = tp._C._memory_stats()["peak_bytes"] - before
+    del result
+    return peak
+
+
+def grid(dtype: tp.dtype = tp.float32) -> tp.Tensor:
+    return tp.ones(SIDE, SIDE, dtype=dtype)
+
+
+NEW = {
+    "contiguous": (lambda: (grid(), grid()), 4),
+    "broadcast row": (lambda: (grid(), tp.ones(SIDE)), 4),
+    "broadcast both": (lambda: (tp.ones(SIDE, 1), tp.ones(1, SIDE)), 4),
+    "transposed": (lambda: (grid().t(), grid()), 4),
+    "both transposed": (lambda: (grid().t(), grid().t()), 4),
+    "strided": (lambda: (tp.ones(SIDE, 2 * SIDE)[:, ::2], grid()), 4),
+    "promoted to float64": (lambda: (grid(), grid(tp.float64)), 8),
+    "promoted from int64": (lambda: (grid(tp.int64), grid()), 4),
+    "bfloat16 and float32": (lambda: (grid(tp.bfloat16), grid()), 4),
+    "bfloat16": (lambda: (grid(tp.bfloat16), grid(tp.bfloat16)), 2),
+    "number": (lambda: (grid(), 2.5), 4),
+    "complex": (lambda: (grid(tp.complex64), grid()), 8),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("op", ["add", "mul", "maximum", "atan2", "pow"])
+def test_new_output(name: str, op: str) -> None:
+    make, itemsize = NEW[name]
+    a, b = make()
+    function = getattr(tp, op)
+    try:
+        function(a, b)
+    except (NotImplementedError, TypeError, RuntimeError):
+        pytest.skip("not of these operands")
+    output = itemsize * SIDE * SIDE
+    assert output <= peak_of(lambda: function(a, b)) <= output + SMALL
+
+
+@pytest.mark.parametrize("op", ["exp", "neg", "sigmoid", "relu", "isnan", "abs", "round", "logical_not"])
+@pytest.mark.parametrize("strided", [False, True])
+def test_new_output_of_one(op: str, strided: bool) -> None:
+    a = tp.ones(SIDE, 2 * SIDE)[:, ::2] if strided else grid()
+    function = getattr(tp, op)
+    result = function(a)
+    assert peak_of(lambda: function(a)) <= result.numel() * result.element_size() + SMALL
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_out_and_inplace(name: str) -> None:
+    make, _ = NEW[name]
+    a, b = make()
+    out = tp.add(a, b)
+    assert peak_of(lambda: tp.add(a, b, out=out)) <= SMALL
+    if a.shape == out.shape and a.dtype == out.dtype:
+        assert peak_of(lambda: a.add_(b)) <= SMALL
+    assert peak_of(lambda: out.mul_(2)) <= SMALL
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "amax", "argmax", "var", "any", "prod", "logsumexp"])
+def test_full_reductions(op: str) -> None:
+    a = grid()
+    assert peak_of(lambda: getattr(tp, op)(a, 1)) <= (2 * SIDE * SIDE if op == "logsumexp" else 0) * 4 + SMALL
+
+
+def test_views_allocate_nothing() -> None:
+    a = grid()
+    for view in (lambda: a[1:, ::2], lambda: a.t(), lambda: a.reshape(-1), lambda: a.expand(8, SIDE, SIDE)):
+        assert peak_of(view) == 0
+
+
+# ---- autograd ----
+
+
+def test_backward_frees_as_it_goes() -> None:
+    """N nodes keep N saved tensors; while backward runs, each is freed after use, so the peak is that of forward plus
+    the few gradients under way.
+    """
+    size, nodes = 4 * SIDE * SIDE, 20
+    x = grid().requires_grad_()
+
+    def forward() -> tp.Tensor:
+        y = x
+        for _ in range(nodes):
+            y = y.exp()
+        return y.sum()
+
+    forward().backward()
+    x.grad = None
+    tp._C._reset_peak_memory()
+    start = tp._C._memory_stats()["peak_bytes"]
+    loss = forward()
+    held = tp._C._memory_stats()["peak_bytes"] - start
+    assert nodes * size <= held <= (nodes + 1) * size + SMALL
+    seen: list[int] = []
+    node = loss.grad_fn
+    while node is not None:
+        if "Exp" in type(node).__name__ or "Exp" in node.name():
+            node.register_hook(lambda *_: seen.append(tp._C._memory_stats()["live_bytes"]))
+        node = node.next_functions[0][0] if node.next_functions else None
+    loss.backward()
+    peak = tp._C._memory_stats()["peak_bytes"] - start
+    assert peak <= held + 3 * size + SMALL
+    assert len(seen) == nodes
+    falls = [a - b for a, b in pairwise(seen)]
+    assert sum(f >= size // 2 for f in falls) >= nodes - 3, falls
+    del loss, node
+    assert tp._C._memory_stats()["live_bytes"] - start <= 2 * size + (1 << 20)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_training_does_not_grow() -> None:
+    tp.manual_seed(0)
+    w1, b1 = tp.randn(16, 8).requires_grad_(), tp.zeros(16).requires_grad_()
+    w2 = tp.randn(3, 16).requires_grad_()
+    momenta = [tp.zeros_like(p) for p in (w1, b1, w2)]
+    x, y = tp.randn(32, 8), tp.randint(0, 3, (32,))
+
+    def step() -> None:
+        rows = tp.randperm(32)[:16]
+        hidden = tp.nn.functional.relu(tp.nn.functional.linear(x[rows], w1, b1))
+        loss = tp.nn.functional.cross_entropy(tp.nn.functional.linear(hidden, w2), y[rows])
+        loss.backward()
+        with tp.no_grad():
+            for p, m in zip((w1, b1, w2), momenta, strict=True):
+                m.mul_(0.9).add_(p.grad)
+                p.add_(m, alpha=-0.01)
+                p.grad = None
+
+    for _ in range(1000):
+        step()
+    gc.collect()
+    before, resident = tp._C._memory_stats(), resident_bytes() if Path("/proc/self/statm").exists() else 0
+    for _ in range(10_000):
+        step()
+    after = tp._C._memory_stats()
+    assert (after["live_blocks"], after["live_bytes"]) == (before["live_blocks"], before["live_bytes"])
+    if resident:
+        assert resident_bytes() - resident < 2 << 20

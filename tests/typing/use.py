@@ -1,0 +1,59 @@
+"""Typical use, for mypy and pyright: what is right passes, what is wrong is marked, and an unused mark is an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorpy as tp
+import tensorpy.nn.functional as F
+
+if TYPE_CHECKING:
+    from typing_extensions import assert_type
+else:
+
+    def assert_type(value: object, _type: object) -> object:
+        return value
+
+
+def functions(a: tp.Tensor, b: tp.Tensor) -> None:
+    assert_type(tp.add(a, b, alpha=2), tp.Tensor)
+    assert_type(tp.add(a, 2.5), tp.Tensor)
+    assert_type(tp.zeros(2, 3, dtype=tp.float64), tp.Tensor)
+    assert_type(tp.cat([a, b], 1), tp.Tensor)
+    assert_type(tp.split(a, 2), tuple[tp.Tensor, ...])
+    assert_type(tp.equal(a, b), bool)
+    assert_type(a.item(), int | float | complex | bool)
+    assert_type(a.shape, tp.Size)
+    assert_type(a.dim(), int)
+
+
+def operators(a: tp.Tensor, b: tp.Tensor) -> None:
+    assert_type(a + b, tp.Tensor)
+    assert_type(2 * a - 1.5, tp.Tensor)
+    assert_type(a @ b, tp.Tensor)
+    assert_type(-a, tp.Tensor)
+    assert_type(a < b, tp.Tensor)
+    assert_type(float(a), float)
+    a += 1
+    assert_type(a[0, 1:, ..., None], tp.Tensor)
+    a[a > 0] = 3.0
+
+
+def gradients(a: tp.Tensor) -> None:
+    a.requires_grad_()
+    with tp.no_grad():
+        a.mul_(2)
+    loss = F.relu(a).sum()
+    loss.backward()
+    if a.grad is not None:
+        assert_type(a.grad * 2, tp.Tensor)
+    assert_type(F.cross_entropy(a, a.argmax(1)), tp.Tensor)
+
+
+def wrong(a: tp.Tensor) -> None:
+    tp.add(a, "b")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    tp.exp(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tp.exp(a, nonsense=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    tp.softmax(a, "x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    a + "b"  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+    tp.zeros(2, dtype="float32")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

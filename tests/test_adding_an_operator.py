@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "adding_an_operator.md"
 ADDED = ("cube", "norm1", "mean_square", "rescale", "sliding_sum")
 
 # What is run in the copy, by a Python of its own: the extension module of this process is the tree's.
-TRIAL = '''
+TRIAL = """
 import pathlib
 import sys
 
@@ -73,7 +73,7 @@ with pytest.raises(TypeError, match="complex numbers have no order"):
 with pytest.raises(ValueError, match="a window of 4 on a dimension of 3"):
     tp.sliding_sum(x, 4)
 print("all is well")
-'''
+"""
 
 
 def blocks(language: str) -> list[str]:

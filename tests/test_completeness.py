@@ -15,7 +15,7 @@ NO_SAMPLE_REASONS: dict[str, str] = {
     "empty.memory_format": "elements are not set",
     "empty_strided": "elements are not set",
     "empty_like": "elements are not set",
-    "item": "tests/test_conversions.py; gives a number",
+    "item": "tests/test_tensor_new.py; gives a number",
     "is_nonzero": "gives a bool",
     **dict.fromkeys(
         ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_"), "changes its argument: tests/test_random.py"

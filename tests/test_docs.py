@@ -33,3 +33,31 @@ def test_named_notes_exist() -> None:
     for page, text in texts.items():
         for name in re.findall(r"Note \[([^\]\n]+)\]", re.sub(r"\s*\n\s*\*?\s*", " ", text)):
             assert name in written, f"{page} refers to Note [{name}]"
+
+
+def test_named_files_exist() -> None:
+    """A file that a comment or a page names with its folder is there."""
+    sources = [p for folder in ("csrc", "codegen", "tensorpy") for p in (ROOT / folder).rglob("*.*")]
+    sources = [p for p in sources if p.suffix in (".c", ".h", ".py")]
+    folders = "|".join(p.name for p in [*(ROOT / "csrc").iterdir(), *ROOT.iterdir()] if p.is_dir())
+    name = re.compile(
+        rf"(?<![\w./])(?:csrc/)?(?:{folders})/[a-z_]\w*\.(?:c|h|py|yaml)\b"
+    )  # generated ones begin upper case
+    for page in [*sources, *PAGES]:
+        for found in name.findall(re.sub(r"```(?:yaml|c)\n.*?```", "", page.read_text(), flags=re.S)):
+            places = [ROOT / top / found for top in ("", "csrc", "csrc/include", "tests")]
+            assert any(p.exists() for p in places), f"{page.relative_to(ROOT)} names {found}, which is not there"
+
+
+def test_architecture_is_complete() -> None:
+    """docs/architecture.md has a line for each folder, and for each file that the generator writes."""
+    from codegen.__main__ import generate, load_catalog
+
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = [*(p for p in (ROOT / "csrc").iterdir() if p.name != "include"), *(p.parent for p in ROOT.glob("*/*.py"))]
+    for folder in {p for p in folders if p.is_dir() and not p.name.startswith(".")}:
+        assert f"`{folder.relative_to(ROOT)}/`" in page, f"{folder} has no line"
+    for name in generate(load_catalog(ROOT / "yaml")):
+        assert f"`{re.sub(r'_[0-9]+', '_<n>', name)}`" in page, f"{name} has no line"
+    for emitter in (ROOT / "codegen").glob("emit_*.py"):
+        assert f"`{emitter.name}`" in page, f"{emitter.name} has no line"

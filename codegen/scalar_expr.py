@@ -212,7 +212,7 @@ class _Typer:
         if op == "/" and (kind is Kind.I or (kind is Kind.T and self.leaf in ("bool", "uint", "sint"))):
             self.fail(
                 "`/` on integers",
-                "use //, leave integers out, or compute them as floats (a pointwise operator's `promotion: int_to_float`)",
+                "use //, leave integers out, or compute as floats (a pointwise operator's `promotion: int_to_float`)",
                 node,
             )
         return Binary(op, a, b, kind)

@@ -110,7 +110,8 @@ DECLARED = "- func: part(Tensor self) -> Tensor\n  tags: [core]\n  dispatch: {CP
 
 
 @pytest.mark.parametrize(
-    "body", ["composite: part(part(self))", "dispatch: {CPU: whole_cpu}", "dispatch: {CompositeExplicitAutograd: whole}"]
+    "body",
+    ["composite: part(part(self))", "dispatch: {CPU: whole_cpu}", "dispatch: {CompositeExplicitAutograd: whole}"],
 )
 def test_core_operators_have_a_kernel_or_a_formula(catalog_of, body):
     catalog = catalog_of(DECLARED + f"- func: whole(Tensor self) -> Tensor\n  tags: [core]\n  {body}\n")

@@ -64,4 +64,10 @@ def check_decompositions(catalog: Catalog) -> None:
         if cycle is not None:
             what = f"the decomposition of {name} comes back to it: {' -> '.join(cycle)}"
             errors.add(origin.at("composite"), what, "give one of these operators a kernel")
+    for op in catalog:
+        if "core" in op.function.tags and str(op.schema.name) not in decompositions.parts and op.is_implicit:
+            hidden = "what it comes down to is hidden in the C function of a composite"
+            what = f"{op.schema.name} is tagged 'core', and {hidden}"
+            fix = "write it as a formula, or give it a kernel (CompositeExplicitAutograd) and a derivative"
+            errors.add(op.function.at("tags"), what, fix)
     errors.raise_if_any()

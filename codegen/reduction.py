@@ -15,6 +15,7 @@ on the order but for rounding: elements are folded in a tree whose shape does no
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -80,15 +81,17 @@ def _leaves(raw: RawMapping) -> tuple[LeafClass, ...]:
 
 
 def _renamed(step: str) -> str:
-    """`step` as `join`: a and b in place of acc and x."""
-    import ast
+    """`step` as `join`: a and b in place of acc and x. What is no Python stays as it is: `step` reports it."""
 
     class Renamer(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.Name:
             node.id = {"acc": "a", "x": "b"}.get(node.id, node.id)
             return node
 
-    return ast.unparse(Renamer().visit(ast.parse(step)))
+    try:
+        return ast.unparse(Renamer().visit(ast.parse(step)))
+    except SyntaxError:
+        return step
 
 
 def parse_reduction(raw: RawMapping, schema: FunctionSchema, location: Location) -> ReductionOp:

@@ -211,7 +211,9 @@ class _Typer:
             self.fail("bools cannot be subtracted", "use ^, or leave bool out of this operator's classes", node)
         if op == "/" and (kind is Kind.I or (kind is Kind.T and self.leaf in ("bool", "uint", "sint"))):
             self.fail(
-                "`/` on integers", "use //, or `promotion: int_to_float`, which computes integers as floats", node
+                "`/` on integers",
+                "use //, leave integers out, or compute as floats (a pointwise operator's `promotion: int_to_float`)",
+                node,
             )
         return Binary(op, a, b, kind)
 

@@ -211,28 +211,32 @@ def train(data: Data, seed: int, args: argparse.Namespace) -> Result:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Left the loss curve, right the digits that were guessed wrong."""
+    """Left the loss curve, right the digits that were guessed wrong, in a grid that fits their number."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     shown = result.wrong[:12]
-    figure = plt.figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
+    columns = min(4, max(2, math.ceil(math.sqrt(len(shown)))))
+    figure = plt.figure(figsize=(7 + 1.2 * columns, 4.2), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(5, 1.2 * columns))
+    epochs = range(1, len(result.losses) + 1)
     axes = left.subplots()
-    axes.plot(range(1, len(result.losses) + 1), result.losses)
-    axes.set(
-        xlabel="epoch", ylabel="mean training loss", yscale="log", title=f"held-out accuracy {result.accuracy:.1%}"
-    )
-    axes.grid(alpha=0.3)
-    right.suptitle(f"{len(result.wrong)} digits guessed wrong" if shown else "no digit guessed wrong")
+    axes.plot(epochs, result.losses, marker=".")
+    axes.set(xlabel="epoch", ylabel="mean training loss", yscale="log")
+    axes.set_title(f"{result.accuracy:.1%} of the held-out digits right")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(alpha=0.3, which="both")
+    count = len(result.wrong)
+    more = f", the first {len(shown)}" if count > len(shown) else ""
+    right.suptitle(f"{count or 'no'} digit{'' if count == 1 else 's'} guessed wrong{more}")
     if shown:
-        cells = right.subplots(3, 4, squeeze=False).flatten()
+        cells = right.subplots(math.ceil(len(shown) / columns), columns, squeeze=False).flatten()
         for cell in cells:
             cell.axis("off")
         for cell, (image, guess, truth) in zip(cells, shown, strict=False):
-            cell.imshow(image, cmap="gray_r")
+            cell.imshow(image, cmap="gray_r", vmin=0, vmax=1)
             cell.set_title(f"guess {guess}, is {truth}", fontsize=9)
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -249,6 +253,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--picture", type=Path, default=Path("digits.png"))
     args = parser.parse_args()
+    try:
+        tp.empty(1, device=args.device).add_(1).item()
+    except (RuntimeError, NotImplementedError) as error:
+        parser.error(f"cannot train on --device {args.device}: {error}")
 
     data = load()
     results = [train(data, seed, args) for seed in range(args.seeds)]

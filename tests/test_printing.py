@@ -18,7 +18,8 @@ def default_options() -> Iterator[None]:
     set_printoptions(profile="default")
 
 
-CASES: list[tuple[str, str]] = [
+Options = dict[str, object]
+PLAIN: list[tuple[str, str]] = [
     ("tp.tensor(3.0)", "tensor(3.)"),
     ("tp.tensor(3)", "tensor(3)"),
     ("tp.tensor(True)", "tensor(True)"),
@@ -136,6 +137,9 @@ CASES: list[tuple[str, str]] = [
     ("tp.tensor([1001.0, 1.0])", "tensor([1.0010e+03, 1.0000e+00])"),
     ("tp.tensor([1e-4, 0.01])", "tensor([1.0000e-04, 1.0000e-02])"),
     ("tp.tensor([123456789])", "tensor([123456789])"),
+    ("tp.tensor([1.0, 2.0], requires_grad=True)", "tensor([1., 2.], requires_grad=True)"),
+    ("tp.tensor([1.0, 2.0], requires_grad=True) * 2", "tensor([2., 4.], grad_fn=<MulBackward0>)"),
+    ("tp.tensor([1.0, 2.0], requires_grad=True)[0]", "tensor(1., grad_fn=<SelectBackward0>)"),
     ("tp.ones([1, 1, 1, 1])", "tensor([[[[1.]]]])"),
     (
         "tp.full([12], 0.123456, dtype=tp.float64)",
@@ -145,12 +149,8 @@ CASES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "text"), CASES, ids=[e[:40] for e, _ in CASES])
-def test_repr(expression: str, text: str) -> None:
-    assert repr(eval(expression, {"tp": tp, "inf": float("inf"), "nan": float("nan")})) == text
-
-
-OPTIONS: list[tuple[dict[str, object], str, str]] = [
+CASES: list[tuple[Options, str, str]] = [
+    *(({}, expression, text) for expression, text in PLAIN),
     ({"precision": 2}, "tp.tensor([1.23456])", "tensor([1.23])"),
     ({"threshold": 5}, "tp.arange(10)", "tensor([0, 1, 2,  ..., 7, 8, 9])"),
     (
@@ -174,17 +174,10 @@ OPTIONS: list[tuple[dict[str, object], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "expression", "text"), OPTIONS)
-def test_options(options: dict[str, object], expression: str, text: str) -> None:
+@pytest.mark.parametrize(("options", "expression", "text"), CASES, ids=[e[:40] for _, e, _ in CASES])
+def test_repr(options: Options, expression: str, text: str) -> None:
     set_printoptions(**options)
-    assert repr(eval(expression, {"tp": tp})) == text
-
-
-def test_gradients() -> None:
-    t = tp.tensor([1.0, 2.0], requires_grad=True)
-    assert repr(t) == "tensor([1., 2.], requires_grad=True)"
-    assert repr(t + t) == "tensor([2., 4.], grad_fn=<AddBackward0>)"
-    assert repr(t[0]) == "tensor(1., grad_fn=<SelectBackward0>)"
+    assert repr(eval(expression, {"tp": tp, "inf": float("inf"), "nan": float("nan")})) == text
 
 
 def test_str_and_format() -> None:

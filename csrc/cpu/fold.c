@@ -3,6 +3,7 @@
  * Sums are reduction_of.h around a few functions.
  * `any` and `all` read whole chunks and stop behind the one that settles the answer. */
 #include "cpu/kernels.h"
+#include "cpu/reduction_rows.h"
 
 #include <string.h>
 
@@ -14,15 +15,6 @@ typedef struct {
 typedef struct {
     double re, im;
 } c128;
-
-#define FINISH(name, T)                                                                          \
-    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) { \
-        (void)count;                                                                             \
-        (void)params;                                                                            \
-        memcpy(out, acc, (size_t)n * sizeof(T));                                                 \
-    }
-FINISH(finish_u8, uint8_t)
-FINISH(finish_u64, uint64_t)
 
 /* ---- nansum ---- */
 
@@ -144,27 +136,13 @@ static void count_combine(void *into, const void *from, int64_t n) {
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name) [dtype] = TP_REDUCTION_ROW(name, dtype, dtype, bytes)
-#define FOUND(dtype, name, finish_)               \
-    [dtype] = {.in = dtype,                       \
-               .out = TP_BOOL,                    \
-               .size = 1,                         \
-               .init = found_init,                \
-               .fold_runs = name##_any_fold_runs, \
-               .fold_rows = name##_any_fold_rows, \
-               .combine = found_combine,          \
-               .settled = found_everywhere,       \
-               .finish = finish_}
-#define ANY(dtype, suffix) FOUND(dtype, nonzero_##suffix, finish_u8)
+#define FOUND(dtype, name, finish_)                                                                    \
+    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_BOOL, 1, found_init, name##_any, found_combine, finish_), \
+               .settled = found_everywhere}
+#define ANY(dtype, suffix) FOUND(dtype, nonzero_##suffix, finish_1)
 #define EVERY(dtype, suffix) FOUND(dtype, zero_##suffix, finish_not)
-#define COUNT(dtype, suffix)                                  \
-    [dtype] = {.in = dtype,                                   \
-               .out = TP_INT64,                               \
-               .size = 8,                                     \
-               .init = count_init,                            \
-               .fold_runs = nonzero_##suffix##_sum_fold_runs, \
-               .fold_rows = nonzero_##suffix##_sum_fold_rows, \
-               .combine = count_combine,                      \
-               .finish = finish_u64}
+#define COUNT(dtype, suffix) \
+    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_INT64, 8, count_init, nonzero_##suffix##_sum, count_combine, finish_8)}
 #define ALL_DTYPES(ROW)                                                                               \
     {                                                                                                 \
         ROW(TP_BOOL, u8),     ROW(TP_UINT8, u8),      ROW(TP_UINT16, u16),      ROW(TP_UINT32, u32),  \

@@ -4,7 +4,7 @@
  * lanes are added in halves. The lanes are the same for every capability, so results are too. Integers are added as
  * unsigned, where overflow is defined. */
 #include "cpu/kernels.h"
-#include "iter/reduce.h"
+#include "cpu/reduction_rows.h"
 
 #include <string.h>
 #ifdef __AVX2__
@@ -159,18 +159,6 @@ SUM(sum_c64, float, 2)
 SUM(sum_c128, double, 2)
 SUM(sum_i64, uint64_t, 1)
 
-/* The results are the accumulators. */
-#define FINISH(name, bytes)                                                                      \
-    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) { \
-        (void)count;                                                                             \
-        (void)params;                                                                            \
-        memcpy(out, acc, (size_t)n * bytes);                                                     \
-    }
-FINISH(finish_1, 1)
-FINISH(finish_4, 4)
-FINISH(finish_8, 8)
-FINISH(finish_16, 16)
-
 /* A mean divides the sum. `parts` numbers a result. */
 #define MEAN(name, T, parts)                                                                     \
     static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) { \
@@ -215,14 +203,7 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name, finish_) \
-    [dtype] = {.in = dtype,                    \
-               .out = dtype,                   \
-               .size = bytes,                  \
-               .init = name##_init,            \
-               .fold_runs = name##_fold_runs,  \
-               .fold_rows = name##_fold_rows,  \
-               .combine = name##_combine,      \
-               .finish = finish_}
+    [dtype] = {TP_REDUCTION_FIELDS(dtype, dtype, bytes, name##_init, name, name##_combine, finish_)}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {
     .sum =

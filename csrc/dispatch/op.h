@@ -46,7 +46,7 @@ typedef struct {
     tp_boxed_fn boxed;
     void *context;
     void (*free_context)(void *);
-    const char *source; /* "cpu/binary.c", or file:line of a Python registration */
+    const char *source; /* the kernel's name, or file:line of a Python registration */
 } tp_registration;
 
 /* Alias keys: a registration for many runtime keys at once. */

@@ -34,15 +34,8 @@ static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scala
     return (tp_tensor2){{tp_take(var), tp_take(mean)}};
 }
 
-/* <op>(Tensor self, bool unbiased=True), <op>.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False),
- * <op>.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) */
+/* <op>.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) */
 #define VARIANCE(op, root)                                                                                         \
-    tp_tensor *op##_composite(tp_tensor *self, bool unbiased) {                                                    \
-        return tp_##op##_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                               \
-    }                                                                                                              \
-    tp_tensor *op##_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                     \
-        return tp_##op##_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                                    \
-    }                                                                                                              \
     tp_tensor *op##_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {      \
         return variance(self, dim, correction, keepdim, root);                                                     \
     }                                                                                                              \
@@ -50,12 +43,6 @@ static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scala
                                     bool keepdim) {                                                                \
         uint64_t mask;                                                                                             \
         return variance_empty(self, dim, keepdim, &mask);                                                          \
-    }                                                                                                              \
-    tp_tensor2 op##_mean_composite(tp_tensor *self, bool unbiased) {                                               \
-        return tp_##op##_mean_correction(self, TP_NO_INTS, TP_SCALAR_I(unbiased), false);                          \
-    }                                                                                                              \
-    tp_tensor2 op##_mean_dim_composite(tp_tensor *self, tp_ints dim, bool unbiased, bool keepdim) {                \
-        return tp_##op##_mean_correction(self, dim, TP_SCALAR_I(unbiased), keepdim);                               \
     }                                                                                                              \
     tp_tensor2 op##_mean_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) { \
         return variance_and_mean(self, dim, correction, keepdim, root);                                            \

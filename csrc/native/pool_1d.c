@@ -1,6 +1,8 @@
 /* pool_1d.c: pooling of signals, which is that of images of height one. */
 #include "NativeFunctions.h"
 
+#include <string.h>
+
 /* The list of two that a list of one stands for; an empty one stays empty. */
 typedef struct {
     int64_t data[2];
@@ -28,6 +30,18 @@ static tp_tensor *as_image(const char *op, tp_tensor *self) {
 static tp_tensor *as_signal(tp_tensor *image) {
     tp_autoref *t = image;
     return t ? tp_squeeze_dim(t, -2) : NULL;
+}
+
+/* The same for an image that nobody else has, by an operator that is differentiated as a whole: no view of anything. */
+static tp_tensor *as_own_signal(tp_tensor *image) {
+    tp_autoref *t = image;
+    if (!t) return NULL;
+    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
+    int n = t->ndim - 1;
+    memcpy(sizes, t->sizes, (size_t)n * sizeof *sizes);
+    sizes[n - 1] = t->sizes[n];
+    tp_contiguous_strides((tp_ints){sizes, n}, strides);
+    return tp_new_alias(t, (tp_ints){sizes, n}, (tp_ints){strides, n}, t->byte_offset);
 }
 
 static tp_tensor2 as_signals(tp_tensor2 images) {
@@ -72,7 +86,7 @@ tp_tensor *avg_pool1d_composite(tp_tensor *self, tp_ints kernel_size, tp_ints st
         return NULL;
     tp_autoref *image = as_image("avg_pool1d", self);
     if (!image) return NULL;
-    return as_signal(tp_avg_pool2d(image, k.ints, s.ints, p.ints, ceil_mode, count_include_pad, TP_NO_INT));
+    return as_own_signal(tp_avg_pool2d(image, k.ints, s.ints, p.ints, ceil_mode, count_include_pad, TP_NO_INT));
 }
 
 /* adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor */
@@ -80,7 +94,7 @@ tp_tensor *adaptive_avg_pool1d_composite(tp_tensor *self, tp_ints output_size) {
     pair n;
     if (make_pair(&n, "adaptive_avg_pool1d", "output_size", output_size, 1) < 0) return NULL;
     tp_autoref *image = as_image("adaptive_avg_pool1d", self);
-    return image ? as_signal(tp_adaptive_avg_pool2d(image, n.ints)) : NULL;
+    return image ? as_own_signal(tp_adaptive_avg_pool2d(image, n.ints)) : NULL;
 }
 
 /* adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor) */

@@ -151,7 +151,26 @@ tp_tensor *repeat_composite(tp_tensor *self, tp_ints repeats) {
     tp_autoref *view = tp_reshape(self, (tp_ints){with_ones, n});
     tp_autoref *wide = view ? tp_expand(view, (tp_ints){expanded, n}, false) : NULL;
     tp_autoref *copy = wide ? tp_clone(wide, TP_CONTIGUOUS_FORMAT) : NULL;
-    return copy ? tp_view(copy, (tp_ints){sizes, repeats.size}) : NULL;
+    if (!copy) return NULL;
+    int64_t strides[TP_MAX_DIMS];
+    tp_contiguous_strides((tp_ints){sizes, repeats.size}, strides);
+    return tp_new_alias(copy, (tp_ints){sizes, repeats.size}, (tp_ints){strides, repeats.size}, copy->byte_offset);
+}
+/* _repeat_backward(Tensor grad, int[] repeats, int[] sizes) -> Tensor
+ * Each dimension as (copies, size), and the sum over the copies. */
+tp_tensor *_repeat_backward_composite(tp_tensor *grad, tp_ints repeats, tp_ints sizes) {
+    int64_t split[2 * TP_MAX_DIMS], dims[TP_MAX_DIMS];
+    int64_t n = 0, copies = 0, lead = repeats.size - sizes.size;
+    for (int64_t d = 0; d < repeats.size; d++) {
+        if (d < lead || repeats.data[d] != 1) {
+            dims[copies++] = n;
+            split[n++] = repeats.data[d];
+        }
+        if (d >= lead) split[n++] = sizes.data[d - lead];
+    }
+    tp_autoref *apart = tp_reshape(grad, (tp_ints){split, n});
+    if (!apart || copies == 0) return tp_take(apart);
+    return tp_sum_dim_IntList(apart, (tp_ints){dims, copies}, false, TP_NO_DTYPE);
 }
 /* tile(Tensor self, SymInt[] dims) -> Tensor */
 tp_tensor *tile_composite(tp_tensor *self, tp_ints dims) {

@@ -189,37 +189,23 @@ FAST_METHOD(py_type) {
 
 /* ---- elements as Python objects ---- */
 
-#define FROM_BOOL(v) PyBool_FromLong(v)
+#define FROM_BOOLEAN(v) PyBool_FromLong(v)
 #define FROM_SIGNED(v) PyLong_FromLongLong(v)
 #define FROM_UNSIGNED(v) PyLong_FromUnsignedLongLong(v)
-#define FROM_FLOAT(v) PyFloat_FromDouble((double)(v))
-#define FROM_HALF(v) PyFloat_FromDouble((double)tp_half_to_float(v))
-#define FROM_BFLOAT(v) PyFloat_FromDouble((double)tp_bfloat_to_float(v))
+#define FROM_FLOATING(v) PyFloat_FromDouble((double)WIDE(v))
 #define FROM_COMPLEX(v) PyComplex_FromDoubles((double)creal(v), (double)cimag(v))
-#define LIST_ROW(id, type, make)                                                      \
+TP_INLINE double as_double(double v) { return v; }
+#define WIDE(v) _Generic((v), tp_half: tp_half_to_float, tp_bfloat: tp_bfloat_to_float, default: as_double)(v)
+#define LIST_ROW(id, name, type, category)                                            \
     static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
         for (int64_t i = 0; i < n; i++) {                                             \
-            PyObject *item = make(*(const type *)(data + i * step));                  \
+            PyObject *item = FROM_##category(*(const type *)(data + i * step));       \
             if (tp_unlikely(!item)) return false;                                     \
             PyList_SET_ITEM(list, i, item);                                           \
         }                                                                             \
         return true;                                                                  \
     }
-LIST_ROW(BOOL, bool, FROM_BOOL)
-LIST_ROW(UINT8, uint8_t, FROM_SIGNED)
-LIST_ROW(UINT16, uint16_t, FROM_SIGNED)
-LIST_ROW(UINT32, uint32_t, FROM_SIGNED)
-LIST_ROW(UINT64, uint64_t, FROM_UNSIGNED)
-LIST_ROW(INT8, int8_t, FROM_SIGNED)
-LIST_ROW(INT16, int16_t, FROM_SIGNED)
-LIST_ROW(INT32, int32_t, FROM_SIGNED)
-LIST_ROW(INT64, int64_t, FROM_SIGNED)
-LIST_ROW(FLOAT16, tp_half, FROM_HALF)
-LIST_ROW(BFLOAT16, tp_bfloat, FROM_BFLOAT)
-LIST_ROW(FLOAT32, float, FROM_FLOAT)
-LIST_ROW(FLOAT64, double, FROM_FLOAT)
-LIST_ROW(COMPLEX64, tp_complex64, FROM_COMPLEX)
-LIST_ROW(COMPLEX128, tp_complex128, FROM_COMPLEX)
+TP_FORALL_DTYPES(LIST_ROW)
 #define LIST_ENTRY(id, name, ctype, category) [TP_##id] = row_##id,
 static bool (*const list_rows[TP_NUM_DTYPES])(PyObject *, const char *, int64_t,
                                               int64_t) = {TP_FORALL_DTYPES(LIST_ENTRY)};

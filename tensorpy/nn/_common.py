@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 
-nn: Any = _C._nn  # type: ignore[attr-defined]
+nn: Any = _C._nn
 ops: Any = _C
 
 Size = int | Sequence[int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codegen.__main__ import load_catalog
+from codegen.decompositions import Decompositions
 from codegen.emit_backend import emit_register
 from codegen.errors import YamlError, YamlErrors
 
@@ -17,6 +18,8 @@ TAGS = """
   desc: c
 - tag: view_copy
   desc: d
+- tag: core
+  desc: e
 """
 VIEW = """
 - func: turn(Tensor(a) self, int dim) -> Tensor(a)
@@ -100,6 +103,28 @@ def test_a_decomposition_must_not_come_back(catalog_of):
 - func: there(Tensor self) -> Tensor
   composite: here(self)
 """)
+
+
+HIDDEN = "tagged 'core', and what it comes down to is hidden in the C function of a composite"
+DECLARED = "- func: part(Tensor self) -> Tensor\n  tags: [core]\n  dispatch: {CPU: part_cpu}\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["composite: part(part(self))", "dispatch: {CPU: whole_cpu}", "dispatch: {CompositeExplicitAutograd: whole}"],
+)
+def test_core_operators_have_a_kernel_or_a_formula(catalog_of, body):
+    catalog = catalog_of(DECLARED + f"- func: whole(Tensor self) -> Tensor\n  tags: [core]\n  {body}\n")
+    leaves = Decompositions(catalog).leaves(catalog.by_name["whole"])
+    assert list(leaves) == (["part"] if body.startswith("composite") else ["whole"])
+
+
+@pytest.mark.parametrize("body", ["", "  dispatch: {CompositeImplicitAutograd: whole}\n"])
+def test_a_core_operator_must_not_be_a_composite_in_c(catalog_of, body):
+    with pytest.raises(YamlErrors) as raised:
+        catalog_of(DECLARED + f"- func: whole(Tensor self) -> Tensor\n  tags: [core]\n{body}")
+    (error,) = raised.value.errors
+    assert error.location.line == 5 and HIDDEN in error.what and "write it as a formula" in error.fix
 
 
 def test_formulas_may_raise(catalog_of):

@@ -1,0 +1,236 @@
+"""Hooks on tensors and nodes, kept gradients, anomaly mode, and gradcheck itself."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.autograd import grad, gradcheck, gradgradcheck
+from tensorpy.autograd.gradcheck import GradcheckError
+
+
+def t(*values):
+    return tp.tensor(list(values), dtype=tp.float64, requires_grad=True)
+
+
+# ---- hooks ----
+
+
+def test_tensor_hooks():
+    x = t(1.0, 2.0)
+    y = x * 2
+    order = []
+    y.register_hook(lambda g: order.append("a"))
+    handle = y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: order.append(g.tolist()))
+    x.register_hook(lambda g: g + 1)
+    y.sum().backward(retain_graph=True)
+    assert order == ["a", [10.0, 10.0]] and x.grad.tolist() == [21.0, 21.0]
+    handle.remove()
+    x.grad = None
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_hook_sees_the_sum():
+    x = t(1.0)
+    calls = []
+    y = x * 1
+    y.register_hook(lambda g: calls.append(g.item()))
+    (y * 2 + y * 3).backward()
+    assert calls == [5.0]
+
+
+def test_hook_on_captured_tensor():
+    x = t(1.0)
+    y = x * 2
+    y.register_hook(lambda g: g * 5)
+    x.register_hook(lambda g: g * 7)
+    gy, gx = grad(y.sum(), [y, x])
+    assert gy.tolist() == [5.0] and gx.tolist() == [70.0]
+
+
+def test_node_hooks():
+    x = t(1.0)
+    y = x * 2
+    seen = []
+    y.grad_fn.register_prehook(lambda g: (g[0] * 3,))
+    y.grad_fn.register_hook(lambda gi, go: seen.append((gi[0].item(), go[0].item())))
+    y.grad_fn.register_hook(lambda gi, go: tuple(None if g is None else g * 10 for g in gi))
+    y.backward()
+    assert seen == [(6.0, 3.0)] and x.grad.tolist() == [60.0]
+
+
+def test_post_accumulate_hook():
+    x = t(1.0)
+    seen = []
+
+    def step(p):
+        seen.append(p.grad.item())
+        p.grad = None
+
+    handle = x.register_post_accumulate_grad_hook(step)
+    (x * 3).backward()
+    assert seen == [3.0] and x.grad is None
+    handle.remove()
+    (x * 3).backward()
+    assert seen == [3.0]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 2).register_post_accumulate_grad_hook(step)
+
+
+def test_exceptions_in_hooks():
+    class Oops(Exception):
+        pass
+
+    def fail(*unused):
+        raise Oops("here")
+
+    for place in ("tensor", "leaf", "node", "prehook", "accumulate"):
+        x = t(1.0)
+        y = x * 2
+        if place == "tensor":
+            y.register_hook(fail)
+        elif place == "leaf":
+            x.register_hook(fail)
+        elif place == "node":
+            y.grad_fn.register_hook(fail)
+        elif place == "prehook":
+            y.grad_fn.register_prehook(fail)
+        else:
+            x.register_post_accumulate_grad_hook(fail)
+        with pytest.raises(Oops, match="here"):
+            y.backward()
+    x = t(1.0)
+    x.register_hook(lambda g: 3)
+    with pytest.raises(TypeError, match="hook"):
+        (x * 2).backward()
+    x = t(1.0)
+    (x * 2).backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_hook_that_runs_backward():
+    x, w = t(1.0), t(5.0)
+    y = x * 2
+
+    def hook(g):
+        assert not tp.is_grad_enabled()
+        with tp.enable_grad():
+            (w * w).backward()
+
+    y.register_hook(hook)
+    y.backward()
+    assert x.grad.tolist() == [2.0] and w.grad.tolist() == [10.0]
+
+
+def test_hook_changes_hooks_while_running():
+    x = t(1.0)
+    y = x * 2
+    handles = []
+    handles.append(y.register_hook(lambda g: handles[0].remove()))
+    y.register_hook(lambda g: y.register_hook(lambda h: None) and None)
+    y.backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_hook_cycle_is_collected():
+    class Box:
+        pass
+
+    def make():
+        x = t(1.0)
+        x.box = Box()
+        x.register_hook(lambda g: x and None)
+        return weakref.ref(x.box)
+
+    box = make()
+    gc.collect()
+    assert box() is None
+
+
+def test_retain_grad():
+    x = t(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.retain_grad()
+    z = y * 3
+    z.backward(retain_graph=True)
+    assert y.grad.tolist() == [3.0] and y.retains_grad
+    z.backward()
+    assert y.grad.tolist() == [6.0]
+    x.retain_grad()
+    with pytest.raises(RuntimeError, match="retain_grad"):
+        tp.ones(1).retain_grad()
+
+
+def test_retain_grad_moves_with_an_inplace_operator():
+    x = t(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y * 5).backward()
+    assert y.grad.tolist() == [5.0] and x.grad.tolist() == [30.0]
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    fn = y.grad_fn
+    del y
+    gc.collect()
+    assert fn.name()
+
+
+# ---- anomaly mode ----
+
+
+def test_anomaly_points_to_the_forward_call():
+    x = t(0.0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with tp.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=r"'.*Backward0' returned nan values"):
+            y = x.log() * 0  # the forward call
+            y.backward()
+    text = "".join(str(w.message) for w in seen)
+    assert "Error detected in" in text and "the forward call" in text
+
+
+def test_anomaly_without_nan_check():
+    x = t(0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with tp.autograd.set_detect_anomaly(True, check_nan=False):
+            (x.log() * 0).backward()
+    assert x.grad.isnan().tolist() == [True]
+
+
+# ---- gradcheck itself ----
+
+
+def test_gradcheck_finds_a_wrong_gradient():
+    class Wrong(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    x = t(1.0, 2.0)
+    with pytest.raises(GradcheckError, match="mismatch"):
+        gradcheck(Wrong.apply, (x,))
+    assert not gradcheck(Wrong.apply, (x,), raise_exception=False)
+    with pytest.raises(ValueError, match="require gradient"):
+        gradcheck(lambda x: x, (tp.ones(1),))
+
+
+def test_gradcheck_of_several_outputs_and_complex():
+    x, z = t(0.5, -1.0), tp.tensor([1 + 1j], dtype=tp.complex128, requires_grad=True)
+    assert gradcheck(lambda x, z: (x * z, x * 2, (x > 0)), (x, z))
+    assert gradgradcheck(lambda x, z: (x * z * z, x.exp()), (x, z))
+    assert gradcheck(lambda z: tp.real(z * z.conj()), (z,))

@@ -1,0 +1,188 @@
+"""Gradients through views and in-place operators, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.autograd import gradcheck, gradgradcheck
+from tensorpy.autograd.graph import increment_version
+
+
+def t(*values):
+    return tp.tensor(list(values), dtype=tp.float64, requires_grad=True)
+
+
+# ---- views and in-place operators ----
+
+
+def test_inplace():
+    x = t(1.0, 2.0)
+    y = x * 3
+    y.mul_(y.detach().clone())
+    assert y._version == 1 and y.grad_fn.name() == "MulBackward0"
+    y.sum().backward()
+    assert x.grad.tolist() == [9.0, 18.0]
+
+
+def test_inplace_on_leaf_is_refused():
+    x = t(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="view of a leaf Variable"):
+        x[0].add_(1)
+    assert x.tolist() == [1.0, 2.0]
+    with tp.no_grad():
+        x.add_(1)
+        x[0].mul_(5)
+    assert x.tolist() == [10.0, 3.0] and x._version == 2
+
+
+def test_inplace_on_a_view():
+    x = t(1.0, 2.0, 3.0)
+    y = x * 1
+    v = y[1:]
+    v.mul_(5)
+    assert y.grad_fn.name() == "CopySlices" and v.grad_fn.name() == "AsStridedBackward0"
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 2 * 10 * 5, 2 * 15 * 5]
+
+
+def test_gradient_through_the_view_itself():
+    x = t(1.0, 2.0, 3.0)
+    y = x * 1
+    v, w = y[1:], y[:2]
+    v.mul_(5)
+    w.add_(1)
+    (v.sum() + w.sum() * 2).backward()
+    assert x.grad.tolist() == [2.0, 15.0, 5.0]
+
+
+def test_base_changed_after_the_view_was_made():
+    x = t(1.0, 2.0)
+    y = x * 1
+    v = y[0]
+    y.mul_(4)
+    v.backward()
+    assert x.grad.tolist() == [4.0, 0.0]
+
+
+def test_view_of_a_base_without_grad_gains_one():
+    x = t(5.0)
+    y = tp.zeros(3, dtype=tp.float64)
+    v = y[0:1]
+    y[1:2].copy_(x)
+    assert y.requires_grad and v.requires_grad
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_writing_a_tensor_into_a_slice():
+    x, w = t(1.0, 2.0, 3.0), t(7.0)
+    y = x * 2
+    y[1:2] = w
+    (y * tp.tensor([1.0, 10.0, 100.0], dtype=tp.float64)).sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 200.0] and w.grad.tolist() == [10.0]
+
+
+def test_double_backward_through_copy_slices():
+    x = t(1.0, 2.0, 3.0)
+
+    def f(x):
+        y = x * x
+        y[1:].mul_(x[:2])
+        return y * y
+
+    assert gradcheck(f, (x,)) and gradgradcheck(f, (x,))
+
+
+def test_inplace_on_the_real_part():
+    z = tp.tensor([1 + 2j, 3 - 1j], dtype=tp.complex128, requires_grad=True)
+    x = t(2.0, 5.0)
+
+    def f(z, x):
+        w = z * 2
+        w.real.mul_(x)
+        return w * w
+
+    assert gradcheck(f, (z, x)) and gradgradcheck(f, (z, x))
+
+
+def test_inplace_on_a_complex_view():
+    x = tp.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=tp.float64, requires_grad=True)
+
+    def f(x):
+        y = x * 2
+        tp.view_as_complex(y).mul_(1 + 3j)
+        return y * y
+
+    assert gradcheck(f, (x,)) and gradgradcheck(f, (x,))
+
+
+def test_views_that_may_not_be_written():
+    y = t(1.0, 2.0) * 1
+    with pytest.raises(RuntimeError, match="multiple views"):
+        y.split_with_sizes([1, 1])[0].mul_(2)
+    with tp.no_grad():
+        v = y[0]
+    with pytest.raises(RuntimeError, match="no_grad"):
+        v.mul_(2)
+
+
+def test_detach_shares_versions():
+    x = t(2.0) * 1
+    d = x.detach()
+    y = x * x
+    d.add_(1)
+    assert not d.requires_grad and x._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        y.backward()
+
+
+def test_changed_value_names_both_operators():
+    x = t(2.0) * 1
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"ExpBackward0.*exp.*add_") as info:
+        y.backward()
+    assert "at version 1; expected version 0" in str(info.value)
+    x = t(2.0) * 1
+    y = x * x
+    increment_version(x)
+    with pytest.raises(RuntimeError, match="increment_version"):
+        y.backward()
+
+
+def test_data_is_not_tracked():
+    x = t(2.0) * 1
+    y = x * x
+    x.data.add_(1)
+    y.backward()
+    assert x._version == 0
+
+
+def test_out_with_grad_is_refused():
+    with pytest.raises(RuntimeError, match="out="):
+        tp.add(t(1.0), t(1.0), out=tp.empty(1, dtype=tp.float64))
+
+
+def test_requires_grad_flags():
+    x = t(1.0)
+    with pytest.raises(RuntimeError, match="leaf"):
+        (x * 2).requires_grad = False
+    with pytest.raises(RuntimeError, match="floating point"):
+        tp.ones(1, dtype=tp.int64).requires_grad_()
+    assert x.requires_grad_(requires_grad=False) is x and not x.requires_grad
+    assert x.requires_grad_().requires_grad
+
+
+def test_assigning_grad():
+    x = t(1.0, 2.0)
+    for bad in (tp.ones(3, dtype=tp.float64), tp.ones(2), x):
+        with pytest.raises(RuntimeError):
+            x.grad = bad
+    with pytest.raises(TypeError):
+        x.grad = 3
+    x.grad = tp.ones(2, dtype=tp.float64)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]

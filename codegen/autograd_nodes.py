@@ -103,6 +103,12 @@ class Node:
         """The outputs are the tensors of a list: `grads` is a list as well."""
         return any(kind_of(r.type) == "Tensor[]" for r in self.schema.returns)
 
+    @property
+    def shown(self) -> str:
+        """What Python sees: PyTorch adds a number as a tensor, so `t + 2` is of the node of `t + t`."""
+        name = self.schema.name
+        return camel_case(name.base) + "0" if str(name) in NUMBERS_AS_TENSORS else self.name
+
     @cached_property
     def inputs(self) -> int:
         """How many of the outputs get a number: all up to the last that has a gradient."""
@@ -142,6 +148,9 @@ class Node:
             names = self.output_names(i)
             keep(names, names[0], kind_of(returned.type), i)
         return tuple(found)
+
+
+NUMBERS_AS_TENSORS = frozenset({"add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar"})
 
 
 def camel_case(name: str) -> str:

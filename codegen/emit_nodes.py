@@ -240,7 +240,7 @@ def _emit_release(node: Node) -> str:
     free_copies = f"{node.name}_free_copies" if copies else "NULL"
     out.append(
         f"const tp_node_type {node.name}_type = {{\n"
-        f"    .name = {c_string(node.name)},\n"
+        f"    .name = {c_string(node.shown)},\n"
         f"    .op = {c_string(str(node.schema.name))},\n"
         f"    .size = sizeof({node.name}),\n"
         f"    .apply = {node.name}_apply,\n"

@@ -207,8 +207,7 @@ def emit_stubs(catalog: Catalog) -> str:
         ]
     out.append("    def __matmul__(self, other: Tensor) -> Tensor: ...\n")
     out += [
-        f"    def __{name}__(self, "
-        f"other: Any) -> Tensor: ...{EQUAL_MARKS if name in ('eq', 'ne') else ''}\n"
+        f"    def __{name}__(self, other: Any) -> Tensor: ...{EQUAL_MARKS if name in ('eq', 'ne') else ''}\n"
         for name in COMPARISONS
     ]
     out += [_function(f, "    ") for f in functions if f.method]

@@ -119,6 +119,43 @@ def fresh(info: OpInfo, args: list[Any]) -> list[Any]:
     return [args[0].clone(), *args[1:]] if info.op.kind == "inplace" else args
 
 
+class Input:
+    """Stands for the n-th floating tensor among arguments."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+def inputs_of(
+    info: OpInfo, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], Callable[..., tuple[list[Any], dict[str, Any]]]]:
+    """The floating tensors among the arguments, and how to put others in their place."""
+    found: list[tp.Tensor] = []
+
+    def collect(value: Any) -> Any:
+        if isinstance(value, tp.Tensor) and (value.is_floating_point() or value.is_complex()):
+            found.append(value.detach().clone().requires_grad_())
+            return Input(len(found) - 1)
+        return type(value)(collect(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+    names = [a.name for a in info.op.schema.arguments]
+    fixed = info.constant
+    shape = (
+        [a if name in fixed else collect(a) for a, name in zip(args, names, strict=False)],
+        {k: v if k in fixed else collect(v) for k, v in kwargs.items()},
+    )
+
+    def fill(value: Any, inputs: tuple[Any, ...]) -> Any:
+        if isinstance(value, Input):
+            return inputs[value.n]
+        return type(value)(fill(v, inputs) for v in value) if isinstance(value, (list, tuple)) else value
+
+    return tuple(found), lambda inputs: (
+        [fill(a, inputs) for a in shape[0]],
+        {k: fill(v, inputs) for k, v in shape[1].items()},
+    )
+
+
 def check_equal(got: tp.Tensor, expected: np.ndarray, tolerance: tuple[float, float], what: str) -> None:
     assert tuple(got.shape) == expected.shape, f"{what}: shape {tuple(got.shape)}, expected {expected.shape}"
     actual = to_numpy(got)

@@ -9,20 +9,19 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from test_ops import arguments, call, function_of, gradient_inputs, some_dtypes
+from harness import arguments, call, fresh, function_of, inputs_of, over
 
 import tensorpy as tp
-from samples import TABLE, OpInfo
+from samples import OpInfo
 
-NAMES = sorted(TABLE)
+CLASSES = ("bool", "int64", "float32", "complex64")
 EXPECTED = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
 MOST_ALLOCATIONS = 400
 
 
-@pytest.fixture(params=NAMES)
-def info(request: pytest.FixtureRequest) -> OpInfo:
-    return TABLE[request.param]
+def some_dtypes(info: OpInfo) -> list[str]:
+    """One dtype of each class that the operator takes."""
+    return [d for d in CLASSES if d in info.dtypes] or [info.dtypes[-1]]
 
 
 def live() -> tuple[int, int]:
@@ -55,19 +54,21 @@ def quietly(action: Callable[[], Any]) -> None:
         pass
 
 
+@over()
 def test_call(info: OpInfo) -> None:
     function = function_of(info)
     for dtype in some_dtypes(info):
         for sample in info.samples(dtype, 2):
-            args, kwargs = arguments(sample, "cpu")
-            check_no_growth(lambda: quietly(lambda: function(*args, **kwargs)), f"{info.name}{sample}")  # noqa: B023
+            args, kwargs = arguments(sample, "cpu", info)
+            check_no_growth(lambda: quietly(lambda: function(*fresh(info, args), **kwargs)), f"{info.name}{sample}")  # noqa: B023
 
 
+@over()
 def test_variants(info: OpInfo) -> None:
     function = function_of(info)
     dtype = some_dtypes(info)[-1]
     for sample in info.samples(dtype, 2):
-        args, kwargs = arguments(sample, "cpu")
+        args, kwargs = arguments(sample, "cpu", info)
         if info.variant("inplace") is not None:
             inplace = function_of(info, inplace=True)
             check_no_growth(
@@ -88,33 +89,33 @@ def test_variants(info: OpInfo) -> None:
             check_no_growth(lambda: quietly(into), f"{info.name}{sample}, out=")
 
 
+@over(lambda info: info.differentiable and {"float64", "complex128"} & set(info.dtypes))
 def test_backward(info: OpInfo) -> None:
     dtypes = [d for d in ("float64", "complex128") if d in info.dtypes]
-    if not info.differentiable or not dtypes:
-        pytest.skip("no derivative")
     function = function_of(info)
     for sample in info.samples(dtypes[0], 2):
-        args, kwargs = arguments(sample, "cpu")
-        inputs, fill = gradient_inputs(args, kwargs)
+        args, kwargs = arguments(sample, "cpu", info)
+        inputs, fill = inputs_of(info, args, kwargs)
         if not inputs:
             continue
 
         def backward() -> None:
             leaves = [i.detach().requires_grad_() for i in inputs]  # noqa: B023
             args, kwargs = fill(tuple(leaves))  # noqa: B023
-            results = [r for r in call(function, args, kwargs) if r.requires_grad]
+            results = [r for r in call(function, fresh(info, args), kwargs) if r.requires_grad]
             if results:
                 tp.autograd.backward(results, [tp.ones_like(r) for r in results])
 
         check_no_growth(lambda: quietly(backward), f"{info.name}{sample}, backward")
 
 
+@over()
 def test_wrong_calls(info: OpInfo) -> None:
     """Calls that raise, at the parser and in the operator."""
     function = function_of(info)
     dtype = some_dtypes(info)[-1]
     for sample in info.samples(dtype, 1):
-        args, kwargs = arguments(sample, "cpu")
+        args, kwargs = arguments(sample, "cpu", info)
         wrong: list[tuple[list[Any], dict[str, Any]]] = [
             ([*args, object()], kwargs),
             (args, kwargs | {"nonsense": 1}),
@@ -154,11 +155,12 @@ def fail_each(action: Callable[[], Any], what: str, check: Callable[[], None]) -
             return
 
 
+@over()
 def test_failing_allocations(info: OpInfo) -> None:
     function = function_of(info)
     dtype = "float32" if "float32" in info.dtypes else some_dtypes(info)[-1]
     for sample in info.samples(dtype, 1):
-        args, kwargs = arguments(sample, "cpu")
+        args, kwargs = arguments(sample, "cpu", info)
         tensors = [a for a in args if isinstance(a, tp.Tensor)]
         copies = [t.tolist() for t in tensors]
 
@@ -166,4 +168,4 @@ def test_failing_allocations(info: OpInfo) -> None:
             for t, c in zip(tensors, copies, strict=True):  # noqa: B023
                 assert repr(t.tolist()) == repr(c), f"{info.name}: an input was changed"
 
-        fail_each(lambda: function(*args, **kwargs), f"{info.name}{sample}", unchanged)  # noqa: B023
+        fail_each(lambda: function(*fresh(info, args), **kwargs), f"{info.name}{sample}", unchanged)  # noqa: B023

@@ -110,14 +110,17 @@ def method_of(info: OpInfo) -> str:
 @over(lambda info: info.op.function.is_method and info.op.function.is_function)
 def test_method(info: OpInfo, device: str) -> None:
     function, method = function_of(info), getattr(tp.Tensor, method_of(info))
+    at = [a.name for a in info.op.schema.arguments].index("self")  # polygamma and where name another one first
     for sample in info.samples(info.main_dtype, 3):
         args, kwargs = arguments(sample, device, info)
-        if not isinstance(args[0], tp.Tensor):
-            args[0] = tp.tensor(args[0])  # ldexp-like: a number stands in front
         expected = call(function, fresh(info, args), kwargs)
         if info.random:
             seed(kwargs)
-        got = call(method, fresh(info, args), kwargs) if callable(method) else [getattr(args[0], method_of(info))]
+        args = fresh(info, args)
+        owner = args.pop(at)
+        if not isinstance(owner, tp.Tensor):
+            owner = tp.tensor(owner)  # a number stands in front
+        got = call(method, [owner, *args], kwargs) if callable(method) else [getattr(owner, method_of(info))]
         for a, b in zip(got, expected, strict=True):
             check_same(info, a, b, f"{info.name}{sample}, as a method")
 

@@ -130,7 +130,8 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
                             tp_dtype_names[dtype]);
     offset = tp_max_int(-row, tp_min_int(col, offset));
     __int128 count = lower ? lower_count(row, col, offset) : (__int128)row * col - lower_count(row, col, offset - 1);
-    if (count > INT64_MAX / 16) return tp_fail_memory(INT64_MAX), NULL;
+    if (count > INT64_MAX / 16)
+        return tp_fail_null(TP_RuntimeError, "%s: the sizes overflow", lower ? "tril_indices" : "triu_indices");
     int64_t n = (int64_t)count, at = 0;
     if (device.type == TP_DEVICE_META)
         return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);

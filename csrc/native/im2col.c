@@ -20,6 +20,9 @@ static int check_pair(const char *op, const char *name, tp_ints v, int64_t low) 
         if (v.data[i] < low)
             return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", op, name,
                            low ? "greater than zero" : "non negative", (long long)v.data[i]);
+    for (int64_t i = 0; i < v.size; i++)
+        if (v.data[i] > INT32_MAX)
+            return tp_fail(TP_RuntimeError, "%s: %s of %lld is too large", op, name, (long long)v.data[i]);
     return 0;
 }
 

@@ -35,7 +35,8 @@ tp_tensor *constant_pad_nd_composite(tp_tensor *self, tp_ints pad, const tp_scal
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     for (int64_t i = 0; i < pad.size / 2; i++) {
         int64_t d = self->ndim - 1 - i, before = pad.data[2 * i], after = pad.data[2 * i + 1];
-        if (__builtin_add_overflow(sizes[d], before + after, &sizes[d])) return tp_fail_memory(INT64_MAX), NULL;
+        if (__builtin_add_overflow(sizes[d], before + after, &sizes[d]))
+            return tp_fail_null(TP_RuntimeError, "constant_pad_nd: the sizes overflow");
         if (sizes[d] < 0)
             return tp_fail_null(
                 TP_RuntimeError,

@@ -192,7 +192,8 @@ tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_si
     int64_t total = 0;
     for (int64_t i = 0; i < counts->numel; i++) {
         if (n[i] < 0) return tp_fail_null(TP_RuntimeError, "repeats can not be negative");
-        if (__builtin_add_overflow(total, n[i], &total)) return tp_fail_memory(INT64_MAX), NULL;
+        if (__builtin_add_overflow(total, n[i], &total))
+            return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sizes overflow");
     }
     if (output_size.has && output_size.value != total)
         return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sum of repeats is %lld, but output_size is %lld",
@@ -230,7 +231,8 @@ tp_tensor *repeat_interleave_self_int_composite(tp_tensor *self, int64_t repeats
     if (d < 0) return NULL;
     if (repeats < 0) return tp_fail_null(TP_RuntimeError, "Repeats must be non-negative");
     int64_t total;
-    if (__builtin_mul_overflow(tp_size_at(tp_sizes(t), d), repeats, &total)) return tp_fail_memory(INT64_MAX), NULL;
+    if (__builtin_mul_overflow(tp_size_at(tp_sizes(t), d), repeats, &total))
+        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sizes overflow");
     if (output_size.has && output_size.value != total)
         return tp_fail_null(TP_RuntimeError, "repeat_interleave: Invalid output_size, %lld instead of %lld",
                             (long long)output_size.value, (long long)total);

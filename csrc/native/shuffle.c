@@ -19,8 +19,9 @@ static int check_factor(const char *op, const char *name, const tp_tensor *self,
         return tp_fail(TP_RuntimeError,
                        "%s expects input to have at least 3 dimensions, but got input with %d dimension(s)", op,
                        self->ndim);
-    if (factor <= 0)
-        return tp_fail(TP_RuntimeError, "%s expects a positive %s, but got %lld", op, name, (long long)factor);
+    if (factor <= 0 || factor > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "%s expects a positive %s, but got %lld%s", op, name, (long long)factor,
+                       factor > 0 ? ", which is too large" : "");
     return 0;
 }
 

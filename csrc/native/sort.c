@@ -202,7 +202,9 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
 }
 tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right,
                                          const char *side, tp_tensor *sorter) {
-    tp_autoref *value = tp_new_wrapped_number(self);
+    tp_autoref *number = tp_new_wrapped_number(self),
+               *value = number ? tp_to_device(number, sorted_sequence->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT)
+                               : NULL;
     return value ? tp_searchsorted_Tensor(sorted_sequence, value, out_int32, right, side, sorter) : NULL;
 }
 tp_tensor *bucketize_Tensor_composite(tp_tensor *self, tp_tensor *boundaries, bool out_int32, bool right) {

@@ -39,8 +39,6 @@ def test_prefix_of_a_longer_draw(draw, dtype):
 
 
 def test_threads_do_not_matter():
-    if not hasattr(tp, "set_num_threads"):
-        pytest.skip("no set_num_threads yet")
     before = tp.get_num_threads()
     drawn = []
     for n in (1, 3):

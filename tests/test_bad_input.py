@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import os
 import pickle
 import re
 import subprocess
@@ -660,6 +661,7 @@ def test_wrong_arguments_everywhere(part: int, tmp_path: Any) -> None:
     journal = tmp_path / "journal"
     journal.write_bytes(b"\0" * 256)
     program = [sys.executable, "tests/fuzz_operators.py", str(journal), f"{part}/{FUZZ_PARTS}"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=1200)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(program, capture_output=True, text=True, timeout=1200, env=environment)
     last = journal.read_bytes().rstrip(b"\0").decode()
     assert done.returncode == 0, f"at {last}: exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"

@@ -54,6 +54,15 @@ def test_gradient_counts_uses(name):
     np.testing.assert_array_equal(np.asarray(t.grad), counts)
 
 
+def test_transposes_are_attributes():
+    x = tp.ones(2, 3, 4)
+    assert x.mT.shape == (2, 4, 3) and x.mH.shape == (2, 4, 3)
+    assert x[0].T.shape == (4, 3) and x[0].H.shape == (4, 3)
+    assert x.mT._base is x
+    with pytest.raises(RuntimeError, match="mT"):
+        tp.ones(3).mT  # noqa: B018
+
+
 def test_inplace_views():
     t = tensor()
     assert t.transpose_(0, 2) is t and tuple(t.shape) == (4, 3, 2)

@@ -265,7 +265,9 @@ def nonzero(make: Make) -> Iterator[Any]:
         yield (make(*shape),)
 
 
-@samples("nonzero_numpy", reference=lambda x: list(np.nonzero(np.atleast_1d(x))), gradcheck=False, needs_values=True)
+@samples(
+    "nonzero_numpy", "where", reference=lambda x: list(np.nonzero(np.atleast_1d(x))), gradcheck=False, needs_values=True
+)
 def nonzero_numpy(make: Make) -> Iterator[Any]:
     for shape in ((4,), (3, 4), (2, 3, 2), (0,)):
         yield (make.ties(*shape),)

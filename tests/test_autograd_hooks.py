@@ -206,6 +206,16 @@ def test_anomaly_points_to_the_forward_call():
     assert "Error detected in" in text and "the forward call" in text
 
 
+def test_anomaly_can_be_asked_for():
+    assert not tp.is_anomaly_enabled()
+    with tp.autograd.set_detect_anomaly(True, check_nan=False):
+        assert tp.is_anomaly_enabled() and not tp.is_anomaly_check_nan_enabled()
+    tp.set_anomaly_enabled(True)
+    assert tp.is_anomaly_enabled() and tp.is_anomaly_check_nan_enabled()
+    tp.set_anomaly_enabled(False)
+    assert not tp.is_anomaly_enabled()
+
+
 def test_anomaly_without_nan_check():
     x = t(0.0)
     with warnings.catch_warnings():

@@ -133,6 +133,8 @@ AS_TORCH = {
     """,
     "RuntimeError": r"""
         -m.tensor([True])
+        m.nn.functional.celu(m.ones(2),0.0)
+        m.celu_(m.ones(2),0.0)
         +m.tensor([True])
         m.neg(m.tensor([True]))
         m.masked_fill(m.ones(2),m.tensor([1,0]),5)
@@ -359,6 +361,13 @@ AS_TORCH = {
         m.nn.functional.scaled_dot_product_attention(m.ones(2,3),m.ones(2,4),m.ones(2,3))
     """,
     "TypeError": r"""
+        m.Size([1.5])
+        m.Size(['a'])
+        m.Size(5)
+        m.Size([1,2])+[3]
+        3+m.Size([1,2])
+        m.can_cast(m.int32)
+        m.promote_types(m.int32,3)
         m.ones(2**63)
         m.empty(10**30)
         m.ones(2,3)['a']
@@ -438,6 +447,10 @@ AS_TORCH = {
         m.ones(2).view('a')
     """,
     "ValueError": r"""
+        m.manual_seed('a')
+        m.nn.functional.hardtanh(m.ones(2),2,-2)
+        m.nn.functional.huber_loss(m.ones(2),m.zeros(2),weight=m.ones(1))
+        m.nn.functional.binary_cross_entropy_with_logits(m.ones(2),m.ones(3))
         m.randint(0,2**65,(2,))
         m.ones(2,3)[10**30]
         m.ones(2,3)[::-1]
@@ -493,7 +506,6 @@ OUR_OWN = {
         m.add(m.ones(2),m.ones(2),out=1)
         m.ones(2).to(3.5)
         int(m.tensor(1j))
-        m.manual_seed('a')
         m.Generator(3)
         m.Generator().manual_seed(1.5)
         m.zeros(clearing())

@@ -270,14 +270,19 @@ typedef struct {
     tp_text *text;
 } complaint;
 
-/* NumPy's names for the same parameters, as PyTorch takes them. */
-static const char *const numpy_names[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"},
-                                             {"other", "x2"}, {"input", "self"},       {"self", "input"}};
+/* Other names for the same parameters, as PyTorch takes them: NumPy's, and what its Python functions say. */
+static const char *const other_names[][2] = {{"dim", "axis"},
+                                             {"keepdim", "keepdims"},
+                                             {"input", "x"},
+                                             {"other", "x2"},
+                                             {"input", "self"},
+                                             {"self", "input"},
+                                             {"split_size", "split_size_or_sections"}};
 
 static bool keyword_matches(PyObject *keyword, const char *name) {
     if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;
-    for (size_t i = 0; i < sizeof numpy_names / sizeof *numpy_names; i++)
-        if (strcmp(numpy_names[i][0], name) == 0 && PyUnicode_CompareWithASCIIString(keyword, numpy_names[i][1]) == 0)
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(other_names[i][0], name) == 0 && PyUnicode_CompareWithASCIIString(keyword, other_names[i][1]) == 0)
             return true;
     return false;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 import subprocess
 import sys
@@ -177,6 +178,15 @@ def test_dlpack_copy_and_readonly() -> None:
 
 class Named(tp.Tensor):
     pass
+
+
+def test_comparisons_with_arrays() -> None:
+    t, array = tp.tensor([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])
+    for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+        for left, right in ((t, array), (array, t)):
+            got = compare(left, right)
+            assert isinstance(got, tp.Tensor)
+            assert got.tolist() == compare(np.asarray(left), np.asarray(right)).tolist()
 
 
 def test_pickle_and_copy() -> None:

@@ -118,6 +118,19 @@ def test_generator_objects():
     np.testing.assert_array_equal(np.asarray(state), np.asarray(tp.default_generator.get_state()))
 
 
+def test_module():
+    """tensorpy.random has the default generator's functions, as torch.random."""
+    assert tp.random.manual_seed is tp.manual_seed and tp.random.default_generator is tp.default_generator
+    tp.manual_seed("7")
+    assert tp.random.initial_seed() == 7
+    with tp.random.fork_rng():
+        inside = tp.rand(3)
+    assert tp.rand(3).tolist() == inside.tolist()
+    with tp.random.fork_rng(enabled=False):
+        inside = tp.rand(3)
+    assert tp.rand(3).tolist() != inside.tolist()
+
+
 def test_randperm_is_a_permutation():
     assert sorted(values(tp.randperm(1000))) == list(range(1000))
     with pytest.raises(RuntimeError, match="non-negative"):

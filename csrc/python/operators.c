@@ -5,6 +5,7 @@
 #include "python/common.h"
 
 #include "Functions.h"
+#include "python/interop.h"
 #include "python/methods.h"
 #include "python/parse.h"
 
@@ -129,7 +130,11 @@ static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus) {
 /* ---- unary ---- */
 
 static PyObject *nb_negative(PyObject *a) { return tp_py_wrap_steal(tp_neg(tp_py_tensor_borrow(a))); }
-static PyObject *nb_positive(PyObject *a) { return Py_NewRef(a); }
+static PyObject *nb_positive(PyObject *a) {
+    if (tp_py_tensor_borrow(a)->dtype == TP_BOOL)
+        return PyErr_Format(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return Py_NewRef(a);
+}
 static PyObject *nb_absolute(PyObject *a) { return tp_py_wrap_steal(tp_abs(tp_py_tensor_borrow(a))); }
 static PyObject *nb_invert(PyObject *a) {
     const tp_tensor *t = tp_py_tensor_borrow(a);
@@ -184,5 +189,8 @@ PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op) {
         [Py_EQ] = {tp_eq_Tensor, tp_eq_Scalar, NULL}, [Py_NE] = {tp_ne_Tensor, tp_ne_Scalar, NULL},
         [Py_GT] = {tp_gt_Tensor, tp_gt_Scalar, NULL}, [Py_GE] = {tp_ge_Tensor, tp_ge_Scalar, NULL},
     };
-    return binary(a, b, &table[op]);
+    if (!tp_py_is_ndarray(b)) return binary(a, b, &table[op]);
+    /* Of two arrays each side would leave the comparison to the other, and Python compare identities. */
+    tp_autoref *array = tp_py_tensor_from_data(b, TP_NO_DTYPE, TP_CPU);
+    return array ? tp_py_wrap_steal(table[op].tensors(tp_py_tensor_borrow(a), array)) : NULL;
 }

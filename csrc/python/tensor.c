@@ -217,7 +217,9 @@ GETTER(nbytes, PyLong_FromLongLong(t->numel *tp_itemsize((tp_dtype)t->dtype)))
 GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
 GETTER(base, t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
-GETTER(version, PyLong_FromUnsignedLong(tp_version(t)))
+GETTER(version, t->flags &TP_FLAG_INFERENCE
+                    ? PyErr_Format(PyExc_RuntimeError, "Inference tensors do not track version counter.")
+                    : PyLong_FromUnsignedLong(tp_version(t)))
 GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
 GETTER(retains_grad, PyBool_FromLong(t->flags &TP_FLAG_RETAINS_GRAD))
 GETTER(T, tp_py_wrap_steal(tp_numpy_T(t)))
@@ -385,6 +387,14 @@ PyTypeObject tp_py_tensor_type = {
     .tp_as_buffer = &tp_py_tensor_buffer,
 };
 
+static bool is_attribute(const char *name) {
+    for (const PyGetSetDef *g = tp_py_tensor_getset; g->name; g++)
+        if (strcmp(g->name, name) == 0) return true;
+    return false;
+}
+
+/* All tables in one. An operator that is an attribute in Python (t.mT) is no method as well: the type would take the
+ * method. */
 static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
     int total = 0;
     for (int i = 0; i < n; i++)
@@ -392,7 +402,8 @@ static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
     PyMethodDef *all = PyMem_Calloc((size_t)total + 1, sizeof *all);
     PyMethodDef *end = all;
     for (int i = 0; all && i < n; i++)
-        for (const PyMethodDef *m = tables[i]; m->ml_name; m++) *end++ = *m;
+        for (const PyMethodDef *m = tables[i]; m->ml_name; m++)
+            if (!is_attribute(m->ml_name)) *end++ = *m;
     return all;
 }
 

@@ -284,7 +284,8 @@ static const char *const other_names[][2] = {{"dim", "axis"},
                                              {"other", "x2"},
                                              {"input", "self"},
                                              {"self", "input"},
-                                             {"split_size", "split_size_or_sections"}};
+                                             {"split_size", "split_size_or_sections"},
+                                             {"from", "from_"}};
 
 static bool keyword_matches(PyObject *keyword, const char *name) {
     if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;

@@ -135,6 +135,8 @@ AS_TORCH = {
         -m.tensor([True])
         m.nn.functional.celu(m.ones(2),0.0)
         m.celu_(m.ones(2),0.0)
+        m.tensor([3]).float_power_(2)
+        m.ones(2).float_power_(m.ones(2))
         +m.tensor([True])
         m.neg(m.tensor([True]))
         m.masked_fill(m.ones(2),m.tensor([1,0]),5)

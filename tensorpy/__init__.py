@@ -58,7 +58,12 @@ def __getattr__(name: str) -> object:
     import importlib
 
     if name in _LAZY:
-        module = importlib.import_module(f"tensorpy.{name}")
+        try:
+            module = importlib.import_module(f"tensorpy.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"tensorpy.{name}":
+                raise
+            raise AttributeError(f"module 'tensorpy' has no part '{name}': only an installed one has") from None
         globals()[name] = module
         return module
     if name in _LAZY_NAMES:

@@ -397,7 +397,7 @@ static tp_tensor *select_first(tp_tensor *t, PyObject *key) {
     return view;
 }
 
-static PyObject *subscript(PyObject *o, PyObject *key) {
+static PyObject *plain_subscript(PyObject *o, PyObject *key) {
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (PyLong_CheckExact(key)) {
         tp_tensor *view = select_first(t, key);
@@ -414,6 +414,8 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
     if (view) return tp_py_wrap_steal(view);
     return tp_unlikely(PyErr_Occurred() != NULL) ? NULL : subscript_general(t, key);
 }
+
+static PyObject *subscript(PyObject *o, PyObject *key) { return tp_py_like_steal(o, plain_subscript(o, key)); }
 
 /* ---- writing ---- */
 

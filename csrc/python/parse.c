@@ -15,6 +15,7 @@ typedef struct block {
 
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
+    a->kind = NULL;
     a->numbers = false;
     a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
@@ -109,6 +110,12 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
     return 1;
 }
 
+/* A tensor object's tensor, borrowed; a subclass is noted. */
+TP_INLINE tp_tensor *take_tensor(tp_py_args *a, PyObject *o) {
+    if (tp_unlikely(!tp_py_is_plain(o)) && (!a->kind || PyType_IsSubtype(Py_TYPE(o), a->kind))) a->kind = Py_TYPE(o);
+    return tp_py_tensor_borrow(o);
+}
+
 static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, tp_value *out) {
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -116,7 +123,7 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        if (tp_py_is_tensor(item)) data[i] = take_tensor(a, item);
         else if (optional_elements && item == Py_None) data[i] = NULL;
         else return 0;
     }
@@ -216,7 +223,7 @@ static int convert_number(tp_py_args *a, PyObject *o, tp_value *out) {
 
 int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (p->tag == TP_TENSOR && tp_py_is_tensor(o)) {
-        *out = (tp_value){.tag = TP_TENSOR, .tensor = tp_py_tensor_borrow(o)};
+        *out = (tp_value){.tag = TP_TENSOR, .tensor = take_tensor(a, o)};
         return 1;
     }
     if (o == Py_None) {
@@ -277,7 +284,8 @@ static const char *const other_names[][2] = {{"dim", "axis"},
                                              {"other", "x2"},
                                              {"input", "self"},
                                              {"self", "input"},
-                                             {"split_size", "split_size_or_sections"}};
+                                             {"split_size", "split_size_or_sections"},
+                                             {"from", "from_"}};
 
 static bool keyword_matches(PyObject *keyword, const char *name) {
     if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;
@@ -436,6 +444,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
+        if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
         if (tp_likely(ok != 0)) return result;
     }
     for (int s = 0; s < f->nsignatures; s++) {
@@ -445,7 +454,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         tp_py_args_free(&a);
-        if (ok != 0) return result;
+        if (ok != 0) return a.kind ? tp_py_of_kind_steal(a.kind, result) : result;
     }
     return no_match(f, self, args, nargs, kwnames);
 }

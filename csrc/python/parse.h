@@ -50,6 +50,7 @@ struct tp_py_args {
     tp_value values[TP_PY_MAX_PARAMS];
     PyObject *self;     /* params[0]'s object (borrowed): what an in-place method returns */
     PyObject *out;      /* the object given as out= (borrowed), or NULL */
+    PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments, or NULL */
     bool numbers;       /* see tp_py_signature */
     tp_tensor *made[2]; /* from numbers; owned */
     int nmade, nints, nscalars;

@@ -176,6 +176,25 @@ PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type)
     return tuple;
 }
 
+/* A new tensor's object is let go and made again; one that somebody else holds (self, out=) stays. */
+static PyObject *one_of_kind_steal(PyTypeObject *kind, PyObject *o) {
+    if (!o || !tp_py_is_plain(o) || Py_REFCNT(o) != 1 || has_identity((tp_py_tensor *)o)) return o;
+    tp_tensor *t = tp_retain(tp_py_tensor_borrow(o));
+    Py_DECREF(o);
+    return tp_py_wrap_as_steal(kind, t);
+}
+
+PyObject *tp_py_of_kind_steal(PyTypeObject *kind, PyObject *result) {
+    if (!result || !PyTuple_Check(result)) return one_of_kind_steal(kind, result);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) {
+        PyObject *item = one_of_kind_steal(kind, PyTuple_GET_ITEM(result, i));
+        PyTuple_SET_ITEM(result, i, item ? item : Py_NewRef(Py_None));
+        if (!item) Py_CLEAR(result);
+        if (!item) break;
+    }
+    return result;
+}
+
 PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq) {
     if (!seq) return tp_py_raise();
     PyObject *tuple = PyTuple_New(seq->size);
@@ -222,16 +241,16 @@ GETTER(version, t->flags &TP_FLAG_INFERENCE
                     : PyLong_FromUnsignedLong(tp_version(t)))
 GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
 GETTER(retains_grad, PyBool_FromLong(t->flags &TP_FLAG_RETAINS_GRAD))
-GETTER(T, tp_py_wrap_steal(tp_numpy_T(t)))
-GETTER(mT, tp_py_wrap_steal(tp_mT(t)))
-GETTER(H, tp_py_wrap_steal(tp_matrix_H(t)))
-GETTER(mH, tp_py_wrap_steal(tp_mH(t)))
-GETTER(real, tp_py_wrap_steal(tp_real(t)))
-GETTER(imag, tp_py_wrap_steal(tp_imag(t)))
+GETTER(T, tp_py_like_steal(o, tp_py_wrap_steal(tp_numpy_T(t))))
+GETTER(mT, tp_py_like_steal(o, tp_py_wrap_steal(tp_mT(t))))
+GETTER(H, tp_py_like_steal(o, tp_py_wrap_steal(tp_matrix_H(t))))
+GETTER(mH, tp_py_like_steal(o, tp_py_wrap_steal(tp_mH(t))))
+GETTER(real, tp_py_like_steal(o, tp_py_wrap_steal(tp_real(t))))
+GETTER(imag, tp_py_like_steal(o, tp_py_wrap_steal(tp_imag(t))))
 GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
 GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
 GETTER(grad, t->autograd && t->autograd->grad ? tp_py_wrap(t->autograd->grad) : Py_NewRef(Py_None))
-GETTER(data, tp_py_wrap_steal(tp_detached_data(t)))
+GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
 
 static PyObject *get_layout(PyObject *o, void *unused) {
     (void)o, (void)unused;

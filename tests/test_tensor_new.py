@@ -201,3 +201,20 @@ def test_numbers() -> None:
         float(tp.tensor([1.0, 2.0]))
     with pytest.raises(RuntimeError, match="ambiguous"):
         bool(tp.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "uint64", "float16", "float32", "complex128"])
+def test_lists_of_numpy_scalars(dtype: str) -> None:
+    array = np.arange(12).astype(dtype).reshape(3, 4)
+    rows = [list(row) for row in array]
+    made = tp.tensor(rows)
+    assert made.dtype == getattr(tp, dtype)
+    assert made.tolist() == array.tolist()
+    assert tp.tensor(rows, dtype=tp.float64 if dtype != "complex128" else tp.complex64).tolist() == array.tolist()
+
+
+def test_lists_of_numpy_scalars_and_numbers() -> None:
+    mixed = [np.float32(0.5), np.int64(2), 3, np.float64(0.25), True, np.float32(1.5)]
+    assert tp.tensor(mixed).tolist() == [0.5, 2.0, 3.0, 0.25, 1.0, 1.5]
+    with pytest.raises(RuntimeError, match="Could not infer dtype of numpy.datetime64"):
+        tp.tensor([np.datetime64("2020-01-01")])

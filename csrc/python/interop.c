@@ -81,8 +81,33 @@ static format_status parse_format(const char *format, Py_ssize_t itemsize, tp_dt
     return swapped && itemsize > 1 ? FORMAT_SWAPPED : FORMAT_OK;
 }
 
-bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value) {
+/* NumPy's scalar types keep the number inside the object; where, the buffer of the first one tells. */
+const tp_py_scalar_type *tp_py_scalar_type_of(PyObject *o) {
+    static tp_py_scalar_type known[32];
+    static int n;
+    for (int i = 0; i < n; i++)
+        if (known[i].type == Py_TYPE(o)) return &known[i];
     Py_buffer view;
+    if (n == TP_COUNTOF(known) || tp_py_is_ndarray(o) || !tp_py_is_numpy_scalar(o)) return NULL;
+    if (PyObject_GetBuffer(o, &view, PyBUF_FULL_RO) < 0) return PyErr_Clear(), NULL;
+    tp_py_scalar_type t = {.type = Py_TYPE(o), .offset = (char *)view.buf - (char *)o};
+    bool fits = parse_format(view.format, view.itemsize, &t.dtype) == FORMAT_OK && view.len == view.itemsize &&
+                t.offset >= (Py_ssize_t)sizeof(PyObject) && t.offset + view.itemsize <= t.type->tp_basicsize;
+    PyBuffer_Release(&view);
+    if (!fits) return NULL;
+    Py_INCREF(t.type); /* for good: the table knows it by its address */
+    known[n] = t;
+    return &known[n++];
+}
+
+bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value) {
+    const tp_py_scalar_type *t = tp_py_scalar_type_of(o);
+    if (t) {
+        *dtype = t->dtype;
+        *value = tp_scalar_load((char *)o + t->offset, t->dtype);
+        return true;
+    }
+    Py_buffer view; /* an array without dimensions */
     if (PyObject_GetBuffer(o, &view, PyBUF_FULL_RO) < 0) {
         PyErr_Clear();
         return false;

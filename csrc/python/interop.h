@@ -9,6 +9,13 @@ bool tp_py_is_ndarray(PyObject *o);
 bool tp_py_is_numpy_scalar(PyObject *o);
 /* Its dtype and value; false (without an exception) for a type that has no dtype here. */
 bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value);
+/* A NumPy scalar's type: its dtype, and where in the object the number is. NULL for any other object. */
+typedef struct {
+    PyTypeObject *type;
+    tp_dtype dtype;
+    Py_ssize_t offset;
+} tp_py_scalar_type;
+const tp_py_scalar_type *tp_py_scalar_type_of(PyObject *o);
 /* A CPU tensor over the array's memory, which it keeps alive; new, or NULL and the exception set. */
 tp_tensor *tp_py_alias_ndarray(PyObject *array, bool warn_readonly);
 /* The same for any object with the buffer protocol. */

@@ -133,14 +133,7 @@ static int element_dtype(const layout *l, PyObject *o, tp_dtype *out) {
         *out = (tp_dtype)tp_py_tensor_borrow(o)->dtype;
         return 0;
     }
-    if (tp_py_is_numpy_scalar(o)) {
-        static PyTypeObject *last_type; /* a type is looked at once in a row */
-        static tp_dtype last_dtype;
-        if (Py_TYPE(o) == last_type) return *out = last_dtype, 0;
-        if (!tp_py_numpy_scalar(o, out, &value)) return cannot_infer(l, o);
-        if (!tp_py_is_ndarray(o)) last_type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(o)), last_dtype = *out;
-        return 0;
-    }
+    if (tp_py_is_numpy_scalar(o)) return tp_py_numpy_scalar(o, out, &value) ? 0 : cannot_infer(l, o);
     if (PyBool_Check(o)) *out = TP_BOOL;
     else if (PyFloat_Check(o)) *out = tp_default_dtype();
     else if (PyLong_Check(o)) *out = TP_INT64;
@@ -173,7 +166,8 @@ static int row_dtype(layout *l, PyObject *row) {
             PyErr_Format(PyExc_TypeError, wanted, Py_TYPE(o)->tp_name);
             return -1;
         }
-        Py_ssize_t same = tp_py_is_plain_number(o) ? run_of_type(PySequence_Fast_ITEMS(row), i, n, Py_TYPE(o)) : 1;
+        bool of_type = tp_py_is_plain_number(o) || tp_py_scalar_type_of(o);
+        Py_ssize_t same = of_type ? run_of_type(PySequence_Fast_ITEMS(row), i, n, Py_TYPE(o)) : 1;
         Py_INCREF(o);
         int status = l->wants_dtype && (element_dtype(l, o, &d) < 0 || join_dtype(l, d) < 0) ? -1 : 0;
         Py_DECREF(o);
@@ -337,17 +331,29 @@ static Py_ssize_t fill_run(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, t
     }
 }
 
+/* The same for NumPy scalars of the dtype. */
+static Py_ssize_t fill_numpy(PyObject *const *items, Py_ssize_t i, Py_ssize_t n, tp_dtype d, char *to) {
+    const tp_py_scalar_type *t = i < n ? tp_py_scalar_type_of(items[i]) : NULL;
+    if (!t || t->dtype != d) return i;
+    size_t size = (size_t)tp_itemsize(d);
+    for (; i < n && Py_IS_TYPE(items[i], t->type); i++)
+        memcpy(to + (size_t)i * size, (const char *)items[i] + t->offset, size);
+    return i;
+}
+
 static int fill_row(PyObject *row, tp_dtype d, char *to) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(row);
     int64_t itemsize = tp_itemsize(d);
-    for (Py_ssize_t i = 0; (i = fill_run(PySequence_Fast_ITEMS(row), i, n, d, to)) < n; i++) {
+    for (Py_ssize_t i = 0;; i++) {
+        PyObject *const *items = PySequence_Fast_ITEMS(row);
+        i = fill_numpy(items, fill_run(items, i, n, d, to), n, d, to);
+        if (i == n) return 0;
         PyObject *o = Py_NewRef(PySequence_Fast_GET_ITEM(row, i));
         int status = store(o, d, to + i * itemsize);
         Py_DECREF(o);
         if (status < 0) return -1;
         if (PySequence_Fast_GET_SIZE(row) != n) return row_changed();
     }
-    return 0;
 }
 
 /* An array of the result's dtype without gaps: its bytes. 1 done, 0 not of this form, -1 raised. */

@@ -216,5 +216,5 @@ def test_lists_of_numpy_scalars(dtype: str) -> None:
 def test_lists_of_numpy_scalars_and_numbers() -> None:
     mixed = [np.float32(0.5), np.int64(2), 3, np.float64(0.25), True, np.float32(1.5)]
     assert tp.tensor(mixed).tolist() == [0.5, 2.0, 3.0, 0.25, 1.0, 1.5]
-    with pytest.raises(RuntimeError, match="Could not infer dtype of numpy.datetime64"):
+    with pytest.raises(RuntimeError, match=r"Could not infer dtype of numpy\.datetime64"):
         tp.tensor([np.datetime64("2020-01-01")])

@@ -6,6 +6,7 @@
 #include "autograd/internal.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
+#include "dispatch/key.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -120,8 +121,20 @@ typedef struct {
 
 static pthread_mutex_t accumulator_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A first gradient becomes .grad itself if nothing else holds it and it is laid out as the leaf. */
-static tp_tensor *first_grad(tp_tensor *grad) {
+static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
+    for (int i = 0; i < variable->ndim; i++)
+        if (variable->sizes[i] > 1 && grad->strides[i] != variable->strides[i]) return false;
+    return true;
+}
+
+/* A first gradient becomes .grad itself if nothing else holds it. Where the leaf is dense it gets the leaf's strides,
+ * so that an optimiser's steps run along memory. */
+static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
+    if (!tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
+        tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
+        tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);
+        return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;
+    }
     bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
                 atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 && tp_is_dense(grad);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
@@ -131,7 +144,7 @@ static tp_tensor *first_grad(tp_tensor *grad) {
 static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
     tp_autograd_meta *m = variable->autograd;
     if (!m->grad) {
-        m->grad = first_grad(grad);
+        m->grad = first_grad(grad, variable);
         return m->grad ? 0 : -1;
     }
     if (!tp_grad_enabled()) return tp_add__Tensor(m->grad, grad, TP_SCALAR_I(1));

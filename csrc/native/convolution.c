@@ -160,6 +160,12 @@ static tp_dtype compute_dtype(const tp_tensor *t) {
     return tp_is_integral_dtype((tp_dtype)t->dtype) ? TP_INT64 : tp_compute_dtype((tp_dtype)t->dtype);
 }
 
+/* Channels come last in the result where they do in the input or the weight. */
+static tp_memory_format result_format(const tp_tensor *input, const tp_tensor *weight) {
+    tp_memory_format format = tp_suggest_memory_format(input);
+    return format == TP_CONTIGUOUS_FORMAT ? tp_suggest_memory_format(weight) : format;
+}
+
 static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, const settings *s, tp_ints sizes) {
     tp_dtype dtype = compute_dtype(input);
     tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
@@ -172,7 +178,8 @@ static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, 
     if (out->numel && s->transposed)
         status = tp_cpu.convolution->data(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
     else if (out->numel) status = tp_cpu.convolution->forward(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
-    return status == 0 ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype) : NULL;
+    if (status < 0) return NULL;
+    return tp_in_format_steal(tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype), result_format(input, weight));
 }
 
 /* convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool
@@ -190,7 +197,8 @@ tp_tensor *convolution_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     int64_t sizes[TP_MAX_DIMS];
     if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
-    return tp_new_empty((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, input->device);
+    return tp_new_empty_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, input->device,
+                               result_format(input, weight));
 }
 
 /* ---- gradients ---- */

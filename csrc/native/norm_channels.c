@@ -191,7 +191,7 @@ tp_tensor3 native_batch_norm_meta(tp_tensor *input, tp_tensor *weight, tp_tensor
     if (check_batch(input, weight, bias, running_mean, running_var, training) < 0) return r;
     tp_dtype dtype = (tp_dtype)input->dtype, kept = statistics_dtype(input, weight);
     int64_t n = training ? input->sizes[1] : 0;
-    r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
+    r.v[0] = tp_new_empty_format(tp_sizes(input), dtype, input->device, tp_suggest_memory_format(input));
     r.v[1] = per_channel(input, n, kept);
     r.v[2] = per_channel(input, n, kept);
     all_there(&r);
@@ -222,7 +222,7 @@ tp_tensor3 native_batch_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
         return r;
     }
     tp_dtype kept = statistics_dtype(input, weight);
-    r.v[0] = from_channel_runs_steal(tp_take(out), input);
+    r.v[0] = tp_in_format_steal(from_channel_runs_steal(tp_take(out), input), tp_suggest_memory_format(input));
     r.v[1] = training ? tp_narrow_steal(tp_take(mean), kept) : per_channel(input, 0, kept);
     r.v[2] = training ? tp_narrow_steal(tp_take(rstd), kept) : per_channel(input, 0, kept);
     all_there(&r);
@@ -399,7 +399,7 @@ tp_tensor3 native_group_norm_meta(tp_tensor *input, tp_tensor *weight, tp_tensor
     tp_tensor3 r = {{NULL}};
     if (check_group(input, weight, bias, N, C, HxW, group) < 0) return r;
     tp_dtype dtype = (tp_dtype)input->dtype, kept = statistics_dtype(input, weight);
-    r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
+    r.v[0] = tp_new_empty_format(tp_sizes(input), dtype, input->device, tp_suggest_memory_format(input));
     r.v[1] = tp_new_empty(TP_INTS(N, group), kept, input->device);
     r.v[2] = tp_new_empty(TP_INTS(N, group), kept, input->device);
     all_there(&r);
@@ -424,7 +424,7 @@ tp_tensor3 native_group_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     if (empty ? tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 || tp_fill_data(r.v[2], TP_SCALAR_F(NAN)) < 0
               : run_job(&j, N * group, group_rows) < 0)
         return release_all(&r), r;
-    r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype);
+    r.v[0] = tp_in_format_steal(tp_narrow_steal(r.v[0], (tp_dtype)input->dtype), tp_suggest_memory_format(input));
     r.v[1] = tp_narrow_steal(r.v[1], kept);
     r.v[2] = tp_narrow_steal(r.v[2], kept);
     all_there(&r);

@@ -154,7 +154,7 @@ static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode
         tp_release(t);
         if (!(t = next)) return NULL;
     }
-    return t == self ? tp_clone(self, TP_NO_FORMAT) : tp_take(t);
+    return t == self ? tp_clone(self, TP_NO_FORMAT) : tp_contiguous(t, tp_suggest_memory_format(self));
 }
 static tp_tensor *pad_border_backward(tp_tensor *grad, tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (check_pad(self, pad, dims, mode) < 0) return NULL;

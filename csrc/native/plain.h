@@ -15,6 +15,18 @@ TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {
     return copy;
 }
 
+/* What a kernel computed into `made` (contiguous) in another memory format; takes made over. */
+TP_INLINE tp_tensor *tp_in_format_steal(tp_tensor *made, tp_memory_format format) {
+    if (!made || (format != TP_CHANNELS_LAST && format != TP_CHANNELS_LAST_3D)) return made;
+    tp_tensor *copy = tp_new_empty_format(tp_sizes(made), (tp_dtype)made->dtype, made->device, format);
+    if (copy && tp_copy_data(copy, made) < 0) {
+        tp_release(copy);
+        copy = NULL;
+    }
+    tp_release(made);
+    return copy;
+}
+
 /* What a kernel computed into `made` (contiguous, compute dtype), as the operator's dtype; takes made over. */
 TP_INLINE tp_tensor *tp_narrow_steal(tp_tensor *made, tp_dtype dtype) {
     if (!made || (tp_dtype)made->dtype == dtype) return made;

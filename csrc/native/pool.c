@@ -107,7 +107,7 @@ static tp_ints sizes_of(const kind *k, const tp_tensor *self, const tp_pool_plan
 
 static int declare(tp_meta *m, int i, const tp_tensor *like, tp_ints sizes, tp_dtype dtype) {
     int64_t strides[TP_MAX_DIMS];
-    tp_contiguous_strides(sizes, strides);
+    if (tp_strides_for_format(sizes, tp_suggest_memory_format(like), strides) < 0) return -1;
     return tp_meta_output(m, i, sizes, (tp_ints){strides, sizes.size}, dtype, like->device);
 }
 
@@ -188,16 +188,20 @@ static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, t
     return status;
 }
 
-/* Computes into `target` (the operator's dtype) through the loop's dtype; `index` is plain. */
+/* Computes into `target` (the operator's dtype) through the loop's dtype. The places of maxima in `index` are written
+ * beside, or read: then they are plain. */
 static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index) {
     if (target->numel == 0) return 0;
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(source, dtype);
     bool direct = (tp_dtype)target->dtype == dtype && tp_is_contiguous(target);
     tp_autoref *to = direct ? tp_retain(target) : tp_new_empty(tp_sizes(target), dtype, target->device);
-    if (!from || !to) return -1;
+    bool places = !index || tp_is_contiguous(index);
+    tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
+    if (!from || !to || (index && !at)) return -1;
     bool backward = what == MAX_BACKWARD || what == AVERAGE_BACKWARD;
-    if (run(p, what, backward ? to : from, backward ? from : to, index) < 0) return -1;
+    if (run(p, what, backward ? to : from, backward ? from : to, at) < 0) return -1;
+    if (!places && tp_copy_data(index, at) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
 }
 
@@ -371,7 +375,8 @@ static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_siz
     int64_t sizes[5];
     const kind *k = adaptive_avg + dims;
     if (adaptive_plan(&p, k, self, output_size) < 0) return NULL;
-    tp_autoref *out = tp_new_empty(sizes_of(k, self, &p, sizes), (tp_dtype)self->dtype, self->device);
+    tp_autoref *out = tp_new_empty_format(sizes_of(k, self, &p, sizes), (tp_dtype)self->dtype, self->device,
+                                          tp_suggest_memory_format(self));
     if (!out || (compute && convert_and_run(&p, AVERAGE, self, out, NULL) < 0)) return NULL;
     return tp_take(out);
 }

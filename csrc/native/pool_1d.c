@@ -34,7 +34,7 @@ static tp_tensor *as_signal(tp_tensor *image) {
 
 /* The same for an image that nobody else has, by an operator that is differentiated as a whole: no view of anything. */
 static tp_tensor *as_own_signal(tp_tensor *image) {
-    tp_autoref *t = image;
+    tp_autoref *owned = image, *t = owned ? tp_contiguous(owned, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!t) return NULL;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS];
     int n = t->ndim - 1;

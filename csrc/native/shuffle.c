@@ -4,7 +4,8 @@
 static tp_tensor *shuffle(tp_tensor *self, tp_ints split, tp_ints order, tp_ints sizes) {
     tp_autoref *parts = tp_reshape(self, split), *moved = parts ? tp_permute(parts, order) : NULL;
     tp_autoref *plain = moved ? tp_clone(moved, TP_CONTIGUOUS_FORMAT) : NULL;
-    return plain ? tp_view(plain, sizes) : NULL;
+    tp_autoref *out = plain ? tp_view(plain, sizes) : NULL;
+    return out ? tp_contiguous(out, tp_suggest_memory_format(self)) : NULL;
 }
 
 /* The sizes in front of the last three dimensions, which become one. */

@@ -172,7 +172,8 @@ static tp_tensor *resize(const char *op, tp_tensor *self, tp_ints output_size, i
         tp_release(x);
         x = next;
     }
-    return x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *out = x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+    return out ? tp_contiguous(out, tp_suggest_memory_format(self)) : NULL;
 }
 
 static tp_tensor *resize_backward(const char *op, tp_tensor *grad, tp_ints output_size, tp_ints input_size, int dims,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu
+from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu, emit_reduction_opencl
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
@@ -99,6 +99,7 @@ def generate(catalog: Catalog) -> dict[str, str]:
     reductions = catalog.reductions()
     files |= {f"cpu/{name}": text for name, text in emit_reduction_cpu.emit(reductions).items()}
     files |= emit_reduction_cpu.emit_table(reductions)
+    files |= emit_reduction_opencl.emit(reductions)
     return files
 
 

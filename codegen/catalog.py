@@ -149,7 +149,7 @@ def _kernels(
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     if origin.reduction is not None:
-        return [KernelSource(key, "reduction") for key in ("CPU", "Meta")] + [
+        return [KernelSource(key, "reduction") for key in ("CPU", "Meta", "OpenCL")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     structured = _structured_entry(function, group)

@@ -134,8 +134,8 @@ static void to_disk(cl_program p, const char *path) {
 static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *key) {
     char log[4000] = "";
     tp_cl.clGetProgramBuildInfo(p, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-    return tp_fail(TP_RuntimeError, "OpenCL: a kernel does not compile on %s: %s\n  kernel: %s\n%s", d->name,
-                   tp_cl_error_name(status), key, log);
+    return tp_fail(TP_RuntimeError, "OpenCL: a kernel does not compile on %s: %s\n%s\n  kernel: %s", d->name,
+                   tp_cl_error_name(status), log, key);
 }
 
 static cl_program build(tp_cl_device *d, const char *key, const char *source) {

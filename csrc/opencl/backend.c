@@ -4,6 +4,7 @@
 #include "iter/pointwise.h"
 #include "opencl/copy.h"
 #include "opencl/fallback.h"
+#include "opencl/kernels.h"
 #include "opencl/pointwise.h"
 #include "opencl/reduce.h"
 
@@ -26,7 +27,17 @@ static const tp_device_ops ops = {
     .fill_tensor = tp_cl_fill_tensor,
 };
 
+static const tp_device_kernels kernels = {
+    .range = tp_cl_range,
+    .triangle = tp_cl_triangle,
+    .draw = tp_cl_draw,
+    .gemm = tp_cl_gemm,
+    .softmax = tp_cl_softmax,
+    .places = tp_cl_places,
+};
+
 int tp_cl_load(void) {
+    tp_set_device_kernels(TP_DEVICE_OPENCL, &kernels);
     tp_register_device(TP_DEVICE_OPENCL, &ops);
     tp_set_pointwise_runner(TP_DEVICE_OPENCL, tp_cl_run_pointwise);
     tp_set_reduction_runner(TP_DEVICE_OPENCL, tp_cl_reduce);

@@ -68,6 +68,7 @@ typedef struct {
     tp_tensor **host;  /* owned */
     bool *written;
     tp_device device;
+    tp_generator *generator, *host_generator; /* the device's, borrowed, and one in its state; or NULL */
 } mirrors;
 
 static tp_tensor *copy_to(const tp_tensor *t, tp_device device) {
@@ -105,6 +106,11 @@ static int64_t count_tensors(const tp_op *op, const tp_value *args) {
 }
 
 static int write_back(mirrors *m) {
+    uint8_t state[TP_GENERATOR_STATE_BYTES];
+    if (m->host_generator) {
+        tp_generator_get_state(m->host_generator, state);
+        if (tp_generator_set_state(m->generator, state, sizeof state) < 0) return -1;
+    }
     for (int64_t i = 0; i < m->n; i++) {
         tp_tensor *t = m->given[i], *host = m->host[i];
         if (!m->written[i]) continue;
@@ -116,6 +122,7 @@ static int write_back(mirrors *m) {
 
 static void free_mirrors(mirrors *m) {
     for (int64_t i = 0; i < m->n; i++) tp_release(m->host[i]);
+    tp_generator_release(m->host_generator);
     free(m->given);
 }
 
@@ -129,6 +136,20 @@ static int start_mirrors(mirrors *m, int64_t n) {
 }
 
 /* ---- arguments and results ---- */
+
+/* Draws are the same on every device, so the host's kernel gets a generator of its own in the state of the device's. */
+static int mirror_generator(mirrors *m, tp_value *v) {
+    uint8_t state[TP_GENERATOR_STATE_BYTES];
+    tp_generator *g = v->tag == TP_NONE ? tp_default_generator_borrow(m->device) : v->generator;
+    if (!g) return -1;
+    if (g->device.type != TP_DEVICE_OPENCL) return 0;
+    m->generator = g;
+    m->host_generator = tp_generator_new(TP_CPU);
+    if (!m->host_generator) return -1;
+    tp_generator_get_state(g, state);
+    *v = (tp_value){.tag = TP_GENERATOR, .generator = m->host_generator};
+    return tp_generator_set_state(m->host_generator, state, sizeof state);
+}
 
 /* host: the arguments as the CPU's kernel takes them; lists: room for the tensors of lists. */
 static int mirror_arguments(mirrors *m, const tp_op *op, const tp_value *args, tp_value *host, tp_tensor **lists) {
@@ -147,8 +168,8 @@ static int mirror_arguments(mirrors *m, const tp_op *op, const tp_value *args, t
             lists += args[i].tensors.size > 0 ? args[i].tensors.size : 0;
         } else if (args[i].tag == TP_DEVICE) {
             if (args[i].device.type == TP_DEVICE_OPENCL) host[i].device = TP_CPU;
-        } else if (args[i].tag == TP_NONE && a->tag == TP_GENERATOR) {
-            host[i] = (tp_value){.tag = TP_GENERATOR, .generator = tp_default_generator_borrow(m->device)};
+        } else if (a->tag == TP_GENERATOR) {
+            if (mirror_generator(m, &host[i]) < 0) return -1;
         }
     }
     return 0;
@@ -193,12 +214,15 @@ static int check_devices(const tp_op *op, const tp_value *args) {
     return tp_check_devices(tp_op_name(op, name), given, n);
 }
 
-static int announce(const tp_op *op, tp_keyset ks, const tp_value *args) {
+static int announce(const tp_op *op) {
     char name[128], message[400];
-    if (mode == TP_CL_FALLBACK_ERROR) {
-        tp_missing_kernel(op, ks, args);
-        return tp_error_prefix("tensorpy.opencl.fallback is \"error\", so the CPU does not compute this. ");
-    }
+    if (mode == TP_CL_FALLBACK_ERROR)
+        return tp_fail(
+            TP_NotImplementedError,
+            "Could not run '%s' on opencl: it has no OpenCL kernel, and tensorpy.opencl.fallback is \"error\"\n"
+            "  next step: move the tensors to the CPU, or set tensorpy.opencl.fallback to \"warn\" or "
+            "\"allow\" to have that done for each call",
+            tp_op_name(op, name));
     if (count_one(op) > 0 || mode != TP_CL_FALLBACK_WARN) return 0;
     snprintf(message, sizeof message,
              "%s has no OpenCL kernel: the CPU computes it, with copies there and back (tensorpy.opencl.fallback = "
@@ -222,7 +246,7 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     (void)context;
     int64_t n = count_tensors(op, args);
     if (!op->table[TP_KEY_CPU] || n == 0 || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
-    if (check_devices(op, args) < 0 || announce(op, ks, args) < 0) return -1;
+    if (check_devices(op, args) < 0 || announce(op) < 0) return -1;
     mirrors m = {0};
     tp_tensor **lists = malloc((size_t)(n + 1) * sizeof *lists);
     int status = lists ? start_mirrors(&m, n) : tp_fail_memory(n * (int64_t)sizeof *lists);

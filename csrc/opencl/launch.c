@@ -1,6 +1,16 @@
 /* launch.c: see launch.h. */
 #include "opencl/launch.h"
 
+void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
+    union {
+        tp_complex128 c;
+        cl_int truth;
+    } element;
+    if (d == TP_BOOL) element.truth = tp_scalar_bool(value);
+    else tp_scalar_store(value, d, &element);
+    tp_cl_pass(c, d == TP_BOOL ? sizeof(cl_int) : (size_t)tp_itemsize(d), &element);
+}
+
 static int finish(tp_cl_call *c, cl_int status) {
     pthread_mutex_unlock(&c->device->lock);
     if (c->status != CL_SUCCESS) return tp_cl_fail(c->status, "clSetKernelArg");

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "core/scalar.h"
 #include "opencl/memory.h"
 #include "opencl/program.h"
 
@@ -43,6 +44,9 @@ TP_INLINE void tp_cl_pass_tensor(tp_cl_call *c, const tp_tensor *t) {
     p.offset /= tp_itemsize((tp_dtype)t->dtype);
     tp_cl_pass_place(c, p);
 }
+
+/* A number in the dtype that the kernel computes in; a bool as an int. */
+void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d);
 
 /* `items` work-items, rounded up to whole groups of `group` (0: the device's own for elementwise kernels). */
 int tp_cl_run(tp_cl_call *c, int64_t items, size_t group);

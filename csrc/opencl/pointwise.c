@@ -185,16 +185,6 @@ static int classify(plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
 
 /* ---- arguments ---- */
 
-static void pass_value(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
-    union {
-        tp_complex128 c;
-        cl_int truth;
-    } element;
-    if (d == TP_BOOL) element.truth = tp_scalar_bool(value);
-    else tp_scalar_store(value, d, &element);
-    tp_cl_pass(c, d == TP_BOOL ? sizeof(cl_int) : (size_t)tp_itemsize(d), &element);
-}
-
 static tp_dtype dtype_of_suffix(const char *suffix, size_t length) {
     for (int d = 0; d < TP_NUM_DTYPES; d++)
         if (strlen(tp_cl_suffix((tp_dtype)d)) == length && memcmp(tp_cl_suffix((tp_dtype)d), suffix, length) == 0)
@@ -222,7 +212,7 @@ static void pass_param(tp_cl_call *c, const char *how, size_t length, const tp_v
     if (how[1] == 'n') return tp_cl_pass_int(c, is_none(v));
     if (how[1] == 's') return tp_cl_pass_int(c, is_text(v, how + 2, length - 2));
     tp_scalar number = number_of(v);
-    pass_value(c, &number, dtype_of_suffix(how + 2, length - 2));
+    tp_cl_pass_number(c, &number, dtype_of_suffix(how + 2, length - 2));
 }
 
 static void pass_geometry(tp_cl_call *c, const plan_key *k, const tp_iter *it) {
@@ -247,7 +237,7 @@ static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, t
     for (int i = 0; i < k->n; i++) {
         if (k->class[i] == NUMBER) {
             tp_scalar number = tp_scalar_load(it->data[i], it->dtype[i]);
-            pass_value(c, &number, (tp_dtype)k->loop[i]);
+            tp_cl_pass_number(c, &number, (tp_dtype)k->loop[i]);
         } else {
             tp_cl_pass_place(c, tp_cl_place_of(tensors[i], it->data[i]));
         }

@@ -216,7 +216,8 @@ typedef struct {
 
 static void write_file_source(tp_text *source, const void *context) {
     const file_source *f = context;
-    tp_text_add(source, "%s%s%s", f->definitions, tp_cl_source("common.cl"), tp_cl_source(f->file));
+    tp_text_add(source, "%s%s%s%s", f->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
+                tp_cl_source(f->file));
 }
 
 cl_kernel tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {

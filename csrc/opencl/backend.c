@@ -34,6 +34,7 @@ static const tp_device_kernels kernels = {
     .gemm = tp_cl_gemm,
     .softmax = tp_cl_softmax,
     .places = tp_cl_places,
+    .scan = tp_cl_scan,
 };
 
 int tp_cl_load(void) {

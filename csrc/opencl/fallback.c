@@ -242,12 +242,24 @@ static int call_on_host(mirrors *m, const tp_op *op, tp_keyset ks, const tp_valu
     return -1;
 }
 
+/* Where results go: to the device of the first tensor there, or to the one that a factory is told. */
+static tp_device device_of(const tp_op *op, const tp_value *args) {
+    tp_device d = {TP_DEVICE_OPENCL, -1};
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (args[i].tag == TP_TENSOR && args[i].tensor && args[i].tensor->device.type == TP_DEVICE_OPENCL)
+            return args[i].tensor->device;
+        if (args[i].tag == TP_DEVICE && args[i].device.type == TP_DEVICE_OPENCL) d = args[i].device;
+    }
+    return tp_device_resolve(d, &d) < 0 ? TP_NO_DEVICE : d;
+}
+
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
     int64_t n = count_tensors(op, args);
-    if (!op->table[TP_KEY_CPU] || n == 0 || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
+    if (!op->table[TP_KEY_CPU] || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
     if (check_devices(op, args) < 0 || announce(op) < 0) return -1;
-    mirrors m = {0};
+    mirrors m = {.device = device_of(op, args)};
+    if (m.device.type < 0) return -1;
     tp_tensor **lists = malloc((size_t)(n + 1) * sizeof *lists);
     int status = lists ? start_mirrors(&m, n) : tp_fail_memory(n * (int64_t)sizeof *lists);
     if (status == 0) status = call_on_host(&m, op, ks, args, results, lists);

@@ -1,7 +1,7 @@
 /* fallback.h: operators that have no OpenCL kernel, computed on the CPU with copies there and back.
  *
  * tensorpy.opencl.fallback says whether that is an error, warns once per operator, or is done in silence; it is counted
- * in any case. Operators that make a tensor from none never fall back: they would not know where to. */
+ * in any case. A result of a factory goes to the device that it was told. */
 #pragma once
 
 #include "dispatch/op.h"

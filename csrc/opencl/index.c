@@ -105,15 +105,16 @@ int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bo
                        tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
-    tp_autoref *own = !here || tp_overlap_of(self, here) == TP_OVERLAP_NONE ? tp_retain(here)
-                                                                           : tp_clone(here, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *own =
+        !here || tp_overlap_of(self, here) == TP_OVERLAP_NONE ? tp_retain(here) : tp_clone(here, TP_CONTIGUOUS_FORMAT);
     if (!own || tp_index_fit_values(&p, own, strides) < 0) return -1;
     if (tp_checked_numel((tp_ints){p.sizes, p.ndim}) == 0) return 0;
     tp_autoref *rows = row_numbers(&p, self), *first = rows ? indexed_first(&p, self) : NULL;
     tp_autoref *matrix = first ? as_rows(&p, first) : NULL;
     tp_autoref *from = matrix ? value_rows(&p, own, matrix->sizes[1]) : NULL;
     if (!from) return -1;
-    int status = accumulate ? tp_index_add_(matrix, 0, rows, from, TP_SCALAR_I(1)) : tp_index_copy_(matrix, 0, rows, from);
+    int status =
+        accumulate ? tp_index_add_(matrix, 0, rows, from, TP_SCALAR_I(1)) : tp_index_copy_(matrix, 0, rows, from);
     if (status < 0 || matrix->storage == self->storage) return status;
     tp_autoref *back = tp_reshape(matrix, tp_sizes(first));
     return back ? tp_copy_(first, back, false) : -1;

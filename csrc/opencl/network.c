@@ -27,8 +27,7 @@ static tp_tensor *frequencies(tp_tensor *flat, int64_t n, tp_dtype dtype) {
  *   bool scale_grad_by_freq) -> Tensor */
 tp_tensor *embedding_dense_backward_opencl(tp_tensor *grad_output, tp_tensor *indices, int64_t num_weights,
                                            int64_t padding_idx, bool scale_grad_by_freq) {
-    tp_autoref *out =
-        embedding_dense_backward_meta(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq);
+    tp_autoref *out = embedding_dense_backward_meta(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq);
     if (!out || tp_fill_data(out, TP_SCALAR_I(0)) < 0) return NULL;
     if (grad_output->numel == 0) return tp_take(out);
     tp_autoref *flat = tp_reshape(indices, TP_INTS(-1)), *rows = tp_reshape(grad_output, TP_INTS(-1, out->sizes[1]));

@@ -11,11 +11,15 @@
 #include "opencl/element.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_OPERANDS 5
 #define MAX_PLAN_DIMS 12
 #define PLANS 4096
+#define PIECE 16384    /* elements of a row that one work-item of a CPU device takes, */
+#define SHORT_PIECE 64 /* and where an operand lies across: neighbouring rows then share its cache lines */
+#define LINE 64
 
 typedef enum { ELEMENTS, ONE, NUMBER } operand_class;
 
@@ -23,7 +27,7 @@ typedef enum { ELEMENTS, ONE, NUMBER } operand_class;
 typedef struct {
     const void *op;                 /* NULL: a copy */
     uint8_t device, n, ndim, small; /* ndim 0: flat. small: positions fit 32 bits */
-    uint8_t dtype, unused[3];
+    uint8_t dtype, rows, unused[2]; /* rows: a work-item walks along a row */
     uint8_t stored[MAX_OPERANDS + 1], loop[MAX_OPERANDS + 1], class[MAX_OPERANDS + 1];
     uint8_t rest[6];
 } plan_key;
@@ -54,6 +58,7 @@ static void add_parameters(tp_text *s, const source *c) {
             tp_text_add(s, ", %s x%d", k->loop[i] == TP_BOOL ? "int" : tp_cl_type((tp_dtype)k->loop[i]), i);
         else tp_text_add(s, ", __global char *m%d, long o%d", i, i);
     if (k->ndim) tp_text_add(s, ", geometry g");
+    if (k->rows) tp_text_add(s, ", index piece");
     int count = 0;
     for (const char *t = c->expression ? c->expression->types : ""; *t;) {
         size_t length = strcspn(t, " ");
@@ -62,22 +67,49 @@ static void add_parameters(tp_text *s, const source *c) {
     }
 }
 
-/* The address of each operand's element: a<i>, in bytes from the buffer's start. */
+/* The address of each operand's element, in bytes from the buffer's start: a<i> for the element `i` of all; on a CPU
+ * device base<i> for the row `row`, whose elements a loop walks along. */
 static void add_addresses(tp_text *s, const plan_key *k) {
-    tp_text_add(s, "    index rest = i, at;\n");
+    const char *name = k->rows ? "base" : "a";
+    tp_text_add(s, "    index rest = %s, at;\n", k->rows ? "row" : "i");
     for (int i = 0; i < k->n; i++)
-        if (k->class[i] != NUMBER) tp_text_add(s, "    long a%d = o%d;\n", i, i);
-    for (int d = 0; d < k->ndim; d++) {
+        if (k->class[i] != NUMBER) tp_text_add(s, "    long %s%d = o%d;\n", name, i, i);
+    for (int d = k->rows ? 1 : 0; d < k->ndim; d++) {
         if (d + 1 < k->ndim) tp_text_add(s, "    at = rest %% g.shape[%d]; rest /= g.shape[%d];\n", d, d);
         else tp_text_add(s, "    at = rest;\n");
         for (int i = 0; i < k->n; i++)
-            if (k->class[i] != NUMBER) tp_text_add(s, "    a%d += (long)at * g.strides[%d][%d];\n", i, i, d);
+            if (k->class[i] != NUMBER) tp_text_add(s, "    %s%d += (long)at * g.strides[%d][%d];\n", name, i, i, d);
     }
+}
+
+/* What one work-item does around the element: itself on a GPU; on a CPU device a loop over a piece of a row, which the
+ * compiler turns into vectors. Elements are read where they are written or apart, so no iteration waits for another. */
+static void add_head(tp_text *s, const plan_key *k) {
+    if (!k->rows) {
+        tp_text_add(s, "    const index i = get_global_id(0);\n    if (i >= n) return;\n");
+        if (k->ndim) add_addresses(s, k);
+        return;
+    }
+    tp_text_add(s, "    const index length = %s, rows = n / length, unit = get_global_id(0);\n",
+                k->ndim ? "g.shape[0]" : "n");
+    tp_text_add(s, "    const index row = unit %% rows, first = unit / rows * piece;\n"
+                   "    if (first >= length) return;\n"
+                   "    const index last = length - first < piece ? length : first + piece;\n");
+    if (k->ndim) add_addresses(s, k);
+    for (int i = 1; i < k->n; i++)
+        if (k->class[i] == ONE)
+            tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + o%d);\n", tp_cl_storage((tp_dtype)k->stored[i]),
+                        i, tp_cl_storage((tp_dtype)k->stored[i]), i, i);
+    tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (index i = first; i < last; i++) {\n");
+    for (int i = 0; k->ndim && i < k->n; i++)
+        if (k->class[i] != NUMBER)
+            tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
 }
 
 static void add_place(tp_text *s, const plan_key *k, int i) {
     const char *type = tp_cl_storage((tp_dtype)k->stored[i]);
     if (k->class[i] == NUMBER) tp_text_add(s, "x%d", i);
+    else if (k->rows && i && k->class[i] == ONE) tp_text_add(s, "one%d", i);
     else if (k->ndim) tp_text_add(s, "(*(__global %s *)(m%d + a%d))", type, i, i);
     else tp_text_add(s, "((__global %s *)(m%d + o%d))[%s]", type, i, i, k->class[i] == ONE ? "0" : "i");
 }
@@ -117,14 +149,14 @@ static void write_source(tp_text *s, const void *context) {
         tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,
                     k->ndim + (k->ndim & 1));
     add_parameters(s, c);
-    tp_text_add(s, ") {\n    const index i = get_global_id(0);\n    if (i >= n) return;\n");
-    if (k->ndim) add_addresses(s, k);
+    tp_text_add(s, ") {\n");
+    add_head(s, k);
     add_result(s, c);
     tp_text_add(s, ";\n    ");
     add_place(s, k, 0);
     tp_text_add(s, " = ");
     tp_cl_add_store(s, (tp_dtype)k->loop[0], (tp_dtype)k->stored[0], "r");
-    tp_text_add(s, ";\n}\n");
+    tp_text_add(s, k->rows ? ";\n    }\n}\n" : ";\n}\n");
 }
 
 /* ---- plans ---- */
@@ -143,7 +175,8 @@ static cl_kernel build(tp_cl_device *d, const char *name, const source *c) {
     int at = snprintf(text, sizeof text, "%s %d", name, k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
-    snprintf(text + at, sizeof text - (size_t)at, " dims %d%s", k->ndim, k->small ? " small" : "");
+    snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",
+             k->rows ? " rows" : "");
     return tp_cl_kernel(d, text, "run", write_source, c);
 }
 
@@ -230,10 +263,14 @@ static void pass_geometry(tp_cl_call *c, const plan_key *k, const tp_iter *it) {
     tp_cl_pass(c, n * sizeof *words, words);
 }
 
-static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
-    uint32_t small = (uint32_t)it->numel;
+static void pass_index(tp_cl_call *c, const plan_key *k, int64_t value) {
+    uint32_t small = (uint32_t)value;
     if (k->small) tp_cl_pass(c, sizeof small, &small);
-    else tp_cl_pass(c, sizeof it->numel, &it->numel);
+    else tp_cl_pass_long(c, value);
+}
+
+static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
+    pass_index(c, k, it->numel);
     for (int i = 0; i < k->n; i++) {
         if (k->class[i] == NUMBER) {
             tp_scalar number = tp_scalar_load(it->data[i], it->dtype[i]);
@@ -245,6 +282,14 @@ static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, t
     if (k->ndim) pass_geometry(c, k, it);
 }
 
+static int64_t piece_of(const plan_key *k, const tp_iter *it) {
+    for (int i = 0; k->ndim > 1 && i < k->n; i++)
+        if (k->class[i] == ELEMENTS && llabs(it->strides[i][0]) >= LINE && llabs(it->strides[i][1]) < LINE &&
+            it->strides[i][1])
+            return SHORT_PIECE;
+    return PIECE;
+}
+
 static int launch(const char *name, source *c, plan_key *k, const tp_iter *it, tp_tensor *const *tensors,
                   const tp_value *params) {
     tp_cl_device *d = tp_cl_device_of(tensors, it->noperands);
@@ -252,15 +297,20 @@ static int launch(const char *name, source *c, plan_key *k, const tp_iter *it, t
     for (int i = 0; i < k->n; i++)
         if (tp_cl_check_dtype(d, k->loop[i]) < 0) return -1;
     k->device = (uint8_t)d->index;
+    k->rows = d->is_cpu;
     tp_cl_call call = tp_cl_begin(d, find(d, name, c));
     if (!call.kernel) return -1;
+    int64_t piece = piece_of(k, it);
     pass_operands(&call, k, it, tensors);
+    if (k->rows) pass_index(&call, k, piece);
     for (const char *h = c->expression ? c->expression->how : ""; *h;) {
         size_t length = strcspn(h, ",");
         pass_param(&call, h, length, params);
         h += length + (h[length] == ',');
     }
-    return tp_cl_run(&call, it->numel, 0);
+    if (!k->rows) return tp_cl_run(&call, it->numel, 0);
+    int64_t length = k->ndim ? it->shape[0] : it->numel, pieces = (length + piece - 1) / piece;
+    return tp_cl_run(&call, it->numel / length * pieces, k->ndim ? 16 : 1);
 }
 
 int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,

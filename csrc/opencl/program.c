@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BUCKETS 4096
-#define OPTIONS "-cl-std=CL1.2"
+#define OPTIONS "-cl-std=CL1.2 -w"
 #define MAGIC "tensorpy opencl 1\n"
 #define SEED UINT64_C(14695981039346656037)
 

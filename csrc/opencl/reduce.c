@@ -17,6 +17,7 @@
 #define MAX_KEPT 12
 #define GROUP 128
 #define LANES 16
+#define COLUMNS 32
 #define PART 65536      /* elements of a part where parts are long, */
 #define SHORT_PART 1024 /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024
@@ -119,7 +120,7 @@ typedef struct {
     dims kept, reduced;
     int64_t outputs, count, parts, part;
     bool group;
-    int lanes;
+    int lanes, columns;
 } cut;
 
 static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -136,6 +137,7 @@ static void make_cut(cut *c, const tp_cl_device *d) {
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
     c->group = !d->is_cpu && inner && c->count >= GROUP;
     c->lanes = d->is_cpu && inner ? LANES : 1;
+    c->columns = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] >= COLUMNS ? COLUMNS : 1;
     int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
     int64_t wanted = c->outputs >= busy ? 1 : divide_up(busy, c->outputs);
     int64_t part = divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
@@ -150,8 +152,8 @@ static void define(tp_text *s, const operation *o, const tp_reduction *r, const 
     tp_dtype in = tp_compute_dtype(r->in);
     tp_cl_define(s, "IN", (tp_dtype)self->dtype, in);
     tp_cl_define(s, "OUT", (tp_dtype)out->dtype, tp_compute_dtype(r->out));
-    tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n",
-                tp_cl_type(tp_to_real_dtype(in)), c->kept.n, c->reduced.n, c->lanes);
+    tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n#define COLUMNS %d\n",
+                tp_cl_type(tp_to_real_dtype(in)), c->kept.n, c->reduced.n, c->lanes, c->columns);
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
     if (c->group) tp_text_add(s, "#define GROUP %d\n", GROUP);
     if (o->name) tp_text_add(s, "#define OP_%s\n", o->name);
@@ -208,7 +210,8 @@ static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, co
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial ? partial : out);
     pass_params(&call, o, params);
-    int64_t units = c->outputs * c->parts;
+    int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
+    int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
     int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
     if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
     if (!partial) return 0;

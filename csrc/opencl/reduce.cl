@@ -1,7 +1,7 @@
 /* reduce.cl: one kernel for every reduction.
  *
  * Defined in front: IN_* and OUT_* (element.h), OP_<name> or the functions of_start, of_step, of_join and of_finish, NK and NR
- * (how many kept and reduced dimensions there are), LANES, and GROUP where a work-group shares one output.
+ * (how many kept and reduced dimensions there are), LANES, COLUMNS, and GROUP where a work-group shares one output.
  *
  * An output's elements are dealt out in `parts`; a part is folded by one work-item, or by a group in local memory. With
  * one part the result is finished at once, else accumulators go to `partial` and the kernel `join_parts` ends it. A
@@ -225,6 +225,26 @@ void reduce(geometry g, __global const IN_S *in, long in_offset, __global OUT_S 
         if (id < width) shared[id] = join_acc(shared[id], shared[id + width]);
     }
     if (id == 0) put(&g, shared[0], output, part, out, partial, p, q);
+#elif COLUMNS > 1
+    /* On a CPU device: neighbouring outputs whose elements lie side by side, row after row. */
+    long across = (g.size[0] + COLUMNS - 1) / COLUMNS, blocks = g.outputs / g.size[0] * across;
+    long unit = get_global_id(0), block = unit % blocks, part = unit / blocks;
+    if (part >= g.parts) return;
+    long from = block % across * COLUMNS, output = block / across * g.size[0] + from;
+    long begin = part * g.part, end = begin + g.part < g.count ? begin + g.part : g.count;
+    int width = g.size[0] - from < COLUMNS ? g.size[0] - from : COLUMNS;
+    acc_t acc[COLUMNS];
+    for (int k = 0; k < COLUMNS; k++) acc[k] = start_acc();
+    in += place_of_input(&g, output);
+    for (long i = begin; i < end; i++) {
+        __global const IN_S *line = in + place_along(&g, i);
+        if (width == COLUMNS) {
+            for (int k = 0; k < COLUMNS; k++) acc[k] = step_acc(acc[k], IN_LOAD(line[k]), i);
+        } else {
+            for (int k = 0; k < width; k++) acc[k] = step_acc(acc[k], IN_LOAD(line[k]), i);
+        }
+    }
+    for (int k = 0; k < width; k++) put(&g, acc[k], output + k, part, out, partial, p, q);
 #else
     /* Neighbours take neighbouring outputs, which lie closest in memory where this kernel is chosen for a GPU. */
     long unit = get_global_id(0), output = unit % g.outputs, part = unit / g.outputs;

@@ -99,6 +99,9 @@ static void describe(tp_cl_device *d, cl_platform_id platform, cl_device_id id) 
     d->has_fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
     d->has_fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
     d->has_subgroups = strstr(extensions, "cl_khr_subgroups") != NULL;
+    const char *tuning = getenv("TENSORPY_OPENCL_TUNING"); /* for tests of the one kind on the other */
+    if (tuning && strcmp(tuning, "gpu") == 0) d->is_cpu = false;
+    if (tuning && strcmp(tuning, "cpu") == 0) d->is_cpu = true;
     d->group = d->is_cpu ? 1024 : 256;
     while (d->group > d->max_group) d->group /= 2;
     pthread_mutex_init(&d->lock, NULL);

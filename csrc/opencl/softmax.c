@@ -18,6 +18,7 @@ static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other,
     tp_cl_define(&s, "OUT", (tp_dtype)out->dtype, compute);
     tp_text_add(&s, "#define T %s\n#define GROUP %d\n%s%s", tp_cl_type(compute), group, log ? "#define LOG\n" : "",
                 other ? "#define BACKWARD\n" : "");
+    if (compute == TP_FLOAT32) tp_text_add(&s, "#define T_SINGLE\n");
     int64_t rows = in->numel / n;
     tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "softmax.cl", "softmax", s.text));
     tp_cl_pass_tensor(&c, in);

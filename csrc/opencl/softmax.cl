@@ -15,6 +15,12 @@
 #else
 #define REDUCE(x, op)
 #endif
+/* The helper's polynomial is what compilers vectorise. */
+#ifdef T_SINGLE
+#define EXP(x) tp_exp_f32(x)
+#else
+#define EXP(x) exp(x)
+#endif
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 
 /* Row r begins at r / inner * n * inner + r % inner; its elements are `inner` apart. */
@@ -44,7 +50,7 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
     for (long i = id; i < n; i += GROUP) {
         T g = IN_LOAD(in[i * inner]), y = OTHER_LOAD(other[i * inner]), value;
 #ifdef LOG
-        value = g - exp(y) * sum;
+        value = g - EXP(y) * sum;
 #else
         value = (g - sum) * y;
 #endif
@@ -57,8 +63,21 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
         high = LARGER(high, x);
     }
     REDUCE(high, LARGER)
-    for (long i = id; i < n; i += GROUP) sum += exp((T)IN_LOAD(in[i * inner]) - high);
+#if GROUP == 1
+    /* Lanes, since compilers do not reorder a sum. */
+    T lane[16];
+    long whole = n / 16 * 16;
+    for (int k = 0; k < 16; k++) lane[k] = 0;
+    for (long i = 0; i < whole; i += 16)
+        for (int k = 0; k < 16; k++) lane[k] += EXP((T)IN_LOAD(in[(i + k) * inner]) - high);
+    for (long i = whole; i < n; i++) lane[0] += EXP((T)IN_LOAD(in[i * inner]) - high);
+    for (int width = 8; width; width /= 2)
+        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
+    sum = lane[0];
+#else
+    for (long i = id; i < n; i += GROUP) sum += EXP((T)IN_LOAD(in[i * inner]) - high);
     REDUCE(sum, PLUS)
+#endif
 #ifdef LOG
     T shift = high + log(sum);
     for (long i = id; i < n; i += GROUP) {
@@ -67,7 +86,7 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
     }
 #else
     for (long i = id; i < n; i += GROUP) {
-        T value = exp((T)IN_LOAD(in[i * inner]) - high) / sum;
+        T value = EXP((T)IN_LOAD(in[i * inner]) - high) / sum;
         out[i * inner] = OUT_STORE(value);
     }
 #endif

@@ -303,15 +303,17 @@ def test_a_forked_child_gets_an_error() -> None:
 
 
 @needs_device
-def test_exit_with_work_in_the_queue() -> None:
+def test_exit_with_work_in_the_queue(tmp_path: Path) -> None:
+    """Kernels among it that are not compiled yet."""
     program = """
         import tensorpy as tp
         kept = tp.ones(1 << 20, device="opencl")
         for _ in range(20):
             kept = kept * 1.0001
+        kept = kept.exp().sum(0) + kept[::3].sin().sum()
         print("done")
     """
-    assert output_of(program) == "done"
+    assert output_of(program, TENSORPY_OPENCL_CACHE="", POCL_CACHE_DIR=str(tmp_path)) == "done"
 
 
 # ---- operators ----
@@ -333,6 +335,36 @@ def test_fallback(fallback: None) -> None:
     assert sorted(tp.randperm(5, device="opencl").tolist()) == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match=r"error.*warn.*allow"):
         tp.opencl.fallback = "sometimes"
+
+
+@needs_device
+def test_fallback_with_results_left_out(fallback: None) -> None:
+    """The gradient of the input is not wanted, those behind it are."""
+    tp.opencl.fallback = "allow"
+    tp.manual_seed(2)
+    x, w = tp.randn(2, 1, 6, 6), tp.randn(3, 1, 3, 3)
+    grads = []
+    for device in ("cpu", "opencl"):
+        weight, bias = w.detach().to(device).clone().requires_grad_(), tp.zeros(3, device=device, requires_grad=True)
+        tp.nn.functional.conv2d(x.to(device), weight, bias).sin().sum().backward()
+        grads.append((weight.grad.cpu(), bias.grad.cpu()))
+    tp.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-4)
+
+
+@needs_device
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy(reduction: str) -> None:
+    tp.manual_seed(2)
+    x, target, weight = tp.randn(6, 4), tp.tensor([0, 3, -100, 1, 2, 3]), tp.rand(4)
+    results = []
+    for device in ("cpu", "opencl"):
+        a = x.detach().to(device).clone().requires_grad_()
+        loss = tp.nn.functional.cross_entropy(a, target.to(device), weight.to(device), reduction=reduction)
+        loss.sum().backward()
+        results.append((loss.detach().cpu(), a.grad.cpu()))
+    tp.testing.assert_close(results[1], results[0])
+    with pytest.raises(IndexError, match="out of bounds"):
+        tp.nn.functional.nll_loss(x.detach().to("opencl"), tp.full((6,), 4, dtype=tp.int64, device="opencl"))
 
 
 @needs_device

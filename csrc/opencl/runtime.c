@@ -152,8 +152,8 @@ static int list_devices(void) {
 
 static void after_fork(void) { forked = true; }
 
-/* Runs before the driver's own clean-up, which was registered when the library was opened. */
-static void at_exit(void) {
+/* Before the process's own clean-up, in which the driver takes down its compiler while a kernel may still need it. */
+void tp_cl_shut_down(void) {
     for (int i = 0; i < count && !forked; i++)
         if (devices[i].queue) tp_cl.clFinish(devices[i].queue);
 }
@@ -175,7 +175,6 @@ static int open_once(void) {
         status = open_library() < 0 || list_devices() < 0 ? -1 : 0;
         if (status == 0) {
             pthread_atfork(NULL, NULL, after_fork);
-            atexit(at_exit);
             __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
         }
     }

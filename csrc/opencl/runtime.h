@@ -43,6 +43,8 @@ const tp_cl_device *tp_cl_describe(int index);
 int tp_cl_profile(tp_cl_device *d);
 /* Waits for all that is enqueued. Gives up the host lock while it waits. */
 int tp_cl_finish(tp_cl_device *d);
+/* Waits for every device; the last thing before the process ends. */
+void tp_cl_shut_down(void);
 /* True in a process that was forked from one that had opened the driver: its queues do not live on in a child. */
 bool tp_cl_forked(void);
 

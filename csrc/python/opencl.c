@@ -194,4 +194,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tp_py_init_opencl(PyObject *m) { return tp_py_add_submodule(m, "_opencl", functions); }
+int tp_py_init_opencl(PyObject *m) {
+    if (Py_AtExit(tp_cl_shut_down) < 0) return -1;
+    return tp_py_add_submodule(m, "_opencl", functions);
+}

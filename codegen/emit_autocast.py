@@ -31,7 +31,7 @@ def _widest(op: Operator) -> str:
 
 def _kernel(op: Operator, policy: str) -> str:
     result = c_result(op.schema)
-    body = "    tp_dispatch_guard guard = tp_exclude(TP_AUTOCAST_KEYS);\n    int device = tp_autocast_device(ks);\n"
+    body = "    tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS);\n    int device = tp_autocast_device(ks);\n"
     body += _widest(op) if policy == "promote" else f"    tp_dtype to = {_TARGET[policy]};\n"
     call = call_arguments(op.schema, keyset="ks & TP_BELOW_AUTOCAST")
     names = call.split(", ")

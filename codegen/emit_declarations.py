@@ -49,7 +49,7 @@ def _entry(function: PythonFunction) -> str:
         else f"tensorpy.{function.module + '.' if function.module else ''}{function.name}"
     )
     first = function.signatures[0].op.function.origin
-    doc = next((s.op.function.origin.doc for s in function.signatures if s.op.function.origin.doc), "")
+    doc = function.doc or ""
     tags = sorted({t for s in function.signatures for t in s.op.function.tags})
     lines = [f"### {name}\n", f"{doc}\n" if doc else ""]
     lines += [f"    {s.op.schema}" for s in function.signatures]

@@ -24,8 +24,14 @@ def _view_base(op: Operator, returned: Return) -> str | None:
 
 def _inplace_or_view_kernel(op: Operator) -> str | None:
     result = c_result(op.schema)
-    lines = guarded_call(op, "TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView)", "TP_BELOW_ADINPLACEORVIEW")
     written = [a for a in c_arguments(op.schema) if a.argument.is_write]
+    lines = [
+        f"if ({f'{a.name_in_c} && ' if a.argument.is_optional else ''}tp_may_write({a.name_in_c}, "
+        f"{c_string(str(op.schema.name))}) < 0) return {result.failed};"
+        for a in written
+        if a.c.member == "tensor"
+    ]
+    lines += guarded_call(op, "TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView)", "TP_BELOW_ADINPLACEORVIEW")
     bases = [_view_base(op, r) for r in op.schema.returns]
     if not written and not any(bases):
         return None

@@ -31,8 +31,8 @@ _NAMED_VALUES = {
 }
 
 
-# Functions whose out= variant takes a number as `other`, as PyTorch's parser has it.
-NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
+# Functions that take numbers for tensors, as PyTorch's parser has it.
+NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide copy_".split())
 
 
 def _default_value(type_: Type, default: str) -> str:
@@ -115,6 +115,11 @@ def _arguments(op: Operator, outs: str | None = None) -> str:
     return ", ".join(parts)
 
 
+def _return_type(op: Operator) -> str:
+    """The struct sequence of a result whose parts have names; a plain tuple's is NULL."""
+    return f"tp_return_type_{op.schema.name.unqualified}()" if all(r.name for r in op.schema.returns) else "NULL"
+
+
 def _return(op: Operator) -> str:
     """The statement that makes the call and converts its result."""
     result = c_result(op.schema)
@@ -125,8 +130,7 @@ def _return(op: Operator) -> str:
         case "seq":
             return f"    return tp_py_wrap_seq_steal({call});\n"
         case "tensors":
-            names = [r.name for r in op.schema.returns]
-            type_ = f"tp_return_type_{op.schema.name.unqualified}()" if all(names) else "NULL"
+            type_ = _return_type(op)
             return f"    {result.decl}r = {call};\n    return tp_py_wrap_tuple_steal(r.v, {result.count}, {type_});\n"
         case "status":
             returned = "a->self" if op.schema.returns else "Py_None"
@@ -146,14 +150,16 @@ def _out_branch(signature: Signature) -> str:
     comma = ", " if arguments else ""
     if len(outs) == 1:
         given = f"v[{index}].{c_type(outs[0].type).member}"
-        check = ""
+        lines = f"        return tp_py_return_object(tp_{signature.out.c}({arguments}{comma}{given}), a->out);\n"
     else:
         given = ", ".join(f"v[{index}].tensors.data[{i}]" for i in range(len(outs)))
-        check = f"        if (tp_py_check_out_count(&v[{index}], {len(outs)}) < 0) return NULL;\n"
-    return (
-        f"    if (v[{index}].tag != TP_NONE) {{\n{check}"
-        f"        return tp_py_return_object(tp_{signature.out.c}({arguments}{comma}{given}), a->out);\n    }}\n"
-    )
+        lines = (
+            f"        if (tp_py_check_out_count(&v[{index}], {len(outs)}) < 0) return NULL;\n"
+            f"        int status = tp_{signature.out.c}({arguments}{comma}{given});\n"
+            f"        return tp_py_return_outs(status, {len(outs)}, v[{index}].tensors.data, "
+            f"{_return_type(signature.op)});\n"
+        )
+    return f"    if (v[{index}].tag != TP_NONE) {{\n{lines}    }}\n"
 
 
 def _call_name(function: PythonFunction, signature: Signature) -> str:
@@ -187,7 +193,7 @@ def _table(function: PythonFunction) -> str:
                 f"{''.join(map(_parameter_row, signature.parameters))}}};\n"
             )
         positional = sum(not p.keyword for p in signature.parameters)
-        numbers = str(signature.out is not None and function.name in NUMBERS_AS_TENSORS).lower()
+        numbers = str(function.name in NUMBERS_AS_TENSORS).lower()
         self_at = next((i for i, p in enumerate(signature.parameters) if p.name == "self"), 0)
         varargs = "true" if signature.varargs else "false"
         rows.append(
@@ -263,7 +269,7 @@ def _overload_call(op: Operator) -> str:
     first = len(op.schema.arguments) - len(op.schema.out)
     outs = ", ".join(f"v[{first + i}].tensor" for i in range(len(op.schema.out)))
     call = f"tp_{op.c}({', '.join(parts)})"
-    return f"    return tp_py_return_outs({call}, {len(op.schema.out)}, (tp_tensor *[]){{{outs}}});\n"
+    return f"    return tp_py_return_outs({call}, {len(op.schema.out)}, (tp_tensor *[]){{{outs}}}, NULL);\n"
 
 
 def emit_python_ops(catalog: Catalog) -> str:
@@ -310,7 +316,7 @@ def emit_return_types(catalog: Catalog) -> str:
             f"static PyStructSequence_Desc desc_{name} = {{\n"
             f'    "tensorpy.return_types.{name}", NULL, fields_{name}, {len(names)}}};\n'
             f"PyTypeObject *tp_return_type_{name}(void) {{\n    static PyTypeObject *type;\n"
-            f"    if (!type) type = PyStructSequence_NewType(&desc_{name});\n    return type;\n}}\n"
+            f"    if (!type) type = tp_py_new_return_type(&desc_{name});\n    return type;\n}}\n"
         )
     out.append("int tp_py_init_return_types(PyObject *m) {\n    static PyMethodDef none[] = {{NULL, NULL, 0, NULL}};\n")
     out.append(

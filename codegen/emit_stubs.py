@@ -18,7 +18,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple, Union, overload
+from typing import Any, NamedTuple, TypeVar, Union, overload
+
+_T = TypeVar("_T", bound=Tensor)
 
 Number = Union[builtins.int, builtins.float, builtins.complex, builtins.bool]
 _Size = Union[Sequence[builtins.int], "Size"]
@@ -98,6 +100,7 @@ TENSOR_ATTRIBUTES = """    shape: Size
     def __getattr__(self, name: str) -> Any: ...
     def dim(self) -> builtins.int: ...
     def tolist(self) -> Any: ...
+    def as_subclass(self, cls: type[_T]) -> _T: ...
     def requires_grad_(self, requires_grad: builtins.bool = ...) -> Tensor: ...
     def backward(
         self, gradient: Tensor | None = ..., retain_graph: builtins.bool | None = ...,

@@ -37,8 +37,13 @@ def _requires_grad(arguments: Sequence[CArgument]) -> str:
     return f"({' | '.join(tests)})" if len(tests) > 1 else tests[0]
 
 
+PASSED_BY_PARTS = {"tp_opt_int": "tp_pass_opt_int", "tp_opt_float": "tp_pass_opt_float"}
+
+
 def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
-    return f"tp_redispatch_{op.c}({call_arguments(op.schema, keyset=f'ks & {mask}')})"
+    by_parts = {a.name_in_c: PASSED_BY_PARTS.get(a.c.decl.strip()) for a in c_arguments(op.schema)}
+    names = call_arguments(op.schema, keyset=f"ks & {mask}").split(", ")
+    return f"tp_redispatch_{op.c}({', '.join(f'{by_parts[n]}({n})' if by_parts.get(n) else n for n in names)})"
 
 
 def guarded_call(op: Operator, excluded: str, mask: str) -> list[str]:
@@ -47,7 +52,7 @@ def guarded_call(op: Operator, excluded: str, mask: str) -> list[str]:
     return [
         f"{result.decl}got;",
         "{",
-        f"    tp_dispatch_guard guard = tp_exclude({excluded});",
+        f"    tp_exclude_guard guard = tp_exclude({excluded});",
         f"    got = {_call_below(op, mask)};",
         "}",
         f"if ({call_failed(op.schema, 'got')}) return {result.failed};",
@@ -252,7 +257,7 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         test = _base_too(op, _requires_grad(_tensor_arguments(op)))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
         before = _record(op, None)
-    lines.append("tp_dispatch_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);")
+    lines.append("tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);")
     lines.append(f"return {_call_below(op)};")
     body = "".join(f"    {line}\n" for line in lines)
     head = f"static {result.decl}autograd_{op.c}({parameters(op.schema, keyset=True)}) {{\n"

@@ -43,7 +43,19 @@ CLASS_KEYS: Mapping[str, tuple[LeafClass, ...]] = {
 
 MAX_INPUTS = 4
 # Conditions on the values of arguments: native/pointwise.c has tp_check_<name>.
-CHECKS = ("alpha", "subtraction", "condition", "nonzero_divisor", "rounded_division", "nonnegative_exponent")
+CHECKS = (
+    "alpha",
+    "subtraction",
+    "negation",
+    "condition",
+    "mask",
+    "nonzero_divisor",
+    "true_quotient",
+    "rounded_division",
+    "nonnegative_exponent",
+    "nonnegative_bound",
+    "approximation",
+)
 FIXED_DTYPES: Mapping[str, Kind] = {"bool": Kind.B, "int64": Kind.I}
 _PARAM_KINDS = {"Scalar": Kind.T, "int": Kind.I, "SymInt": Kind.I, "bool": Kind.B, "str": Kind.S, "float": Kind.D}
 

@@ -6,7 +6,8 @@ The C emitter, the stubs and the reference are all made from this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import keyword
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .c_types import c_arguments
@@ -74,6 +75,7 @@ class PythonFunction:
     module: str  # "" is tensorpy itself; "nn", "linalg", ...
     method: bool
     signatures: tuple[Signature, ...]
+    doc: str | None  # an in-place function's is that of the functional one, where it has none itself
 
     @property
     def c(self) -> str:
@@ -107,10 +109,10 @@ def _python_name(argument: Argument, method: bool, first: bool) -> str:
 
 
 def make_signature(op: Operator, out: Operator | None, method: bool) -> Signature:
-    keyword = {a.name for a in op.schema.kwarg_only}
+    named = {a.name for a in op.schema.kwarg_only}
     parameters = []
     for i, a in enumerate(op.schema.positional + op.schema.kwarg_only):
-        parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in keyword))
+        parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in named))
     if out is not None:
         outs = out.schema.out
         type_: Type = outs[0].type if len(outs) == 1 else ListType(BaseType("Tensor"), len(outs))
@@ -134,10 +136,16 @@ def _rank(signature: Signature) -> tuple[int, ...]:
 
 
 def _functions_of(
-    name: str, module: str, method: bool, ops: Iterable[Operator], outs: dict[str, Operator]
+    name: str,
+    module: str,
+    method: bool,
+    ops: Sequence[Operator],
+    outs: dict[str, Operator],
+    docs: dict[str, str],
 ) -> PythonFunction:
     signatures = [make_signature(op, None if method else outs.get(op.schema.signature()), method) for op in ops]
-    return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)))
+    doc = next((op.function.origin.doc for op in ops if op.function.origin.doc), None) or docs.get(name.rstrip("_"))
+    return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)), doc)
 
 
 def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
@@ -145,8 +153,11 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     functions: dict[tuple[str, str], list[Operator]] = {}
     methods: dict[str, list[Operator]] = {}
     outs: dict[str, Operator] = {}
+    docs: dict[str, str] = {}
     for op in catalog:
         name = op.schema.name.unqualified
+        if op.function.origin.doc:
+            docs.setdefault(name, op.function.origin.doc)
         if op.kind == "out":
             outs[op.schema.signature()] = op
             continue
@@ -156,15 +167,15 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
             functions.setdefault((op.function.python_module or "", name), []).append(op)
         if op.function.is_method:
             methods.setdefault(name, []).append(op)
-    result = [_functions_of(name, module, False, ops, outs) for (module, name), ops in functions.items()]
+    result = [_functions_of(name, module, False, ops, outs, docs) for (module, name), ops in functions.items()]
     # An out= operator without a functional twin of its own stands alone.
-    result += [_functions_of(name, "", True, ops, outs) for name, ops in methods.items()]
+    result += [_functions_of(name, "", True, ops, outs, docs) for name, ops in methods.items()]
     return tuple(result)
 
 
 def documentation(function: PythonFunction) -> str:
-    """The docstring; its first line is what `inspect.signature` reads."""
-    merged = function.signatures[0]
+    """The docstring; its first line is what `inspect.signature` reads: the overload with the most to say."""
+    merged = max(function.signatures, key=lambda s: len(s.parameters))
     parts = []
     starred = False
     for p in merged.parameters:
@@ -181,11 +192,12 @@ def documentation(function: PythonFunction) -> str:
                 default = f"({default[1:-1]},)"
             if default in ("contiguous_format", "preserve_format", "long", "float"):
                 default = "None"
-        parts.append(p.name + (f"={default}" if default is not None else ""))
+        name = f"{p.name}_" if keyword.iskeyword(p.name) else p.name
+        parts.append(name + (f"={default}" if default is not None else ""))
     if not merged.method:
         parts.insert(0, "$module")
     head = f"{function.name}({', '.join(parts)})\n--\n\n"
-    body = next((s.op.function.origin.doc for s in function.signatures if s.op.function.origin.doc), None) or ""
+    body = function.doc or ""
     schemas = "\n".join(f"    {s.op.schema}" for s in function.signatures)
     return head + (body + "\n\n" if body else "") + "Schemas:\n" + schemas
 

@@ -33,12 +33,12 @@ from tensorpy._modes import (  # noqa: E402
     set_grad_enabled,
     use_deterministic_algorithms,
 )
-from tensorpy._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
 from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa: E402
     block_diag,
+    broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     einsum,
@@ -50,6 +50,7 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
     unique,
     unique_consecutive,
 )
+from tensorpy.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 
 
 def __getattr__(name: str) -> object:
@@ -57,7 +58,12 @@ def __getattr__(name: str) -> object:
     import importlib
 
     if name in _LAZY:
-        module = importlib.import_module(f"tensorpy.{name}")
+        try:
+            module = importlib.import_module(f"tensorpy.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"tensorpy.{name}":
+                raise
+            raise AttributeError(f"module 'tensorpy' has no part '{name}': only an installed one has") from None
         globals()[name] = module
         return module
     if name in _LAZY_NAMES:
@@ -72,6 +78,15 @@ _LAZY_NAMES = {
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",
     "printoptions": "_tensor_str",
+    "is_anomaly_enabled": "autograd.anomaly",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly",
+    "set_anomaly_enabled": "autograd.anomaly",
+    "get_autocast_dtype": "amp",
+    "is_autocast_cache_enabled": "amp",
+    "is_autocast_enabled": "amp",
+    "set_autocast_cache_enabled": "amp",
+    "set_autocast_dtype": "amp",
+    "set_autocast_enabled": "amp",
 }
 
 
@@ -83,6 +98,7 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "are_deterministic_algorithms_enabled",
     "autocast",
     "block_diag",
+    "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
     "e",

@@ -230,7 +230,7 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 
 def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
-    prefix = "tensor(" if type(t) in (Tensor, getattr(_C, "_PublicTensor", Tensor)) else f"{type(t).__name__}("
+    prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
     indent = len(prefix)
     suffixes = []
     if t.device.type != _C.get_default_device().type:
@@ -248,5 +248,5 @@ def tensor_repr(t: Tensor) -> str:
     else:
         suffixes += [size] if _options.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
-        text = _elements(t.detach().as_subclass(Tensor) if hasattr(t, "as_subclass") else t.detach(), indent)
+        text = _elements(t.detach().as_subclass(Tensor), indent)
     return _append_suffixes(prefix + text, suffixes + _grad_suffix(t), indent)

@@ -152,7 +152,7 @@ def explain(operator: str, *args: Any) -> str:
     tensors = [a for a in args if isinstance(a, Tensor)]
     names = [n for n in operators() if n == operator or n.split(".")[0] == operator]
     if not names:
-        raise ValueError(f"there is no operator '{operator}'")
+        raise ValueError(f"there is no operator '{operator}'; tensorpy.dispatch.operators() lists all")
     tensor_only = all(isinstance(a, Tensor) for a in args)
     preferred = [n for n in names if n.endswith(".Tensor") == tensor_only] if len(names) > 1 else names
     chosen = operator if operator in names else (preferred or names)[0]

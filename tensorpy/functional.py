@@ -88,8 +88,16 @@ def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
     return tensors  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
+def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
+    """The shape that tensors of these shapes broadcast to."""
+    blanks = [_C.empty(shape if isinstance(shape, int) else tuple(shape), device="meta") for shape in shapes]
+    return broadcast_tensors(*blanks)[0].shape if blanks else _C.Size()
+
+
 def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
     """All tensors, given one by one or as a list, broadcast to their common shape."""
+    if not tensors:
+        return ()
     return _C.broadcast_tensors(_operands("broadcast_tensors", tensors))
 
 

@@ -81,7 +81,7 @@ def function_of(info: OpInfo, inplace: bool = False) -> Callable[..., Any]:
         name = name if hasattr(module, name) else name.removeprefix(op.function.python_module + "_")
     found = getattr(module if op.function.is_function else tp.Tensor, name)
     if not callable(found):  # a property
-        return lambda t: getattr(t, name)
+        return lambda t: found.__get__(t)
     if not info.random:
         return found
 

@@ -51,6 +51,7 @@ def main() -> int:
         "pytest",
         "-q",
         "-x",
+        "--capture=sys",  # a report of the sanitizer goes to the real standard error
         "-p",
         "no:cacheprovider",
         "-o",

@@ -30,6 +30,20 @@ def test_float16_and_disabled_regions() -> None:
         assert a.mm(b).dtype is tp.float16
 
 
+def test_the_state_can_be_asked_for_and_set() -> None:
+    assert not tp.is_autocast_enabled("cpu") and tp.is_autocast_cache_enabled()
+    with tp.autocast("cpu", dtype=tp.float16, cache_enabled=False):
+        assert tp.is_autocast_enabled("cpu") and not tp.is_autocast_cache_enabled()
+        assert tp.get_autocast_dtype("cpu") == tp.float16
+        tp.set_autocast_dtype("cpu", tp.bfloat16)
+        assert tp.mm(tp.ones(1, 1), tp.ones(1, 1)).dtype == tp.bfloat16
+        tp.set_autocast_enabled("cpu", False)
+        assert tp.mm(tp.ones(1, 1), tp.ones(1, 1)).dtype == tp.float32
+        tp.set_autocast_cache_enabled(True)
+        assert tp.is_autocast_cache_enabled()
+    assert not tp.is_autocast_enabled("cpu") and tp.is_autocast_cache_enabled()
+
+
 def test_float64_and_integers_are_left_alone() -> None:
     with tp.autocast("cpu"):
         assert tp.ones(2, 2, dtype=tp.float64).mm(tp.ones(2, 2, dtype=tp.float64)).dtype is tp.float64

@@ -83,6 +83,14 @@ def test_post_accumulate_hook():
         (x * 2).register_post_accumulate_grad_hook(step)
 
 
+def test_a_hook_keeps_the_size():
+    x = tp.ones(2, requires_grad=True)
+    x.register_hook(lambda g: tp.ones(5))
+    with pytest.raises(RuntimeError, match=r"changed the size of value: from \[2\] to \[5\]"):
+        (x * 2).sum().backward()
+    assert x.grad is None
+
+
 def test_exceptions_in_hooks():
     class Oops(Exception):
         pass
@@ -196,6 +204,16 @@ def test_anomaly_points_to_the_forward_call():
             y.backward()
     text = "".join(str(w.message) for w in seen)
     assert "Error detected in" in text and "the forward call" in text
+
+
+def test_anomaly_can_be_asked_for():
+    assert not tp.is_anomaly_enabled()
+    with tp.autograd.set_detect_anomaly(True, check_nan=False):
+        assert tp.is_anomaly_enabled() and not tp.is_anomaly_check_nan_enabled()
+    tp.set_anomaly_enabled(True)
+    assert tp.is_anomaly_enabled() and tp.is_anomaly_check_nan_enabled()
+    tp.set_anomaly_enabled(False)
+    assert not tp.is_anomaly_enabled()
 
 
 def test_anomaly_without_nan_check():

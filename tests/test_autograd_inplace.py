@@ -161,6 +161,25 @@ def test_data_is_not_tracked():
     assert x._version == 0
 
 
+def test_inference_tensors_stay_out_of_graphs():
+    with tp.inference_mode():
+        x = tp.ones(2)
+        x.add_(1)
+        tp.add(x, x, out=x)
+    assert x.is_inference() and x.tolist() == [4.0, 4.0]
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        x._version  # noqa: B018
+    for write in (lambda: x.add_(1), lambda: x[0].zero_(), lambda: tp.add(x, x, out=x), lambda: x.detach().mul_(2)):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            write()
+    w = tp.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * w
+    (w + x).sum().backward()
+    (w * x.clone()).sum().backward()
+    assert w.grad.tolist() == [5.0, 5.0] and x.tolist() == [4.0, 4.0]
+
+
 def test_out_with_grad_is_refused():
     with pytest.raises(RuntimeError, match="out="):
         tp.add(t(1.0), t(1.0), out=tp.empty(1, dtype=tp.float64))

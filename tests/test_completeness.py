@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from pathlib import Path
 
 import pytest
 
+import tensorpy as tp
 from samples import TABLE
 from samples.table import CATALOG, is_ours
 
@@ -98,3 +100,20 @@ def test_schemas_equal_pytorchs():
         if name in theirs and str(op.schema) != theirs[name]:
             differing.append(f"{op.schema}\n  PyTorch: {theirs[name]}")
     assert not differing, "\n".join(differing)
+
+
+def test_every_function_shows_its_signature_and_what_it_does():
+    """What `help()` and a notebook's `?` read; `*_backward` functions are for formulas, not for users."""
+    silent = set()
+    for space in (tp, tp.Tensor, tp.nn.functional, tp.linalg, tp.special):
+        for name in dir(space):
+            value = getattr(space, name, None)
+            if name.startswith("_") or name.endswith("_backward") or inspect.isclass(value) or not callable(value):
+                continue
+            inspect.signature(value)
+            text = (value.__doc__ or "").strip()
+            if not text or text.startswith("Schemas:"):
+                silent.add(f"{space.__name__}.{name}")
+    check(silent, "a sentence that says what it does")
+    assert list(inspect.signature(tp.sum).parameters) == ["input", "dim", "keepdim", "dtype", "out"]
+    assert inspect.signature(tp.Tensor.add).parameters["alpha"].default == 1

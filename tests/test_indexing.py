@@ -195,6 +195,54 @@ def test_values_that_do_not_fit(key: Any, value: Any, error: type[Exception]) ->
     assert t.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+def test_lists_that_stand_for_tuples() -> None:
+    """As PyTorch 2.13 has it, with its warning; NumPy takes a list of lists for one array."""
+    array, t = pair([2, 3, 4])
+    for key in ([[0, 1], [1, 0]], [slice(0, 1), 0], [None, 0], [...], [tp.tensor(0), tp.tensor([1, 2])], [[0, 1]]):
+        with pytest.warns(UserWarning, match="non-tuple sequence"):
+            got = t[key]
+        plain = tuple(np.array(k) if isinstance(k, tp.Tensor) else k for k in key)
+        assert got.tolist() == array[plain].tolist()
+        written, changed = t.clone(), array.copy()
+        with pytest.warns(UserWarning, match="non-tuple sequence"):
+            written[key] = 7
+        changed[plain] = 7
+        assert written.tolist() == changed.tolist()
+    assert t[[0, 1]].tolist() == array.tolist()
+    assert t[[True, False]].tolist() == array[[True, False]].tolist()
+
+
+def test_one_value_through_masks_takes_any_dtype() -> None:
+    t = tp.arange(6).view(2, 3)
+    t[tp.tensor([True, False])] = tp.tensor([1.5])
+    t[t == 4] = tp.tensor(9.0)
+    assert t.tolist() == [[1, 1, 1], [3, 9, 5]]
+    t[True] = tp.tensor([2.5])
+    t[False] = 7
+    assert t.tolist() == [[2, 2, 2], [2, 2, 2]]
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        t[tp.tensor([0])] = tp.tensor([1.5])
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        t[tp.tensor([True, False])] = tp.tensor([1.5, 2.5, 3.5])
+
+
+def test_index_put_of_a_copy() -> None:
+    t = tp.zeros(3, requires_grad=True)
+    got = t.index_put((tp.tensor([0, 0]),), tp.tensor([1.0, 2.0]), accumulate=True)
+    assert got.tolist() == [3.0, 0.0, 0.0] and t.tolist() == [0.0, 0.0, 0.0]
+    got.sum().backward()
+    assert t.grad.tolist() == [1.0, 1.0, 1.0]
+    t.grad = None
+    tp.index_put(t, [tp.tensor([1])], tp.tensor([1.0])).sum().backward()
+    assert t.grad.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_where_of_a_condition() -> None:
+    condition = tp.tensor([[True, False], [True, True]])
+    assert [x.tolist() for x in tp.where(condition)] == [[0, 1, 1], [0, 0, 1]]
+    assert tp.where(tp.tensor(True))[0].tolist() == [0]
+
+
 def test_deleting_is_refused() -> None:
     with pytest.raises(TypeError, match="does not support deleting"):
         del tp.zeros([2])[0]

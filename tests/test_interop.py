@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def test_tensors_that_are_refused() -> None:
         leaf.__dlpack__()
     with pytest.raises(TypeError, match="BFloat16"):
         tp.tensor([1.0], dtype=tp.bfloat16).numpy()
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="meta device type tensor"):
         tp.tensor([1.0], device="meta").numpy()
     assert leaf.numpy(force=True).tolist() == [1.0]
 
@@ -179,6 +180,15 @@ class Named(tp.Tensor):
     pass
 
 
+def test_comparisons_with_arrays() -> None:
+    t, array = tp.tensor([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])
+    for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+        for left, right in ((t, array), (array, t)):
+            got = compare(left, right)
+            assert isinstance(got, tp.Tensor)
+            assert got.tolist() == compare(np.asarray(left), np.asarray(right)).tolist()
+
+
 def test_pickle_and_copy() -> None:
     base = tp.tensor([[1.0, 2.0], [3.0, 4.0]])
     pair = pickle.loads(pickle.dumps((base, base.t(), base[1])))
@@ -201,6 +211,44 @@ def test_subclasses_keep_type_and_attributes() -> None:
         assert type(other) is Named
         assert other.label == "x"
         assert other.tolist() == [1.0, 2.0]
+
+
+class Deeper(Named):
+    pass
+
+
+def test_results_are_of_the_subclass() -> None:
+    x, plain = tp.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(Named), tp.ones(2, 2)
+    assert type(x) is Named and repr(x).startswith("Named([[1., 2.]")
+    made = (
+        x + 1, 1 - x, plain * x, x @ plain, -x, ~(x > 1), x == plain, x[0], x[:, 1], x[x > 1], x.T, x.mT, x.data,
+        x.real, x.to(tp.float64), x.long(), x.view(4), x.sum(), x.detach(), x.clone(), *x.split(1), *x.max(1), *x,
+        tp.add(plain, x), tp.cat([plain, x]), tp.mul(2, x), tp.ones_like(x), tp.ops.aten.exp.default(x),
+        tp.nn.functional.relu(x),
+    )  # fmt: skip
+    assert [type(t) for t in made] == [Named] * len(made)
+    assert type(x.max(1)) is tp.return_types.max
+    assert type(plain + plain) is tp.Tensor and type(x.as_subclass(tp.Tensor)) is tp.Tensor
+    out = tp.empty(2, 2)
+    assert tp.add(x, x, out=out) is out and type(out) is tp.Tensor
+    assert x.add_(1) is x and plain.add_(x) is plain and type(plain) is tp.Tensor
+    deeper = Deeper([1.0, 2.0])
+    assert type(x + deeper) is Deeper and type(deeper + x) is Deeper and type(tp.add(x, deeper)) is Deeper
+
+
+def test_subclasses_and_gradients() -> None:
+    leaf = tp.Tensor._make_subclass(Named, tp.ones(2), True)
+    assert type(leaf) is Named and leaf.requires_grad and leaf.is_leaf
+    result = (leaf * 3).sum()
+    assert type(result) is Named
+    result.backward()
+    assert leaf.grad.tolist() == [3.0, 3.0]
+    x = tp.ones(2, requires_grad=True)
+    (x.as_subclass(Named) * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    for wrong in (int, 3):
+        with pytest.raises(TypeError, match="subclass of Tensor"):
+            x.as_subclass(wrong)
 
 
 def test_deepcopy_of_a_result_is_refused() -> None:

@@ -84,6 +84,13 @@ def test_binary_cross_entropy():
     assert F.binary_cross_entropy_with_logits(tp.from_numpy(x), tp.from_numpy(t)).item() == pytest.approx(expected)
 
 
+def test_huber_with_weights():
+    x, y, w = tp.tensor([1.0, 3.0]), tp.zeros(2), tp.tensor([1.0, 3.0])
+    assert F.huber_loss(x, y, "none", 1.0, w).tolist() == [0.5, 7.5]
+    assert F.huber_loss(x, y, "sum", weight=w).item() == 8.0
+    assert F.huber_loss(x, y, weight=w).item() == 4.0
+
+
 def test_bad_targets():
     with pytest.raises(IndexError):
         F.nll_loss(tp.zeros(2, 3), tp.tensor([0, 3]))

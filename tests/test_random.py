@@ -39,8 +39,6 @@ def test_prefix_of_a_longer_draw(draw, dtype):
 
 
 def test_threads_do_not_matter():
-    if not hasattr(tp, "set_num_threads"):
-        pytest.skip("no set_num_threads yet")
     before = tp.get_num_threads()
     drawn = []
     for n in (1, 3):
@@ -118,6 +116,19 @@ def test_generator_objects():
     ):
         np.testing.assert_array_equal(values(draw(g)), values(draw(h)))
     np.testing.assert_array_equal(np.asarray(state), np.asarray(tp.default_generator.get_state()))
+
+
+def test_module():
+    """tensorpy.random has the default generator's functions, as torch.random."""
+    assert tp.random.manual_seed is tp.manual_seed and tp.random.default_generator is tp.default_generator
+    tp.manual_seed("7")
+    assert tp.random.initial_seed() == 7
+    with tp.random.fork_rng():
+        inside = tp.rand(3)
+    assert tp.rand(3).tolist() == inside.tolist()
+    with tp.random.fork_rng(enabled=False):
+        inside = tp.rand(3)
+    assert tp.rand(3).tolist() != inside.tolist()
 
 
 def test_randperm_is_a_permutation():

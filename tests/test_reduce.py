@@ -93,6 +93,12 @@ def test_names_of_results():
     r = tp.max(tp.tensor([[1.0, 3.0], [2.0, 0.0]]), 1)
     assert r.values.tolist() == [3.0, 2.0] and r.indices.tolist() == [1, 0]
     assert tp.aminmax(tp.tensor([1.0, 2.0])).max.item() == 2.0
+    assert repr(r) == "tensorpy.return_types.max(\nvalues=tensor([3., 2.]),\nindices=tensor([1, 0]))"
+    values, places = tp.empty(0), tp.empty(0, dtype=tp.int64)
+    r = tp.max(tp.tensor([[1.0, 3.0], [2.0, 0.0]]), 1, out=[values, places])
+    assert r.values is values and r.indices is places
+    pair = tp.var_mean(tp.tensor([1.0, 3.0]), 0, out=(values, tp.empty(0)))
+    assert type(pair) is tuple and pair[0] is values
 
 
 @pytest.mark.parametrize("n", [3, 100, 5000, 70000])

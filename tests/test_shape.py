@@ -54,6 +54,27 @@ def test_gradient_counts_uses(name):
     np.testing.assert_array_equal(np.asarray(t.grad), counts)
 
 
+def test_transposes_are_attributes():
+    x = tp.ones(2, 3, 4)
+    assert x.mT.shape == (2, 4, 3) and x.mH.shape == (2, 4, 3)
+    assert x[0].T.shape == (4, 3) and x[0].H.shape == (4, 3)
+    assert x.mT._base is x
+    with pytest.raises(RuntimeError, match="mT"):
+        tp.ones(3).mT  # noqa: B018
+
+
+def test_sizes_are_tuples_that_stay_sizes():
+    size = tp.ones(2, 3).shape
+    four = (4,)
+    for made in (size + four, four + size, size * 2, 2 * size, size[1:], size + size, tp.Size([tp.tensor(1), True])):
+        assert type(made) is tp.Size
+        assert all(type(n) is int for n in made)
+    assert four + size == (4, 2, 3) and size + four == (2, 3, 4)
+    assert tp.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
+    assert tp.broadcast_shapes() == () and tp.broadcast_tensors() == ()
+    assert [t.tolist() for t in tp.split(tp.arange(3), split_size_or_sections=[1, 2])] == [[0], [1, 2]]
+
+
 def test_inplace_views():
     t = tensor()
     assert t.transpose_(0, 2) is t and tuple(t.shape) == (4, 3, 2)

@@ -160,6 +160,11 @@ TP_INLINE void tp_note_write(tp_tensor *t, const char *op) {
     tp_bump_version(t);
     t->storage->writer = op;
 }
+/* A tensor made in inference mode counts no writes: outside that mode it is not written. */
+int tp_inference_write(const char *op) TP_COLD;
+TP_INLINE int tp_may_write(const tp_tensor *t, const char *op) {
+    return tp_unlikely(t->flags & TP_FLAG_INFERENCE && !tp_tls.inference_mode) ? tp_inference_write(op) : 0;
+}
 /* self was changed in place by the call that node stands for. */
 int tp_rebase_history(tp_tensor *self, tp_node *node);
 /* The same for a call that changed self's geometry but no element (tag inplace_view). */

@@ -21,6 +21,10 @@ static int keep_steal(tp_saved *s, tp_tensor *t) {
 int tp_save(tp_saved *s, tp_tensor *t) {
     *s = (tp_saved){0};
     if (!t) return 0;
+    if (tp_unlikely(t->flags & TP_FLAG_INFERENCE))
+        return tp_fail(TP_RuntimeError,
+                       "Inference tensors cannot be saved for backward: they count no writes. A clone made outside "
+                       "inference_mode can, or use no_grad instead of inference_mode");
     s->version = tp_version(t);
     return keep_steal(s, tp_retain(t));
 }

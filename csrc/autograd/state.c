@@ -53,6 +53,13 @@ int tp_set_requires_grad(tp_tensor *t, bool value) {
     return 0;
 }
 
+int tp_inference_write(const char *op) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: Inplace update to inference tensor outside InferenceMode is not allowed. A clone made outside "
+                   "is a normal tensor and can be written",
+                   op);
+}
+
 int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
     if (grad == t) return tp_fail(TP_RuntimeError, "can't assign a tensor as its own grad");
     if (!tp_same_sizes(t, grad)) {

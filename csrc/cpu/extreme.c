@@ -60,6 +60,24 @@
 /* a where the mask is set, else b: compilers know this form and blend. */
 #define SELECT(M, mask, a, b) ((__typeof__(b))(((M)(a) & (mask)) | ((M)(b) & ~(mask))))
 
+/* A bit for each byte of a comparison's lanes, the first byte lowest. */
+typedef int8_t bytes __attribute__((vector_size(VECTOR_BYTES)));
+TP_INLINE uint64_t bits_of(bytes mask) {
+#if defined(__AVX512F__)
+    __m256i half[2];
+    memcpy(half, &mask, sizeof mask);
+    return (uint32_t)_mm256_movemask_epi8(half[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(half[1]) << 32;
+#elif defined(__AVX2__)
+    return (uint32_t)_mm256_movemask_epi8((__m256i)mask);
+#elif defined(__SSE2__)
+    return (uint32_t)_mm_movemask_epi8((__m128i)mask);
+#else
+    uint64_t bits = 0;
+    for (int k = 0; k < VECTOR_BYTES; k++) bits |= (uint64_t)(mask[k] & 1) << k;
+    return bits;
+#endif
+}
+
 /* Integers are compared with themselves as floats are, and equal themselves. */
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 

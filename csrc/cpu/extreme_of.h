@@ -34,48 +34,58 @@ static void NAME(init)(void *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) ((T *)acc)[i] = WORST;
 }
 
-/* The best of n elements; a NaN among them is noted in *odd, not in the result. */
-TP_INLINE T NAME(of_numbers)(const T *p, int64_t n, bool *odd) {
-    T lanes[PER], best = WORST;
-    S nans[PER], any = 0;
-    if (n < PER) {
-        for (int64_t i = 0; i < n; i++) {
-            any |= p[i] != p[i];
-            best = p[i] BETTER best ? p[i] : best;
-        }
-        *odd |= any != 0;
-        return best;
-    }
+/* The best of n >= PER elements in lanes; *nan: the lanes that met a NaN. */
+TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, NAME(i) * nan) {
     const NAME(u) *v = (const NAME(u) *)p;
     int64_t count = n / PER, i = 0;
     NAME(v) b = *(const NAME(u) *)(p + n - PER); /* may overlap others, which does no harm */
-    NAME(i) nan = b != b;
+    NAME(i) odd = b != b;
     if (count >= 2 * VECTORS) {
         NAME(v) side[VECTORS];
         UNROLL for (int k = 0; k < VECTORS; k++) {
             side[k] = v[k];
-            nan |= side[k] != side[k];
+            odd |= side[k] != side[k];
         }
         for (i = VECTORS; i + VECTORS <= count; i += VECTORS) {
             UNROLL for (int k = 0; k < VECTORS; k++) {
                 NAME(v) x = v[i + k];
                 side[k] = BETTER_V(x, side[k]);
-                nan |= x != x;
+                odd |= x != x;
             }
         }
         UNROLL for (int k = 0; k < VECTORS; k++) b = BETTER_V(side[k], b);
     }
     for (; i < count; i++) {
         b = BETTER_V(v[i], b);
-        nan |= v[i] != v[i];
+        odd |= v[i] != v[i];
     }
+    *nan = odd;
+    return b;
+}
+
+TP_INLINE T NAME(best_lane)(NAME(v) b) {
+    T lanes[PER], best = WORST;
     memcpy(lanes, &b, sizeof b);
-    memcpy(nans, &nan, sizeof nan);
-    UNROLL for (int k = 0; k < PER; k++) {
-        any |= nans[k];
-        best = lanes[k] BETTER best ? lanes[k] : best;
+    UNROLL for (int k = 0; k < PER; k++) best = lanes[k] BETTER best ? lanes[k] : best;
+    return best;
+}
+
+/* Whether some lane of a comparison is set. */
+TP_INLINE bool NAME(some)(NAME(i) mask) { return bits_of((bytes)mask) != 0; }
+
+/* The best of n elements; a NaN among them is noted in *odd, not in the result. */
+TP_INLINE T NAME(of_numbers)(const T *p, int64_t n, bool *odd) {
+    if (n >= PER) {
+        NAME(i) nan;
+        NAME(v) b = NAME(of_lanes)(p, n, &nan);
+        *odd |= NAME(some)(nan);
+        return NAME(best_lane)(b);
     }
-    *odd |= any != 0;
+    T best = WORST;
+    for (int64_t i = 0; i < n; i++) {
+        *odd |= p[i] != p[i];
+        best = p[i] BETTER best ? p[i] : best;
+    }
     return best;
 }
 
@@ -141,16 +151,9 @@ TP_INLINE void NAME(offer)(NAME(place) * acc, T value, int64_t index) {
     acc->index = index;
 }
 
-/* Whether some lane of a comparison is set. */
-TP_INLINE bool NAME(some)(NAME(i) mask) {
-    uint64_t words[VECTOR_BYTES / 8], any = 0;
-    memcpy(words, &mask, sizeof mask);
-    UNROLL for (int k = 0; k < VECTOR_BYTES / 8; k++) any |= words[k];
-    return any != 0;
-}
 /* Where the first element equal to `value` is, or the first NaN (`odd`); there is one. */
 TP_INLINE int64_t NAME(find)(const T *p, int64_t n, T value, bool odd) {
-    int64_t i = 0;
+    int64_t i = 0, place = 0;
     const NAME(v) wanted = (NAME(v)){0} + value;
     if (odd) {
         while (p[i] == p[i]) i++;
@@ -158,32 +161,51 @@ TP_INLINE int64_t NAME(find)(const T *p, int64_t n, T value, bool odd) {
     }
     for (; i + 4 * PER <= n; i += 4 * PER) {
         const NAME(u) *v = (const NAME(u) *)(p + i);
-        if (NAME(some)((v[0] == wanted) | (v[1] == wanted) | (v[2] == wanted) | (v[3] == wanted))) break;
+        if (!NAME(some)((v[0] == wanted) | (v[1] == wanted) | (v[2] == wanted) | (v[3] == wanted))) continue;
+        UNROLL for (int k = 3; k >= 0; k--) { /* without a branch that nothing foretells */
+            uint64_t bits = bits_of((bytes)(v[k] == wanted));
+            int64_t at = k * PER + __builtin_ctzll(bits | 1ull << 63) / (int)sizeof(T);
+            place = bits ? at : place;
+        }
+        return i + place;
     }
-    for (; i + PER <= n && !NAME(some)(*(const NAME(u) *)(p + i) == wanted); i += PER) continue;
     while (p[i] != value) i++;
     return i;
+}
+
+/* The best of a block, or a NaN that it has, to *best; false if it does not replace what is there, which the lanes show
+ * at less cost than their own best would. */
+TP_INLINE bool NAME(better_in)(const T *p, int64_t n, bool first, T *best) {
+    bool odd = false;
+    T found;
+    if (n >= PER) {
+        NAME(i) nan;
+        NAME(v) b = NAME(of_lanes)(p, n, &nan);
+        if (!first && !NAME(some)((b BETTER((NAME(v)){0} + *best)) | nan)) return false;
+        odd = NAME(some)(nan);
+        found = NAME(best_lane)(b);
+    } else {
+        found = NAME(of_numbers)(p, n, &odd);
+    }
+    if (odd) found = NAN_OF_T;
+    if (!first && !NAME(replaces)(found, *best)) return false;
+    *best = found;
+    return true;
 }
 
 /* A run is searched block by block for its best; the first block that has it, once more for the place. */
 TP_INLINE void NAME(place_of_run)(NAME(place) * acc, const T *p, int64_t length, int64_t index) {
     int64_t block = length < 4 * SMALL_BLOCK ? SMALL_BLOCK : length < 4 * LARGE_BLOCK ? length / 4 : LARGE_BLOCK;
     int64_t where = -1;
-    bool found_odd = false;
     T best = acc->value;
-    for (int64_t i = 0; i < length; i += block) {
-        bool odd = false;
-        T x = NAME(of_numbers)(p + i, length - i < block ? length - i : block, &odd);
-        if (odd) x = NAN_OF_T;
-        if ((where >= 0 || acc->index >= 0) && !NAME(replaces)(x, best)) continue;
-        best = x;
-        where = i;
-        found_odd = odd;
-        if (odd) break;
+    if (acc->index >= 0 && best != best) return;
+    for (int64_t i = 0; i < length && best == best; i += block) {
+        bool first = where < 0 && acc->index < 0;
+        if (NAME(better_in)(p + i, length - i < block ? length - i : block, first, &best)) where = i;
     }
     if (where < 0) return;
     int64_t n = length - where < block ? length - where : block;
-    *acc = (NAME(place)){best, index + where + NAME(find)(p + where, n, best, found_odd)};
+    *acc = (NAME(place)){best, index + where + NAME(find)(p + where, n, best, best != best)};
 }
 
 static void NAME(place_fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,

@@ -46,75 +46,63 @@ FOLD(nansum_f64, double, 0, PLUS_NUMBER, PLUS)
 
 /* ---- any, all, count_nonzero ---- */
 
-/* IS(x): whether an element says yes. C: as wide as T, to count in. */
-#define QUESTION(name, T, C, IS)                                                                                \
-    TP_INLINE C name##_count(const T *p, int64_t n) {                                                           \
-        C count = 0;                                                                                            \
-        for (int64_t i = 0; i < n; i++) count += IS(p[i]);                                                      \
-        return count;                                                                                           \
-    }                                                                                                           \
-    static void name##_any_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, \
-                                     int64_t length, int64_t index) {                                           \
-        (void)index;                                                                                            \
-        uint8_t *acc = acc_;                                                                                    \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                   \
-            bool found = acc[run];                                                                              \
-            int64_t i = 0;                                                                                      \
-            for (; run_stride == sizeof(T) && !found && i + CHUNK <= length; i += CHUNK)                        \
-                found = name##_count((const T *)in + i, CHUNK) != 0;                                            \
-            for (; !found && i < length; i++) found = IS(*(const T *)(in + i * run_stride));                    \
-            acc[run] = found;                                                                                   \
-        }                                                                                                       \
-    }                                                                                                           \
-    static void name##_any_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride, \
-                                     int64_t rows, int64_t index) {                                             \
-        (void)index;                                                                                            \
-        uint8_t *acc = acc_;                                                                                    \
-        for (int64_t row = 0; row < rows; row++, in += row_stride) {                                            \
-            if (stride == sizeof(T))                                                                            \
-                for (int64_t i = 0; i < n; i++) acc[i] |= IS(((const T *)in)[i]);                               \
-            else                                                                                                \
-                for (int64_t i = 0; i < n; i++) acc[i] |= IS(*(const T *)(in + i * stride));                    \
-        }                                                                                                       \
-    }
-#define COUNTER(name, T)                                                                                        \
-    static void name##_sum_fold_runs(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, \
-                                     int64_t length, int64_t index) {                                           \
-        (void)index;                                                                                            \
-        int64_t *acc = acc_;                                                                                    \
-        for (int64_t run = 0; run < n; run++, in += stride) {                                                   \
-            int64_t i = 0;                                                                                      \
-            for (; run_stride == sizeof(T) && i + CHUNK <= length; i += CHUNK)                                  \
-                acc[run] += (int64_t)name##_count((const T *)in + i, CHUNK);                                    \
-            for (; i < length; i++) acc[run] += name##_count((const T *)(in + i * run_stride), 1) != 0;         \
-        }                                                                                                       \
-    }                                                                                                           \
-    static void name##_sum_fold_rows(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride, \
-                                     int64_t rows, int64_t index) {                                             \
-        (void)index;                                                                                            \
-        int64_t *acc = acc_;                                                                                    \
-        for (int64_t row = 0; row < rows; row++, in += row_stride)                                              \
-            for (int64_t i = 0; i < n; i++) acc[i] += name##_count((const T *)(in + i * stride), 1) != 0;       \
-    }
+#define ZERO(x) ((x) == 0)
+#define ZERO_16(x) (((x) & 0x7fff) == 0) /* both 16-bit floats have their sign on top */
+#define ZERO_C(x) (((x).re == 0) & ((x).im == 0))
 
-#define IS_NONZERO(x) ((x) != 0)
-#define IS_ZERO(x) ((x) == 0)
-#define IS_NONZERO_16(x) (((x) & 0x7fff) != 0) /* both 16-bit floats have their sign on top */
-#define IS_ZERO_16(x) (((x) & 0x7fff) == 0)
-#define IS_NONZERO_C(x) (((x).re != 0) | ((x).im != 0))
-#define IS_ZERO_C(x) (((x).re == 0) & ((x).im == 0))
-#define QUESTIONS(suffix, T, C, YES, NO) \
-    QUESTION(nonzero_##suffix, T, C, YES) QUESTION(zero_##suffix, T, C, NO) COUNTER(nonzero_##suffix, T)
+#define OF u8
+#define T uint8_t
+#define C uint8_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
 
-QUESTIONS(u8, uint8_t, uint8_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(u16, uint16_t, uint16_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(u32, uint32_t, uint32_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(u64, uint64_t, uint64_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(f16, uint16_t, uint16_t, IS_NONZERO_16, IS_ZERO_16)
-QUESTIONS(f32, float, uint32_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(f64, double, uint64_t, IS_NONZERO, IS_ZERO)
-QUESTIONS(c64, c64, uint32_t, IS_NONZERO_C, IS_ZERO_C)
-QUESTIONS(c128, c128, uint64_t, IS_NONZERO_C, IS_ZERO_C)
+#define OF u16
+#define T uint16_t
+#define C uint16_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
+
+#define OF u32
+#define T uint32_t
+#define C uint32_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
+
+#define OF u64
+#define T uint64_t
+#define C uint64_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
+
+#define OF f16
+#define T uint16_t
+#define C uint16_t
+#define IS_ZERO ZERO_16
+#include "cpu/question_of.h"
+
+#define OF f32
+#define T float
+#define C uint32_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
+
+#define OF f64
+#define T double
+#define C uint64_t
+#define IS_ZERO ZERO
+#include "cpu/question_of.h"
+
+#define OF c64
+#define T c64
+#define C uint32_t
+#define IS_ZERO ZERO_C
+#include "cpu/question_of.h"
+
+#define OF c128
+#define T c128
+#define C uint64_t
+#define IS_ZERO ZERO_C
+#include "cpu/question_of.h"
 
 static void found_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
 static void found_combine(void *into, const void *from, int64_t n) {
@@ -136,13 +124,13 @@ static void count_combine(void *into, const void *from, int64_t n) {
 /* ---- the table ---- */
 
 #define REDUCTION(dtype, bytes, name) [dtype] = TP_REDUCTION_ROW(name, dtype, dtype, bytes)
-#define FOUND(dtype, name, finish_)                                                                    \
-    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_BOOL, 1, found_init, name##_any, found_combine, finish_), \
+#define FOUND(dtype, name, finish_)                                                              \
+    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_BOOL, 1, found_init, name, found_combine, finish_), \
                .settled = found_everywhere}
-#define ANY(dtype, suffix) FOUND(dtype, nonzero_##suffix, finish_1)
-#define EVERY(dtype, suffix) FOUND(dtype, zero_##suffix, finish_not)
+#define ANY(dtype, suffix) FOUND(dtype, suffix##_any, finish_1)
+#define EVERY(dtype, suffix) FOUND(dtype, suffix##_all, finish_not)
 #define COUNT(dtype, suffix) \
-    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_INT64, 8, count_init, nonzero_##suffix##_sum, count_combine, finish_8)}
+    [dtype] = {TP_REDUCTION_FIELDS(dtype, TP_INT64, 8, count_init, suffix##_count, count_combine, finish_8)}
 #define ALL_DTYPES(ROW)                                                                               \
     {                                                                                                 \
         ROW(TP_BOOL, u8),     ROW(TP_UINT8, u8),      ROW(TP_UINT16, u16),      ROW(TP_UINT32, u32),  \

@@ -301,8 +301,24 @@ tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
 
 /* ---- index_put_ ---- */
 
+/* One value written through masks alone may have any dtype: PyTorch takes it for masked_fill_. */
+static bool fills_masks(tp_tensors indices, const tp_tensor *values, bool accumulate) {
+    if (accumulate || values->numel != 1) return false;
+    for (int64_t i = 0; i < indices.size; i++) {
+        const tp_tensor *index = indices.data[i];
+        if (index && index->dtype != TP_BOOL && index->dtype != TP_UINT8) return false;
+    }
+    return true;
+}
+
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
+    tp_autoref *cast = NULL;
+    if (values->dtype != self->dtype && fills_masks(indices, values, accumulate)) {
+        cast = tp_new_empty_like(values, (tp_dtype)self->dtype);
+        if (!cast || tp_copy_data(cast, values) < 0) return -1;
+        values = cast;
+    }
     if (values->dtype != self->dtype)
         return tp_fail(TP_RuntimeError,
                        "Index put requires the source and destination dtypes match, got %s for the destination and %s "

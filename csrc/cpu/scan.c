@@ -14,62 +14,50 @@
 #define BLOCK 4096
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* T: elements; A: accumulators. */
-#define SCAN(name, T, A, OP, start)                                                                         \
-    static void name##_line(T *out, const T *in, int64_t n) {                                               \
-        A carry = start;                                                                                    \
-        for (; n >= 8 * SEGMENTS;) {                                                                        \
-            int64_t part = (n < BLOCK ? n : BLOCK) / SEGMENTS;                                              \
-            A acc[SEGMENTS];                                                                                \
-            for (int k = 0; k < SEGMENTS; k++) {                                                            \
-                A lane[8] = {start, start, start, start, start, start, start, start}, before = carry;       \
-                const T *p = in + k * part;                                                                 \
-                int64_t i = 0;                                                                              \
-                for (; i + 8 <= part; i += 8)                                                               \
-                    for (int j = 0; j < 8; j++) lane[j] = OP(lane[j], (A)p[i + j]);                         \
-                for (; i < part; i++) lane[0] = OP(lane[0], (A)p[i]);                                       \
-                for (int half = 4; half; half /= 2)                                                         \
-                    for (int j = 0; j < half; j++) lane[j] = OP(lane[j], lane[j + half]);                   \
-                acc[k] = before;                                                                            \
-                carry = OP(carry, lane[0]);                                                                 \
-            }                                                                                               \
-            for (int64_t i = 0; i < part; i++) UNROLL for (int k = 0; k < SEGMENTS; k++) {                  \
-                    acc[k] = OP(acc[k], (A)in[k * part + i]);                                               \
-                    out[k * part + i] = (T)acc[k];                                                          \
-                }                                                                                           \
-            in += part * SEGMENTS;                                                                          \
-            out += part * SEGMENTS;                                                                         \
-            n -= part * SEGMENTS;                                                                           \
-        }                                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                                   \
-            carry = OP(carry, (A)in[i]);                                                                    \
-            out[i] = (T)carry;                                                                              \
-        }                                                                                                   \
-    }                                                                                                       \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
-        T *out = out_;                                                                                      \
-        const T *in = in_;                                                                                  \
-        (void)unused;                                                                                       \
-        if (stride == 1) {                                                                                  \
-            name##_line(out, in, n);                                                                        \
-            return;                                                                                         \
-        }                                                                                                   \
-        A acc[COLUMNS];                                                                                     \
-        for (int64_t k = 0; k < width; k++) acc[k] = start;                                                 \
-        for (int64_t i = 0; i < n; i++, in += stride, out += stride)                                        \
-            for (int64_t k = 0; k < width; k++) {                                                           \
-                acc[k] = OP(acc[k], (A)in[k]);                                                              \
-                out[k] = (T)acc[k];                                                                         \
-            }                                                                                               \
-    }
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
-SCAN(cumsum_f32, float, double, PLUS, 0)
-SCAN(cumsum_f64, double, double, PLUS, 0)
-SCAN(cumsum_i64, uint64_t, uint64_t, PLUS, 0)
-SCAN(cumprod_f32, float, double, TIMES, 1)
-SCAN(cumprod_f64, double, double, TIMES, 1)
-SCAN(cumprod_i64, uint64_t, uint64_t, TIMES, 1)
+
+#define OF cumsum_f32
+#define T float
+#define A double
+#define OP PLUS
+#define START 0
+#include "cpu/scan_of.h"
+
+#define OF cumsum_f64
+#define T double
+#define A double
+#define OP PLUS
+#define START 0
+#include "cpu/scan_of.h"
+
+#define OF cumsum_i64
+#define T uint64_t
+#define A uint64_t
+#define OP PLUS
+#define START 0
+#include "cpu/scan_of.h"
+
+#define OF cumprod_f32
+#define T float
+#define A double
+#define OP TIMES
+#define START 1
+#include "cpu/scan_of.h"
+
+#define OF cumprod_f64
+#define T double
+#define A double
+#define OP TIMES
+#define START 1
+#include "cpu/scan_of.h"
+
+#define OF cumprod_i64
+#define T uint64_t
+#define A uint64_t
+#define OP TIMES
+#define START 1
+#include "cpu/scan_of.h"
 
 /* Complex numbers as pairs. */
 #define SCAN_PAIRS(name, T, product)                                                                        \

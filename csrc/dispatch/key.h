@@ -83,24 +83,20 @@ TP_INLINE tp_key tp_backend_key(int type) { return (tp_key)(TP_KEY_CPU + type); 
 TP_INLINE tp_key tp_autograd_key(int type) { return (tp_key)(TP_KEY_AutogradCPU + type); }
 TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU + type); }
 
-/* Guards: change the thread's sets for a scope.
- *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope */
-typedef struct {
-    tp_keyset include, exclude;
-} tp_dispatch_state;
-TP_INLINE tp_dispatch_state tp_dispatch_state_get(void) { return (tp_dispatch_state){tp_tls.include, tp_tls.exclude}; }
-TP_INLINE void tp_dispatch_state_restore(const tp_dispatch_state *s) {
-    tp_tls.include = s->include;
-    tp_tls.exclude = s->exclude;
-}
-TP_INLINE tp_dispatch_state tp_exclude(tp_keyset ks) {
-    tp_dispatch_state old = tp_dispatch_state_get();
+/* Guards: change one of the thread's sets for a scope.
+ *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope
+ * A guard keeps the one word that it changes: layers nest, and a load of both words would wait for the store of one. */
+TP_INLINE void tp_exclude_restore(const tp_keyset *old) { tp_tls.exclude = *old; }
+TP_INLINE void tp_include_restore(const tp_keyset *old) { tp_tls.include = *old; }
+TP_INLINE tp_keyset tp_exclude(tp_keyset ks) {
+    tp_keyset old = tp_tls.exclude;
     tp_tls.exclude = (tp_excluded_keys() | ks) ^ TP_DEFAULT_EXCLUDED;
     return old;
 }
-TP_INLINE tp_dispatch_state tp_include(tp_keyset ks) {
-    tp_dispatch_state old = tp_dispatch_state_get();
+TP_INLINE tp_keyset tp_include(tp_keyset ks) {
+    tp_keyset old = tp_tls.include;
     tp_tls.include |= ks;
     return old;
 }
-#define tp_dispatch_guard TP_CLEANUP(tp_dispatch_state_restore) TP_UNUSED tp_dispatch_state
+#define tp_exclude_guard TP_CLEANUP(tp_exclude_restore) TP_UNUSED tp_keyset
+#define tp_include_guard TP_CLEANUP(tp_include_restore) TP_UNUSED tp_keyset

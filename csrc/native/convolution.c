@@ -76,13 +76,16 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
         return tp_fail(TP_RuntimeError, "Input type (%s) and bias type (%s) should be the same",
                        tp_dtype_names[input->dtype], tp_dtype_names[bias->dtype]);
     if (input->dtype == TP_BOOL) return tp_fail(TP_NotImplementedError, "convolution is not implemented for bool");
-    int64_t channels = s->transposed ? weight->sizes[0] : weight->sizes[1] * s->groups;
+    int64_t product;
+    if (__builtin_mul_overflow(weight->sizes[1], s->groups, &product))
+        return tp_fail(TP_RuntimeError, "convolution: groups=%lld is too large", (long long)s->groups);
+    int64_t channels = s->transposed ? weight->sizes[0] : product;
     if (input->sizes[1] != channels) return fail_channels(input, weight, s, channels);
     if (weight->sizes[0] % s->groups)
         return tp_fail(TP_RuntimeError,
                        "Given groups=%lld, expected weight to be divisible by it at dimension 0, but got %lld",
                        (long long)s->groups, (long long)weight->sizes[0]);
-    int64_t outputs = s->transposed ? weight->sizes[1] * s->groups : weight->sizes[0];
+    int64_t outputs = s->transposed ? product : weight->sizes[0];
     if (bias && (bias->ndim != 1 || bias->sizes[0] != outputs)) {
         tp_autotext b = {0};
         tp_text_ints(&b, tp_sizes(bias));

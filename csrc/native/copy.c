@@ -107,7 +107,7 @@ static int check_to_copy(tp_layout layout, tp_opt_bool pin_memory) {
 
 /* Through the dispatcher, since a device may have a copy_ of its own; the layers have seen _to_copy itself. */
 static int copy_below_layers(tp_tensor *self, tp_tensor *src) {
-    tp_dispatch_guard guard = tp_exclude(TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
+    tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
     return tp_copy_(self, src, false);
 }
 

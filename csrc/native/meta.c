@@ -79,7 +79,7 @@ void tp_meta_set_inputs(tp_meta *m, tp_tensor *const *inputs, int64_t n) {
 }
 
 int tp_meta_commit(tp_meta *m) {
-    tp_dispatch_guard guard = tp_exclude(LAYERS);
+    tp_exclude_guard guard = tp_exclude(LAYERS);
     int status = 0;
     for (int i = 0; i < m->noutputs && status == 0; i++) {
         if (!m->out[i] || m->out[i] == m->given[i]) continue;

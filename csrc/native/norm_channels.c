@@ -372,7 +372,9 @@ static int check_group(const tp_tensor *input, tp_tensor *weight, tp_tensor *bia
                        "Expected number of channels in input to be divisible by num_groups, but got %lld channels and "
                        "num_groups=%lld",
                        (long long)channels, (long long)group);
-    if (input->numel != n * channels * rest)
+    int64_t plane, numel;
+    if (__builtin_mul_overflow(channels, rest, &plane) || __builtin_mul_overflow(n, plane, &numel) ||
+        input->numel != numel)
         return tp_fail(TP_RuntimeError, "native_group_norm: an input of %lld elements is not %lld x %lld x %lld",
                        (long long)input->numel, (long long)n, (long long)channels, (long long)rest);
     for (int i = 0; i < 2; i++)

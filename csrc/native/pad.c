@@ -201,7 +201,7 @@ tp_tensor *_pad_circular_composite(tp_tensor *self, tp_ints pad) {
 tp_tensor *pad_composite(tp_tensor *self, tp_ints pad, const char *mode, tp_opt_float value) {
     if (strcmp(mode, "constant") == 0) return tp_constant_pad_nd(self, pad, TP_SCALAR_F(value.has ? value.value : 0));
     if (value.has && value.value != 0)
-        return tp_fail_null(TP_ValueError, "Padding mode \"%s\" doesn't take in value argument", mode);
+        return tp_fail_null(TP_RuntimeError, "Padding mode \"%s\" doesn't take in value argument", mode);
     int dims = (int)(pad.size / 2);
     bool fits = pad.size % 2 == 0 && dims >= 1 && dims <= 3 && (self->ndim == dims + 1 || self->ndim == dims + 2);
     if (strcmp(mode, "reflect") && strcmp(mode, "replicate") && strcmp(mode, "circular"))

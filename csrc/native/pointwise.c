@@ -37,6 +37,42 @@ int tp_refuse_bools(const tp_pointwise *p) {
                    "%s: Subtraction with a bool tensor is not supported; use logical_xor or logical_not", p->name);
 }
 
+int tp_refuse_negation(const tp_pointwise *p) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: Negation, the `-` operator, on a bool tensor is not supported; use logical_not or `~`",
+                   p->name);
+}
+
+int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    const tp_tensor *mask = inputs[1].tensor;
+    if (!mask || mask->dtype == TP_BOOL) return 0;
+    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got a mask of dtype %s", p->name,
+                   tp_dtype_names[mask->dtype]);
+}
+
+int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_integral(&inputs[1]) || !is_integral(&inputs[2])) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "%s: Integer division with addcdiv is not supported; convert tensor1 or tensor2 to a floating dtype",
+                   p->name);
+}
+
+int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)inputs;
+    double bound = tp_scalar_double(params[0].scalar);
+    if (bound >= 0) return 0;
+    return tp_fail(TP_RuntimeError, "%s: lambda must not be negative, but found %g", p->name, bound);
+}
+
+int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)inputs;
+    if (strcmp(params[0].str, "none") == 0 || strcmp(params[0].str, "tanh") == 0) return 0;
+    return tp_fail(TP_RuntimeError, "%s: approximate argument must be either none or tanh, but found '%s'", p->name,
+                   params[0].str);
+}
+
 int tp_refuse_condition(const tp_tensor *condition) {
     return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
                    tp_scalar_type_name((tp_dtype)condition->dtype));

@@ -18,6 +18,20 @@ TP_INLINE int tp_check_subtraction(const tp_pointwise *p, const tp_operand *inpu
     if (tp_unlikely(tp_operand_is_bool(&inputs[0]) || tp_operand_is_bool(&inputs[1]))) return tp_refuse_bools(p);
     return tp_check_alpha(p, inputs, params);
 }
+/* neg: no bools. */
+int tp_refuse_negation(const tp_pointwise *p);
+TP_INLINE int tp_check_negation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    return tp_unlikely(tp_operand_is_bool(&inputs[0])) ? tp_refuse_negation(p) : 0;
+}
+/* masked_fill: a boolean mask. */
+int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* addcdiv: no quotient of two integers. */
+int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* softshrink: a bound that is not below zero. */
+int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* gelu: a word that it knows. */
+int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* where: the condition's dtype. */
 int tp_refuse_condition(const tp_tensor *condition);
 TP_INLINE int tp_check_condition(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

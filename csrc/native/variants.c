@@ -10,7 +10,7 @@
 #define LAYERS (TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView))
 
 static int copy_below_layers(tp_tensor *self, tp_tensor *made) {
-    tp_dispatch_guard guard = tp_exclude(LAYERS);
+    tp_exclude_guard guard = tp_exclude(LAYERS);
     return tp_copy_(self, made, false);
 }
 

@@ -169,6 +169,16 @@ static int replace_grads(tp_tensor **slots, int n, PyObject *value, const char *
     return status;
 }
 
+/* What a tensor's hook returns has the gradient's sizes. */
+static int check_hooked(PyObject *hook, const tp_tensor *grad, PyObject *result) {
+    if (!tp_py_is_tensor(result) || tp_same_sizes(grad, tp_py_tensor_borrow(result))) return 0;
+    tp_autotext was = {0}, is = {0};
+    tp_text_ints(&was, tp_sizes(grad));
+    tp_text_ints(&is, tp_sizes(tp_py_tensor_borrow(result)));
+    PyErr_Format(PyExc_RuntimeError, "hook %R has changed the size of value: from %s to %s", hook, was.text, is.text);
+    return -1;
+}
+
 /* The callables of a dict, as they are now: a hook may remove itself. */
 static PyObject *callables(PyObject *dict) { return dict ? PyDict_Values(dict) : PyList_New(0); }
 
@@ -180,10 +190,11 @@ static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
         PyObject *list = callables(PyTuple_GET_ITEM(PyList_GET_ITEM(items, k), 1));
         for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
             if (nr >= count || !grads[nr]) continue;
-            PyObject *grad = tp_py_wrap(grads[nr]);
-            PyObject *result = grad ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), grad) : NULL;
+            PyObject *grad = tp_py_wrap(grads[nr]), *hook = PyList_GET_ITEM(list, i);
+            PyObject *result = grad ? PyObject_CallOneArg(hook, grad) : NULL;
+            if (!result || check_hooked(hook, grads[nr], result) < 0 || replace_grad(&grads[nr], result) < 0)
+                Py_CLEAR(list);
             Py_XDECREF(grad);
-            if (!result || replace_grad(&grads[nr], result) < 0) Py_CLEAR(list);
             Py_XDECREF(result);
         }
         if (!list) {

@@ -38,6 +38,13 @@ PyObject *tp_py_wrap_steal(tp_tensor *t);
 PyObject *tp_py_wrap(tp_tensor *t);
 /* An object of a given Tensor type for a tensor that has none. */
 PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t);
+/* What a call gives on a subclass of Tensor is of that subclass, as in PyTorch. */
+TP_INLINE bool tp_py_is_plain(PyObject *o) { return Py_TYPE(o) == &tp_py_tensor_type; }
+/* A result (stolen, NULL passes), or a tuple of them, with its new tensors made objects of `kind`. */
+PyObject *tp_py_of_kind_steal(PyTypeObject *kind, PyObject *result) TP_COLD;
+TP_INLINE PyObject *tp_py_like_steal(PyObject *o, PyObject *result) {
+    return tp_likely(tp_py_is_plain(o)) ? result : tp_py_of_kind_steal(Py_TYPE(o), result);
+}
 /* Results of a call: a tuple (or the struct sequence `type`) of n tensors, stolen; v[0] NULL raises. */
 PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type);
 PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq); /* a list, or raises */

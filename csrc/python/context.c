@@ -8,6 +8,7 @@
 #include "cpu/blas.h"
 #include "cpu/capability.h"
 #include "dispatch/key.h"
+#include "python/arguments.h"
 
 #include <string.h>
 
@@ -118,23 +119,33 @@ FUNCTION(set_determinism) {
 
 /* ---- promotion ---- */
 
-static PyObject *two_dtypes(PyObject *const *args, Py_ssize_t n, const char *name, tp_dtype *a, tp_dtype *b) {
-    if (n != 2 || tp_py_to_dtype(args[0], a) <= 0 || tp_py_to_dtype(args[1], b) <= 0)
-        return PyErr_Format(PyExc_TypeError, "%s() takes two dtypes", name);
-    return Py_None;
+static int two_dtypes(const tp_py_arguments *arguments, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                      tp_dtype dtypes[2]) {
+    PyObject *v[2];
+    if (tp_py_take_arguments(arguments, args, n, kwnames, v) < 0) return -1;
+    for (int i = 0; i < 2; i++)
+        if (tp_py_to_dtype(v[i], &dtypes[i]) <= 0)
+            return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be a dtype, not %s", arguments->function,
+                                arguments->names[i], Py_TYPE(v[i])->tp_name),
+                   -1;
+    return 0;
 }
-static PyObject *promote_types(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+static PyObject *promote_types(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     (void)self;
-    tp_dtype a, b;
-    if (!two_dtypes(args, n, "promote_types", &a, &b)) return NULL;
-    tp_dtype d = tp_promote_dtypes(a, b);
+    static const char *const names[] = {"type1", "type2", NULL};
+    static const tp_py_arguments arguments = {"promote_types", names, 2, 2};
+    tp_dtype dtypes[2];
+    if (two_dtypes(&arguments, args, n, kwnames, dtypes) < 0) return NULL;
+    tp_dtype d = tp_promote_dtypes(dtypes[0], dtypes[1]);
     return d == TP_NO_DTYPE ? tp_py_raise() : tp_py_dtype_object(d);
 }
-static PyObject *can_cast(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+static PyObject *can_cast(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     (void)self;
-    tp_dtype a, b;
-    if (!two_dtypes(args, n, "can_cast", &a, &b)) return NULL;
-    return PyBool_FromLong(tp_can_cast(a, b));
+    static const char *const names[] = {"from_", "to", NULL};
+    static const tp_py_arguments arguments = {"can_cast", names, 2, 2};
+    tp_dtype dtypes[2];
+    if (two_dtypes(&arguments, args, n, kwnames, dtypes) < 0) return NULL;
+    return PyBool_FromLong(tp_can_cast(dtypes[0], dtypes[1]));
 }
 
 /* ---- the thread's dispatch sets: (include, exclude) as words ---- */
@@ -189,10 +200,10 @@ static PyMethodDef functions[] = {
      "get_num_threads()\n--\n\nHow many threads a large operator uses."},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(n, /)\n--\n\nSets how many threads a large operator uses."},
-    {"promote_types", (PyCFunction)(void (*)(void))promote_types, METH_FASTCALL,
-     "promote_types(type1, type2, /)\n--\n\nThe smallest dtype that both promote to."},
-    {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_FASTCALL,
-     "can_cast(from_, to, /)\n--\n\nWhether a result of one dtype may be written to another."},
+    {"promote_types", TP_PY_FASTCALL(promote_types),
+     "promote_types(type1, type2)\n--\n\nThe smallest dtype that both promote to."},
+    {"can_cast", TP_PY_FASTCALL(can_cast),
+     "can_cast(from_, to)\n--\n\nWhether a result of one dtype may be written to another."},
     {"_cpu_capability", cpu_capability, METH_NOARGS, NULL},
     {"_memory_stats", memory_stats, METH_NOARGS, NULL},
     {"_reset_peak_memory", reset_peak_memory, METH_NOARGS, NULL},

@@ -99,7 +99,11 @@ static PyObject *set_trace(PyObject *self, PyObject *arg) {
 
 static tp_op *find_op(const char *name) {
     tp_op *op = tp_find_op_qualified(name);
-    if (!op) PyErr_Format(PyExc_ValueError, "there is no operator '%s'; tensorpy.dispatch.operators() lists all", name);
+    if (!op)
+        PyErr_Format(PyExc_ValueError,
+                     "there is no operator '%s'; tensorpy.dispatch.operators() lists all, with their overloads "
+                     "(\"add.Tensor\")",
+                     name);
     return op;
 }
 

@@ -151,15 +151,39 @@ static int add_item(key_items *k, PyObject *o, const tp_tensor *self) {
     return 0;
 }
 
+/* Whether a sequence stands for a tuple, as in PyTorch: it is short and one of its items is more than a number. */
+static int is_like_tuple(PyObject *key) {
+    if (tp_py_is_tensor(key) || PyUnicode_Check(key) || !PyList_Check(key) || PyList_GET_SIZE(key) >= 32) return 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); i++) {
+        PyObject *o = PyList_GET_ITEM(key, i);
+        if (!tp_py_is_tensor(o) && !PySequence_Check(o) && !PySlice_Check(o) && o != Py_Ellipsis && o != Py_None)
+            continue;
+        return PyErr_WarnEx(PyExc_UserWarning,
+                            "Using a non-tuple sequence for multidimensional indexing is deprecated: write "
+                            "x[tuple(seq)] for what this does, or x[tensorpy.tensor(seq)] for what NumPy does",
+                            1) < 0
+                   ? -1
+                   : 1;
+    }
+    return 0;
+}
+
+static int read_tuple(key_items *k, PyObject *tuple, const tp_tensor *self) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (add_item(k, PyTuple_GET_ITEM(tuple, i), self) < 0) return -1;
+    return 0;
+}
+
 static int read_key(key_items *k, PyObject *key, const tp_tensor *self) {
     k->nitems = k->consumed = 0;
     k->advanced = false;
-    if (!PyTuple_Check(key)) {
-        if (add_item(k, key, self) < 0) return -1;
-    } else {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
-            if (add_item(k, PyTuple_GET_ITEM(key, i), self) < 0) return -1;
-    }
+    int like = PyTuple_Check(key) ? 1 : is_like_tuple(key);
+    if (like < 0) return -1;
+    PyObject *tuple = like ? PySequence_Tuple(key) : NULL;
+    if (like && !tuple) return -1;
+    int status = like ? read_tuple(k, tuple, self) : add_item(k, key, self);
+    Py_XDECREF(tuple);
+    if (status < 0) return -1;
     return k->consumed > self->ndim ? too_many_indices(self) : 0;
 }
 
@@ -373,7 +397,7 @@ static tp_tensor *select_first(tp_tensor *t, PyObject *key) {
     return view;
 }
 
-static PyObject *subscript(PyObject *o, PyObject *key) {
+static PyObject *plain_subscript(PyObject *o, PyObject *key) {
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (PyLong_CheckExact(key)) {
         tp_tensor *view = select_first(t, key);
@@ -390,6 +414,8 @@ static PyObject *subscript(PyObject *o, PyObject *key) {
     if (view) return tp_py_wrap_steal(view);
     return tp_unlikely(PyErr_Occurred() != NULL) ? NULL : subscript_general(t, key);
 }
+
+static PyObject *subscript(PyObject *o, PyObject *key) { return tp_py_like_steal(o, plain_subscript(o, key)); }
 
 /* ---- writing ---- */
 
@@ -485,6 +511,11 @@ static int assign_general(tp_tensor *self, PyObject *key, PyObject *value) {
 static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
+    if (key == Py_False) return 0;
+    if (key == Py_True) {
+        tp_autoref *whole = raise_null(tp_unsqueeze(t, 0));
+        return whole ? assign_view(whole, value) : -1;
+    }
     if (!PyLong_CheckExact(key)) return assign_general(t, key, value);
     tp_autoref *view = select_first(t, key);
     return view ? assign_view(view, value) : -1;

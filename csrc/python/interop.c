@@ -309,8 +309,6 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
     if (tp_requires_grad(t))
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-    else if (t->device.type == TP_DEVICE_META)
-        PyErr_SetString(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     else if (t->device.type != TP_DEVICE_CPU)
         PyErr_Format(PyExc_TypeError,
                      "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "

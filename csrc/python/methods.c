@@ -87,7 +87,7 @@ static PyObject *convert(PyObject *self, const char *name, PyObject *const *args
     tp_memory_format format = TP_NO_FORMAT;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format(name, v[0], &format) < 0)
         return NULL;
-    return tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format));
+    return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format)));
 }
 #define CONVERSION(name, dtype) \
     FAST_METHOD(py_to_##name) { return convert(self, #name, args, nargs, kwnames, dtype); }
@@ -111,7 +111,7 @@ FAST_METHOD(py_cpu) {
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || take_memory_format("cpu", v[0], &format) < 0)
         return NULL;
     tp_tensor *t = TENSOR(self);
-    return tp_py_wrap_steal(tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, format));
+    return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, format)));
 }
 
 static PyObject *other_name(void) {
@@ -158,8 +158,8 @@ FAST_METHOD(py_to) {
         return NULL;
     tp_tensor *t = TENSOR(self);
     if (device.type < 0) device = t->device;
-    return tp_py_wrap_steal(
-        tp_to_device(t, device, dtype == TP_NO_DTYPE ? (tp_dtype)t->dtype : dtype, non_blocking, copy, format));
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)t->dtype;
+    return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_device(t, device, dtype, non_blocking, copy, format)));
 }
 
 /* "tensorpy.DoubleTensor"; whatever stands before the last dot is not looked at. */
@@ -242,6 +242,36 @@ METHOD(py_tolist) {
     return host ? to_list(host, 0, tp_data(host)) : tp_py_raise();
 }
 
+/* ---- as an object of a subclass ---- */
+
+static bool check_subclass(const char *function, PyObject *cls) {
+    if (PyType_Check(cls) && PyType_IsSubtype((PyTypeObject *)cls, &tp_py_tensor_type)) return true;
+    PyErr_Format(PyExc_TypeError, "%s(): argument 'cls' must be a subclass of Tensor, not %R", function, cls);
+    return false;
+}
+
+static PyObject *py_as_subclass(PyObject *self, PyObject *cls) {
+    if (!check_subclass("as_subclass", cls)) return NULL;
+    return tp_py_wrap_as_steal((PyTypeObject *)cls, tp_alias(TENSOR(self)));
+}
+
+FAST_METHOD(py_make_subclass) {
+    (void)self;
+    static const char *const names[] = {"cls", "data", "require_grad", NULL};
+    static const tp_py_arguments arguments = {"_make_subclass", names, 3, 2};
+    PyObject *v[3];
+    bool requires_grad = false;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[2], &requires_grad) < 0 ||
+        !check_subclass("_make_subclass", v[0]))
+        return NULL;
+    if (!tp_py_is_tensor(v[1]))
+        return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' must be Tensor, not %s",
+                            Py_TYPE(v[1])->tp_name);
+    tp_autoref *t = tp_detached_data(TENSOR(v[1]));
+    if (!t || (requires_grad && tp_set_requires_grad(t, true) < 0)) return tp_py_raise();
+    return tp_py_wrap_as_steal((PyTypeObject *)v[0], tp_take(t));
+}
+
 /* ---- one number ---- */
 
 int tp_py_tensor_bool(PyObject *o) {
@@ -312,7 +342,8 @@ static PyObject *py_format(PyObject *self, PyObject *spec) {
 PyObject *tp_py_tensor_iter(PyObject *o) {
     tp_tensor *t = TENSOR(o);
     if (t->ndim == 0) return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
-    PyObject *parts = tp_py_wrap_seq_steal(tp_unbind_int(t, 0)), *iterator = parts ? PyObject_GetIter(parts) : NULL;
+    PyObject *parts = tp_py_like_steal(o, tp_py_wrap_seq_steal(tp_unbind_int(t, 0))),
+             *iterator = parts ? PyObject_GetIter(parts) : NULL;
     Py_XDECREF(parts);
     return iterator;
 }
@@ -369,6 +400,11 @@ PyMethodDef tp_py_tensor_methods[] = {
     TO(cdouble, "To complex128."),
     {"cpu", TP_PY_FASTCALL(py_cpu),
      "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
+    {"as_subclass", py_as_subclass, METH_O,
+     "as_subclass($self, cls, /)\n--\n\nThe same tensor as an object of a subclass of Tensor."},
+    {"_make_subclass", (PyCFunction)(void (*)(void))py_make_subclass, METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     "_make_subclass(cls, data, require_grad=False)\n--\n\nAn object of a subclass, without history, on the same "
+     "memory."},
     NO_ARGS("untyped_storage", tp_py_tensor_storage, "The memory that the tensor is a view of."),
     {"__complex__", py_complex, METH_NOARGS, NULL},
     {"__format__", py_format, METH_O, NULL},

@@ -36,6 +36,34 @@ int tp_py_check_out_count(const tp_value *v, int n) {
     return -1;
 }
 
+PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs, PyTypeObject *type) {
+    if (status < 0) return tp_py_raise();
+    if (n == 1) return tp_py_wrap(outs[0]);
+    tp_tensor *owned[TP_PY_MAX_PARAMS];
+    for (int i = 0; i < n; i++) owned[i] = tp_retain(outs[i]);
+    return tp_py_wrap_tuple_steal(owned, n, type);
+}
+
+/* "tensorpy.return_types.max(\nvalues=tensor([2]),\nindices=tensor([0]))" */
+static PyObject *return_type_repr(PyObject *o) {
+    PyObject *names = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__match_args__");
+    PyObject *text = names ? PyUnicode_FromFormat("%s(", Py_TYPE(o)->tp_name) : NULL;
+    for (Py_ssize_t i = 0; text && i < PyTuple_GET_SIZE(o); i++) {
+        const char *separator = i + 1 < PyTuple_GET_SIZE(o) ? "," : ")";
+        PyObject *part =
+            PyUnicode_FromFormat("\n%U=%R%s", PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(o, i), separator);
+        PyUnicode_AppendAndDel(&text, part);
+    }
+    Py_XDECREF(names);
+    return text;
+}
+
+PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc) {
+    PyTypeObject *type = PyStructSequence_NewType(desc);
+    if (type) type->tp_repr = return_type_repr;
+    return type;
+}
+
 static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());

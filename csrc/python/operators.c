@@ -5,6 +5,7 @@
 #include "python/common.h"
 
 #include "Functions.h"
+#include "python/interop.h"
 #include "python/methods.h"
 #include "python/parse.h"
 
@@ -19,15 +20,22 @@ typedef struct {
     scalar_tensor_fn from_number;
 } binary_operator;
 
+static PyObject *tensors(PyObject *a, PyObject *b, tensor_tensor_fn fn) {
+    PyObject *result = tp_py_wrap_steal(fn(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
+    if (tp_likely(tp_py_is_plain(a) && tp_py_is_plain(b))) return result;
+    return tp_py_like_steal(PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)) ? b : a, result);
+}
+
 static PyObject *binary(PyObject *a, PyObject *b, const binary_operator *op) {
     tp_scalar s;
     bool left = tp_py_is_tensor(a), right = tp_py_is_tensor(b);
-    if (left && right) return tp_py_wrap_steal(op->tensors(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
+    if (left && right) return tensors(a, b, op->tensors);
     int ok = tp_py_to_scalar(left ? b : a, &s);
     if (ok < 0) return NULL;
     if (ok == 0) Py_RETURN_NOTIMPLEMENTED;
-    return tp_py_wrap_steal(left ? op->with_number(tp_py_tensor_borrow(a), &s)
-                                 : op->from_number(&s, tp_py_tensor_borrow(b)));
+    tp_tensor *result =
+        left ? op->with_number(tp_py_tensor_borrow(a), &s) : op->from_number(&s, tp_py_tensor_borrow(b));
+    return tp_py_like_steal(left ? a : b, tp_py_wrap_steal(result));
 }
 
 /* A number on the left of an operator that has only tensor operands there. */
@@ -78,7 +86,7 @@ static PyObject *nb_power(PyObject *a, PyObject *b, PyObject *modulus) {
 
 static PyObject *nb_matrix_multiply(PyObject *a, PyObject *b) {
     if (!tp_py_is_tensor(a) || !tp_py_is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
-    return tp_py_wrap_steal(tp_matmul(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
+    return tensors(a, b, tp_matmul);
 }
 
 /* ---- in place ---- */
@@ -128,15 +136,23 @@ static PyObject *nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus) {
 
 /* ---- unary ---- */
 
-static PyObject *nb_negative(PyObject *a) { return tp_py_wrap_steal(tp_neg(tp_py_tensor_borrow(a))); }
-static PyObject *nb_positive(PyObject *a) { return Py_NewRef(a); }
-static PyObject *nb_absolute(PyObject *a) { return tp_py_wrap_steal(tp_abs(tp_py_tensor_borrow(a))); }
+static PyObject *nb_negative(PyObject *a) {
+    return tp_py_like_steal(a, tp_py_wrap_steal(tp_neg(tp_py_tensor_borrow(a))));
+}
+static PyObject *nb_positive(PyObject *a) {
+    if (tp_py_tensor_borrow(a)->dtype == TP_BOOL)
+        return PyErr_Format(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return Py_NewRef(a);
+}
+static PyObject *nb_absolute(PyObject *a) {
+    return tp_py_like_steal(a, tp_py_wrap_steal(tp_abs(tp_py_tensor_borrow(a))));
+}
 static PyObject *nb_invert(PyObject *a) {
     const tp_tensor *t = tp_py_tensor_borrow(a);
     if (tp_is_floating(t) || tp_is_complex(t))
         return PyErr_Format(PyExc_TypeError, "~: only integer and Boolean-type tensors have it, not %s",
                             tp_dtype_names[t->dtype]);
-    return tp_py_wrap_steal(tp_bitwise_not(tp_py_tensor_borrow(a)));
+    return tp_py_like_steal(a, tp_py_wrap_steal(tp_bitwise_not(tp_py_tensor_borrow(a))));
 }
 
 PyNumberMethods tp_py_tensor_number = {
@@ -184,5 +200,8 @@ PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op) {
         [Py_EQ] = {tp_eq_Tensor, tp_eq_Scalar, NULL}, [Py_NE] = {tp_ne_Tensor, tp_ne_Scalar, NULL},
         [Py_GT] = {tp_gt_Tensor, tp_gt_Scalar, NULL}, [Py_GE] = {tp_ge_Tensor, tp_ge_Scalar, NULL},
     };
-    return binary(a, b, &table[op]);
+    if (!tp_py_is_ndarray(b)) return binary(a, b, &table[op]);
+    /* Of two arrays each side would leave the comparison to the other, and Python compare identities. */
+    tp_autoref *array = tp_py_tensor_from_data(b, TP_NO_DTYPE, TP_CPU);
+    return array ? tp_py_wrap_steal(table[op].tensors(tp_py_tensor_borrow(a), array)) : NULL;
 }

@@ -12,14 +12,6 @@ typedef struct {
     const tp_op *op;
 } py_overload;
 
-PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs) {
-    if (status < 0) return tp_py_raise();
-    if (n == 1) return tp_py_wrap(outs[0]);
-    tp_tensor *owned[TP_PY_MAX_PARAMS];
-    for (int i = 0; i < n; i++) owned[i] = tp_retain(outs[i]);
-    return tp_py_wrap_tuple_steal(owned, n, NULL);
-}
-
 static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
     return tp_py_call(((py_overload *)o)->function, NULL, args, (Py_ssize_t)nargs, kwnames);
 }

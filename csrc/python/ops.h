@@ -7,6 +7,4 @@
 extern const tp_py_function tp_py_overloads[];
 extern const int64_t tp_py_overload_count;
 
-/* The out= tensors of a call: one, or a tuple. */
-PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs);
 int tp_py_init_ops(PyObject *m);

@@ -15,9 +15,9 @@ typedef struct block {
 
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
+    a->kind = NULL;
     a->numbers = false;
-    a->number = NULL;
-    a->nints = a->nscalars = 0;
+    a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
 }
 
@@ -26,7 +26,7 @@ void tp_py_args_free(tp_py_args *a) {
         next = b->next;
         PyMem_Free(b);
     }
-    tp_release(a->number);
+    for (int i = 0; i < a->nmade; i++) tp_release(a->made[i]);
 }
 
 void *tp_py_scratch(tp_py_args *a, size_t size) {
@@ -110,6 +110,12 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
     return 1;
 }
 
+/* A tensor object's tensor, borrowed; a subclass is noted. */
+TP_INLINE tp_tensor *take_tensor(tp_py_args *a, PyObject *o) {
+    if (tp_unlikely(!tp_py_is_plain(o)) && (!a->kind || PyType_IsSubtype(Py_TYPE(o), a->kind))) a->kind = Py_TYPE(o);
+    return tp_py_tensor_borrow(o);
+}
+
 static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, tp_value *out) {
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -117,7 +123,7 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        if (tp_py_is_tensor(item)) data[i] = take_tensor(a, item);
         else if (optional_elements && item == Py_None) data[i] = NULL;
         else return 0;
     }
@@ -203,19 +209,21 @@ static int convert_enum(PyObject *o, PyTypeObject *type, tp_tag tag, tp_value *o
     return 1;
 }
 
-/* add(t, 2, out=o): the number becomes a tensor of no dimensions. */
+/* mul(2, t), add(t, 2, out=o): a number becomes a tensor of no dimensions. */
 static int convert_number(tp_py_args *a, PyObject *o, tp_value *out) {
     tp_scalar s;
-    int ok = a->number ? 0 : tp_py_to_scalar(o, &s);
+    int ok = a->nmade == TP_COUNTOF(a->made) ? 0 : tp_py_to_scalar(o, &s);
     if (ok <= 0) return ok;
-    if (!(a->number = tp_new_wrapped_number(&s))) return tp_py_raise(), -1;
-    *out = (tp_value){.tag = TP_TENSOR, .tensor = a->number};
+    tp_tensor *number = tp_new_wrapped_number(&s);
+    if (!number) return tp_py_raise(), -1;
+    a->made[a->nmade++] = number;
+    *out = (tp_value){.tag = TP_TENSOR, .tensor = number};
     return 1;
 }
 
 int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (p->tag == TP_TENSOR && tp_py_is_tensor(o)) {
-        *out = (tp_value){.tag = TP_TENSOR, .tensor = tp_py_tensor_borrow(o)};
+        *out = (tp_value){.tag = TP_TENSOR, .tensor = take_tensor(a, o)};
         return 1;
     }
     if (o == Py_None) {
@@ -225,7 +233,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
     }
     int ok;
     switch ((tp_tag)p->tag) {
-    case TP_TENSOR: return a->numbers && strcmp(p->name, "other") == 0 ? convert_number(a, o, out) : 0;
+    case TP_TENSOR: return a->numbers && !(p->flags & TP_PARAM_OUT) ? convert_number(a, o, out) : 0;
     case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
     case TP_SCALAR: return convert_scalar(a, o, out);
     case TP_INT:
@@ -269,14 +277,20 @@ typedef struct {
     tp_text *text;
 } complaint;
 
-/* NumPy's names for the same parameters, as PyTorch takes them. */
-static const char *const numpy_names[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"},
-                                             {"other", "x2"}, {"input", "self"},       {"self", "input"}};
+/* Other names for the same parameters, as PyTorch takes them: NumPy's, and what its Python functions say. */
+static const char *const other_names[][2] = {{"dim", "axis"},
+                                             {"keepdim", "keepdims"},
+                                             {"input", "x"},
+                                             {"other", "x2"},
+                                             {"input", "self"},
+                                             {"self", "input"},
+                                             {"split_size", "split_size_or_sections"},
+                                             {"from", "from_"}};
 
 static bool keyword_matches(PyObject *keyword, const char *name) {
     if (PyUnicode_CompareWithASCIIString(keyword, name) == 0) return true;
-    for (size_t i = 0; i < sizeof numpy_names / sizeof *numpy_names; i++)
-        if (strcmp(numpy_names[i][0], name) == 0 && PyUnicode_CompareWithASCIIString(keyword, numpy_names[i][1]) == 0)
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(other_names[i][0], name) == 0 && PyUnicode_CompareWithASCIIString(keyword, other_names[i][1]) == 0)
             return true;
     return false;
 }
@@ -430,6 +444,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
+        if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
         if (tp_likely(ok != 0)) return result;
     }
     for (int s = 0; s < f->nsignatures; s++) {
@@ -439,7 +454,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         tp_py_args_free(&a);
-        if (ok != 0) return result;
+        if (ok != 0) return a.kind ? tp_py_of_kind_steal(a.kind, result) : result;
     }
     return no_match(f, self, args, nargs, kwnames);
 }

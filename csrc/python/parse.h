@@ -35,7 +35,7 @@ typedef struct {
     const tp_py_param *params;
     uint8_t nparams, npositional;
     uint8_t self_at; /* the parameter that a method's object fills: not the first of where and polygamma */
-    bool numbers;    /* a number given as `other` with out= is taken as a tensor, at the second attempt */
+    bool numbers;    /* numbers are taken as tensors, at the second attempt: mul(2, t), add(t, 2, out=o) */
     bool varargs;    /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
     const char *text;
 } tp_py_signature;
@@ -48,11 +48,12 @@ typedef struct {
 
 struct tp_py_args {
     tp_value values[TP_PY_MAX_PARAMS];
-    PyObject *self;    /* params[0]'s object (borrowed): what an in-place method returns */
-    PyObject *out;     /* the object given as out= (borrowed), or NULL */
-    bool numbers;      /* see tp_py_signature */
-    tp_tensor *number; /* made for it; owned */
-    int nints, nscalars;
+    PyObject *self;     /* params[0]'s object (borrowed): what an in-place method returns */
+    PyObject *out;      /* the object given as out= (borrowed), or NULL */
+    PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments, or NULL */
+    bool numbers;       /* see tp_py_signature */
+    tp_tensor *made[2]; /* from numbers; owned */
+    int nmade, nints, nscalars;
     void *blocks; /* heap scratch, a linked list */
     int64_t ints[TP_PY_SCRATCH_INTS];
     tp_scalar scalars[TP_PY_SCRATCH_SCALARS];

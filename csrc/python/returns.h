@@ -11,6 +11,10 @@ int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions);
 PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad);
 /* out= with several tensors: TypeError unless there are n. */
 int tp_py_check_out_count(const tp_value *v, int n);
+/* The out= tensors of a call: one, or a tuple (or the struct sequence `type`). */
+PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs, PyTypeObject *type);
+/* A struct sequence that prints a result's parts on lines of their own. */
+PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc);
 
 #define TP_PY_RETURN_VALUE(ctype, call, convert) \
     do {                                         \

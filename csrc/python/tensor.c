@@ -176,6 +176,25 @@ PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type)
     return tuple;
 }
 
+/* A new tensor's object is let go and made again; one that somebody else holds (self, out=) stays. */
+static PyObject *one_of_kind_steal(PyTypeObject *kind, PyObject *o) {
+    if (!o || !tp_py_is_plain(o) || Py_REFCNT(o) != 1 || has_identity((tp_py_tensor *)o)) return o;
+    tp_tensor *t = tp_retain(tp_py_tensor_borrow(o));
+    Py_DECREF(o);
+    return tp_py_wrap_as_steal(kind, t);
+}
+
+PyObject *tp_py_of_kind_steal(PyTypeObject *kind, PyObject *result) {
+    if (!result || !PyTuple_Check(result)) return one_of_kind_steal(kind, result);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) {
+        PyObject *item = one_of_kind_steal(kind, PyTuple_GET_ITEM(result, i));
+        PyTuple_SET_ITEM(result, i, item ? item : Py_NewRef(Py_None));
+        if (!item) Py_CLEAR(result);
+        if (!item) break;
+    }
+    return result;
+}
+
 PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq) {
     if (!seq) return tp_py_raise();
     PyObject *tuple = PyTuple_New(seq->size);
@@ -217,19 +236,21 @@ GETTER(nbytes, PyLong_FromLongLong(t->numel *tp_itemsize((tp_dtype)t->dtype)))
 GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
 GETTER(base, t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
-GETTER(version, PyLong_FromUnsignedLong(tp_version(t)))
+GETTER(version, t->flags &TP_FLAG_INFERENCE
+                    ? PyErr_Format(PyExc_RuntimeError, "Inference tensors do not track version counter.")
+                    : PyLong_FromUnsignedLong(tp_version(t)))
 GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
 GETTER(retains_grad, PyBool_FromLong(t->flags &TP_FLAG_RETAINS_GRAD))
-GETTER(T, tp_py_wrap_steal(tp_numpy_T(t)))
-GETTER(mT, tp_py_wrap_steal(tp_mT(t)))
-GETTER(H, tp_py_wrap_steal(tp_matrix_H(t)))
-GETTER(mH, tp_py_wrap_steal(tp_mH(t)))
-GETTER(real, tp_py_wrap_steal(tp_real(t)))
-GETTER(imag, tp_py_wrap_steal(tp_imag(t)))
+GETTER(T, tp_py_like_steal(o, tp_py_wrap_steal(tp_numpy_T(t))))
+GETTER(mT, tp_py_like_steal(o, tp_py_wrap_steal(tp_mT(t))))
+GETTER(H, tp_py_like_steal(o, tp_py_wrap_steal(tp_matrix_H(t))))
+GETTER(mH, tp_py_like_steal(o, tp_py_wrap_steal(tp_mH(t))))
+GETTER(real, tp_py_like_steal(o, tp_py_wrap_steal(tp_real(t))))
+GETTER(imag, tp_py_like_steal(o, tp_py_wrap_steal(tp_imag(t))))
 GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
 GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
 GETTER(grad, t->autograd && t->autograd->grad ? tp_py_wrap(t->autograd->grad) : Py_NewRef(Py_None))
-GETTER(data, tp_py_wrap_steal(tp_detached_data(t)))
+GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
 
 static PyObject *get_layout(PyObject *o, void *unused) {
     (void)o, (void)unused;
@@ -385,6 +406,14 @@ PyTypeObject tp_py_tensor_type = {
     .tp_as_buffer = &tp_py_tensor_buffer,
 };
 
+static bool is_attribute(const char *name) {
+    for (const PyGetSetDef *g = tp_py_tensor_getset; g->name; g++)
+        if (strcmp(g->name, name) == 0) return true;
+    return false;
+}
+
+/* All tables in one. An operator that is an attribute in Python (t.mT) is no method as well: the type would take the
+ * method. */
 static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
     int total = 0;
     for (int i = 0; i < n; i++)
@@ -392,7 +421,8 @@ static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
     PyMethodDef *all = PyMem_Calloc((size_t)total + 1, sizeof *all);
     PyMethodDef *end = all;
     for (int i = 0; all && i < n; i++)
-        for (const PyMethodDef *m = tables[i]; m->ml_name; m++) *end++ = *m;
+        for (const PyMethodDef *m = tables[i]; m->ml_name; m++)
+            if (!is_attribute(m->ml_name)) *end++ = *m;
     return all;
 }
 

@@ -218,6 +218,11 @@ static PyObject *as_size(PyObject *tuple) {
     return size;
 }
 static PyObject *size_concat(PyObject *a, PyObject *b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+/* A Size and a tuple on either side; the number's slot is asked before the sequence's, on the right as well. */
+static PyObject *size_add(PyObject *a, PyObject *b) {
+    if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    return size_concat(a, b);
+}
 static PyObject *size_repeat(PyObject *a, Py_ssize_t n) {
     return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
 }
@@ -231,6 +236,20 @@ static PyObject *size_numel(PyObject *o, PyObject *unused) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
     return PyLong_FromLongLong(n);
 }
+static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *size = PyTuple_Type.tp_new(type, args, kwargs);
+    for (Py_ssize_t i = 0; size && i < PyTuple_GET_SIZE(size); i++) {
+        PyObject *item = PyTuple_GET_ITEM(size, i), *whole = PyLong_CheckExact(item) ? Py_NewRef(item) : NULL;
+        if (!whole && PyIndex_Check(item)) whole = PyNumber_Index(item);
+        if (!whole && !PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "tensorpy.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                         Py_TYPE(item)->tp_name);
+        if (!whole) Py_CLEAR(size);
+        else PyTuple_SET_ITEM(size, i, whole), Py_DECREF(item);
+    }
+    return size;
+}
+static PyNumberMethods size_number = {.nb_add = size_add};
 static PySequenceMethods size_sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 static PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
 static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
@@ -239,7 +258,9 @@ PyTypeObject tp_py_size_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.Size",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS,
     .tp_doc = "A tensor's sizes: a tuple of ints.",
+    .tp_new = size_new,
     .tp_repr = size_repr,
+    .tp_as_number = &size_number,
     .tp_as_sequence = &size_sequence,
     .tp_as_mapping = &size_mapping,
     .tp_methods = size_methods,

@@ -53,3 +53,35 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 __all__ = ["autocast", "is_autocast_available"]
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether autocast is on for a device type in this thread."""
+    return _C._autocast_get(device_type)[0]
+
+
+def get_autocast_dtype(device_type: str) -> _dtype:
+    """The dtype that autocast casts to."""
+    return _C._autocast_get(device_type)[1]
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of weights are kept."""
+    return _C._autocast_get("cpu")[2]
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Switches autocast on or off for a device type in this thread."""
+    _C._autocast_set(device_type, enabled, *_C._autocast_get(device_type)[1:])
+
+
+def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
+    """Sets the dtype that autocast casts to."""
+    enabled, _, cache = _C._autocast_get(device_type)
+    _C._autocast_set(device_type, enabled, dtype, cache)
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Says whether casts of weights are kept."""
+    on, dtype, _ = _C._autocast_get("cpu")
+    _C._autocast_set("cpu", on, dtype, enabled)

@@ -35,3 +35,18 @@ class set_detect_anomaly:
 
     def __exit__(self, *unused: Any) -> None:
         _C._set_anomaly(*self.previous)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on."""
+    return _C._get_anomaly()[0]
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for NaN gradients."""
+    return _C._get_anomaly()[1]
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switches anomaly detection on or off."""
+    _C._set_anomaly(enabled, check_nan)

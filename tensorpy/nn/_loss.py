@@ -96,9 +96,16 @@ def smooth_l1_loss(
     return nn.smooth_l1_loss(input, target, legacy(size_average, reduce, reduction), beta)
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """The squared difference, linear above delta."""
-    return nn.huber_loss(input, target, reduction_of(reduction), delta)
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """The squared difference, linear above delta; `weight` is one per element."""
+    how = reduction_of(reduction)
+    if weight is None:
+        return nn.huber_loss(input, target, how, delta)
+    if weight.shape != input.shape:
+        raise ValueError(f"huber_loss: weight {tuple(weight.shape)} and input {tuple(input.shape)} differ in size")
+    return reduce_by(nn.huber_loss(input, target, reduction_of("none"), delta) * weight, how)
 
 
 def binary_cross_entropy(
@@ -125,6 +132,8 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """The cross entropy of sigmoid(input) with targets in [0, 1]."""
+    if input.shape != target.shape:
+        raise ValueError(f"Target size {tuple(target.shape)} must be the same as input size {tuple(input.shape)}")
     how = legacy(size_average, reduce, reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
 

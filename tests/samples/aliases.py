@@ -95,6 +95,15 @@ def _x_times_log(x: Any, y: Any) -> Any:
     return np.where(np.asarray(x) == 0, 0, x * np.log(y))
 
 
+@samples("special_logsumexp", dtypes=FLOATS, tolerances={"float16": (4e-3, 2e-3), "bfloat16": (4e-2, 2e-2)},
+         reference=lambda x, dim, keepdim=False: np.log(np.exp(x).sum(dim, keepdims=keepdim)))  # fmt: skip
+def special_logsumexp(make: Make) -> Iterator[Any]:
+    yield make(3, 4), 1
+    yield make(3, 4), (0, 1), True
+    yield make(2, 0, 3), -1
+    yield make(3), {"dim": 0, "keepdim": True}
+
+
 @samples("special_xlogy", dtypes=FLOATS, reference=_x_times_log)
 def xlogy(make: Make) -> Iterator[Any]:
     for left, right in (((3, 4), (3, 4)), ((2, 1), (4,)), ((), (3,)), ((0, 3), (1, 3))):

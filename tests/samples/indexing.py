@@ -257,6 +257,7 @@ def scatter_reduce(make: Make) -> Iterator[Any]:
 # ---- where, and how many ----
 
 
+@samples("argwhere", reference=lambda x: np.argwhere(x), gradcheck=False, needs_values=True)
 @samples("nonzero", reference=lambda x: np.argwhere(x), gradcheck=False)
 def nonzero(make: Make) -> Iterator[Any]:
     for shape in ((4,), (3, 4), (2, 3, 2), (0,), (3, 0), (), (1,), (50,)):
@@ -265,7 +266,9 @@ def nonzero(make: Make) -> Iterator[Any]:
         yield (make(*shape),)
 
 
-@samples("nonzero_numpy", reference=lambda x: list(np.nonzero(np.atleast_1d(x))), gradcheck=False, needs_values=True)
+@samples(
+    "nonzero_numpy", "where", reference=lambda x: list(np.nonzero(np.atleast_1d(x))), gradcheck=False, needs_values=True
+)
 def nonzero_numpy(make: Make) -> Iterator[Any]:
     for shape in ((4,), (3, 4), (2, 3, 2), (0,)):
         yield (make.ties(*shape),)

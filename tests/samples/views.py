@@ -378,7 +378,7 @@ def copy_(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2, 3), True
 
 
-@samples("fill_.Scalar", reference=lambda x, value: np.full_like(x, value))
+@samples("fill_.Scalar", "fill.Scalar", reference=lambda x, value: np.full_like(x, value))
 def fill_(make: Make) -> Iterator[Any]:
     for shape in ((2, 3), (), (0, 3)):
         yield make(shape), 1

@@ -5,10 +5,14 @@ from __future__ import annotations
 from tensorpy import _C
 from tensorpy._C import Generator, Tensor, default_generator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
 
 def manual_seed(seed: int) -> Generator:
     """Starts the default generators' sequence that belongs to `seed`, on every device; returns the CPU's generator."""
-    generator = default_generator.manual_seed(seed)
+    generator = default_generator.manual_seed(int(seed))
     _C._seed_all(generator.initial_seed())
     return generator
 
@@ -31,3 +35,19 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Takes the default generator back to a state."""
     default_generator.set_state(new_state)
+
+
+class fork_rng:
+    """Inside, random numbers are drawn as usual; afterwards the default generator is where it was before."""
+
+    def __init__(self, devices: object = None, enabled: bool = True) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.state = default_generator.get_state()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self.enabled:
+            default_generator.set_state(self.state)

@@ -7,7 +7,7 @@ DEVICE ?= cpu
 MODEL ?= cnn
 TESTS ?= tests
 
-.PHONY: help setup native test ctest lint format bench demo wheel sanitize clean
+.PHONY: help setup native driver test ctest lint format bench demo wheel sanitize clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -38,7 +38,17 @@ ctest: native
 	@status=0; for t in build/$${TENSORPY_BUILD:-release}/ctest/test_*; do \
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
 
-test: ctest
+# OpenCL tests and demos need a driver: PoCL is installed where that is allowed, and else named.
+driver:
+ifneq (,$(filter opencl%,$(DEVICE)))
+	@ldconfig -p | grep -q libOpenCL.so.1 && ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || { \
+	    echo "no OpenCL driver: the package pocl-opencl-icd is missing"; \
+	    if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as=sudo; else as=none; fi; \
+	    if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install it, or the tests are skipped"; \
+	    else $$as apt-get update -q && $$as apt-get install -y -q pocl-opencl-icd; fi; }
+endif
+
+test: ctest driver
 	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE)
 
 $(VENV)/lint: pyproject.toml | $(BIN)/python
@@ -64,7 +74,7 @@ $(VENV)/demo: $(VENV)/installed
 	$(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation
 	touch $@
 
-demo: $(VENV)/demo
+demo: $(VENV)/demo driver
 	$(BIN)/python examples/digits.py --model $(MODEL) --device $(DEVICE) $(ARGS)
 
 wheel: $(VENV)/installed

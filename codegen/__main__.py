@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import emit_reduction_cpu
+from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu, emit_reduction_opencl
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
@@ -48,6 +48,7 @@ LAYERS = (
     "tp_register_AutocastType",
 )
 POINTWISE_SHARDS = 8
+CSRC = Path(__file__).resolve().parent.parent / "csrc"  # not there where only the generator is installed
 
 EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "Functions.h": emit_functions_h,
@@ -92,9 +93,13 @@ def generate(catalog: Catalog) -> dict[str, str]:
     pointwise = catalog.pointwise()
     files |= {f"cpu/{name}": text for name, text in emit_pointwise(pointwise, POINTWISE_SHARDS).items()}
     files |= emit_table(pointwise)
+    files |= emit_pointwise_opencl.emit(pointwise)
+    if CSRC.is_dir():
+        files |= emit_opencl_sources.emit(CSRC)
     reductions = catalog.reductions()
     files |= {f"cpu/{name}": text for name, text in emit_reduction_cpu.emit(reductions).items()}
     files |= emit_reduction_cpu.emit_table(reductions)
+    files |= emit_reduction_opencl.emit(reductions)
     return files
 
 

@@ -145,11 +145,11 @@ def _kernels(
 ) -> list[KernelSource]:
     origin = function.origin
     if origin.pointwise is not None:
-        return [KernelSource(key, "pointwise") for key in ("CPU", "Meta")] + [
+        return [KernelSource(key, "pointwise") for key in ("CPU", "Meta", "OpenCL")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     if origin.reduction is not None:
-        return [KernelSource(key, "reduction") for key in ("CPU", "Meta")] + [
+        return [KernelSource(key, "reduction") for key in ("CPU", "Meta", "OpenCL")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     structured = _structured_entry(function, group)

@@ -389,7 +389,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             f"extern const tp_loop_fn {op.c_name}_loops_avx2[TP_NUM_DTYPES], {op.c_name}_loops_avx512[TP_NUM_DTYPES];"
         )
     source += ["#endif", ""]
-    for op in ops:
+    for number, op in enumerate(ops):
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in loop_dtypes(op))
         fixed = [f"TP_{i.dtype.upper()}" if i.dtype else "TP_NO_DTYPE" for i in op.inputs]
         fixed += ["TP_NO_DTYPE"] * (4 - len(fixed))
@@ -398,6 +398,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             f"tp_pointwise tp_pointwise_{op.c_name} = {{",
             f'    .name = "{op.name}",',
             f"    .inputs = {{{quoted}}},",
+            f"    .number = {number},",
             f"    .ninputs = {len(op.inputs)},",
             f"    .nparams = {len(op.params)},",
             f"    .promotion = TP_PROMOTE_{op.promotion.upper()},",

@@ -141,10 +141,10 @@ def _layers(operator: str, tensors: list[Tensor]) -> Iterator[tuple[str, str]]:
         else:
             e = entries[name]
             backend_found |= is_backend
-            yield (
-                name,
-                f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else ""),
-            )
+            what = f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else "")
+            if e.kind == "fallback" and name == "OpenCL":
+                what += f" ({_C._opencl.fallback_count(operator)} calls so far)"
+            yield name, what
 
 
 def explain(operator: str, *args: Any) -> str:

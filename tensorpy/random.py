@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorpy import _C
 from tensorpy._C import Generator, Tensor, default_generator
 
 TYPE_CHECKING = False
@@ -10,8 +11,10 @@ if TYPE_CHECKING:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the default generator's sequence that belongs to `seed`; returns the generator."""
-    return default_generator.manual_seed(int(seed))
+    """Starts the default generators' sequence that belongs to `seed`, on every device; returns the CPU's generator."""
+    generator = default_generator.manual_seed(int(seed))
+    _C._seed_all(generator.initial_seed())
+    return generator
 
 
 def seed() -> int:

@@ -56,7 +56,7 @@ def arguments(
             case Dtype(name):
                 return getattr(tp, name)
             case Seed(n):
-                return tp.Generator().manual_seed(n)
+                return tp.Generator("cpu" if device == "meta" else device).manual_seed(n)
             case Device():
                 return device
 

@@ -38,6 +38,8 @@ TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.ty
 typedef uint64_t tp_keyset;
 extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
 
+struct tp_tensor;
+
 typedef struct tp_device_ops {
     /* Memory of at least nbytes, 64-byte aligned; `*context` comes back at release. NULL and the error set on
      * failure. */
@@ -51,6 +53,11 @@ typedef struct tp_device_ops {
     int (*current_device)(void);
     int (*set_device)(int index);
     int (*synchronize)(tp_device d);
+    /* Optional. Tensors of the device itself, with elements: copies one to another of other strides or dtype (src is
+     * broadcast to dst), and writes one element, of the tensor's dtype, everywhere. Without them both go through the
+     * host. */
+    int (*copy_tensor)(struct tp_tensor *dst, const struct tp_tensor *src);
+    int (*fill_tensor)(struct tp_tensor *t, const void *element);
 } tp_device_ops;
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops);

@@ -255,9 +255,12 @@ static int copy_to_host(tp_tensor *dst, const tp_tensor *src) {
 }
 
 static int copy_inside_device(tp_tensor *dst, const tp_tensor *src) {
-    if (tp_device_equal(dst->device, src->device) && laid_out_alike(dst, src)) {
+    if (tp_device_equal(dst->device, src->device)) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)dst->device.type);
-        return ops ? ops->copy_inside(dst->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(dst)) : -1;
+        if (!ops) return -1;
+        if (laid_out_alike(dst, src))
+            return ops->copy_inside(dst->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(dst));
+        if (ops->copy_tensor) return ops->copy_tensor(dst, src);
     }
     tp_autoref *mirror = mirror_on_host(src);
     return mirror ? copy_from_host(dst, mirror) : -1;
@@ -301,6 +304,9 @@ int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
     if (t->device.type == TP_DEVICE_META || t->numel == 0) return 0;
     tp_scalar_store(value, (tp_dtype)t->dtype, element);
     if (t->device.type == TP_DEVICE_CPU) return fill_on_host(t, element);
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);
+    if (!ops) return -1;
+    if (ops->fill_tensor) return ops->fill_tensor(t, element);
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)t->dtype, TP_CPU);
     if (!one) return -1;
     memcpy(tp_data(one), element, (size_t)tp_itemsize((tp_dtype)t->dtype));

@@ -55,8 +55,11 @@ TP_INLINE int tp_result_t(tp_tensor *t, tp_value *results) {
     results[0] = (tp_value){.tag = TP_TENSOR, .tensor = t};
     return 0;
 }
+/* Any of them may be absent (an output that a mask leaves out); after an error all are. */
 TP_INLINE int tp_result_many(tp_tensor *const *v, int n, tp_value *results) {
-    if (!v[0]) return -1;
+    bool some = false;
+    for (int i = 0; i < n; i++) some |= v[i] != NULL;
+    if (!some && tp_error_pending()) return -1;
     for (int i = 0; i < n; i++) results[i] = (tp_value){.tag = TP_TENSOR, .tensor = v[i]};
     return 0;
 }

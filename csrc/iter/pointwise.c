@@ -280,6 +280,17 @@ static tp_tensor *new_output(general_call *g) {
     return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }
 
+static tp_pointwise_runner runners[TP_NUM_DEVICES];
+
+void tp_set_pointwise_runner(tp_device_type type, tp_pointwise_runner runner) { runners[type] = runner; }
+
+static int run_on_device(const general_call *g, const tp_iter *it, tp_tensor *const *tensors, const tp_value *params) {
+    tp_pointwise_runner runner = runners[g->device.type];
+    if (runner) return runner(g->p, it, g->loop_dtype, tensors, params);
+    return tp_fail(TP_NotImplementedError, "%s: device type %s runs no pointwise operators", g->p->name,
+                   tp_device_type_name((tp_device_type)g->device.type));
+}
+
 static int run_general(general_call *g, const tp_value *params, tp_tensor *out) {
     const tp_pointwise *p = g->p;
     if (out->device.type == TP_DEVICE_META || out->numel == 0) return 0;
@@ -297,6 +308,7 @@ static int run_general(general_call *g, const tp_value *params, tp_tensor *out) 
         it.data[i + 1] = (char *)&numbers[i];
         it.dtype[i + 1] = wanted;
     }
+    if (out->device.type != TP_DEVICE_CPU) return run_on_device(g, &it, tensors, params);
     return tp_iter_run(&it, p->loops[g->loop_dtype], params, grain_of(p));
 }
 
@@ -359,7 +371,7 @@ static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
     if (inplace && !fits) return fail_shape(g, out);
     if (check_cast(g->result, (tp_dtype)out->dtype) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
-    return out->device.type == TP_DEVICE_CPU ? separate_inputs(g, out) : 0;
+    return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
 }
 
 static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs,

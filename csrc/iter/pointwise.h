@@ -11,6 +11,7 @@
 typedef struct {
     const char *name;      /* "add.Tensor", for messages */
     const char *inputs[4]; /* the inputs' names */
+    uint16_t number;       /* its place among all pointwise operators */
     uint8_t ninputs, nparams;
     uint8_t promotion;       /* tp_promotion */
     int8_t input_dtype[4];   /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes part */
@@ -18,6 +19,13 @@ typedef struct {
     uint16_t grain_shift;    /* cost: the grain is TP_GRAIN >> grain_shift */
     const tp_loop_fn *loops; /* by dtype; chosen for this CPU at load */
 } tp_pointwise;
+
+/* How a device other than the CPU runs a plan of the operator on tensors of its own (outputs first): `dtype` is what
+ * the expression computes in, the plan's loop dtypes follow from it. A tensor that is NULL, or one of the CPU without
+ * dimensions, is a number that lies at it->data. */
+typedef int (*tp_pointwise_runner)(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,
+                                   const tp_value *params);
+void tp_set_pointwise_runner(tp_device_type type, tp_pointwise_runner runner);
 
 /* The functional variant, and the in-place and out= variants. `params` are boxed, in schema order. */
 tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);

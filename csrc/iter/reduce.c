@@ -398,8 +398,21 @@ static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const
     return run_plan(&p);
 }
 
+static tp_reduction_runner runners[TP_NUM_DEVICES];
+
+void tp_set_reduction_runner(tp_device_type type, tp_reduction_runner runner) { runners[type] = runner; }
+
+static int TP_COLD reduce_on_device(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out,
+                                    const void *params) {
+    tp_reduction_runner runner = runners[self->device.type];
+    if (runner) return runner(r, self, mask, out, params);
+    return tp_fail(TP_NotImplementedError, "device type %s runs no reductions",
+                   tp_device_type_name((tp_device_type)self->device.type));
+}
+
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params) {
     if (out->numel == 0) return 0;
+    if (tp_unlikely(self->device.type != TP_DEVICE_CPU)) return reduce_on_device(r, self, mask, out, params);
     if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
     return reduce_by_plan(r, self, mask, out, params);
 }

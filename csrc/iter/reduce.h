@@ -43,6 +43,11 @@ int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t 
 /* Reduces the dimensions of the mask. `out` has the sizes that tp_reduce_sizes gives (either way) and any strides. */
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params);
 
+/* How a device other than the CPU does what tp_reduce does, for tensors of its own; out has elements. */
+typedef int (*tp_reduction_runner)(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out,
+                                   const void *params);
+void tp_set_reduction_runner(tp_device_type type, tp_reduction_runner runner);
+
 /* A row of a table of kernels: the functions that cpu/reduction_of.h makes under a name. */
 #define TP_REDUCTION_ROW(name, in_, out_, size_) \
     {.in = in_,                                  \

@@ -50,7 +50,15 @@ int _local_scalar_dense_cpu(tp_tensor *self, tp_scalar *result) {
     if (self->numel != 1)
         return tp_fail(TP_RuntimeError, "_local_scalar_dense: a Tensor with %lld elements is not one number",
                        (long long)self->numel);
-    *result = tp_scalar_load(tp_data(self), (tp_dtype)self->dtype);
+    if (tp_likely(self->device.type == TP_DEVICE_CPU)) {
+        *result = tp_scalar_load(tp_data(self), (tp_dtype)self->dtype);
+        return 0;
+    }
+    tp_complex128 element[1];
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)self->device.type);
+    size_t size = (size_t)tp_itemsize((tp_dtype)self->dtype);
+    if (!ops || ops->copy_to_host(self->device, element, tp_data(self), size) < 0) return -1;
+    *result = tp_scalar_load(element, (tp_dtype)self->dtype);
     return 0;
 }
 

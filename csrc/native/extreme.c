@@ -202,6 +202,11 @@ static int max_dim_like(const tp_reduction *table, tp_tensor *self, int64_t dim,
     uint64_t mask;
     if (mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
     if (tp_reduce(values_of(table, self), self, mask, indices, NULL) < 0) return -1;
+    if (self->device.type != TP_DEVICE_CPU) {
+        const tp_reduction *best =
+            table == tp_cpu.extreme->largest_at ? tp_cpu.extreme->largest : tp_cpu.extreme->smallest;
+        return tp_reduce(values_of(best, self), self, mask, values, NULL);
+    }
     take_along(self, tp_wrap_dim(dim, self->ndim), indices, values);
     return 0;
 }

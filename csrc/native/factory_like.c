@@ -1,5 +1,6 @@
 /* factory_like.c: tensors in the dtype and on the device of another, and tensors from numbers and parts. */
 #include "NativeFunctions.h"
+#include "native/device_kernels.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
@@ -86,6 +87,10 @@ static tp_tensor *triangle_empty(const char *op, tp_tensor *self) {
 static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bool lower) {
     tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT), *out = from ? triangle_empty(op, self) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
+    if (tp_elsewhere(out)) {
+        const tp_device_kernels *k = tp_device_kernels_of(out->device);
+        return k && k->triangle(from, out, diagonal, lower) == 0 ? tp_take(out) : NULL;
+    }
     int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1],
             item = tp_itemsize((tp_dtype)self->dtype);
     diagonal = tp_max_int(-rows - 1, tp_min_int(columns, diagonal));

@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/gather.h"
+#include "native/device_kernels.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -17,11 +18,29 @@ static int check_index_dtype(const char *op, const tp_tensor *index) {
     return tp_fail(TP_RuntimeError, "%s(): Expected dtype int32/int64 for index", op);
 }
 
+static tp_tensor *fail_index(tp_error_class cls, int64_t value, int64_t dim, int64_t size) {
+    return tp_fail_null(cls,
+                        "index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)",
+                        (long long)value, (long long)dim, (long long)size);
+}
+
+/* checked_index on another device, which says what its smallest and its largest index is. */
+static tp_tensor *checked_elsewhere(tp_error_class cls, tp_tensor *flat, int64_t dim, int64_t size, bool wrap) {
+    tp_scalar low, high;
+    if (flat->numel == 0) return tp_retain(flat);
+    tp_autoref *least = tp_min(flat), *most = least ? tp_max(flat) : NULL;
+    if (!most || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0) return NULL;
+    if (high.i >= size) return fail_index(cls, high.i, dim, size);
+    if (low.i < (wrap ? -size : 0)) return fail_index(cls, low.i, dim, size);
+    return low.i < 0 ? tp_remainder_Scalar(flat, TP_SCALAR_I(size)) : tp_retain(flat);
+}
+
 /* The index as int64 with all values in [0, size). `wrap`: negative ones count from the end. */
 static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t dim, int64_t size, bool wrap) {
     tp_autoref *wide = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT),
                *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!flat || flat->device.type == TP_DEVICE_META) return tp_take(flat);
+    if (tp_elsewhere(flat)) return checked_elsewhere(cls, flat, dim, size, wrap);
     const int64_t *v = tp_data(flat);
     int64_t bad = -1, signs = 0; /* negative once an index is below 0 or above size - 1 */
     for (int64_t i = 0; i < flat->numel; i++) signs |= v[i] | (int64_t)((uint64_t)size - 1 - (uint64_t)v[i]);
@@ -32,10 +51,7 @@ static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t di
         if (out) bad = i;
         negative |= v[i] < 0;
     }
-    if (bad >= 0)
-        return tp_fail_null(
-            cls, "index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)",
-            (long long)v[bad], (long long)dim, (long long)size);
+    if (bad >= 0) return fail_index(cls, v[bad], dim, size);
     if (!negative) return tp_take(flat);
     tp_autoref *own = tp_clone(flat, TP_CONTIGUOUS_FORMAT);
     int64_t *w = own ? tp_data(own) : NULL;
@@ -91,7 +107,7 @@ tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool spars
     tp_autoref *out = gather_empty(self, &dim, index);
     if (!out || out->numel == 0) return tp_take(out);
     tp_autoref *places = checked_index(TP_RuntimeError, index, dim, tp_size_at(tp_sizes(self), dim), false);
-    return places && tp_places_run(TP_PLACES_GET, self, dim, places, out) == 0 ? tp_take(out) : NULL;
+    return places && tp_run_places(TP_PLACES_GET, self, dim, places, out) == 0 ? tp_take(out) : NULL;
 }
 
 /* ---- scatter ---- */
@@ -105,12 +121,12 @@ static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64
     tp_autoref *places = checked_index(TP_RuntimeError, index, d, tp_size_at(tp_sizes(self), d), false);
     tp_autoref *from =
         tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
-    return places && from ? tp_places_run(how, self, d, places, from) : -1;
+    return places && from ? tp_run_places(how, self, d, places, from) : -1;
 }
 /* A number as a source: one element for every place. */
 static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, const tp_scalar *value) {
     int64_t zeros[TP_MAX_DIMS] = {0};
-    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, TP_CPU);
+    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return NULL;
     return tp_new_alias(one, tp_sizes(index), (tp_ints){zeros, index->ndim}, 0);
 }
@@ -236,7 +252,7 @@ static int index_write(const char *op, tp_places_op how, tp_tensor *self, int64_
     if (source->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
     tp_autoref *from =
         tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
-    return from ? tp_places_run(how, self, d, places, from) : -1;
+    return from ? tp_run_places(how, self, d, places, from) : -1;
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
@@ -252,7 +268,7 @@ int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, c
     if (d < 0) return -1;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim) sizes[d] = index->numel;
-    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, TP_CPU);
+    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return -1;
     tp_autoref *source = tp_new_alias(one, (tp_ints){sizes, self->ndim}, (tp_ints){zeros, self->ndim}, 0);
     return source ? index_write("index_fill_", TP_PLACES_SET, self, d, index, source, true) : -1;
@@ -309,11 +325,11 @@ tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
               .size = tp_size_at(tp_sizes(self), dim),
               .bytes = tp_itemsize((tp_dtype)self->dtype)};
     for (int64_t d = dim + 1; d < self->ndim; d++) r.bytes *= self->sizes[d];
-    if (tp_is_contiguous(self) && r.bytes >= 64)
+    if (tp_is_contiguous(self) && r.bytes >= 64 && !tp_elsewhere(self))
         return tp_parallel_for(out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes, TP_GRAIN / r.bytes + 1,
                                copy_rows, &r) < 0
                    ? NULL
                    : tp_take(out);
     tp_autoref *spread = spread_index("index_select", self, dim, places, out, false, TP_IndexError);
-    return spread && tp_places_run(TP_PLACES_GET, self, dim, spread, out) == 0 ? tp_take(out) : NULL;
+    return spread && tp_run_places(TP_PLACES_GET, self, dim, spread, out) == 0 ? tp_take(out) : NULL;
 }

@@ -3,6 +3,7 @@
 #include "core/scalar_math.h"
 #include "cpu/copy.h"
 #include "cpu/gemm.h"
+#include "native/device_kernels.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
 }
 
 int mm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return tp_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+    return tp_run_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
 }
 
 /* What is added has to expand to the sizes of the product. */
@@ -78,7 +79,7 @@ int addmm_cpu(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar
     bool empty = mat1->sizes[1] == 0;
     if (out->numel == 0) return 0;
     return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0)
-                                                      : tp_gemm(mat1, mat2, out, alpha, beta);
+                                                      : tp_run_gemm(mat1, mat2, out, alpha, beta);
 }
 
 /* ---- batches ---- */
@@ -105,7 +106,7 @@ int bmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
 }
 
 int bmm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return tp_gemm_batched(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+    return tp_run_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
 }
 
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
@@ -124,7 +125,7 @@ int baddbmm_cpu(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_
     bool empty = batch1->sizes[2] == 0;
     if (out->numel == 0) return 0;
     if (start(self, out, beta, empty) < 0) return -1;
-    return empty ? 0 : tp_gemm_batched(batch1, batch2, out, alpha, beta);
+    return empty ? 0 : tp_run_gemm(batch1, batch2, out, alpha, beta);
 }
 
 /* addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: one product, with the
@@ -171,7 +172,7 @@ tp_tensor *mv_meta(tp_tensor *self, tp_tensor *vec) {
 tp_tensor *mv_cpu(tp_tensor *self, tp_tensor *vec) {
     tp_autoref *out = mv_meta(self, vec);
     tp_autoref *x = out ? column(vec) : NULL, *y = out ? column(out) : NULL;
-    return x && y && tp_gemm(self, x, y, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
+    return x && y && tp_run_gemm(self, x, y, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
 }
 
 /* addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
@@ -201,7 +202,7 @@ tp_tensor *dot_cpu(tp_tensor *self, tp_tensor *tensor) {
     tp_autoref *out = dot_meta(self, tensor);
     tp_autoref *x = out ? row(self) : NULL, *y = out ? column(tensor) : NULL;
     tp_autoref *cell = out ? tp_new_alias(out, TP_INTS(1, 1), TP_INTS(1, 1), out->byte_offset) : NULL;
-    return x && y && cell && tp_gemm(x, y, cell, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
+    return x && y && cell && tp_run_gemm(x, y, cell, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
 }
 
 /* vdot(Tensor self, Tensor other) -> Tensor */

@@ -7,6 +7,7 @@
 #include "core/generator.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 
 #include <math.h>
 
@@ -56,8 +57,15 @@ static int fill(tp_tensor *self, tp_draw_kind kind, tp_draw draw, tp_generator *
     draw.bits = dtype == TP_FLOAT16 ? 11 : dtype == TP_BFLOAT16 ? 8 : 24;
     tp_autoref *into =
         tp_is_contiguous(self) ? tp_retain(self) : tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    if (!generator && tp_elsewhere(self) && !(generator = tp_default_generator_borrow(self->device))) return -1;
     if (!into || tp_generator_reserve(generator, 1, &draw.state) < 0) return -1;
     tp_dtype made = made_dtypes[kind];
+    if (tp_elsewhere(into)) {
+        const tp_device_kernels *k = tp_device_kernels_of(into->device);
+        int64_t n = self->numel * (tp_is_complex(self) ? 2 : 1);
+        if (!k || k->draw(into, kind, &draw, made, dtype, n) < 0) return -1;
+        return into == self ? 0 : tp_copy_data(self, into);
+    }
     draw_run run = {.draw = draw,
                     .make = tp_cpu.random->make[kind],
                     .cast = made == dtype ? NULL : tp_cast_loop(made, dtype),
@@ -223,8 +231,9 @@ static int check_probabilities(tp_tensor *p) {
     tp_autoref *low = tp_ge_Scalar(p, TP_SCALAR_I(0)), *high = low ? tp_le_Scalar(p, TP_SCALAR_I(1)) : NULL;
     tp_autoref *both = high ? tp_logical_and(low, high) : NULL, *out = both ? tp_logical_not(both) : NULL;
     tp_autoref *any = out ? tp_any(out) : NULL;
-    if (!any) return -1;
-    return *(bool *)tp_data(any) ? tp_fail(TP_RuntimeError, "bernoulli_ expects all probabilities to be in [0, 1]") : 0;
+    bool found;
+    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    return found ? tp_fail(TP_RuntimeError, "bernoulli_ expects all probabilities to be in [0, 1]") : 0;
 }
 /* bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!) */
 int bernoulli__Tensor_cpu(tp_tensor *self, tp_tensor *p, tp_generator *generator) {

@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
+#include "native/device_kernels.h"
 
 #include <math.h>
 
@@ -43,6 +44,10 @@ static void run_blocks(int64_t first, int64_t end, void *context) {
     }
 }
 int tp_fill_range(tp_tensor *t, const tp_range *r) {
+    if (tp_elsewhere(t)) {
+        const tp_device_kernels *k = tp_device_kernels_of(t->device);
+        return k ? k->range(t, r) : -1;
+    }
     run c = {r, tp_data(t), tp_itemsize((tp_dtype)t->dtype), t->numel,
              tp_cast_loop(r->whole ? TP_INT64 : TP_FLOAT64, (tp_dtype)t->dtype)};
     return tp_parallel_for((t->numel + BLOCK - 1) / BLOCK, TP_GRAIN / BLOCK, run_blocks, &c);

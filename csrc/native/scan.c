@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 
 typedef struct {
     tp_scan_fn fn;
@@ -23,6 +24,10 @@ static void run_chunks(int64_t begin, int64_t end, void *context) {
 }
 
 static int run_scan(tp_scan_fn fn, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    if (tp_elsewhere(in)) {
+        const tp_device_kernels *k = tp_device_kernels_of(in->device);
+        return k ? k->scan(fn, in, dim, out, at) : -1;
+    }
     int64_t outer = 1, inner = 1;
     for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
     scan s = {fn,

@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 
 #include <math.h>
@@ -41,6 +42,10 @@ static void run_rows(int64_t begin, int64_t end, void *context) {
 /* in: self, or the gradient with `output` the forward's result. */
 static int run(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log) {
     if (out->numel == 0) return 0;
+    if (tp_elsewhere(out)) {
+        const tp_device_kernels *k = tp_device_kernels_of(out->device);
+        return k ? k->softmax(in, output, tp_wrap_dim(dim, in->ndim), out, log) : -1;
+    }
     tp_dtype dtype = tp_compute_dtype((tp_dtype)in->dtype);
     tp_autoref *a = tp_plain(in, dtype), *b = tp_plain(output, dtype);
     bool direct = (tp_dtype)out->dtype == dtype && tp_is_contiguous(out);

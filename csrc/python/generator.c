@@ -92,7 +92,21 @@ PyTypeObject tp_py_generator_type = {
     .tp_getset = getset,
 };
 
+static PyObject *seed_all(PyObject *self, PyObject *seed) {
+    (void)self;
+    unsigned long long value = PyLong_AsUnsignedLongLong(seed);
+    if (PyErr_Occurred()) return NULL;
+    tp_manual_seed(value);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"_seed_all", seed_all, METH_O, NULL}, /* the default generators of all devices, those to come included */
+    {NULL, NULL, 0, NULL},
+};
+
 int tp_py_init_generator(PyObject *m) {
+    if (PyModule_AddFunctions(m, functions) < 0) return -1;
     if (PyModule_AddType(m, &tp_py_generator_type) < 0) return -1;
     PyObject *standard = wrap_generator_steal(tp_generator_retain(tp_default_generator_borrow(TP_CPU)));
     return standard ? PyModule_AddObject(m, "default_generator", standard) : -1;

@@ -5,6 +5,7 @@
 #include "ReductionTable.h"
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
+#include "opencl/backend.h"
 #include "python/autograd.h"
 #include "python/methods.h"
 #include "python/ops.h"
@@ -67,6 +68,7 @@ static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
+    if (tp_cl_load() < 0) return -1;
     tp_compute_all_tables();
     return 0;
 }
@@ -83,7 +85,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
         tp_py_init_types,        tp_py_init_generator, tp_py_init_tensor,  tp_py_init_context,  tp_py_init_functions,
         tp_py_init_return_types, tp_py_init_new,       tp_py_init_interop, tp_py_init_autograd, tp_py_init_autocast,
-        tp_py_init_dispatch,     tp_py_init_pickle,    tp_py_init_ops,
+        tp_py_init_dispatch,     tp_py_init_pickle,    tp_py_init_ops,     tp_py_init_opencl,
     };
     if (load_operators() < 0) return tp_py_raise();
     PyObject *m = PyModule_Create(&definition);

@@ -1,0 +1,45 @@
+"""OpenCLSources.c: the sources of csrc/opencl and the math helpers as text inside the library.
+
+Comments and blank lines are left out, since the driver parses the text at run time.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .text import banner, c_string
+
+_INCLUDE = re.compile(r'^#include "(tensorpy/[\w.]+)"$', re.M)
+_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+
+def flatten(path: Path, root: Path) -> str:
+    """A header with the headers of this project put in its place."""
+    return _INCLUDE.sub(lambda m: flatten(root / m.group(1), root), path.read_text())
+
+
+def _strip(text: str) -> list[str]:
+    return [line.rstrip() for line in _COMMENT.sub("", text).splitlines() if line.strip()]
+
+
+def emit(csrc: Path) -> dict[str, str]:
+    """Every .cl file of csrc/opencl by its name, and the math helpers as math.h."""
+    include = csrc / "include"
+    texts = {path.name: path.read_text() for path in sorted((csrc / "opencl").glob("*.cl"))}
+    texts["math.h"] = flatten(include / "tensorpy" / "math.h", include)
+    out = [
+        banner("emit_opencl_sources.py", "the .cl files of csrc/opencl", "The sources of OpenCL kernels."),
+        '#include "opencl/program.h"\n\n#include <string.h>\n\n',
+        "static const struct {\n    const char *name, *text;\n} sources[] = {\n",
+    ]
+    for name, text in texts.items():
+        lines = "\n".join(f"     {c_string(line + chr(10))}" for line in _strip(text))
+        out.append(f"    {{{c_string(name)},\n{lines}}},\n")
+    out.append(
+        "};\n\nconst char *tp_cl_source(const char *name) {\n"
+        "    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)\n"
+        "        if (strcmp(sources[i].name, name) == 0) return sources[i].text;\n"
+        "    return NULL;\n}\n"
+    )
+    return {"OpenCLSources.c": "".join(out)}

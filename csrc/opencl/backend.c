@@ -1,0 +1,46 @@
+/* backend.c: see backend.h. */
+#include "opencl/backend.h"
+
+#include "iter/pointwise.h"
+#include "opencl/copy.h"
+#include "opencl/fallback.h"
+#include "opencl/kernels.h"
+#include "opencl/pointwise.h"
+#include "opencl/reduce.h"
+
+static int synchronize(tp_device device) {
+    tp_cl_device *d = tp_cl_get(device.index < 0 ? tp_cl_current() : device.index);
+    return d ? tp_cl_finish(d) : -1;
+}
+
+static const tp_device_ops ops = {
+    .allocate = tp_cl_allocate,
+    .release = tp_cl_release,
+    .copy_from_host = tp_cl_copy_from_host,
+    .copy_to_host = tp_cl_copy_to_host,
+    .copy_inside = tp_cl_copy_inside,
+    .device_count = tp_cl_device_count,
+    .current_device = tp_cl_current,
+    .set_device = tp_cl_set_current,
+    .synchronize = synchronize,
+    .copy_tensor = tp_cl_copy_tensor,
+    .fill_tensor = tp_cl_fill_tensor,
+};
+
+static const tp_device_kernels kernels = {
+    .range = tp_cl_range,
+    .triangle = tp_cl_triangle,
+    .draw = tp_cl_draw,
+    .gemm = tp_cl_gemm,
+    .softmax = tp_cl_softmax,
+    .places = tp_cl_places,
+    .scan = tp_cl_scan,
+};
+
+int tp_cl_load(void) {
+    tp_set_device_kernels(TP_DEVICE_OPENCL, &kernels);
+    tp_register_device(TP_DEVICE_OPENCL, &ops);
+    tp_set_pointwise_runner(TP_DEVICE_OPENCL, tp_cl_run_pointwise);
+    tp_set_reduction_runner(TP_DEVICE_OPENCL, tp_cl_reduce);
+    return tp_cl_register_fallback();
+}

@@ -1,0 +1,5 @@
+/* backend.h: OpenCL as a device type of the core: called once at load, opens nothing. */
+#pragma once
+
+/* Registers the device's operations, its runner of pointwise operators and the fallback to the CPU. */
+int tp_cl_load(void);

@@ -1,0 +1,20 @@
+/* common.cl: in front of every kernel, behind the math helpers: elements that OpenCL C has no arithmetic for, and
+ * conversions that C leaves open. */
+static inline float load_f16(ushort bits) { return vload_half(0, (const half *)&bits); }
+static inline ushort store_f16(float x) {
+    ushort bits;
+    vstore_half_rte(x, 0, (half *)&bits);
+    return bits;
+}
+static inline float load_bf16(ushort bits) { return as_float((uint)bits << 16); }
+static inline ushort store_bf16(float x) {
+    uint u = as_uint(x);
+    return isnan(x) ? (ushort)((u >> 16) | 64) : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+#ifdef TP_HAVE_F64
+#define WIDEST double
+#else
+#define WIDEST float
+#endif
+/* A negative float goes through long, so that -1.0 is the largest value. */
+static inline ulong to_ulong(WIDEST v) { return v >= 0 ? convert_ulong_sat_rtz(v) : (ulong)convert_long_sat_rtz(v); }

@@ -1,0 +1,102 @@
+/* copy.c: see copy.h. Copies to the host wait for what is enqueued before them and give up the host lock meanwhile;
+ * copies from the host of at most STAGED bytes go through a ring of slots and do not wait, so that a loop that feeds
+ * small inputs only enqueues. */
+#include "opencl/copy.h"
+
+#include "core/parallel.h"
+#include "iter/iter.h"
+#include "opencl/pointwise.h"
+
+#include <string.h>
+
+#define STAGED ((size_t)4096)
+#define SLOTS 64
+
+typedef struct {
+    char bytes[STAGED];
+    cl_event done; /* NULL: free */
+} slot;
+
+static slot rings[TP_CL_MAX_DEVICES][SLOTS];
+static unsigned next_slot[TP_CL_MAX_DEVICES];
+
+/* Under the device's lock. */
+static cl_int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+    slot *s = &rings[d->index][next_slot[d->index]++ % SLOTS];
+    if (s->done) {
+        tp_cl.clWaitForEvents(1, &s->done);
+        tp_cl.clReleaseEvent(s->done);
+        s->done = NULL;
+    }
+    memcpy(s->bytes, src, nbytes);
+    return tp_cl.clEnqueueWriteBuffer(d->queue, to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL, &s->done);
+}
+
+int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place to;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0) return 0;
+    if (tp_cl_find(device.index, dst, &to) < 0) return -1;
+    cl_int status;
+    if (nbytes <= STAGED) {
+        pthread_mutex_lock(&d->lock);
+        status = write_staged(d, to, src, nbytes);
+        pthread_mutex_unlock(&d->lock);
+    } else {
+        void *held = tp_host_lock_release();
+        status = tp_cl.clEnqueueWriteBuffer(d->queue, to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
+        tp_host_lock_acquire(held);
+    }
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
+}
+
+int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place from;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0) return 0;
+    if (tp_cl_find(device.index, src, &from) < 0) return -1;
+    void *held = tp_host_lock_release();
+    cl_int status =
+        tp_cl.clEnqueueReadBuffer(d->queue, from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);
+    tp_host_lock_acquire(held);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
+}
+
+/* Ranges that overlap in one buffer are CL_MEM_COPY_OVERLAP to the driver; the core never asks for them. */
+int tp_cl_copy_inside(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place to, from;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0 || dst == src) return 0;
+    if (tp_cl_find(device.index, dst, &to) < 0 || tp_cl_find(device.index, src, &from) < 0) return -1;
+    cl_int status = tp_cl.clEnqueueCopyBuffer(d->queue, from.buffer, to.buffer, (size_t)from.offset, (size_t)to.offset,
+                                              nbytes, 0, NULL, NULL);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueCopyBuffer");
+}
+
+int tp_cl_copy_tensor(tp_tensor *dst, const tp_tensor *src) {
+    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
+    return tp_cl_run_copy(&it, tensors);
+}
+
+int tp_cl_fill_tensor(tp_tensor *t, const void *element) {
+    size_t size = (size_t)tp_itemsize((tp_dtype)t->dtype);
+    if (tp_is_contiguous(t)) {
+        tp_cl_device *d = tp_cl_device_of(&t, 1);
+        if (!d) return -1;
+        tp_cl_place to = tp_cl_place_of(t, tp_data(t));
+        cl_int status = tp_cl.clEnqueueFillBuffer(d->queue, to.buffer, element, size, (size_t)to.offset,
+                                                  (size_t)t->numel * size, 0, NULL, NULL);
+        return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
+    }
+    tp_tensor *tensors[] = {t, NULL};
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(t)) < 0) return -1;
+    it.data[1] = (char *)element;
+    it.dtype[1] = it.dtype[0];
+    return tp_cl_run_copy(&it, tensors);
+}

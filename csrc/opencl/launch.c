@@ -1,0 +1,42 @@
+/* launch.c: see launch.h. */
+#include "opencl/launch.h"
+
+void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
+    union {
+        tp_complex128 c;
+        cl_int truth;
+    } element;
+    if (d == TP_BOOL) element.truth = tp_scalar_bool(value);
+    else tp_scalar_store(value, d, &element);
+    tp_cl_pass(c, d == TP_BOOL ? sizeof(cl_int) : (size_t)tp_itemsize(d), &element);
+}
+
+static int finish(tp_cl_call *c, cl_int status) {
+    pthread_mutex_unlock(&c->device->lock);
+    if (c->status != CL_SUCCESS) return tp_cl_fail(c->status, "clSetKernelArg");
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueNDRangeKernel");
+}
+
+int tp_cl_run(tp_cl_call *c, int64_t items, size_t group) {
+    if (!c->kernel) return -1;
+    size_t local = group ? group : c->device->group, global = ((size_t)items + local - 1) / local * local;
+    if (c->status != CL_SUCCESS || items == 0) return finish(c, CL_SUCCESS);
+    return finish(c,
+                  tp_cl.clEnqueueNDRangeKernel(c->device->queue, c->kernel, 1, NULL, &global, &local, 0, NULL, NULL));
+}
+
+int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, int ndim) {
+    size_t global[3];
+    if (!c->kernel) return -1;
+    for (int i = 0; i < ndim; i++) global[i] = groups[i] * group[i];
+    if (c->status != CL_SUCCESS) return finish(c, CL_SUCCESS);
+    return finish(c, tp_cl.clEnqueueNDRangeKernel(c->device->queue, c->kernel, (cl_uint)ndim, NULL, global, group, 0,
+                                                  NULL, NULL));
+}
+
+tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n) {
+    tp_cl_device *d = tp_cl_get(tensors[0]->device.index);
+    for (int i = 0; d && i < n; i++)
+        if (tensors[i] && tp_cl_check_dtype(d, tensors[i]->dtype) < 0) return NULL;
+    return d;
+}

@@ -1,0 +1,57 @@
+/* launch.h: passing arguments to a kernel and putting it into the queue.
+ *
+ *     tp_cl_call c = tp_cl_begin(d, kernel);     takes the device's lock; a NULL kernel is an error already set
+ *     tp_cl_pass_tensor(&c, out);                buffer and offset, in elements
+ *     tp_cl_pass_long(&c, n);
+ *     return tp_cl_run(&c, n, 0);                enqueues, gives the lock back, reports what failed on the way
+ *
+ * Invariant: kernels' arguments are only set under the device's lock, which every tp_cl_begin's tp_cl_run gives back.
+ */
+#pragma once
+
+#include "core/scalar.h"
+#include "opencl/memory.h"
+#include "opencl/program.h"
+
+typedef struct {
+    tp_cl_device *device;
+    cl_kernel kernel;
+    cl_uint next;
+    cl_int status; /* of the first argument that failed */
+} tp_cl_call;
+
+TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, cl_kernel kernel) {
+    if (kernel) pthread_mutex_lock(&d->lock);
+    return (tp_cl_call){d, kernel, 0, CL_SUCCESS};
+}
+
+TP_INLINE void tp_cl_pass(tp_cl_call *c, size_t size, const void *value) {
+    if (!c->kernel) return;
+    cl_int status = tp_cl.clSetKernelArg(c->kernel, c->next++, size, value);
+    if (tp_unlikely(status != CL_SUCCESS) && c->status == CL_SUCCESS) c->status = status;
+}
+TP_INLINE void tp_cl_pass_long(tp_cl_call *c, int64_t value) { tp_cl_pass(c, sizeof value, &value); }
+TP_INLINE void tp_cl_pass_int(tp_cl_call *c, int32_t value) { tp_cl_pass(c, sizeof value, &value); }
+TP_INLINE void tp_cl_pass_float(tp_cl_call *c, float value) { tp_cl_pass(c, sizeof value, &value); }
+/* A buffer and an offset in bytes. */
+TP_INLINE void tp_cl_pass_place(tp_cl_call *c, tp_cl_place p) {
+    tp_cl_pass(c, sizeof p.buffer, &p.buffer);
+    tp_cl_pass_long(c, p.offset);
+}
+/* A tensor: its buffer and, in elements, the offset of its first element. It has elements. */
+TP_INLINE void tp_cl_pass_tensor(tp_cl_call *c, const tp_tensor *t) {
+    tp_cl_place p = tp_cl_place_of(t, tp_data(t));
+    p.offset /= tp_itemsize((tp_dtype)t->dtype);
+    tp_cl_pass_place(c, p);
+}
+
+/* A number in the dtype that the kernel computes in; a bool as an int. */
+void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d);
+
+/* `items` work-items, rounded up to whole groups of `group` (0: the device's own for elementwise kernels). */
+int tp_cl_run(tp_cl_call *c, int64_t items, size_t group);
+/* The same over two or three dimensions, sizes given in whole groups. */
+int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, int ndim);
+
+/* The device of a tensor, with the check that it has the dtypes of `n` tensors (NULL among them is skipped). */
+tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n);

@@ -1,0 +1,336 @@
+/* pointwise.c: see pointwise.h.
+ *
+ * A launch first looks for its kernel in a table of plans, by what the kernel's text depends on: on a hit nothing is
+ * prepared, arguments are set and the kernel is enqueued. The table has a fixed size and a new plan takes the place of
+ * the one that was there.
+ *
+ * Invariant: a plan is compared in whole, so a place that two plans want costs time, never a wrong kernel. */
+#include "opencl/pointwise.h"
+
+#include "core/scalar.h"
+#include "opencl/element.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPERANDS 5
+#define MAX_PLAN_DIMS 12
+#define PLANS 4096
+#define PIECE 16384    /* elements of a row that one work-item of a CPU device takes, */
+#define SHORT_PIECE 64 /* and where an operand lies across: neighbouring rows then share its cache lines */
+#define LINE 64
+
+typedef enum { ELEMENTS, ONE, NUMBER } operand_class;
+
+/* All that a kernel's text depends on; without padding, since it is compared as bytes. */
+typedef struct {
+    const void *op;                 /* NULL: a copy */
+    uint8_t device, n, ndim, small; /* ndim 0: flat. small: positions fit 32 bits */
+    uint8_t dtype, rows, unused[2]; /* rows: a work-item walks along a row */
+    uint8_t stored[MAX_OPERANDS + 1], loop[MAX_OPERANDS + 1], class[MAX_OPERANDS + 1];
+    uint8_t rest[6];
+} plan_key;
+
+typedef struct {
+    plan_key key;
+    cl_kernel kernel;
+} plan;
+
+static plan plans[PLANS];
+static tp_cl_plan_stats stats;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+tp_cl_plan_stats tp_cl_plans(void) { return stats; }
+
+/* ---- text ---- */
+
+typedef struct {
+    const plan_key *key;
+    const tp_cl_expression *expression; /* NULL: a copy */
+} source;
+
+static void add_parameters(tp_text *s, const source *c) {
+    const plan_key *k = c->key;
+    tp_text_add(s, "__kernel void run(%s n", k->small ? "uint" : "ulong");
+    for (int i = 0; i < k->n; i++)
+        if (k->class[i] == NUMBER)
+            tp_text_add(s, ", %s x%d", k->loop[i] == TP_BOOL ? "int" : tp_cl_type((tp_dtype)k->loop[i]), i);
+        else tp_text_add(s, ", __global char *m%d, long o%d", i, i);
+    if (k->ndim) tp_text_add(s, ", geometry g");
+    if (k->rows) tp_text_add(s, ", index piece");
+    int count = 0;
+    for (const char *t = c->expression ? c->expression->types : ""; *t;) {
+        size_t length = strcspn(t, " ");
+        tp_text_add(s, ", %.*s p%d", (int)length, t, count++);
+        t += length + (t[length] == ' ');
+    }
+}
+
+/* The address of each operand's element, in bytes from the buffer's start: a<i> for the element `i` of all; on a CPU
+ * device base<i> for the row `row`, whose elements a loop walks along. */
+static void add_addresses(tp_text *s, const plan_key *k) {
+    const char *name = k->rows ? "base" : "a";
+    tp_text_add(s, "    index rest = %s, at;\n", k->rows ? "row" : "i");
+    for (int i = 0; i < k->n; i++)
+        if (k->class[i] != NUMBER) tp_text_add(s, "    long %s%d = o%d;\n", name, i, i);
+    for (int d = k->rows ? 1 : 0; d < k->ndim; d++) {
+        if (d + 1 < k->ndim) tp_text_add(s, "    at = rest %% g.shape[%d]; rest /= g.shape[%d];\n", d, d);
+        else tp_text_add(s, "    at = rest;\n");
+        for (int i = 0; i < k->n; i++)
+            if (k->class[i] != NUMBER) tp_text_add(s, "    %s%d += (long)at * g.strides[%d][%d];\n", name, i, i, d);
+    }
+}
+
+/* What one work-item does around the element: itself on a GPU; on a CPU device a loop over a piece of a row, which the
+ * compiler turns into vectors. Elements are read where they are written or apart, so no iteration waits for another. */
+static void add_head(tp_text *s, const plan_key *k) {
+    if (!k->rows) {
+        tp_text_add(s, "    const index i = get_global_id(0);\n    if (i >= n) return;\n");
+        if (k->ndim) add_addresses(s, k);
+        return;
+    }
+    tp_text_add(s, "    const index length = %s, rows = n / length, unit = get_global_id(0);\n",
+                k->ndim ? "g.shape[0]" : "n");
+    tp_text_add(s, "    const index row = unit %% rows, first = unit / rows * piece;\n"
+                   "    if (first >= length) return;\n"
+                   "    const index last = length - first < piece ? length : first + piece;\n");
+    if (k->ndim) add_addresses(s, k);
+    for (int i = 1; i < k->n; i++)
+        if (k->class[i] == ONE)
+            tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + o%d);\n", tp_cl_storage((tp_dtype)k->stored[i]),
+                        i, tp_cl_storage((tp_dtype)k->stored[i]), i, i);
+    tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (index i = first; i < last; i++) {\n");
+    for (int i = 0; k->ndim && i < k->n; i++)
+        if (k->class[i] != NUMBER)
+            tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
+}
+
+static void add_place(tp_text *s, const plan_key *k, int i) {
+    const char *type = tp_cl_storage((tp_dtype)k->stored[i]);
+    if (k->class[i] == NUMBER) tp_text_add(s, "x%d", i);
+    else if (k->rows && i && k->class[i] == ONE) tp_text_add(s, "one%d", i);
+    else if (k->ndim) tp_text_add(s, "(*(__global %s *)(m%d + a%d))", type, i, i);
+    else tp_text_add(s, "((__global %s *)(m%d + o%d))[%s]", type, i, i, k->class[i] == ONE ? "0" : "i");
+}
+
+static void add_input(tp_text *s, const plan_key *k, int i) {
+    tp_autotext place = {0};
+    add_place(&place, k, i);
+    const char *text = place.text ? place.text : "";
+    if (k->class[i] != NUMBER) tp_cl_add_load(s, (tp_dtype)k->stored[i], (tp_dtype)k->loop[i], text);
+    else tp_text_add(s, k->loop[i] == TP_BOOL ? "(bool)%s" : "%s", text);
+}
+
+static void add_result(tp_text *s, const source *c) {
+    const plan_key *k = c->key;
+    tp_text_add(s, "    const %s r = ", tp_cl_type((tp_dtype)k->loop[0]));
+    if (!c->expression) return add_input(s, k, 1);
+    tp_text_add(s, "expr(");
+    for (int i = 1; i < k->n; i++) {
+        if (i > 1) tp_text_add(s, ", ");
+        add_input(s, k, i);
+    }
+    int count = 0;
+    for (const char *t = c->expression->types; *t; t += t[0] == ' ') {
+        tp_text_add(s, ", p%d", count++);
+        t += strcspn(t, " ");
+    }
+    tp_text_add(s, ")");
+}
+
+static void write_source(tp_text *s, const void *context) {
+    const source *c = context;
+    const plan_key *k = c->key;
+    tp_text_add(s, "%s%s%s", c->expression ? tp_cl_source("math.h") : tp_cl_source("types.cl"),
+                tp_cl_source("common.cl"), c->expression ? c->expression->function : "");
+    tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
+    if (k->ndim)
+        tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,
+                    k->ndim + (k->ndim & 1));
+    add_parameters(s, c);
+    tp_text_add(s, ") {\n");
+    add_head(s, k);
+    add_result(s, c);
+    tp_text_add(s, ";\n    ");
+    add_place(s, k, 0);
+    tp_text_add(s, " = ");
+    tp_cl_add_store(s, (tp_dtype)k->loop[0], (tp_dtype)k->stored[0], "r");
+    tp_text_add(s, k->rows ? ";\n    }\n}\n" : ";\n}\n");
+}
+
+/* ---- plans ---- */
+
+static uint64_t hash_key(const plan_key *k) {
+    const uint64_t *words = (const uint64_t *)k;
+    uint64_t h = 0;
+    for (size_t i = 0; i < sizeof *k / sizeof *words; i++)
+        h = (h ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
+    return h;
+}
+
+static cl_kernel build(tp_cl_device *d, const char *name, const source *c) {
+    char text[256];
+    const plan_key *k = c->key;
+    int at = snprintf(text, sizeof text, "%s %d", name, k->dtype);
+    for (int i = 0; i < k->n; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
+    snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",
+             k->rows ? " rows" : "");
+    return tp_cl_kernel(d, text, "run", write_source, c);
+}
+
+static cl_kernel find(tp_cl_device *d, const char *name, const source *c) {
+    plan *p = &plans[hash_key(c->key) % PLANS];
+    pthread_mutex_lock(&lock);
+    cl_kernel kernel = memcmp(&p->key, c->key, sizeof p->key) == 0 ? p->kernel : NULL;
+    kernel ? stats.hits++ : stats.misses++;
+    if (!kernel && (kernel = build(d, name, c))) {
+        p->key = *c->key;
+        p->kernel = kernel;
+    }
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+static bool is_number(const tp_tensor *t) { return !t || t->device.type == TP_DEVICE_CPU; }
+
+static int classify(plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
+    bool flat = it->ndim <= 1;
+    k->n = (uint8_t)it->noperands;
+    k->small = it->numel <= INT32_MAX;
+    for (int i = 0; i < k->n; i++) {
+        int64_t step = it->ndim ? it->strides[i][0] : 0;
+        k->stored[i] = (uint8_t)it->dtype[i];
+        k->class[i] = is_number(tensors[i]) ? NUMBER : ELEMENTS;
+        if (k->class[i] != NUMBER && step != 0 && step != tp_itemsize(it->dtype[i])) flat = false;
+    }
+    for (int i = 0; flat && i < k->n; i++) /* an output of one element is written by the one work-item there is */
+        if (k->class[i] != NUMBER && it->strides[i][0] == 0) k->class[i] = ONE;
+    if (!flat && it->ndim > MAX_PLAN_DIMS)
+        return tp_fail(TP_RuntimeError, "OpenCL: a kernel walks over at most %d dimensions that do not merge, not %d",
+                       MAX_PLAN_DIMS, it->ndim);
+    k->ndim = flat ? 0 : (uint8_t)it->ndim;
+    for (int i = 0; i < k->n; i++) /* a number is no part of the text but for the dtype it is passed in */
+        if (k->class[i] == NUMBER) k->stored[i] = k->loop[i];
+    return 0;
+}
+
+/* ---- arguments ---- */
+
+static tp_dtype dtype_of_suffix(const char *suffix, size_t length) {
+    for (int d = 0; d < TP_NUM_DTYPES; d++)
+        if (strlen(tp_cl_suffix((tp_dtype)d)) == length && memcmp(tp_cl_suffix((tp_dtype)d), suffix, length) == 0)
+            return (tp_dtype)d;
+    return TP_NO_DTYPE;
+}
+
+static bool is_none(const tp_value *v) { return v->tag == TP_NONE || (v->tag == TP_SCALAR && !v->scalar); }
+
+static bool is_text(const tp_value *v, const char *text, size_t length) {
+    return v->tag == TP_STR && v->str && strlen(v->str) == length && memcmp(v->str, text, length) == 0;
+}
+
+static tp_scalar number_of(const tp_value *v) {
+    if (is_none(v)) return *TP_SCALAR_I(0);
+    if (v->tag == TP_SCALAR) return *v->scalar;
+    if (v->tag == TP_FLOAT) return *TP_SCALAR_F(v->f);
+    if (v->tag == TP_BOOL_) return *TP_SCALAR_B(v->b);
+    return *TP_SCALAR_I(v->i);
+}
+
+/* One parameter as `how` describes it: "0vf32", "1n", "2stanh". */
+static void pass_param(tp_cl_call *c, const char *how, size_t length, const tp_value *params) {
+    const tp_value *v = &params[how[0] - '0'];
+    if (how[1] == 'n') return tp_cl_pass_int(c, is_none(v));
+    if (how[1] == 's') return tp_cl_pass_int(c, is_text(v, how + 2, length - 2));
+    tp_scalar number = number_of(v);
+    tp_cl_pass_number(c, &number, dtype_of_suffix(how + 2, length - 2));
+}
+
+static void pass_geometry(tp_cl_call *c, const plan_key *k, const tp_iter *it) {
+    int64_t words[MAX_PLAN_DIMS * (MAX_OPERANDS + 1)];
+    size_t n = 0;
+    for (int i = 0; i < k->n; i++)
+        for (int d = 0; d < k->ndim; d++) words[n++] = it->strides[i][d];
+    if (!k->small) {
+        for (int d = 0; d < k->ndim + (k->ndim & 1); d++) words[n++] = d < k->ndim ? it->shape[d] : 1;
+    } else {
+        uint32_t *shape = (uint32_t *)(words + n);
+        for (int d = 0; d < k->ndim + (k->ndim & 1); d++) shape[d] = d < k->ndim ? (uint32_t)it->shape[d] : 1;
+        n += (size_t)(k->ndim + 1) / 2;
+    }
+    tp_cl_pass(c, n * sizeof *words, words);
+}
+
+static void pass_index(tp_cl_call *c, const plan_key *k, int64_t value) {
+    uint32_t small = (uint32_t)value;
+    if (k->small) tp_cl_pass(c, sizeof small, &small);
+    else tp_cl_pass_long(c, value);
+}
+
+static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
+    pass_index(c, k, it->numel);
+    for (int i = 0; i < k->n; i++) {
+        if (k->class[i] == NUMBER) {
+            tp_scalar number = tp_scalar_load(it->data[i], it->dtype[i]);
+            tp_cl_pass_number(c, &number, (tp_dtype)k->loop[i]);
+        } else {
+            tp_cl_pass_place(c, tp_cl_place_of(tensors[i], it->data[i]));
+        }
+    }
+    if (k->ndim) pass_geometry(c, k, it);
+}
+
+static int64_t piece_of(const plan_key *k, const tp_iter *it) {
+    for (int i = 0; k->ndim > 1 && i < k->n; i++)
+        if (k->class[i] == ELEMENTS && llabs(it->strides[i][0]) >= LINE && llabs(it->strides[i][1]) < LINE &&
+            it->strides[i][1])
+            return SHORT_PIECE;
+    return PIECE;
+}
+
+static int launch(const char *name, source *c, plan_key *k, const tp_iter *it, tp_tensor *const *tensors,
+                  const tp_value *params) {
+    tp_cl_device *d = tp_cl_device_of(tensors, it->noperands);
+    if (!d || classify(k, it, tensors) < 0) return -1;
+    for (int i = 0; i < k->n; i++)
+        if (tp_cl_check_dtype(d, k->loop[i]) < 0) return -1;
+    k->device = (uint8_t)d->index;
+    k->rows = d->is_cpu;
+    tp_cl_call call = tp_cl_begin(d, find(d, name, c));
+    if (!call.kernel) return -1;
+    int64_t piece = piece_of(k, it);
+    pass_operands(&call, k, it, tensors);
+    if (k->rows) pass_index(&call, k, piece);
+    for (const char *h = c->expression ? c->expression->how : ""; *h;) {
+        size_t length = strcspn(h, ",");
+        pass_param(&call, h, length, params);
+        h += length + (h[length] == ',');
+    }
+    if (!k->rows) return tp_cl_run(&call, it->numel, 0);
+    int64_t length = k->ndim ? it->shape[0] : it->numel, pieces = (length + piece - 1) / piece;
+    return tp_cl_run(&call, it->numel / length * pieces, k->ndim ? 16 : 1);
+}
+
+int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,
+                        const tp_value *params) {
+    plan_key k = {.op = p, .dtype = (uint8_t)tp_compute_dtype(dtype)};
+    source c = {&k, &tp_cl_pointwise_table[p->number].expressions[k.dtype]};
+    for (int i = 0; i < it->noperands; i++) k.loop[i] = (uint8_t)tp_compute_dtype(it->loop_dtype[i]);
+    return launch(p->name, &c, &k, it, tensors, params);
+}
+
+/* Equal 16-bit floats move as integers, so that a NaN keeps its bits. */
+static tp_dtype moved_as(tp_dtype from, tp_dtype to) {
+    return from == to && tp_is_reduced_dtype(to) ? TP_UINT16 : tp_compute_dtype(to);
+}
+
+int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {
+    tp_iter it = *given;
+    tp_dtype dtype = moved_as(it.dtype[1], it.dtype[0]);
+    if (dtype == TP_UINT16) it.dtype[0] = it.dtype[1] = TP_UINT16;
+    plan_key k = {.dtype = (uint8_t)dtype, .loop = {(uint8_t)dtype, (uint8_t)dtype}};
+    source c = {&k, NULL};
+    return launch("copy", &c, &k, &it, tensors, NULL);
+}

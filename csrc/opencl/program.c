@@ -1,0 +1,230 @@
+/* program.c: programs in memory and on disk; see program.h.
+ *
+ * Invariant: an entry of the table is never removed, so that a kernel may be borrowed for good. */
+#include "opencl/program.h"
+
+#include "core/parallel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUCKETS 4096
+#define OPTIONS "-cl-std=CL1.2 -w"
+#define MAGIC "tensorpy opencl 1\n"
+#define SEED UINT64_C(14695981039346656037)
+
+typedef struct entry {
+    struct entry *next;
+    tp_cl_device *device;
+    cl_kernel kernel;
+    uint64_t hash;
+    char key[]; /* the program's key, a newline, the kernel's name */
+} entry;
+
+static entry *buckets[BUCKETS];
+static tp_cl_program_stats stats;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+tp_cl_program_stats tp_cl_programs(void) { return stats; }
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n) {
+    for (const uint8_t *c = bytes; n--; c++) h = (h ^ *c) * UINT64_C(1099511628211);
+    return h;
+}
+static uint64_t hash_text(uint64_t h, const char *text) { return hash_bytes(h, text, strlen(text) + 1); }
+
+/* ---- on disk ---- */
+
+static void make_folders(char *path) {
+    for (char *c = path + 1; *c; c++)
+        if (*c == '/') {
+            *c = 0;
+            mkdir(path, 0700);
+            *c = '/';
+        }
+    mkdir(path, 0700);
+}
+
+/* False: there is no place for a cache. */
+static bool cache_folder(char *path, size_t size) {
+    const char *named = getenv("TENSORPY_OPENCL_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (named) n = *named ? snprintf(path, size, "%s", named) : -1;
+    else if (xdg && *xdg) n = snprintf(path, size, "%s/tensorpy/opencl", xdg);
+    else if (home && *home) n = snprintf(path, size, "%s/.cache/tensorpy/opencl", home);
+    if (n < 0 || (size_t)n >= size) return false;
+    make_folders(path);
+    return true;
+}
+
+static bool file_of(const tp_cl_device *d, const char *source, char *path, size_t size) {
+    char folder[3500];
+    if (!cache_folder(folder, sizeof folder)) return false;
+    uint64_t a = hash_text(SEED, source), b = hash_text(UINT64_C(7809847782465536322), source);
+    const char *const rest[] = {OPTIONS, d->name, d->platform_name, d->driver, d->version};
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) a = hash_text(a, rest[i]), b = hash_text(b, rest[i]);
+    return snprintf(path, size, "%s/%016llx%016llx.bin", folder, (unsigned long long)a, (unsigned long long)b) <
+           (int)size;
+}
+
+static unsigned char *read_file(const char *path, size_t *size) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    rewind(f);
+    unsigned char *bytes = n > 0 ? malloc((size_t)n) : NULL;
+    bool whole = bytes && fread(bytes, 1, (size_t)n, f) == (size_t)n;
+    fclose(f);
+    if (!whole) return free(bytes), NULL;
+    *size = (size_t)n;
+    return bytes;
+}
+
+static void write_file(const char *path, const void *bytes, size_t size) {
+    char beside[4200];
+    snprintf(beside, sizeof beside, "%s.%d.new", path, (int)getpid());
+    FILE *f = fopen(beside, "wb");
+    if (!f) return; /* a cache that cannot be written is none */
+    uint64_t sum = hash_bytes(SEED, bytes, size);
+    bool whole = fputs(MAGIC, f) >= 0 && fwrite(bytes, 1, size, f) == size && fwrite(&sum, sizeof sum, 1, f) == 1;
+    whole = fclose(f) == 0 && whole;
+    if (!whole || rename(beside, path) != 0) unlink(beside);
+}
+
+/* The binary inside a file's bytes, or NULL where they are not what was written. */
+static const unsigned char *unpack(const unsigned char *bytes, size_t *size) {
+    size_t head = strlen(MAGIC);
+    uint64_t sum;
+    if (!bytes || *size < head + sizeof sum || memcmp(bytes, MAGIC, head) != 0) return NULL;
+    *size -= head + sizeof sum;
+    memcpy(&sum, bytes + head + *size, sizeof sum);
+    return hash_bytes(SEED, bytes + head, *size) == sum ? bytes + head : NULL;
+}
+
+static cl_program from_disk(tp_cl_device *d, const char *path) {
+    size_t size = 0;
+    cl_int status, binary_status;
+    unsigned char *bytes = read_file(path, &size);
+    const unsigned char *given = unpack(bytes, &size);
+    if (!given) return free(bytes), NULL;
+    cl_program p = tp_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &size, &given, &binary_status, &status);
+    free(bytes);
+    if (p && status == CL_SUCCESS && tp_cl.clBuildProgram(p, 1, &d->id, OPTIONS, NULL, NULL) == CL_SUCCESS) return p;
+    if (p) tp_cl.clReleaseProgram(p);
+    return NULL;
+}
+
+static void to_disk(cl_program p, const char *path) {
+    size_t size = 0;
+    if (tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) != CL_SUCCESS || !size) return;
+    unsigned char *bytes = malloc(size);
+    if (bytes && tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL) == CL_SUCCESS)
+        write_file(path, bytes, size);
+    free(bytes);
+}
+
+/* ---- building ---- */
+
+static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *key) {
+    char log[4000] = "";
+    tp_cl.clGetProgramBuildInfo(p, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+    return tp_fail(TP_RuntimeError, "OpenCL: a kernel does not compile on %s: %s\n%s\n  kernel: %s", d->name,
+                   tp_cl_error_name(status), log, key);
+}
+
+static cl_program build(tp_cl_device *d, const char *key, const char *source) {
+    char path[4000];
+    cl_int status;
+    bool cached = file_of(d, source, path, sizeof path);
+    cl_program p = cached ? from_disk(d, path) : NULL;
+    if (p) return stats.from_disk++, p;
+    p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
+    if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
+    status = tp_cl.clBuildProgram(p, 1, &d->id, OPTIONS, NULL, NULL);
+    if (status != CL_SUCCESS) {
+        fail_build(d, p, status, key);
+        tp_cl.clReleaseProgram(p);
+        return NULL;
+    }
+    stats.built++;
+    if (cached) to_disk(p, path);
+    return p;
+}
+
+/* A program may have several kernels; each gets an entry, and the source is only built for the first of them. */
+static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint64_t hash, cl_program p) {
+    cl_int status;
+    entry *e = malloc(sizeof *e + strlen(key) + strlen(name) + 2);
+    if (!e) return tp_fail_memory((int64_t)sizeof *e), NULL;
+    sprintf(e->key, "%s\n%s", key, name);
+    e->device = d;
+    e->hash = hash;
+    e->kernel = tp_cl.clCreateKernel(p, name, &status);
+    if (!e->kernel) {
+        tp_cl_fail(status, "clCreateKernel");
+        free(e);
+        return NULL;
+    }
+    e->next = buckets[hash % BUCKETS];
+    buckets[hash % BUCKETS] = e;
+    return e;
+}
+
+static entry *build_entry(tp_cl_device *d, const char *key, const char *name, uint64_t hash, tp_cl_writer write,
+                          const void *context) {
+    tp_autotext source = {0};
+    write(&source, context);
+    if (!source.text) return tp_fail_memory(1), NULL;
+    cl_program p = build(d, key, source.text);
+    entry *e = p ? add_entry(d, key, name, hash, p) : NULL;
+    if (p) tp_cl.clReleaseProgram(p); /* the kernel keeps it */
+    return e;
+}
+
+static bool is_entry(const entry *e, const tp_cl_device *d, const char *key, const char *name, uint64_t hash) {
+    size_t length = strlen(key);
+    return e->hash == hash && e->device == d && strncmp(e->key, key, length) == 0 && e->key[length] == '\n' &&
+           strcmp(e->key + length + 1, name) == 0;
+}
+
+cl_kernel tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
+    uint64_t hash = hash_text(hash_text(SEED + (uint64_t)d->index, key), name);
+    pthread_mutex_lock(&lock);
+    entry *e = buckets[hash % BUCKETS];
+    while (e && !is_entry(e, d, key, name, hash)) e = e->next;
+    if (e) {
+        stats.hits++;
+    } else {
+        stats.misses++;
+        e = build_entry(d, key, name, hash, write, context);
+    }
+    pthread_mutex_unlock(&lock);
+    return e ? e->kernel : NULL;
+}
+
+/* ---- sources of the tree ---- */
+
+typedef struct {
+    const char *file, *definitions;
+} file_source;
+
+static void write_file_source(tp_text *source, const void *context) {
+    const file_source *f = context;
+    tp_text_add(source, "%s%s%s%s", f->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
+                tp_cl_source(f->file));
+}
+
+cl_kernel tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {
+    char key[1024];
+    file_source f = {file, definitions};
+    if (!tp_cl_source(file)) return tp_fail_null(TP_RuntimeError, "OpenCL: there is no source %s", file);
+    if (snprintf(key, sizeof key, "%s\n%s", file, definitions) >= (int)sizeof key)
+        return tp_fail_null(TP_RuntimeError, "OpenCL: the definitions of %s are too long", file);
+    return tp_cl_kernel(d, key, name, write_file_source, &f);
+}

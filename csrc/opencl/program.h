@@ -1,0 +1,25 @@
+/* program.h: kernels from source, built at first use and kept in memory and on disk.
+ *
+ * The folder is $XDG_CACHE_HOME/tensorpy/opencl, else ~/.cache/tensorpy/opencl, or what TENSORPY_OPENCL_CACHE names
+ * (empty: none). A file's name is a hash of source, options, device and driver; its first line repeats them in short
+ * and its last is a checksum, so that a damaged file is built anew. It is written beside its place and renamed, so
+ * that several processes may write at once. */
+#pragma once
+
+#include "opencl/runtime.h"
+
+/* A source of csrc/opencl, by the name of its file; NULL if there is none (generated: OpenCLSources.c). */
+const char *tp_cl_source(const char *name);
+
+/* The kernel `name` of a program, borrowed. `key` names the program in memory; `write` gives its source when it is not
+ * there. NULL and the error set if it does not compile: the compiler's log is in the message. */
+typedef void (*tp_cl_writer)(tp_text *source, const void *context);
+cl_kernel tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context);
+/* The kernel `name` of the file `file` of csrc/opencl behind common.cl, with definitions in front: "#define T float\n".
+ */
+cl_kernel tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions);
+
+typedef struct {
+    int64_t hits, misses, from_disk, built;
+} tp_cl_program_stats;
+tp_cl_program_stats tp_cl_programs(void);

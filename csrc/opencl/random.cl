@@ -1,0 +1,103 @@
+/* random.cl: random draws: element i of a draw from (seed, offset, i), as core/philox.h lays the words out, and by the
+ * same steps as cpu/random.c.
+ *
+ * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element).
+ * Each work-item makes the four words of a Philox block and the elements that they serve. */
+typedef struct {
+    ulong seed, offset, range;
+    long base;
+    WIDEST a, b;
+    int bits;
+} draw;
+
+static inline void words_of(const draw *d, ulong index, uint *out) {
+    uint k0 = (uint)d->seed, k1 = (uint)(d->seed >> 32), c0 = (uint)index, c1 = (uint)(index >> 32);
+    uint c2 = (uint)d->offset, c3 = (uint)(d->offset >> 32);
+    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        ulong p0 = (ulong)0xD2511F53u * c0, p1 = (ulong)0xCD9E8D57u * c2;
+        c0 = (uint)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint)p1;
+        c2 = (uint)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint)p0;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+static inline float unit_float(uint w) { return (float)(w >> 8) * 0x1p-24f; }
+#ifdef TP_HAVE_F64
+static inline double unit_double(uint low, uint high) { return (double)(((ulong)high << 32 | low) >> 11) * 0x1p-53; }
+#endif
+
+/* Sine and cosine of 2 pi u: a whole number of quarters, and a rest for the series around 0. */
+static inline void turn_float(float u, float *sine, float *cosine) {
+    float quarter = (float)(int)(4.0f * u + 0.5f), r = 4.0f * u - quarter, r2 = r * r;
+    float s = fma(0x1.507834p-13f, r2, -0x1.32d2ccp-8f), c = fma(-0x1.a6d1f2p-16f, r2, 0x1.e1f506p-11f);
+    s = fma(s, r2, 0x1.466bc6p-4f);
+    s = fma(s, r2, -0x1.4abbcep-1f);
+    s = fma(s, r2, 0x1.921fb6p+0f) * r;
+    c = fma(c, r2, -0x1.55d3c8p-6f);
+    c = fma(c, r2, 0x1.03c1f0p-2f);
+    c = fma(c, r2, -0x1.3bd3ccp+0f);
+    c = fma(c, r2, 1.0f);
+    int q = (int)quarter;
+    float at_sine = q & 1 ? c : s, at_cosine = q & 1 ? s : c;
+    *sine = q & 2 ? -at_sine : at_sine;
+    *cosine = (q + 1) & 2 ? -at_cosine : at_cosine;
+}
+
+static inline long integer_of(const draw *d, uint w0, uint w1) {
+    if (d->range == 0) return (long)(((ulong)w1 << 32 | w0) + (ulong)d->base);
+    if (d->range <= 0xffffffffu) {
+        ulong low = (ulong)w0 * (uint)d->range >> 32;
+        return (long)((((ulong)w1 * (uint)d->range + low) >> 32) + (ulong)d->base);
+    }
+    return (long)(mul_hi((ulong)w1 << 32 | w0, d->range) + (ulong)d->base);
+}
+
+/* The elements of one block: 4 / WORDS of them. */
+static inline void make(const draw *d, const uint *w, MADE *out) {
+#if defined(DRAW_UNIFORM_FLOAT)
+    float unit = ldexp(1.0f, -d->bits), a = (float)d->a, span = (float)(d->b - d->a);
+    for (int i = 0; i < 4; i++) out[i] = (float)(w[i] >> (32 - d->bits)) * unit * span + a;
+#elif defined(DRAW_UNIFORM_DOUBLE)
+    for (int i = 0; i < 2; i++) out[i] = unit_double(w[2 * i], w[2 * i + 1]) * (d->b - d->a) + d->a;
+#elif defined(DRAW_NORMAL_FLOAT)
+    for (int j = 0; j < 2; j++) {
+        float radius = sqrt(-2.0f * tp_log_f32(1.0f - unit_float(w[2 * j]))), sine, cosine;
+        turn_float(unit_float(w[2 * j + 1]), &sine, &cosine);
+        out[2 * j] = fma(radius * cosine, (float)d->b, (float)d->a);
+        out[2 * j + 1] = fma(radius * sine, (float)d->b, (float)d->a);
+    }
+#elif defined(DRAW_NORMAL_DOUBLE)
+    double radius = sqrt(-2.0 * log(1.0 - unit_double(w[0], w[1]))), angle = 2.0 * unit_double(w[2], w[3]);
+    out[0] = radius * cospi(angle) * d->b + d->a;
+    out[1] = radius * sinpi(angle) * d->b + d->a;
+#elif defined(DRAW_EXPONENTIAL_FLOAT)
+    for (int i = 0; i < 4; i++) {
+        float u = 1.0f - unit_float(w[i]);
+        out[i] = (u == 1.0f ? 0x1p-25f : -tp_log_f32(u)) / (float)d->a;
+    }
+#elif defined(DRAW_EXPONENTIAL_DOUBLE)
+    for (int i = 0; i < 2; i++) {
+        double u = 1.0 - unit_double(w[2 * i], w[2 * i + 1]);
+        out[i] = (u == 1.0 ? 0x1p-54 : -log(u)) / d->a;
+    }
+#elif defined(DRAW_INTEGERS)
+    for (int i = 0; i < 2; i++) out[i] = integer_of(d, w[2 * i], w[2 * i + 1]);
+#else /* DRAW_BERNOULLI: below range of 2**32 */
+    for (int i = 0; i < 4; i++) out[i] = (ulong)w[i] < d->range;
+#endif
+}
+
+__kernel void random(draw d, __global OUT_S *out, long offset, long n) {
+    long block = get_global_id(0), first = block * (4 / WORDS);
+    if (first >= n) return;
+    uint w[4];
+    MADE made[4];
+    words_of(&d, (ulong)block, w);
+    make(&d, w, made);
+    for (int i = 0; i < 4 / WORDS && first + i < n; i++) out[offset + first + i] = OUT_STORE(made[i]);
+}

@@ -1,0 +1,53 @@
+/* range.c: sequences and triangles; the kernels are in range.cl. */
+#include "opencl/kernels.h"
+
+#include "opencl/element.h"
+#include "opencl/launch.h"
+
+static void pass_real(tp_cl_call *c, double x) {
+    if (c->device->has_fp64) tp_cl_pass(c, sizeof x, &x);
+    else tp_cl_pass_float(c, (float)x);
+}
+
+int tp_cl_range(tp_tensor *t, const tp_range *r) {
+    tp_cl_device *d = tp_cl_device_of(&t, 1);
+    if (!d || t->numel == 0) return d ? 0 : -1;
+    tp_autotext s = {0};
+    tp_dtype real = d->has_fp64 ? TP_FLOAT64 : TP_FLOAT32;
+    tp_cl_define(&s, "OUT", (tp_dtype)t->dtype, r->whole ? TP_INT64 : real);
+    tp_text_add(&s, r->whole ? "#define WHOLE\n" : "#define REAL %s\n", tp_cl_type(real));
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "range", s.text));
+    tp_cl_pass_tensor(&c, t);
+    tp_cl_pass_long(&c, t->numel);
+    if (r->whole) {
+        tp_cl_pass_long(&c, r->first);
+        tp_cl_pass_long(&c, r->step);
+    } else {
+        pass_real(&c, r->a);
+        pass_real(&c, r->b);
+        pass_real(&c, r->last);
+        pass_real(&c, r->base);
+        tp_cl_pass_long(&c, r->half);
+        tp_cl_pass_int(&c, r->single);
+    }
+    return tp_cl_run(&c, t->numel, 0);
+}
+
+int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool lower) {
+    tp_tensor *const tensors[] = {(tp_tensor *)self, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    if (!d) return -1;
+    tp_autotext s = {0};
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    tp_cl_define(&s, "OUT", dtype, tp_compute_dtype(dtype));
+    tp_text_add(&s, "#define WHOLE\n");
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "triangle", s.text));
+    tp_cl_pass_tensor(&c, self);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, out->numel);
+    tp_cl_pass_long(&c, out->sizes[out->ndim - 2]);
+    tp_cl_pass_long(&c, out->sizes[out->ndim - 1]);
+    tp_cl_pass_long(&c, diagonal);
+    tp_cl_pass_int(&c, lower);
+    return tp_cl_run(&c, out->numel, 0);
+}

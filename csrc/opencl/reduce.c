@@ -1,0 +1,243 @@
+/* reduce.c: see reduce.h; the kernel is reduce.cl.
+ *
+ * A reduction is known by the CPU's table that its tp_reduction lies in: the host side of every operator (dtypes,
+ * checks, outputs) is the one in native/, and only the folding differs. How the work is cut: on a GPU a work-group
+ * folds a part of one output where the reduced dimension lies closest in memory, else a work-item does; on a CPU device
+ * it is always a work-item, with LANES accumulators where elements follow each other. */
+#include "opencl/reduce.h"
+
+#include "cpu/kernels.h"
+#include "opencl/element.h"
+#include "opencl/launch.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_KEPT 12
+#define GROUP 128
+#define LANES 16
+#define COLUMNS 32
+#define PART 65536      /* elements of a part where parts are long, */
+#define SHORT_PART 1024 /* and where one lane takes them one after the other */
+#define MAX_PARTS 1024
+
+/* ---- which reduction ---- */
+
+typedef struct {
+    const char *name; /* OP_<name>, or NULL: functions */
+    const char *functions;
+} operation;
+
+static bool inside(const tp_reduction *r, const tp_reduction *table) { return r >= table && r < table + TP_NUM_DTYPES; }
+
+static operation find_operation(const tp_reduction *r) {
+    const struct {
+        const tp_reduction *table;
+        const char *name;
+    } tables[] = {
+        {tp_cpu.reduce->sum, "SUM"},
+        {tp_cpu.reduce->mean, "MEAN"},
+        {tp_cpu.fold->nansum, "NANSUM"},
+        {tp_cpu.fold->any, "ANY"},
+        {tp_cpu.fold->all, "ALL"},
+        {tp_cpu.fold->nonzero, "NONZERO"},
+        {tp_cpu.extreme->largest, "LARGEST"},
+        {tp_cpu.extreme->smallest, "SMALLEST"},
+        {tp_cpu.extreme->largest_at, "LARGEST_AT"},
+        {tp_cpu.extreme->smallest_at, "SMALLEST_AT"},
+        {tp_cpu.moments->variance, "VARIANCE"},
+        {tp_cpu.moments->length, "LENGTH"},
+    };
+    if (r == &tp_cpu.reduce->sum[TP_BOOL]) return (operation){"ANY", NULL};
+    for (int64_t i = 0; i < TP_COUNTOF(tables); i++)
+        if (inside(r, tables[i].table)) return (operation){tables[i].name, NULL};
+    for (const tp_cl_reduction *t = tp_cl_reduction_table; t->op; t++)
+        if (inside(r, t->op->kernels)) return (operation){NULL, t->functions[r - t->op->kernels]};
+    return (operation){NULL, NULL};
+}
+
+/* ---- the plan: dimensions, fastest first, merged ---- */
+
+typedef struct {
+    int n;
+    int64_t size[TP_MAX_DIMS + 1], in[TP_MAX_DIMS + 1], out[TP_MAX_DIMS + 1]; /* strides in elements */
+} dims;
+
+static void add_dim(dims *d, int64_t size, int64_t in, int64_t out) {
+    int at = d->n++;
+    for (; at > 0 && llabs(d->in[at - 1]) > llabs(in); at--) {
+        d->size[at] = d->size[at - 1];
+        d->in[at] = d->in[at - 1];
+        d->out[at] = d->out[at - 1];
+    }
+    d->size[at] = size;
+    d->in[at] = in;
+    d->out[at] = out;
+}
+
+static void merge(dims *d) {
+    int last = 0;
+    if (!d->n) add_dim(d, 1, 0, 0);
+    for (int i = 1; i < d->n; i++) {
+        bool one = d->in[last] * d->size[last] == d->in[i] && d->out[last] * d->size[last] == d->out[i];
+        if (one) {
+            d->size[last] *= d->size[i];
+            continue;
+        }
+        last++;
+        d->size[last] = d->size[i];
+        d->in[last] = d->in[i];
+        d->out[last] = d->out[i];
+    }
+    d->n = last + 1;
+}
+
+static void split_dims(dims *kept, dims *reduced, const tp_tensor *self, uint64_t mask, const tp_tensor *out) {
+    bool keepdim = out->ndim == self->ndim;
+    int at = out->ndim;
+    kept->n = reduced->n = 0;
+    for (int d = self->ndim - 1; d >= 0; d--) {
+        bool reduce = mask >> d & 1;
+        if (!reduce || keepdim) at--;
+        if (self->sizes[d] == 1) continue;
+        if (reduce) add_dim(reduced, self->sizes[d], self->strides[d], 0);
+        else add_dim(kept, self->sizes[d], self->strides[d], out->strides[at]);
+    }
+    merge(kept);
+    merge(reduced);
+}
+
+static int64_t numel_of(const dims *d) {
+    int64_t n = 1;
+    for (int i = 0; i < d->n; i++) n *= d->size[i];
+    return n;
+}
+
+/* ---- the cut ---- */
+
+typedef struct {
+    dims kept, reduced;
+    int64_t outputs, count, parts, part;
+    bool group;
+    int lanes, columns;
+} cut;
+
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static void make_parts(cut *c, int64_t part) {
+    c->part = part > c->count ? c->count : part;
+    if (c->part < 1) c->part = 1;
+    while (divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
+    c->parts = c->count ? divide_up(c->count, c->part) : 1;
+}
+
+static void make_cut(cut *c, const tp_cl_device *d) {
+    bool inner = c->outputs == 1 || llabs(c->reduced.in[0]) <= llabs(c->kept.in[0]);
+    int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
+    c->group = !d->is_cpu && inner && c->count >= GROUP;
+    c->lanes = d->is_cpu && inner ? LANES : 1;
+    c->columns = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] >= COLUMNS ? COLUMNS : 1;
+    int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
+    int64_t wanted = c->outputs >= busy ? 1 : divide_up(busy, c->outputs);
+    int64_t part = divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
+    if (part > most && c->lanes == 1 && !c->group) part = most;
+    make_parts(c, part < least ? least : part);
+}
+
+/* ---- the launch ---- */
+
+static void define(tp_text *s, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
+                   const tp_tensor *out) {
+    tp_dtype in = tp_compute_dtype(r->in);
+    tp_cl_define(s, "IN", (tp_dtype)self->dtype, in);
+    tp_cl_define(s, "OUT", (tp_dtype)out->dtype, tp_compute_dtype(r->out));
+    tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n#define COLUMNS %d\n",
+                tp_cl_type(tp_to_real_dtype(in)), c->kept.n, c->reduced.n, c->lanes, c->columns);
+    if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
+    if (c->group) tp_text_add(s, "#define GROUP %d\n", GROUP);
+    if (o->name) tp_text_add(s, "#define OP_%s\n", o->name);
+    else if (tp_is_complex_dtype(r->out)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(r->out));
+    else tp_text_add(s, "#define FROM_COUNT(n) (%s)(n)\n", tp_cl_type(in));
+}
+
+typedef struct {
+    const char *definitions, *functions;
+} source;
+
+static void write_source(tp_text *s, const void *context) {
+    const source *c = context;
+    tp_text_add(s, "%s%s%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
+                c->functions ? c->functions : "", tp_cl_source("reduce.cl"));
+}
+
+static void pass_geometry(tp_cl_call *call, const cut *c) {
+    int64_t words[3 * MAX_KEPT + 2 * MAX_KEPT + 4];
+    size_t n = 0;
+    const int64_t *const kept[] = {c->kept.size, c->kept.in, c->kept.out};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < c->kept.n; i++) words[n++] = kept[k][i];
+    for (int i = 0; i < c->reduced.n; i++) words[n++] = c->reduced.size[i];
+    for (int i = 0; i < c->reduced.n; i++) words[n++] = c->reduced.in[i];
+    words[n++] = c->outputs;
+    words[n++] = c->count;
+    words[n++] = c->parts;
+    words[n++] = c->part;
+    tp_cl_pass(call, n * sizeof *words, words);
+}
+
+static void pass_params(tp_cl_call *call, const operation *o, const void *params) {
+    bool moments = o->name && strcmp(o->name, "VARIANCE") == 0 && params;
+    double p = moments ? ((const tp_moments_params *)params)->correction : 0;
+    if (call->device->has_fp64) tp_cl_pass(call, sizeof p, &p);
+    else tp_cl_pass_float(call, (float)p);
+    tp_cl_pass_int(call, moments ? ((const tp_moments_params *)params)->root : 0);
+}
+
+static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
+                  tp_tensor *out, const void *params) {
+    tp_autotext definitions = {0}, key = {0};
+    define(&definitions, o, r, c, self, out);
+    /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
+    tp_autoref *partial =
+        c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
+    if (c->parts > 1 && !partial) return -1;
+    tp_text_add(&key, "reduce %s %d\n%s", o->name ? o->name : o->functions, (int)(r->in), definitions.text);
+    source s = {definitions.text, o->functions};
+    tp_cl_call call = tp_cl_begin(d, tp_cl_kernel(d, key.text, "reduce", write_source, &s));
+    pass_geometry(&call, c);
+    tp_cl_pass_tensor(&call, self->numel ? self : out);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, partial ? partial : out);
+    pass_params(&call, o, params);
+    int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
+    int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
+    int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
+    if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
+    if (!partial) return 0;
+    call = tp_cl_begin(d, tp_cl_kernel(d, key.text, "join_parts", write_source, &s));
+    pass_geometry(&call, c);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, partial);
+    pass_params(&call, o, params);
+    return tp_cl_run(&call, c->outputs, (size_t)small);
+}
+
+int tp_cl_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params) {
+    cut c = {.parts = 1};
+    tp_tensor *const tensors[] = {(tp_tensor *)self, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    if (!d || tp_cl_check_dtype(d, r->in) < 0) return -1;
+    operation o = find_operation(r);
+    if (!o.name && !o.functions)
+        return tp_fail(TP_NotImplementedError, "OpenCL: a reduction of %s without a kernel",
+                       tp_dtype_names[self->dtype]);
+    split_dims(&c.kept, &c.reduced, self, mask, out);
+    if (c.kept.n > MAX_KEPT || c.reduced.n > MAX_KEPT)
+        return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
+                       MAX_KEPT);
+    c.outputs = out->numel;
+    c.count = numel_of(&c.reduced);
+    make_cut(&c, d);
+    return launch(d, &o, r, &c, self, out, params);
+}

@@ -1,0 +1,200 @@
+/* opencl.c: what tensorpy.opencl (the Python module) asks of the OpenCL runtime: devices, memory, events, caches. */
+#include "python/common.h"
+
+#include "core/generator.h"
+#include "opencl/event.h"
+#include "opencl/fallback.h"
+#include "opencl/memory.h"
+#include "opencl/pointwise.h"
+#include "opencl/program.h"
+#include "python/returns.h"
+
+#define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
+
+/* A device's index from a Python int; -1 is the current device. -1 with the exception set on failure. */
+static int index_of(PyObject *o) {
+    long index = PyLong_AsLong(o);
+    if (index == -1 && PyErr_Occurred()) return -1;
+    if (index < 0) index = tp_cl_current();
+    if (index > INT32_MAX) index = INT32_MAX;
+    return tp_cl_describe((int)index) ? (int)index : (tp_py_raise(), -1);
+}
+
+FUNCTION(device_count) { return PyLong_FromLong(tp_cl_available()); }
+
+FUNCTION(why_not) {
+    if (tp_cl_device_count() > 0) Py_RETURN_NONE;
+    if (!tp_error_pending()) tp_cl_describe(0);
+    PyObject *text = PyUnicode_FromString(tp_error_message());
+    tp_error_clear();
+    return text;
+}
+
+FUNCTION(current_device) { return PyLong_FromLong(tp_cl_current()); }
+
+FUNCTION(set_device) {
+    int index = index_of(arg);
+    if (index < 0 || tp_py_check(tp_cl_set_current(index)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+FUNCTION(properties) {
+    int index = index_of(arg);
+    const tp_cl_device *d = index < 0 ? NULL : tp_cl_describe(index);
+    if (!d) return NULL;
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:I,s:n,s:O,s:O,s:O,s:O}", "name", d->name, "platform",
+                         d->platform_name, "vendor", d->vendor, "driver_version", d->driver, "version", d->version,
+                         "total_memory", (unsigned long long)d->global_memory, "max_allocation",
+                         (unsigned long long)d->max_allocation, "local_memory", (unsigned long long)d->local_memory,
+                         "multi_processor_count", d->compute_units, "max_work_group_size", (Py_ssize_t)d->max_group,
+                         "is_cpu", d->is_cpu ? Py_True : Py_False, "has_fp16", d->has_fp16 ? Py_True : Py_False,
+                         "has_fp64", d->has_fp64 ? Py_True : Py_False, "has_subgroups",
+                         d->has_subgroups ? Py_True : Py_False);
+}
+
+FUNCTION(synchronize) {
+    int index = index_of(arg);
+    tp_cl_device *d = index < 0 ? NULL : tp_cl_get(index);
+    if (index < 0) return NULL;
+    if (!d || tp_cl_finish(d) < 0) return tp_py_raise();
+    Py_RETURN_NONE;
+}
+
+/* ---- memory ---- */
+
+FUNCTION(memory_stats) {
+    int index = index_of(arg);
+    if (index < 0) return NULL;
+    tp_cl_memory_stats s = tp_cl_memory(index);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)s.allocated, "peak",
+                         (long long)s.peak, "reserved", (long long)s.reserved, "limit", (long long)s.limit, "blocks",
+                         (long long)s.blocks, "segments", (long long)s.segments, "reused", (long long)s.reused,
+                         "retries", (long long)s.retries);
+}
+
+FUNCTION(reset_peak) {
+    int index = index_of(arg);
+    if (index < 0) return NULL;
+    tp_cl_reset_peak(index);
+    Py_RETURN_NONE;
+}
+
+FUNCTION(empty_cache) {
+    int index = index_of(arg);
+    if (index < 0 || tp_py_check(tp_cl_empty_cache(index)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_limit(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *device;
+    long long nbytes;
+    if (!PyArg_ParseTuple(args, "OL", &device, &nbytes)) return NULL;
+    int index = index_of(device);
+    if (index < 0) return NULL;
+    tp_cl_set_limit(index, nbytes);
+    Py_RETURN_NONE;
+}
+
+static PyObject *manual_seed(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *device;
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "OK", &device, &seed)) return NULL;
+    int index = index_of(device);
+    tp_generator *g = index < 0 ? NULL : tp_default_generator_borrow((tp_device){TP_DEVICE_OPENCL, (int8_t)index});
+    if (index < 0) return NULL;
+    if (!g) return tp_py_raise();
+    tp_generator_manual_seed(g, seed);
+    Py_RETURN_NONE;
+}
+
+/* ---- caches, the fallback ---- */
+
+FUNCTION(cache_stats) {
+    tp_cl_program_stats p = tp_cl_programs();
+    tp_cl_plan_stats l = tp_cl_plans();
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L}", "plan_hits", (long long)l.hits, "plan_misses",
+                         (long long)l.misses, "kernel_hits", (long long)p.hits, "kernel_misses", (long long)p.misses,
+                         "from_disk", (long long)p.from_disk, "built", (long long)p.built);
+}
+
+FUNCTION(set_fallback) {
+    long mode = PyLong_AsLong(arg);
+    if (mode == -1 && PyErr_Occurred()) return NULL;
+    tp_cl_set_fallback((tp_cl_fallback_mode)mode);
+    Py_RETURN_NONE;
+}
+
+FUNCTION(get_fallback) { return PyLong_FromLong((long)tp_cl_fallback()); }
+
+FUNCTION(fallback_count) {
+    const char *name = PyUnicode_AsUTF8(arg);
+    const tp_op *op = name ? tp_find_op_qualified(name) : NULL;
+    if (!name) return NULL;
+    return PyLong_FromLongLong(op ? tp_cl_fallback_count(op) : 0);
+}
+
+/* ---- events: capsules ---- */
+
+#define EVENT "tensorpy.opencl.event"
+
+static void free_event(PyObject *capsule) { tp_cl_event_free(PyCapsule_GetPointer(capsule, EVENT)); }
+
+static PyObject *event_new(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *device;
+    int timing;
+    if (!PyArg_ParseTuple(args, "Op", &device, &timing)) return NULL;
+    int index = index_of(device);
+    tp_cl_marker *e = index < 0 ? NULL : tp_cl_event_record(index, timing);
+    if (index < 0) return NULL;
+    return e ? PyCapsule_New(e, EVENT, free_event) : tp_py_raise();
+}
+
+FUNCTION(event_query) {
+    tp_cl_marker *e = PyCapsule_GetPointer(arg, EVENT);
+    int done = e ? tp_cl_event_query(e) : -1;
+    if (!e) return NULL;
+    return done < 0 ? tp_py_raise() : PyBool_FromLong(done);
+}
+
+FUNCTION(event_synchronize) {
+    tp_cl_marker *e = PyCapsule_GetPointer(arg, EVENT);
+    if (!e || tp_py_check(tp_cl_event_wait(e)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *event_elapsed(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "OO", &a, &b)) return NULL;
+    tp_cl_marker *from = PyCapsule_GetPointer(a, EVENT), *to = from ? PyCapsule_GetPointer(b, EVENT) : NULL;
+    double milliseconds;
+    if (!to || tp_py_check(tp_cl_event_elapsed(from, to, &milliseconds)) < 0) return NULL;
+    return PyFloat_FromDouble(milliseconds);
+}
+
+static PyMethodDef functions[] = {
+    {"device_count", device_count, METH_NOARGS, NULL},
+    {"why_not", why_not, METH_NOARGS, NULL},
+    {"current_device", current_device, METH_NOARGS, NULL},
+    {"set_device", set_device, METH_O, NULL},
+    {"properties", properties, METH_O, NULL},
+    {"synchronize", synchronize, METH_O, NULL},
+    {"memory_stats", memory_stats, METH_O, NULL},
+    {"reset_peak", reset_peak, METH_O, NULL},
+    {"empty_cache", empty_cache, METH_O, NULL},
+    {"set_limit", set_limit, METH_VARARGS, NULL},
+    {"manual_seed", manual_seed, METH_VARARGS, NULL},
+    {"cache_stats", cache_stats, METH_NOARGS, NULL},
+    {"set_fallback", set_fallback, METH_O, NULL},
+    {"get_fallback", get_fallback, METH_NOARGS, NULL},
+    {"fallback_count", fallback_count, METH_O, NULL},
+    {"event_new", event_new, METH_VARARGS, NULL},
+    {"event_query", event_query, METH_O, NULL},
+    {"event_synchronize", event_synchronize, METH_O, NULL},
+    {"event_elapsed", event_elapsed, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_opencl(PyObject *m) {
+    if (Py_AtExit(tp_cl_shut_down) < 0) return -1;
+    return tp_py_add_submodule(m, "_opencl", functions);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,12 @@ from .harness import Case
 from .libraries import torch
 
 
+# As a user's interpreter, which keeps bytecode.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run(statement: str) -> None:
-    subprocess.run([sys.executable, "-c", statement], check=True)
+    subprocess.run([sys.executable, "-c", statement], check=True, env=ENVIRONMENT)
 
 
 def cases(device: str) -> Iterator[Case]:

@@ -11,7 +11,6 @@ from functools import partial
 from .harness import Case
 from .libraries import torch
 
-
 # As a user's interpreter, which keeps bytecode.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

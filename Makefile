@@ -42,10 +42,10 @@ ctest: native
 driver:
 ifneq (,$(filter opencl%,$(DEVICE)))
 	@ldconfig -p | grep -q libOpenCL.so.1 && ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || { \
-	    echo "no OpenCL driver: the package pocl-opencl-icd is missing"; \
+	    echo "no OpenCL driver: the packages pocl-opencl-icd and ocl-icd-libopencl1 are missing"; \
 	    if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as=sudo; else as=none; fi; \
-	    if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install it, or the tests are skipped"; \
-	    else $$as apt-get update -q && $$as apt-get install -y -q pocl-opencl-icd; fi; }
+	    if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install them, or the tests are skipped"; \
+	    else $$as apt-get update -q && $$as apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1; fi; }
 endif
 
 test: ctest driver

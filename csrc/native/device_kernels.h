@@ -20,7 +20,8 @@ typedef struct {
     /* in: self, or the gradient with `output` the forward's result; dim is wrapped. */
     int (*softmax)(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log);
     int (*places)(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other);
-    /* fn: the CPU's entry for the scan; in, out and at (NULL: none) are contiguous, of the dtype that is computed in. */
+    /* fn: the CPU's entry for the scan; in, out and at (NULL: none) are contiguous, of the dtype that is computed in.
+     */
     int (*scan)(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at);
 } tp_device_kernels;
 

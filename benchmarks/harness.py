@@ -12,6 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Call = Callable[[], object]
+# What a table calls each thing that is measured; in this order.
+TITLES = {
+    "tensorpy": "tensorpy",
+    "numpy": "NumPy",
+    "torch": "torch",
+    "cpu": "tensorpy's CPU",
+    "plain": "plain OpenCL",
+    "copy": "driver's copy",
+    "clblast": "CLBlast",
+}
 
 
 @dataclass(frozen=True)
@@ -94,12 +104,13 @@ def unit(seconds: float) -> str:
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """A Markdown table; a missed bar is marked with an exclamation mark."""
-    head = "| family | case | threads | tensorpy | NumPy | torch | bars |\n|---|---|---|---|---|---|---|\n"
+    seen = {name for o in outcomes for name in o.seconds}
+    columns = [name for name in TITLES if name in seen]
+    titles = " | ".join(TITLES[name] for name in columns)
+    head = f"| family | case | threads | {titles} | bars |\n|{'---|' * (len(columns) + 4)}\n"
     rows = []
     for o in outcomes:
-        times = " | ".join(
-            unit(o.seconds[name]) if name in o.seconds else "" for name in ("tensorpy", "numpy", "torch")
-        )
+        times = " | ".join(unit(o.seconds[name]) if name in o.seconds else "" for name in columns)
         found = [(f"{ratio:.2f}x {name} (bar {bar:g})", ratio <= bar) for name, ratio, bar in o.verdicts]
         found += [(f"{unit(s)} over {name} (bar {unit(bar)})", s <= bar) for name, s, bar in o.overs]
         bars = ", ".join(text + ("" if kept else " **!**") for text, kept in found)

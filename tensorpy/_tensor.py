@@ -152,7 +152,13 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _map_in_place(self, (x, y), callable, "map2_")
 
 
+def record_stream(self: Tensor, s: Any) -> None:
+    """Says that a stream uses the tensor's memory, which goes to nobody else before the stream is done with it."""
+    _C._opencl.stream_use(self, s.device_index, s.stream_id)
+
+
 _METHODS = (
+    record_stream,
     backward,
     register_hook,
     register_post_accumulate_grad_hook,

@@ -5,6 +5,7 @@ Nothing is opened before it is asked for: `import tensorpy.opencl` loads no driv
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from dataclasses import dataclass
@@ -173,19 +174,20 @@ def cache_info() -> dict[str, int]:
     return dict(_cl.cache_stats())
 
 
-# ---- the queue ----
+# ---- streams and events ----
 
 
 class Event:
-    """A mark in the queue: `record()` sets it behind all that is enqueued."""
+    """A mark in a stream: `record()` sets it behind all that is enqueued there."""
 
     def __init__(self, enable_timing: bool = False) -> None:
         self.enable_timing = enable_timing
         self._mark: Any = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks the end of what is enqueued by now."""
-        self._mark = _cl.event_new(-1 if stream is None else stream.index, self.enable_timing)
+        """Marks the end of what is enqueued by now on a stream (the current one)."""
+        device, number = (-1, -1) if stream is None else (stream.device_index, stream.stream_id)
+        self._mark = _cl.event_new(device, number, self.enable_timing)
 
     def query(self) -> bool:
         """Whether all before the mark is done."""
@@ -197,9 +199,10 @@ class Event:
             _cl.event_synchronize(self._mark)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Makes a stream wait for the mark; streams of one device are in order already."""
-        if stream is not None:
-            self.synchronize()
+        """Makes a stream (the current one) wait for the mark; the host goes on."""
+        if self._mark is not None:
+            device, number = (-1, -1) if stream is None else (stream.device_index, stream.stream_id)
+            _cl.event_hold(self._mark, device, number)
 
     def elapsed_time(self, end: Event) -> float:
         """The milliseconds between this mark and a later one."""
@@ -209,18 +212,36 @@ class Event:
 
 
 class Stream:
-    """The queue of a device. A device has one, in order, so all its streams are the same."""
+    """A queue of a device, in order, beside its default one. `with stream:` sends there what this thread enqueues.
 
-    def __init__(self, device: Any = None) -> None:
+    Streams do not know of each other: `wait_stream` and events put their work in order, and a tensor that another
+    stream than its own uses is named to `Tensor.record_stream`, so that its memory is not given to others too early.
+    A device has seven streams beside the default one; from the eighth on they are shared.
+    """
+
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
         index = _index(device)
-        self.index = current_device() if index < 0 else index
+        self.device_index = current_device() if index < 0 else index
+        self.stream_id = int(_cl.stream_new(self.device_index))
+        self._entered: list[tuple[int, int]] = []
+
+    @classmethod
+    def _of(cls, device: int, number: int) -> Stream:
+        self = cls.__new__(cls)
+        self.device_index, self.stream_id, self._entered = device, number, []
+        return self
+
+    @property
+    def device(self) -> _C.device:
+        """The device whose queue this is."""
+        return _C.device("opencl", self.device_index)
 
     def synchronize(self) -> None:
-        """Waits until all that was enqueued is done."""
-        synchronize(self.index)
+        """Waits until all that was enqueued here is done."""
+        self.record_event().synchronize()
 
     def query(self) -> bool:
-        """Whether all that was enqueued is done."""
+        """Whether all that was enqueued here is done."""
         return self.record_event().query()
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -230,30 +251,59 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Waits for an event of another device's queue."""
-        event.synchronize()
+        """What is enqueued here from now on comes after an event."""
+        event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Waits for another device's queue."""
-        if stream.index != self.index:
-            stream.synchronize()
+        """What is enqueued here from now on comes after all that another stream was given so far."""
+        self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
+        before = current_device()
+        set_device(self.device_index)
+        self._entered.append((before, current_stream(self.device_index).stream_id))
+        _cl.stream_set(self.device_index, self.stream_id)
         return self
 
     def __exit__(self, *unused: Any) -> None:
-        return None
+        device, number = self._entered.pop()
+        _cl.stream_set(self.device_index, number)
+        set_device(device)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other.index == self.index
+        return isinstance(other, Stream) and (other.device_index, other.stream_id) == (
+            self.device_index,
+            self.stream_id,
+        )
 
     def __hash__(self) -> int:
-        return hash(("opencl", self.index))
+        return hash(("opencl", self.device_index, self.stream_id))
+
+    def __repr__(self) -> str:
+        return f"<tensorpy.opencl.Stream device={self.device} stream_id={self.stream_id}>"
+
+
+def stream(stream: Stream | None) -> Any:
+    """A context in which a stream is this thread's current one; None changes nothing."""
+    return contextlib.nullcontext() if stream is None else stream
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The queue of a device."""
-    return Stream(device)
+    """This thread's current stream of a device."""
+    index = _index(device)
+    index = current_device() if index < 0 else index
+    return Stream._of(index, int(_cl.stream_current(index)))
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream of a device that is current until another is chosen."""
+    index = _index(device)
+    return Stream._of(current_device() if index < 0 else index, 0)
+
+
+def set_stream(stream: Stream) -> None:
+    """Makes a stream the current one of this thread."""
+    _cl.stream_set(stream.device_index, stream.stream_id)
 
 
 # ---- operators without a kernel ----

@@ -15,6 +15,7 @@ from samples.table import CATALOG, is_ours
 # Operators without samples: what they give is no values to compare, and a test of their own says what it is.
 NO_SAMPLE_REASONS: dict[str, str] = {
     "embedding_renorm_": "changes its argument: tests/test_norm.py",
+    "pin_memory": "tests/test_opencl_streams.py; needs a device that pins",
     "as_strided_scatter": "tests/test_order.py; depends on the strides of its argument",
     "fill_diagonal_": "tests/test_order.py; there is no functional form",
     "unique_consecutive": "tests/test_order.py; its Python form gives what is asked for",

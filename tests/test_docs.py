@@ -8,15 +8,36 @@ from pathlib import Path
 
 import pytest
 
+import tensorpy as tp
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
+EXAMPLE = re.compile(r"```pycon\n.*?```", re.S)
+needs_device = pytest.mark.skipif(not tp.opencl.is_available(), reason="no OpenCL device")
+
+
+def run_examples(name: str, text: str) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples(page: Path) -> None:
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    result = doctest.testfile(str(page), module_relative=False, optionflags=flags)
-    assert result.failed == 0
+    def unless_opencl(example: re.Match[str]) -> str:
+        return "\n" * example[0].count("\n") if 'device="opencl"' in example[0] else example[0]
+
+    run_examples(page.name, EXAMPLE.sub(unless_opencl, page.read_text()))
+
+
+@needs_device
+@pytest.mark.parametrize("page", [p for p in PAGES if 'device="opencl"' in p.read_text()], ids=lambda p: p.name)
+def test_examples_on_opencl(page: Path) -> None:
+    for example in EXAMPLE.findall(page.read_text()):
+        if 'device="opencl"' in example:
+            run_examples(page.name, example)
 
 
 def test_links() -> None:

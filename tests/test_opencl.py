@@ -223,7 +223,7 @@ def test_events() -> None:
     patience = time.monotonic() + 10
     while not stream.query():
         assert time.monotonic() < patience
-    assert stream == tp.opencl.Stream(0)
+    assert stream == tp.opencl.default_stream(0)
     with pytest.raises(RuntimeError, match="recorded"):
         tp.opencl.Event().elapsed_time(end)
     tp.opencl.synchronize()
@@ -459,5 +459,6 @@ def test_kernels_for_gpus() -> None:
 @needs_device
 def test_examples_of_the_page() -> None:
     page = (ROOT / "docs/opencl.md").read_text()
+    names: dict[str, object] = {}
     for example in re.findall(r"```python\n(.*?)```", page, re.S):
-        exec(compile(example, "docs/opencl.md", "exec"), {})
+        exec(compile(example, "docs/opencl.md", "exec"), names)

@@ -86,6 +86,8 @@ static const tp_device_ops *registered[TP_NUM_DEVICES] = {[TP_DEVICE_CPU] = &cpu
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops) { registered[type] = ops; }
 
+const tp_device_ops *tp_device_find_ops(tp_device_type type) { return registered[type]; }
+
 const tp_device_ops *tp_device_get_ops(tp_device_type type) {
     if ((unsigned)type >= TP_NUM_DEVICES) return tp_fail_null(TP_RuntimeError, "invalid device type %d", (int)type);
     const tp_device_ops *ops = registered[type];

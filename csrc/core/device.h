@@ -39,6 +39,7 @@ typedef uint64_t tp_keyset;
 extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
 
 struct tp_tensor;
+struct tp_storage;
 
 typedef struct tp_device_ops {
     /* Memory of at least nbytes, 64-byte aligned; `*context` comes back at release. NULL and the error set on
@@ -58,10 +59,17 @@ typedef struct tp_device_ops {
      * host. */
     int (*copy_tensor)(struct tp_tensor *dst, const struct tp_tensor *src);
     int (*fill_tensor)(struct tp_tensor *t, const void *element);
+    /* Optional, all three. Host memory that copies to and from the device need not wait for: a storage of the CPU; and
+     * a copy between such a storage and the device (same sizes, strides and dtype) that is only enqueued and keeps both
+     * storages until it is done: 1, or 0 where these two cannot be copied so. */
+    struct tp_storage *(*pin)(tp_device d, size_t nbytes);
+    bool (*is_pinned)(const struct tp_storage *s);
+    int (*copy_async)(struct tp_tensor *dst, const struct tp_tensor *src);
 } tp_device_ops;
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops);
-const tp_device_ops *tp_device_get_ops(tp_device_type type); /* NULL and the error set if none is registered */
+const tp_device_ops *tp_device_get_ops(tp_device_type type);  /* NULL and the error set if none is registered */
+const tp_device_ops *tp_device_find_ops(tp_device_type type); /* NULL if none is registered */
 
 /* The device with its index filled in: the current one for -1, always -1 for the CPU and Meta, which have no index.
  * Fails for a device that is not registered or not there. */

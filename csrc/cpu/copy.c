@@ -238,19 +238,41 @@ static int send_bytes(tp_tensor *dst, const void *from) {
     return ops->copy_from_host(dst->device, (char *)dst->storage->data + begin, from, (size_t)nbytes);
 }
 
+/* The tensor's elements without gaps, gathered by the device itself, so that no others travel; itself where it has
+ * none, or where the device cannot. */
+static tp_tensor *compact(tp_tensor *t) {
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)t->device.type);
+    if (tp_is_dense(t) || !ops || !ops->copy_tensor) return tp_retain(t);
+    tp_autoref *made = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
+    return made && ops->copy_tensor(made, t) == 0 ? tp_take(made) : NULL;
+}
+
+/* The bytes go to a tensor without gaps on the device, which puts them where they belong. */
+static int spread_on_device(tp_tensor *dst, const tp_tensor *src) {
+    tp_autoref *sent = tp_new_empty(tp_sizes(src), (tp_dtype)src->dtype, dst->device);
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)dst->device.type);
+    return sent && tp_copy_data(sent, src) == 0 ? ops->copy_tensor(dst, sent) : -1;
+}
+
 static int copy_from_host(tp_tensor *dst, const tp_tensor *src) {
     if (laid_out_alike(dst, src)) return send_bytes(dst, tp_data(src));
-    tp_autoref *mirror = mirror_on_host(dst);
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)dst->device.type);
+    if (!tp_is_dense(dst) && ops && ops->copy_tensor) return spread_on_device(dst, src);
+    tp_autoref *mirror = tp_is_dense(dst)
+                             ? tp_new_empty_strided(tp_sizes(dst), tp_strides(dst), (tp_dtype)dst->dtype, TP_CPU)
+                             : mirror_on_host(dst);
     if (!mirror || copy_on_host(mirror, src) < 0) return -1;
     return send_bytes(dst, mirror->storage->data);
 }
 
 static int copy_to_host(tp_tensor *dst, const tp_tensor *src) {
-    if (laid_out_alike(dst, src)) {
+    tp_autoref *whole = compact((tp_tensor *)src);
+    if (!whole) return -1;
+    if (laid_out_alike(dst, whole)) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)src->device.type);
-        return ops ? ops->copy_to_host(src->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(src)) : -1;
+        return ops ? ops->copy_to_host(src->device, tp_data(dst), tp_data(whole), (size_t)nbytes_of(src)) : -1;
     }
-    tp_autoref *mirror = mirror_on_host(src);
+    tp_autoref *mirror = mirror_on_host(whole);
     return mirror ? copy_on_host(dst, mirror) : -1;
 }
 
@@ -262,7 +284,8 @@ static int copy_inside_device(tp_tensor *dst, const tp_tensor *src) {
             return ops->copy_inside(dst->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(dst));
         if (ops->copy_tensor) return ops->copy_tensor(dst, src);
     }
-    tp_autoref *mirror = mirror_on_host(src);
+    tp_autoref *whole = compact((tp_tensor *)src);
+    tp_autoref *mirror = whole ? mirror_on_host(whole) : NULL;
     return mirror ? copy_from_host(dst, mirror) : -1;
 }
 

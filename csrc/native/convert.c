@@ -39,8 +39,10 @@ tp_tensor *to_dtype_layout_composite(tp_tensor *self, tp_dtype dtype, tp_layout 
                                      tp_memory_format memory_format) {
     if (layout != TP_NO_LAYOUT && layout != TP_STRIDED)
         return tp_fail_null(TP_RuntimeError, "to: only the strided layout is supported");
-    if (pin_memory == 1)
-        return tp_fail_null(TP_RuntimeError, "to: pin_memory needs a device backend that pins host memory");
+    if (pin_memory == 1) {
+        tp_autoref *made = to_if_needed(self, dtype, device, non_blocking, copy, memory_format);
+        return made ? tp_pin_memory(made, TP_NO_DEVICE) : NULL;
+    }
     return to_if_needed(self, dtype, device, non_blocking, copy, memory_format);
 }
 

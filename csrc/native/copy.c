@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
+#include "native/pin.h"
 
 #include <string.h>
 
@@ -27,11 +28,23 @@ static int check_broadcast(const tp_tensor *self, const tp_tensor *src) {
     return fail_copy_shape(self, (tp_ints){shape, ndim});
 }
 
+/* 1: enqueued; 0: it has to be copied the ordinary way. */
+static int copy_async(tp_tensor *self, tp_tensor *src) {
+    const tp_tensor *there = self->device.type == TP_DEVICE_CPU ? src : self, *here = there == src ? self : src;
+    if (here->device.type != TP_DEVICE_CPU || there->device.type == TP_DEVICE_CPU || self->numel == 0) return 0;
+    if (self->dtype != src->dtype || !tp_is_contiguous(self) || !tp_is_contiguous(src)) return 0;
+    if (!tp_same_sizes(self, src)) return 0;
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)there->device.type);
+    return ops && ops->copy_async ? ops->copy_async(self, src) : 0;
+}
+
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
-int copy__cpu(tp_tensor *self, tp_tensor *src, bool non_blocking TP_UNUSED) {
+int copy__cpu(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     if (self == src) return 0;
     tp_tensor *const tensors[] = {self, src};
     if (tp_iter_check_overlap(tensors, 1, 2) < 0 || check_broadcast(self, src) < 0) return -1;
+    int enqueued = non_blocking ? copy_async(self, src) : 0;
+    if (tp_unlikely(enqueued)) return enqueued < 0 ? -1 : 0;
     if (tp_likely(tp_overlap_of(self, src) != TP_OVERLAP_UNKNOWN)) return tp_copy_data(self, src);
     tp_autoref *separate = tp_new_empty_like(src, (tp_dtype)src->dtype);
     return separate && tp_copy_data(separate, src) == 0 ? tp_copy_data(self, separate) : -1;
@@ -98,26 +111,38 @@ tp_tensor *clone_cpu(tp_tensor *self, tp_memory_format memory_format) {
 
 tp_tensor *clone_meta(tp_tensor *self, tp_memory_format memory_format) { return clone_cpu(self, memory_format); }
 
-static int check_to_copy(tp_layout layout, tp_opt_bool pin_memory) {
-    if (layout != TP_NO_LAYOUT && layout != TP_STRIDED)
-        return tp_fail(TP_RuntimeError, "to(options) doesn't support converting to a different layout");
-    if (pin_memory != 1) return 0;
-    return tp_fail(TP_RuntimeError, "to: pin_memory needs a device backend that pins host memory");
+static int check_layout(tp_layout layout) {
+    if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;
+    return tp_fail(TP_RuntimeError, "to(options) doesn't support converting to a different layout");
+}
+
+/* Where a copy to the host may be only enqueued, what it makes is pinned, as PyTorch has it: whoever asks for that
+ * synchronizes before reading it. */
+static tp_tensor *new_pinned_like(const tp_tensor *self, tp_dtype dtype, tp_memory_format format) {
+    tp_autoref *plan = new_in_format(self, dtype, TP_META, format);
+    return plan ? tp_new_pinned("to", tp_sizes(plan), tp_strides(plan), dtype, TP_CPU) : NULL;
+}
+
+static bool can_pin(tp_device d) {
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)d.type);
+    return ops && ops->pin;
 }
 
 /* Through the dispatcher, since a device may have a copy_ of its own; the layers have seen _to_copy itself. */
-static int copy_below_layers(tp_tensor *self, tp_tensor *src) {
+static int copy_below_layers(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
-    return tp_copy_(self, src, false);
+    return tp_copy_(self, src, non_blocking);
 }
 
 /* _to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
  *     bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor */
 tp_tensor *_to_copy_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
-                              tp_opt_bool pin_memory, bool non_blocking TP_UNUSED, tp_memory_format memory_format) {
-    if (check_to_copy(layout, pin_memory) < 0) return NULL;
+                              tp_opt_bool pin_memory, bool non_blocking, tp_memory_format memory_format) {
+    if (check_layout(layout) < 0) return NULL;
     if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;
     if (device.type < 0) device = self->device;
-    tp_autoref *made = new_in_format(self, dtype, device, memory_format);
-    return made && copy_below_layers(made, self) == 0 ? tp_take(made) : NULL;
+    bool pin = pin_memory == 1 || (non_blocking && device.type == TP_DEVICE_CPU && can_pin(self->device));
+    tp_autoref *made =
+        pin ? new_pinned_like(self, dtype, memory_format) : new_in_format(self, dtype, device, memory_format);
+    return made && copy_below_layers(made, self, non_blocking) == 0 ? tp_take(made) : NULL;
 }

@@ -1,5 +1,6 @@
 /* factory.c: tensors made from sizes: empty, zeros, ones, full, arange and their *_like forms. */
 #include "NativeFunctions.h"
+#include "native/pin.h"
 #include "native/range.h"
 
 #include <math.h>
@@ -7,26 +8,34 @@
 static tp_dtype or_default(tp_dtype dtype) { return dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype; }
 static tp_device device_or_default(tp_device d) { return d.type < 0 ? tp_default_device() : d; }
 
-static int check_options(const char *op, tp_layout layout, tp_opt_bool pin_memory) {
-    if (layout != TP_NO_LAYOUT && layout != TP_STRIDED)
-        return tp_fail(TP_RuntimeError, "%s: only the strided layout is supported", op);
-    if (pin_memory == 1)
-        return tp_fail(TP_RuntimeError, "%s: pin_memory needs a device backend that pins host memory", op);
-    return 0;
+static int check_layout(const char *op, tp_layout layout) {
+    if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;
+    return tp_fail(TP_RuntimeError, "%s: only the strided layout is supported", op);
+}
+
+static tp_tensor *pinned_in_format(const char *op, tp_ints size, tp_dtype dtype, tp_device device,
+                                   tp_memory_format format) {
+    int64_t strides[TP_MAX_DIMS];
+    if (tp_checked_numel(size) < 0) return NULL;
+    if (format == TP_NO_FORMAT) format = TP_CONTIGUOUS_FORMAT;
+    if (tp_strides_for_format(size, format, strides) < 0) return NULL;
+    return tp_new_pinned(op, size, (tp_ints){strides, size.size}, dtype, device);
 }
 
 tp_tensor *empty_memory_format(tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
                                tp_memory_format memory_format) {
-    if (check_options("empty", layout, pin_memory) < 0) return NULL;
+    if (check_layout("empty", layout) < 0) return NULL;
     if (memory_format == TP_PRESERVE_FORMAT)
         return tp_fail_null(TP_RuntimeError, "empty: memory_format preserve_format needs a tensor to preserve it from");
+    if (tp_unlikely(pin_memory == 1))
+        return pinned_in_format("empty", size, or_default(dtype), device_or_default(device), memory_format);
     if (memory_format == TP_NO_FORMAT) return tp_new_empty(size, or_default(dtype), device_or_default(device));
     return tp_new_empty_format(size, or_default(dtype), device_or_default(device), memory_format);
 }
 
 tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout, tp_device device,
                          tp_opt_bool pin_memory) {
-    if (check_options("empty_strided", layout, pin_memory) < 0) return NULL;
+    if (check_layout("empty_strided", layout) < 0) return NULL;
     if (size.size != stride.size)
         return tp_fail_null(TP_RuntimeError,
                             "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
@@ -34,6 +43,8 @@ tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout
     for (int64_t i = 0; i < stride.size; i++)
         if (stride.data[i] < 0)
             return tp_fail_null(TP_RuntimeError, "empty_strided: stride %lld is negative", (long long)stride.data[i]);
+    if (tp_unlikely(pin_memory == 1))
+        return tp_new_pinned("empty_strided", size, stride, or_default(dtype), device_or_default(device));
     return tp_new_empty_strided(size, stride, or_default(dtype), device_or_default(device));
 }
 
@@ -119,9 +130,13 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
 
 static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
-    if (check_options("arange", layout, pin_memory) < 0) return NULL;
+    if (check_layout("arange", layout) < 0) return NULL;
     int64_t n = arange_count(start, end, step, dtype);
-    return n < 0 ? NULL : tp_new_empty(TP_INTS(n), arange_dtype(start, end, step, dtype), device_or_default(device));
+    dtype = arange_dtype(start, end, step, dtype);
+    device = device_or_default(device);
+    if (n < 0) return NULL;
+    return pin_memory == 1 ? tp_new_pinned("arange", TP_INTS(n), TP_INTS(1), dtype, device)
+                           : tp_new_empty(TP_INTS(n), dtype, device);
 }
 
 tp_tensor *arange_start_step_meta(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,

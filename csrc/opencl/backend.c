@@ -5,12 +5,15 @@
 #include "opencl/copy.h"
 #include "opencl/fallback.h"
 #include "opencl/kernels.h"
+#include "opencl/pinned.h"
 #include "opencl/pointwise.h"
 #include "opencl/reduce.h"
 
 static int synchronize(tp_device device) {
     tp_cl_device *d = tp_cl_get(device.index < 0 ? tp_cl_current() : device.index);
-    return d ? tp_cl_finish(d) : -1;
+    if (!d || tp_cl_finish(d) < 0) return -1;
+    tp_cl_settle(d->index);
+    return 0;
 }
 
 static const tp_device_ops ops = {
@@ -25,6 +28,9 @@ static const tp_device_ops ops = {
     .synchronize = synchronize,
     .copy_tensor = tp_cl_copy_tensor,
     .fill_tensor = tp_cl_fill_tensor,
+    .pin = tp_cl_pin,
+    .is_pinned = tp_cl_is_pinned,
+    .copy_async = tp_cl_copy_async,
 };
 
 static const tp_device_kernels kernels = {

@@ -54,6 +54,9 @@ enum {
 #define CL_DEVICE_TYPE_CPU ((cl_bitfield)2)
 #define CL_DEVICE_TYPE_GPU ((cl_bitfield)4)
 #define CL_MEM_READ_WRITE ((cl_bitfield)1)
+#define CL_MEM_ALLOC_HOST_PTR ((cl_bitfield)16)
+#define CL_MAP_READ ((cl_bitfield)1)
+#define CL_MAP_WRITE ((cl_bitfield)2)
 #define CL_QUEUE_PROFILING_ENABLE ((cl_bitfield)2)
 
 /* X(result, name, parameters) */
@@ -91,10 +94,14 @@ enum {
     X(cl_int, clEnqueueFillBuffer,                                                                                 \
       (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))     \
     X(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))              \
+    X(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))             \
+    X(void *, clEnqueueMapBuffer,                                                                                  \
+      (cl_command_queue, cl_mem, cl_uint, cl_bitfield, size_t, size_t, cl_uint, const cl_event *, cl_event *,      \
+       cl_int *))                                                                                                  \
+    X(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))  \
     X(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                                        \
     X(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void *, size_t *))                                       \
     X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))                              \
-    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                           \
     X(cl_int, clFlush, (cl_command_queue))                                                                         \
     X(cl_int, clFinish, (cl_command_queue))                                                                        \
     X(cl_int, clReleaseEvent, (cl_event))

@@ -29,7 +29,8 @@ static cl_int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, siz
         s->done = NULL;
     }
     memcpy(s->bytes, src, nbytes);
-    return tp_cl.clEnqueueWriteBuffer(d->queue, to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL, &s->done);
+    return tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL,
+                                      &s->done);
 }
 
 int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nbytes) {
@@ -45,7 +46,8 @@ int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nb
         pthread_mutex_unlock(&d->lock);
     } else {
         void *held = tp_host_lock_release();
-        status = tp_cl.clEnqueueWriteBuffer(d->queue, to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
+        status =
+            tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
         tp_host_lock_acquire(held);
     }
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
@@ -59,7 +61,7 @@ int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbyt
     if (tp_cl_find(device.index, src, &from) < 0) return -1;
     void *held = tp_host_lock_release();
     cl_int status =
-        tp_cl.clEnqueueReadBuffer(d->queue, from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);
+        tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);
     tp_host_lock_acquire(held);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
 }
@@ -71,8 +73,8 @@ int tp_cl_copy_inside(tp_device device, void *dst, const void *src, size_t nbyte
     if (!d) return -1;
     if (nbytes == 0 || dst == src) return 0;
     if (tp_cl_find(device.index, dst, &to) < 0 || tp_cl_find(device.index, src, &from) < 0) return -1;
-    cl_int status = tp_cl.clEnqueueCopyBuffer(d->queue, from.buffer, to.buffer, (size_t)from.offset, (size_t)to.offset,
-                                              nbytes, 0, NULL, NULL);
+    cl_int status = tp_cl.clEnqueueCopyBuffer(tp_cl_queue(d), from.buffer, to.buffer, (size_t)from.offset,
+                                              (size_t)to.offset, nbytes, 0, NULL, NULL);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueCopyBuffer");
 }
 
@@ -89,7 +91,7 @@ int tp_cl_fill_tensor(tp_tensor *t, const void *element) {
         tp_cl_device *d = tp_cl_device_of(&t, 1);
         if (!d) return -1;
         tp_cl_place to = tp_cl_place_of(t, tp_data(t));
-        cl_int status = tp_cl.clEnqueueFillBuffer(d->queue, to.buffer, element, size, (size_t)to.offset,
+        cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
                                                   (size_t)t->numel * size, 0, NULL, NULL);
         return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
     }

@@ -7,20 +7,27 @@
 
 #define COMPLETE 0 /* CL_COMPLETE */
 
-tp_cl_marker *tp_cl_event_record(int device, bool timing) {
+tp_cl_marker *tp_cl_event_record(int device, int stream, bool timing) {
     tp_cl_device *d = tp_cl_get(device);
-    if (!d || (timing && tp_cl_profile(d) < 0)) return NULL;
+    if (!d) return NULL;
+    if (stream < 0) stream = tp_cl_stream(d);
+    if (timing && tp_cl_profile(d, stream) < 0) return NULL;
     tp_cl_marker *m = malloc(sizeof *m);
     if (!m) return tp_fail_memory((int64_t)sizeof *m), NULL;
     *m = (tp_cl_marker){.device = d, .timing = timing};
-    pthread_mutex_lock(&d->lock);
-    cl_int status = tp_cl.clEnqueueMarkerWithWaitList(d->queue, 0, NULL, &m->event);
-    if (status == CL_SUCCESS) tp_cl.clFlush(d->queue);
-    pthread_mutex_unlock(&d->lock);
+    cl_int status = tp_cl_mark(d, stream, &m->event);
     if (status == CL_SUCCESS) return m;
     tp_cl_fail(status, "clEnqueueMarkerWithWaitList");
     free(m);
     return NULL;
+}
+
+int tp_cl_event_hold(const tp_cl_marker *m, int device, int stream) {
+    tp_cl_device *d = tp_cl_get(device);
+    if (!d) return -1;
+    if (d != m->device) return tp_cl_event_wait(m);
+    cl_int status = tp_cl_hold(d, stream < 0 ? tp_cl_stream(d) : stream, m->event);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueBarrierWithWaitList");
 }
 
 void tp_cl_event_free(tp_cl_marker *m) {

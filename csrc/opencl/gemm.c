@@ -1,11 +1,13 @@
 /* gemm.c: matrix products; the kernels are in gemm.cl.
  *
- * Which kernel: on a CPU device floats of some size go through a copy of b in panels, on a GPU through tiles in local
- * memory; what is small, and integers and complex numbers, is one work-item for each element. */
+ * Which kernel: CLBlast's where it is installed (clblast.h); of the own ones, on a CPU device floats of some size go
+ * through a copy of b in panels, on a GPU through tiles in local memory; what is small, and integers and complex
+ * numbers, is one work-item for each element. */
 #include "opencl/kernels.h"
 
 #include "core/scalar.h"
 #include "cpu/copy.h"
+#include "opencl/clblast.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 
@@ -121,6 +123,8 @@ int tp_cl_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_
     strides_of(a, p.g.a);
     strides_of(b, p.g.b);
     strides_of(out, p.g.c);
+    int by_clblast = tp_cl_clblast(p.device, a, b, out, alpha, beta);
+    if (by_clblast) return by_clblast < 0 ? -1 : 0;
     tp_autotext definitions = {0};
     define(&definitions, &p);
     p.definitions = definitions.text;

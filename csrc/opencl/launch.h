@@ -12,6 +12,7 @@
 #include "core/scalar.h"
 #include "opencl/memory.h"
 #include "opencl/program.h"
+#include "opencl/stream.h"
 
 typedef struct {
     tp_cl_device *device;

@@ -6,7 +6,9 @@
  * free block of its class that fits, or any of a higher class. When the driver has no memory left, or the limit is
  * reached, segments that are free as a whole are given back and the allocation is tried once more.
  *
- * What is enqueued may still use a block that is released: the next owner's commands come behind it in the same queue.
+ * What is enqueued may still use a block that is released: a segment belongs to a stream, blocks go to that stream's
+ * commands only, and the next owner's come behind. Where other streams used the block as well, the segment's stream is
+ * made to wait for them at the release.
  *
  * Invariants: neighbouring blocks are never both free; segments are sorted by address; addresses are never used twice,
  * so that a stale one is found in no segment. */
@@ -29,7 +31,7 @@ typedef struct {
     pthread_mutex_t lock;
     tp_cl_segment **segments;
     int64_t capacity;
-    tp_cl_block *free[2][CLASSES]; /* small blocks, which keep to their own segments, and others */
+    tp_cl_block *free[TP_CL_MAX_STREAMS][2][CLASSES]; /* small blocks, which keep to their own segments, and others */
     tp_cl_memory_stats stats;
 } pool;
 
@@ -41,8 +43,12 @@ static _Atomic uintptr_t next_address = FIRST_ADDRESS;
 static int class_of(size_t size) { return 63 - __builtin_clzll((unsigned long long)size); }
 static bool is_large(const tp_cl_block *b) { return b->segment->size > SMALL_SEGMENT; }
 
+static tp_cl_block **free_list(pool *p, const tp_cl_block *b) {
+    return &p->free[b->segment->stream][is_large(b)][class_of(b->size)];
+}
+
 static void add_free(pool *p, tp_cl_block *b) {
-    tp_cl_block **head = &p->free[is_large(b)][class_of(b->size)];
+    tp_cl_block **head = free_list(p, b);
     b->used = false;
     b->free_before = NULL;
     b->free_after = *head;
@@ -52,15 +58,15 @@ static void add_free(pool *p, tp_cl_block *b) {
 
 static void take_free(pool *p, tp_cl_block *b) {
     if (b->free_before) b->free_before->free_after = b->free_after;
-    else p->free[is_large(b)][class_of(b->size)] = b->free_after;
+    else *free_list(p, b) = b->free_after;
     if (b->free_after) b->free_after->free_before = b->free_before;
 }
 
-static tp_cl_block *find_free(pool *p, size_t size) {
+static tp_cl_block *find_free(const pool *p, int stream, size_t size) {
     bool large = size > SMALL;
     for (int c = class_of(size); c < CLASSES; c++) {
         tp_cl_block *best = NULL;
-        for (tp_cl_block *b = p->free[large][c]; b; b = b->free_after)
+        for (tp_cl_block *b = p->free[stream][large][c]; b; b = b->free_after)
             if (b->size >= size && (!best || b->size < best->size)) best = b;
         /* A large tensor does not sit in a segment of twice its size and keep the rest from being given back. */
         if (best && (size <= MIDDLE || best->size - size < MIDDLE)) return best;
@@ -140,7 +146,7 @@ static tp_cl_block *new_segment(tp_cl_device *d, pool *p, size_t size) {
     if (whole == size) whole = (size + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
     cl_mem buffer = new_buffer(d, p, whole);
     if (!buffer && p->stats.segments) {
-        tp_cl.clFinish(d->queue); /* with the host lock: another thread may hold it and wait for the pool's */
+        tp_cl_finish_locked(d); /* with the host lock: another thread may hold it and wait for the pool's */
         free_segments(p);
         p->stats.retries++;
         buffer = new_buffer(d, p, whole);
@@ -151,6 +157,7 @@ static tp_cl_block *new_segment(tp_cl_device *d, pool *p, size_t size) {
     if (s && b) {
         s->buffer = buffer;
         s->size = b->size = whole;
+        s->stream = tp_cl_stream(d);
         s->first = b;
         b->segment = s;
         if (add_segment(p, s) == 0) return b;
@@ -190,7 +197,7 @@ static void absorb_next(tp_cl_block *b) {
 }
 
 static tp_cl_block *allocate_locked(tp_cl_device *d, pool *p, size_t size) {
-    tp_cl_block *b = find_free(p, size);
+    tp_cl_block *b = find_free(p, tp_cl_stream(d), size);
     if (b) {
         take_free(p, b);
         p->stats.reused++;
@@ -198,6 +205,7 @@ static tp_cl_block *allocate_locked(tp_cl_device *d, pool *p, size_t size) {
         return NULL;
     }
     b->used = true;
+    b->other_streams = 0;
     split(p, b, size);
     p->stats.allocated += (int64_t)b->size;
     p->stats.blocks++;
@@ -222,6 +230,7 @@ void tp_cl_release(tp_device device, void *data TP_UNUSED, size_t nbytes TP_UNUS
     pool *p = &pools[device.index];
     tp_cl_block *b = context;
     if (tp_cl_forked()) return; /* the lock may be held by a thread that is not here */
+    if (tp_unlikely(b->other_streams)) tp_cl_hold_for(tp_cl_get(device.index), b->segment->stream, b->other_streams);
     pthread_mutex_lock(&p->lock);
     p->stats.allocated -= (int64_t)b->size;
     p->stats.blocks--;
@@ -236,6 +245,11 @@ void tp_cl_release(tp_device device, void *data TP_UNUSED, size_t nbytes TP_UNUS
     }
     add_free(p, b);
     pthread_mutex_unlock(&p->lock);
+}
+
+void tp_cl_stream_use(const tp_tensor *t, int stream) {
+    tp_cl_block *b = t->storage->context;
+    if (stream != b->segment->stream) __atomic_fetch_or(&b->other_streams, 1u << stream, __ATOMIC_RELAXED);
 }
 
 int tp_cl_find(int device, const void *address, tp_cl_place *place) {

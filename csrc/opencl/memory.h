@@ -8,6 +8,7 @@
 
 #include "core/tensor.h"
 #include "opencl/runtime.h"
+#include "opencl/stream.h"
 
 typedef struct {
     cl_mem buffer;
@@ -18,6 +19,7 @@ typedef struct tp_cl_segment {
     cl_mem buffer;
     uintptr_t base;
     size_t size;
+    int stream;                /* whose commands its blocks are in order with */
     struct tp_cl_block *first; /* in order of address */
 } tp_cl_segment;
 
@@ -26,6 +28,7 @@ typedef struct tp_cl_block {
     size_t offset, size;
     struct tp_cl_block *before, *after;           /* neighbours in the segment */
     struct tp_cl_block *free_before, *free_after; /* in the list of free blocks */
+    uint32_t other_streams;                       /* bits: which ones use it besides the segment's */
     bool used;
 } tp_cl_block;
 
@@ -50,5 +53,7 @@ typedef struct {
 tp_cl_memory_stats tp_cl_memory(int device);
 void tp_cl_reset_peak(int device);
 void tp_cl_set_limit(int device, int64_t nbytes);
+/* Another stream uses the tensor's memory too: when the tensor goes, the next owner waits for that stream. */
+void tp_cl_stream_use(const tp_tensor *t, int stream);
 /* Gives the segments that no tensor uses back to the driver. */
 int tp_cl_empty_cache(int device);

@@ -1,12 +1,12 @@
 /* runtime.c: opening libOpenCL, listing its devices, starting them, and what the core asks of a device type.
  *
- * Invariant: once `opened`, devices and count do not change but for a device's context and queue, which are written
- * under `lock`. */
+ * Invariant: once `opened`, devices and count do not change but for a device's context and queues, which are
+ * written under a lock. */
 #define _GNU_SOURCE /* strcasestr */
 #include "opencl/runtime.h"
 
 #include "core/dtype.h"
-#include "core/parallel.h"
+#include "opencl/stream.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -154,8 +154,7 @@ static void after_fork(void) { forked = true; }
 
 /* Before the process's own clean-up, in which the driver takes down its compiler while a kernel may still need it. */
 void tp_cl_shut_down(void) {
-    for (int i = 0; i < count && !forked; i++)
-        if (devices[i].queue) tp_cl.clFinish(devices[i].queue);
+    for (int i = 0; i < count && !forked; i++) tp_cl_finish_locked(&devices[i]);
 }
 
 static int fail_forked(void) {
@@ -206,40 +205,17 @@ static int start_device(tp_cl_device *d) {
     cl_int status;
     d->context = tp_cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
     if (!d->context) return tp_cl_fail(status, "clCreateContext");
-    d->queue = tp_cl.clCreateCommandQueue(d->context, d->id, 0, &status);
-    return d->queue ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
+    d->queues[0] = tp_cl.clCreateCommandQueue(d->context, d->id, 0, &status);
+    return d->queues[0] ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
 }
 
 tp_cl_device *tp_cl_get(int index) {
     tp_cl_device *d = (tp_cl_device *)tp_cl_describe(index);
-    if (tp_unlikely(!d) || tp_likely(d->queue != NULL)) return d;
+    if (tp_unlikely(!d) || tp_likely(d->queues[0] != NULL)) return d;
     pthread_mutex_lock(&lock);
-    int status = d->queue ? 0 : start_device(d);
+    int status = d->queues[0] ? 0 : start_device(d);
     pthread_mutex_unlock(&lock);
     return status == 0 ? d : NULL;
-}
-
-int tp_cl_profile(tp_cl_device *d) {
-    cl_int status = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
-    if (!d->profiling) {
-        cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE, &status);
-        if (queue) {
-            tp_cl.clFinish(d->queue);
-            tp_cl.clReleaseCommandQueue(d->queue);
-            d->queue = queue;
-            d->profiling = true;
-        }
-    }
-    pthread_mutex_unlock(&d->lock);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
-}
-
-int tp_cl_finish(tp_cl_device *d) {
-    void *held = tp_host_lock_release();
-    cl_int status = tp_cl.clFinish(d->queue);
-    tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clFinish");
 }
 
 int tp_cl_check_dtype(const tp_cl_device *d, int dtype) {

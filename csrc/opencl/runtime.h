@@ -1,10 +1,11 @@
-/* runtime.h: libOpenCL, its devices, and a context and a queue for each device in use.
+/* runtime.h: libOpenCL, its devices, and a context and queues for each device in use.
  *
  * The library is opened when a device is first asked for. Devices are numbered over all platforms: first the ones that
  * TENSORPY_OPENCL_DEVICE names (a number, or a part of the device's or the platform's name), then GPUs, accelerators,
- * CPUs. A device's context and queue are made at its first use and stay until the process ends.
+ * CPUs. A device's context and first queue are made at its first use and stay until the process ends.
  *
- * Invariant: a queue is in order, so a kernel sees what was enqueued before it; only copies to the host wait. */
+ * Invariant: a queue is in order, so a kernel sees what was enqueued before it; only copies to the host wait. Which
+ * queue a command goes to is stream.h's. */
 #pragma once
 
 #include "core/device.h"
@@ -14,18 +15,21 @@
 #include <pthread.h>
 
 #define TP_CL_MAX_DEVICES 16
+#define TP_CL_MAX_STREAMS 8
 
 typedef struct {
     cl_platform_id platform;
     cl_device_id id;
-    cl_context context; /* NULL until the first use */
-    cl_command_queue queue;
+    cl_context context;                         /* NULL until the first use, like the first queue */
+    cl_command_queue queues[TP_CL_MAX_STREAMS]; /* by number of the stream; the first is the default one */
+    uint32_t profiled;                          /* a bit for each queue that takes times */
+    unsigned given_streams;
     int index;
     char name[128], platform_name[64], vendor[64], driver[64], version[64];
     uint64_t global_memory, max_allocation, local_memory;
     uint32_t compute_units;
     size_t max_group, group; /* work-items in a group: the most, and what elementwise kernels take */
-    bool is_cpu, has_fp64, has_fp16, has_subgroups, profiling;
+    bool is_cpu, has_fp64, has_fp16, has_subgroups;
     pthread_mutex_t lock; /* of kernel arguments and enqueueing */
 } tp_cl_device;
 
@@ -35,14 +39,11 @@ extern tp_cl_functions tp_cl;
 int tp_cl_device_count(void);
 /* The same without an error: 0 where there is no library, no platform, no device. */
 int tp_cl_available(void);
-/* The device of an index, with context and queue. NULL and the error set: out of range, after fork, driver's fault. */
+/* The device of an index, with context and default queue. NULL and the error set: out of range, after fork, driver's
+ * fault. */
 tp_cl_device *tp_cl_get(int index);
 /* What is known of a device without using it; NULL and the error set for an index out of range. */
 const tp_cl_device *tp_cl_describe(int index);
-/* From here on the queue notes when commands start and end, which events with timing ask for. */
-int tp_cl_profile(tp_cl_device *d);
-/* Waits for all that is enqueued. Gives up the host lock while it waits. */
-int tp_cl_finish(tp_cl_device *d);
 /* Waits for every device; the last thing before the process ends. */
 void tp_cl_shut_down(void);
 /* True in a process that was forked from one that had opened the driver: its queues do not live on in a child. */

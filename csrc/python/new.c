@@ -62,12 +62,11 @@ static PyObject *with_requires_grad_steal(tp_tensor *t, PyObject *wanted) {
     return NULL;
 }
 
-static int refuse_pinning(PyObject *pin_memory) {
-    bool pin = false;
-    if (tp_py_take_bool(pin_memory, &pin) < 0) return -1;
-    if (!pin) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "pin_memory needs a device backend that pins host memory");
-    return -1;
+/* The tensor, or a pinned copy of it. */
+static tp_tensor *pinned_steal(tp_tensor *t, bool pin) {
+    tp_autoref *made = t;
+    if (!t || !pin) return tp_take(made);
+    return tp_pin_memory(made, TP_NO_DEVICE);
 }
 
 static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -77,9 +76,10 @@ static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
     PyObject *v[5];
     tp_dtype dtype = TP_NO_DTYPE;
     tp_device device = TP_NO_DEVICE;
+    bool pin = false;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
     if (tp_py_take_dtype("tensor", v[1], &dtype) < 0 || tp_py_take_device("tensor", v[2], &device) < 0) return NULL;
-    if (refuse_pinning(v[4]) < 0) return NULL;
+    if (tp_py_take_bool(v[4], &pin) < 0) return NULL;
     if (tp_py_is_tensor(v[0])) {
         if (PyErr_WarnEx(
                 PyExc_UserWarning,
@@ -90,7 +90,7 @@ static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
             return NULL;
         if (device.type < 0) device = tp_py_tensor_borrow(v[0])->device;
     }
-    return with_requires_grad_steal(tp_py_tensor_from_data(v[0], dtype, device), v[3]);
+    return with_requires_grad_steal(pinned_steal(tp_py_tensor_from_data(v[0], dtype, device), pin), v[3]);
 }
 
 static PyObject *py_as_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -120,14 +120,15 @@ static PyObject *scalar_from_python(PyObject *const *args, Py_ssize_t nargs, PyO
     tp_scalar s;
     tp_dtype dtype = tp_default_dtype();
     tp_device device = tp_default_device();
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || refuse_pinning(v[4]) < 0) return NULL;
+    bool pin = false;
+    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[4], &pin) < 0) return NULL;
     if (tp_py_take_dtype("scalar_tensor", v[1], &dtype) < 0 || tp_py_take_device("scalar_tensor", v[3], &device) < 0)
         return NULL;
     int ok = tp_py_to_scalar(v[0], &s);
     if (ok == 0)
         PyErr_Format(PyExc_TypeError, "scalar_tensor(): argument 's' must be Number, not %s", Py_TYPE(v[0])->tp_name);
     if (ok <= 0) return NULL;
-    tp_tensor *t = tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, device, -1);
+    tp_tensor *t = tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, device, pin);
     return with_requires_grad_steal(raise_null(t), v[5]);
 }
 static PyObject *py_scalar_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

@@ -5,6 +5,7 @@
 #include "opencl/event.h"
 #include "opencl/fallback.h"
 #include "opencl/memory.h"
+#include "opencl/pinned.h"
 #include "opencl/pointwise.h"
 #include "opencl/program.h"
 #include "python/returns.h"
@@ -57,6 +58,51 @@ FUNCTION(synchronize) {
     tp_cl_device *d = index < 0 ? NULL : tp_cl_get(index);
     if (index < 0) return NULL;
     if (!d || tp_cl_finish(d) < 0) return tp_py_raise();
+    tp_cl_settle(index);
+    Py_RETURN_NONE;
+}
+
+/* ---- streams ---- */
+
+/* A started device; NULL with the exception set. */
+static tp_cl_device *device_of(PyObject *o) {
+    int index = index_of(o);
+    tp_cl_device *d = index < 0 ? NULL : tp_cl_get(index);
+    if (!d && index >= 0) tp_py_raise();
+    return d;
+}
+
+FUNCTION(stream_new) {
+    tp_cl_device *d = device_of(arg);
+    int stream = d ? tp_cl_stream_new(d) : -1;
+    if (!d) return NULL;
+    return stream < 0 ? tp_py_raise() : PyLong_FromLong(stream);
+}
+
+FUNCTION(stream_current) {
+    tp_cl_device *d = device_of(arg);
+    return d ? PyLong_FromLong(tp_cl_stream(d)) : NULL;
+}
+
+static PyObject *stream_set(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *device;
+    int stream;
+    if (!PyArg_ParseTuple(args, "Oi", &device, &stream)) return NULL;
+    tp_cl_device *d = device_of(device);
+    if (!d || tp_py_check(tp_cl_stream_set(d, stream)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *stream_use(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *tensor;
+    int device, stream;
+    if (!PyArg_ParseTuple(args, "Oii", &tensor, &device, &stream)) return NULL;
+    tp_tensor *t = tp_py_is_tensor(tensor) ? tp_py_tensor_borrow(tensor) : NULL;
+    if (!t || t->device.type != TP_DEVICE_OPENCL || t->device.index != device) {
+        PyErr_Format(PyExc_RuntimeError, "record_stream: expected a tensor on opencl:%d", device);
+        return NULL;
+    }
+    if (t->storage->context && !t->storage->deleter) tp_cl_stream_use(t, stream);
     Py_RETURN_NONE;
 }
 
@@ -141,10 +187,10 @@ static void free_event(PyObject *capsule) { tp_cl_event_free(PyCapsule_GetPointe
 
 static PyObject *event_new(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *device;
-    int timing;
-    if (!PyArg_ParseTuple(args, "Op", &device, &timing)) return NULL;
+    int stream, timing;
+    if (!PyArg_ParseTuple(args, "Oip", &device, &stream, &timing)) return NULL;
     int index = index_of(device);
-    tp_cl_marker *e = index < 0 ? NULL : tp_cl_event_record(index, timing);
+    tp_cl_marker *e = index < 0 ? NULL : tp_cl_event_record(index, stream, timing);
     if (index < 0) return NULL;
     return e ? PyCapsule_New(e, EVENT, free_event) : tp_py_raise();
 }
@@ -159,6 +205,16 @@ FUNCTION(event_query) {
 FUNCTION(event_synchronize) {
     tp_cl_marker *e = PyCapsule_GetPointer(arg, EVENT);
     if (!e || tp_py_check(tp_cl_event_wait(e)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *event_hold(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *capsule, *device;
+    int stream;
+    if (!PyArg_ParseTuple(args, "OOi", &capsule, &device, &stream)) return NULL;
+    tp_cl_marker *e = PyCapsule_GetPointer(capsule, EVENT);
+    int index = e ? index_of(device) : -1;
+    if (index < 0 || tp_py_check(tp_cl_event_hold(e, index, stream)) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -188,6 +244,11 @@ static PyMethodDef functions[] = {
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
     {"fallback_count", fallback_count, METH_O, NULL},
     {"event_new", event_new, METH_VARARGS, NULL},
+    {"stream_new", stream_new, METH_O, NULL},
+    {"stream_current", stream_current, METH_O, NULL},
+    {"stream_set", stream_set, METH_VARARGS, NULL},
+    {"stream_use", stream_use, METH_VARARGS, NULL},
+    {"event_hold", event_hold, METH_VARARGS, NULL},
     {"event_query", event_query, METH_O, NULL},
     {"event_synchronize", event_synchronize, METH_O, NULL},
     {"event_elapsed", event_elapsed, METH_VARARGS, NULL},

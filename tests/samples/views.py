@@ -455,7 +455,7 @@ def _asked(answer: Any) -> Any:
 @samples("is_complex", **_asked(np.iscomplexobj))
 @samples("is_floating_point", **_asked(lambda x: x.dtype.kind == "f"))
 @samples("is_signed", **_asked(lambda x: x.dtype.kind not in "ub"))
-@samples("is_conj", "is_neg", "is_inference", **_asked(lambda x: False))
+@samples("is_conj", "is_neg", "is_inference", "is_pinned", **_asked(lambda x: False))
 def asked(make: Make) -> Iterator[Any]:
     yield (make(2, 3),)
     yield (make(()),)

@@ -1,0 +1,84 @@
+/* stream.c: see stream.h.
+ *
+ * Invariant: a queue that was made stays until the process ends, so that one may be used without a lock. */
+#include "opencl/stream.h"
+
+#include "core/parallel.h"
+
+__thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES];
+
+/* Under the device's lock. */
+static cl_int make_queue(tp_cl_device *d, int stream, cl_bitfield properties) {
+    cl_int status;
+    cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, properties, &status);
+    if (!queue) return status;
+    __atomic_store_n(&d->queues[stream], queue, __ATOMIC_RELEASE);
+    return CL_SUCCESS;
+}
+
+int tp_cl_stream_new(tp_cl_device *d) {
+    cl_int status = CL_SUCCESS;
+    pthread_mutex_lock(&d->lock);
+    int stream = 1 + d->given_streams++ % (TP_CL_MAX_STREAMS - 1);
+    if (!d->queues[stream]) status = make_queue(d, stream, 0);
+    pthread_mutex_unlock(&d->lock);
+    return status == CL_SUCCESS ? stream : tp_cl_fail(status, "clCreateCommandQueue");
+}
+
+int tp_cl_stream_set(tp_cl_device *d, int stream) {
+    if (stream < 0 || stream >= TP_CL_MAX_STREAMS || !d->queues[stream])
+        return tp_fail(TP_RuntimeError, "OpenCL: opencl:%d has no stream %d", d->index, stream);
+    tp_cl_streams[d->index] = (uint8_t)stream;
+    return 0;
+}
+
+int tp_cl_profile(tp_cl_device *d, int stream) {
+    cl_int status = CL_SUCCESS;
+    pthread_mutex_lock(&d->lock);
+    if (!(d->profiled & 1u << stream)) {
+        tp_cl.clFinish(d->queues[stream]);
+        status = make_queue(d, stream, CL_QUEUE_PROFILING_ENABLE);
+        if (status == CL_SUCCESS) d->profiled |= 1u << stream;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
+}
+
+cl_int tp_cl_mark(tp_cl_device *d, int stream, cl_event *event) {
+    cl_int status = tp_cl.clEnqueueMarkerWithWaitList(d->queues[stream], 0, NULL, event);
+    return status == CL_SUCCESS ? tp_cl.clFlush(d->queues[stream]) : status;
+}
+
+cl_int tp_cl_hold(tp_cl_device *d, int stream, cl_event event) {
+    return tp_cl.clEnqueueBarrierWithWaitList(d->queues[stream], 1, &event, NULL);
+}
+
+void tp_cl_hold_for(tp_cl_device *d, int stream, uint32_t others) {
+    for (int i = 0; i < TP_CL_MAX_STREAMS; i++) {
+        cl_event mark;
+        if (i == stream || !(others & 1u << i)) continue;
+        bool held = tp_cl_mark(d, i, &mark) == CL_SUCCESS;
+        if (held) {
+            held = tp_cl_hold(d, stream, mark) == CL_SUCCESS;
+            tp_cl.clReleaseEvent(mark);
+        }
+        if (!held) tp_cl.clFinish(d->queues[i]);
+    }
+}
+
+cl_int tp_cl_finish_locked(tp_cl_device *d) {
+    cl_int first = CL_SUCCESS;
+    for (int i = 0; i < TP_CL_MAX_STREAMS; i++) {
+        cl_command_queue queue = __atomic_load_n(&d->queues[i], __ATOMIC_ACQUIRE);
+        cl_int status = queue ? tp_cl.clFinish(queue) : CL_SUCCESS;
+        if (first == CL_SUCCESS) first = status;
+    }
+    return first;
+}
+
+int tp_cl_finish(tp_cl_device *d) {
+    void *held = tp_host_lock_release();
+    cl_int status = tp_cl_finish_locked(d);
+    tp_host_lock_acquire(held);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clFinish");
+}

@@ -17,9 +17,10 @@
 #define MAX_KEPT 12
 #define GROUP 128
 #define LANES 16
-#define COLUMNS 32
-#define PART 65536      /* elements of a part where parts are long, */
-#define SHORT_PART 1024 /* and where one lane takes them one after the other */
+#define COLUMNS 32       /* neighbouring outputs that a work-item of a CPU device folds at once, */
+#define MANY_COLUMNS 256 /* and where there are enough: memory is read in longer stretches */
+#define PART 65536       /* elements of a part where parts are long, */
+#define SHORT_PART 1024  /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024
 
 /* ---- which reduction ---- */
@@ -137,7 +138,8 @@ static void make_cut(cut *c, const tp_cl_device *d) {
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
     c->group = !d->is_cpu && inner && c->count >= GROUP;
     c->lanes = d->is_cpu && inner ? LANES : 1;
-    c->columns = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] >= COLUMNS ? COLUMNS : 1;
+    bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] >= COLUMNS;
+    c->columns = !rows ? 1 : c->kept.size[0] >= MANY_COLUMNS ? MANY_COLUMNS : COLUMNS;
     int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
     int64_t wanted = c->outputs >= busy ? 1 : divide_up(busy, c->outputs);
     int64_t part = divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
@@ -147,6 +149,21 @@ static void make_cut(cut *c, const tp_cl_device *d) {
 
 /* ---- the launch ---- */
 
+/* The first and the last number of each dtype that a kernel computes in. */
+static const char *const bounds[TP_NUM_DTYPES][2] = {
+    [TP_BOOL] = {"false", "true"},
+    [TP_UINT8] = {"0", "UCHAR_MAX"},
+    [TP_UINT16] = {"0", "USHRT_MAX"},
+    [TP_UINT32] = {"0", "UINT_MAX"},
+    [TP_UINT64] = {"0", "ULONG_MAX"},
+    [TP_INT8] = {"SCHAR_MIN", "SCHAR_MAX"},
+    [TP_INT16] = {"SHRT_MIN", "SHRT_MAX"},
+    [TP_INT32] = {"INT_MIN", "INT_MAX"},
+    [TP_INT64] = {"LONG_MIN", "LONG_MAX"},
+    [TP_FLOAT32] = {"-INFINITY", "INFINITY"},
+    [TP_FLOAT64] = {"-INFINITY", "INFINITY"},
+};
+
 static void define(tp_text *s, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
                    const tp_tensor *out) {
     tp_dtype in = tp_compute_dtype(r->in);
@@ -155,6 +172,7 @@ static void define(tp_text *s, const operation *o, const tp_reduction *r, const 
     tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n#define COLUMNS %d\n",
                 tp_cl_type(tp_to_real_dtype(in)), c->kept.n, c->reduced.n, c->lanes, c->columns);
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
+    else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
     if (c->group) tp_text_add(s, "#define GROUP %d\n", GROUP);
     if (o->name) tp_text_add(s, "#define OP_%s\n", o->name);
     else if (tp_is_complex_dtype(r->out)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(r->out));

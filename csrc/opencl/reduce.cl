@@ -1,11 +1,14 @@
 /* reduce.cl: one kernel for every reduction.
  *
  * Defined in front: IN_* and OUT_* (element.h), OP_<name> or the functions of_start, of_step, of_join and of_finish, NK and NR
- * (how many kept and reduced dimensions there are), LANES, COLUMNS, and GROUP where a work-group shares one output.
+ * (how many kept and reduced dimensions there are), LANES, COLUMNS, IN_LEAST and IN_MOST (no element of IN_T is beyond
+ * them), and GROUP where a work-group shares one output.
  *
  * An output's elements are dealt out in `parts`; a part is folded by one work-item, or by a group in local memory. With
  * one part the result is finished at once, else accumulators go to `partial` and the kernel `join_parts` ends it. A
  * work-item folds in LANES lanes, and begins anew every BLOCK steps: a sum's error grows with the length of neither.
+ * Where an accumulator has several members, lanes of it do not become vectors: such a reduction has a loop of its own
+ * over a block (BLOCKWISE): places look for the best value first and for its place then, variances take two passes.
  *
  * Invariant: which elements are folded together depends on shapes only, so results are the same in every run. */
 #define BLOCK 256
@@ -32,12 +35,17 @@ static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a; }
 #define IS_NONZERO(x) ((x) != 0)
 #endif
 typedef long acc_t;
+#define OWN_LANES
+typedef int lane_t; /* lanes are closed long before it is full */
 static inline acc_t start_acc(void) { return 0; }
+static inline lane_t start_lane(void) { return 0; }
+static inline acc_t close_lane(lane_t a) { return a; }
 #ifdef OP_ALL
-static inline acc_t step_acc(acc_t a, IN_T x, long i) { return a + !IS_NONZERO(x); }
+static inline lane_t step_lane(lane_t a, IN_T x) { return a + !IS_NONZERO(x); }
 #else
-static inline acc_t step_acc(acc_t a, IN_T x, long i) { return a + IS_NONZERO(x); }
+static inline lane_t step_lane(lane_t a, IN_T x) { return a + IS_NONZERO(x); }
 #endif
+static inline acc_t step_acc(acc_t a, IN_T x, long i) { return a + step_lane(0, x); }
 static inline acc_t join_acc(acc_t a, acc_t b) { return a + b; }
 #if defined(OP_NONZERO)
 static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a; }
@@ -47,16 +55,34 @@ static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a != 0
 static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a == 0; }
 #endif
 
-#elif defined(OP_LARGEST) || defined(OP_SMALLEST) || defined(OP_LARGEST_AT) || defined(OP_SMALLEST_AT)
+#elif defined(OP_LARGEST) || defined(OP_SMALLEST)
+/* A NaN replaces any number and nothing replaces a NaN. */
+typedef IN_T acc_t;
+#ifdef OP_LARGEST
+static inline acc_t start_acc(void) { return IN_LEAST; }
+static inline acc_t join_acc(acc_t a, acc_t b) { return b > a || b != b ? b : a; }
+#else
+static inline acc_t start_acc(void) { return IN_MOST; }
+static inline acc_t join_acc(acc_t a, acc_t b) { return b < a || b != b ? b : a; }
+#endif
+static inline acc_t step_acc(acc_t a, IN_T x, long i) { return join_acc(a, x); }
+static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a; }
+
+#elif defined(OP_LARGEST_AT) || defined(OP_SMALLEST_AT)
 /* x replaces the best so far unless it is no better; a NaN replaces any number and nothing replaces a NaN. */
+#define BLOCKWISE
 typedef struct {
     IN_T best;
     long at; /* -1: nothing yet */
 } acc_t;
-#if defined(OP_LARGEST) || defined(OP_LARGEST_AT)
+#ifdef OP_LARGEST_AT
 static inline bool beats(IN_T x, IN_T best) { return !(x <= best) && best == best; }
+static inline IN_T better(IN_T a, IN_T x) { return x > a || x != x ? x : a; }
+#define WORST IN_LEAST
 #else
 static inline bool beats(IN_T x, IN_T best) { return !(x >= best) && best == best; }
+static inline IN_T better(IN_T a, IN_T x) { return x < a || x != x ? x : a; }
+#define WORST IN_MOST
 #endif
 static inline acc_t start_acc(void) {
     acc_t a = {0, -1};
@@ -74,10 +100,47 @@ static inline acc_t join_acc(acc_t a, acc_t b) {
     if (b.at < 0 || beats(a.best, b.best)) return a;
     return beats(b.best, a.best) || b.at < a.at ? b : a;
 }
-#if defined(OP_LARGEST) || defined(OP_SMALLEST)
-static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a.best; }
-#else
 static inline OUT_T finish_acc(acc_t a, long n, WIDEST p, int q) { return a.at; }
+
+#if LANES > 1
+/* n elements side by side from the i-th on. Most blocks do not beat the best so far, and their places do not matter. */
+static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+    IN_T lane[LANES], best = WORST;
+    long whole = n / LANES * LANES;
+    for (int k = 0; k < LANES; k++) lane[k] = WORST;
+    for (long s = 0; s < whole; s += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] = better(lane[k], IN_LOAD(p[s + k]));
+    for (long s = whole; s < n; s++) lane[0] = better(lane[0], IN_LOAD(p[s]));
+    for (int k = 0; k < LANES; k++) best = better(best, lane[k]);
+    if (acc.at >= 0 && !beats(best, acc.best)) return acc;
+    long at = 0;
+    while (at < n - 1 && IN_LOAD(p[at]) != best && IN_LOAD(p[at]) == IN_LOAD(p[at])) at++;
+    acc.best = best;
+    acc.at = i + at;
+    return acc;
+}
+#endif
+#if COLUMNS > 1
+#define ROWS_AT_ONCE 1024
+typedef struct {
+    IN_T best[COLUMNS];
+    int at[COLUMNS];
+} rows_t;
+static inline void start_rows(rows_t *r) {
+    for (int k = 0; k < COLUMNS; k++) r->best[k] = WORST, r->at[k] = 0;
+}
+static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+    for (int k = 0; k < width; k++) {
+        IN_T x = IN_LOAD(line[k]);
+        bool take = beats(x, r->best[k]);
+        r->best[k] = take ? x : r->best[k];
+        r->at[k] = take ? row : r->at[k];
+    }
+}
+static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) {
+    acc_t a = {r->best[k], i + r->at[k]};
+    return a;
+}
 #endif
 
 #elif defined(OP_VARIANCE)
@@ -89,6 +152,14 @@ static inline acc_t start_acc(void) {
     acc_t a = {{0, 0}, 0, 0};
     return a;
 }
+#define BLOCKWISE
+#ifdef IN_COMPLEX
+#define RE(v) ((v).x)
+#define IM(v) ((v).y)
+#else
+#define RE(v) (v)
+#define IM(v) 0
+#endif
 /* Chan's formula. */
 static inline acc_t join_acc(acc_t a, acc_t b) {
     if (a.n == 0) return b;
@@ -104,17 +175,79 @@ static inline acc_t join_acc(acc_t a, acc_t b) {
     return a;
 }
 static inline acc_t step_acc(acc_t a, IN_T x, long i) {
-#ifdef IN_COMPLEX
-    acc_t b = {{x.x, x.y}, 0, 1};
-#else
-    acc_t b = {{x, 0}, 0, 1};
-#endif
+    acc_t b = {{RE(x), IM(x)}, 0, 1};
     return join_acc(a, b);
 }
 static inline OUT_T finish_acc(acc_t a, long n, WIDEST correction, int root) {
     WIDEST by = (WIDEST)n - correction, v = a.distance / (by > 0 ? by : 0);
     return root ? sqrt(v) : v;
 }
+
+#if LANES > 1
+static inline WIDEST sum_lanes(WIDEST *lane) {
+    for (int width = LANES / 2; width; width /= 2)
+        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
+    return lane[0];
+}
+/* The mean first, then the squared distances from it. */
+static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+    WIDEST re[LANES], im[LANES], far[LANES];
+    long whole = n / LANES * LANES;
+    for (int k = 0; k < LANES; k++) re[k] = im[k] = far[k] = 0;
+    for (long s = 0; s < whole; s += LANES)
+        for (int k = 0; k < LANES; k++) {
+            IN_T x = IN_LOAD(p[s + k]);
+            re[k] += RE(x);
+            im[k] += IM(x);
+        }
+    for (long s = whole; s < n; s++) re[0] += RE(IN_LOAD(p[s])), im[0] += IM(IN_LOAD(p[s]));
+    acc_t block = {{sum_lanes(re) / n, sum_lanes(im) / n}, 0, n};
+    for (long s = 0; s < whole; s += LANES)
+        for (int k = 0; k < LANES; k++) {
+            IN_T x = IN_LOAD(p[s + k]);
+            WIDEST a = RE(x) - block.mean[0], b = IM(x) - block.mean[1];
+            far[k] += a * a + b * b;
+        }
+    for (long s = whole; s < n; s++) {
+        IN_T x = IN_LOAD(p[s]);
+        WIDEST a = RE(x) - block.mean[0], b = IM(x) - block.mean[1];
+        far[0] += a * a + b * b;
+    }
+    block.distance = sum_lanes(far);
+    return join_acc(acc, block);
+}
+#endif
+#if COLUMNS > 1
+/* One pass: sums of the distances from the first row and of their squares. A block is short, and its first row is one
+ * of its elements, so little is lost where the two are taken from each other. */
+#define ROWS_AT_ONCE 64
+typedef struct {
+    WIDEST from[2][COLUMNS], sum[2][COLUMNS], square[COLUMNS];
+} rows_t;
+static inline void start_rows(rows_t *r) {
+    for (int k = 0; k < COLUMNS; k++) r->sum[0][k] = r->sum[1][k] = r->square[k] = 0;
+}
+static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+    if (row == 0)
+        for (int k = 0; k < width; k++) {
+            IN_T x = IN_LOAD(line[k]);
+            r->from[0][k] = RE(x);
+            r->from[1][k] = IM(x);
+        }
+    for (int k = 0; k < width; k++) {
+        IN_T x = IN_LOAD(line[k]);
+        WIDEST a = RE(x) - r->from[0][k], b = IM(x) - r->from[1][k];
+        r->sum[0][k] += a;
+        r->sum[1][k] += b;
+        r->square[k] += a * a + b * b;
+    }
+}
+static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) {
+    WIDEST a = r->sum[0][k] / rows, b = r->sum[1][k] / rows, far = r->square[k] - (a * a + b * b) * rows;
+    acc_t acc = {{r->from[0][k] + a, r->from[1][k] + b}, far > 0 || far != far ? far : 0, rows};
+    return acc;
+}
+#endif
 
 #elif defined(OP_LENGTH)
 typedef WIDEST acc_t;
@@ -167,33 +300,62 @@ static inline long place_along(const geometry *g, long i) {
     return at;
 }
 
+#ifndef OWN_LANES
+typedef acc_t lane_t;
+static inline lane_t start_lane(void) { return start_acc(); }
+static inline lane_t step_lane(lane_t a, IN_T x) { return step_acc(a, x, 0); }
+static inline acc_t close_lane(lane_t a) { return a; }
+#endif
+
+#if LANES > 1 && !defined(BLOCKWISE)
+/* n elements side by side. */
+static inline acc_t add_block(acc_t acc, __global const IN_S *p, long n, long i) {
+    lane_t lane[LANES], rest = start_lane();
+    acc_t closed[LANES];
+    long whole = n / LANES * LANES;
+    for (int k = 0; k < LANES; k++) lane[k] = start_lane();
+    for (long s = 0; s < whole; s += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] = step_lane(lane[k], IN_LOAD(p[s + k]));
+    for (long s = whole; s < n; s++) rest = step_lane(rest, IN_LOAD(p[s]));
+    for (int k = 0; k < LANES; k++) closed[k] = close_lane(lane[k]);
+    for (int width = LANES / 2; width; width /= 2)
+        for (int k = 0; k < width; k++) closed[k] = join_acc(closed[k], closed[k + width]);
+    return join_acc(acc, join_acc(closed[0], close_lane(rest)));
+}
+#endif
+
+#if COLUMNS > 1 && !defined(BLOCKWISE)
+#define ROWS_AT_ONCE 256
+typedef struct {
+    lane_t lane[COLUMNS];
+} rows_t;
+static inline void start_rows(rows_t *r) {
+    for (int k = 0; k < COLUMNS; k++) r->lane[k] = start_lane();
+}
+static inline void step_rows(rows_t *r, __global const IN_S *line, int width, int row) {
+    if (width == COLUMNS) {
+        for (int k = 0; k < COLUMNS; k++) r->lane[k] = step_lane(r->lane[k], IN_LOAD(line[k]));
+    } else {
+        for (int k = 0; k < width; k++) r->lane[k] = step_lane(r->lane[k], IN_LOAD(line[k]));
+    }
+}
+static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) { return close_lane(r->lane[k]); }
+#endif
+
 /* Elements begin, begin + step, ... below end. */
 static inline acc_t fold(const geometry *g, __global const IN_S *in, long begin, long end, long step) {
     acc_t whole = start_acc();
-    long i = begin;
-    while (i < end) {
-        acc_t lane[LANES];
-        for (int k = 0; k < LANES; k++) lane[k] = start_acc();
-        long left = (end - i + step * LANES - 1) / (step * LANES), full = (end - i) / (step * LANES);
-        long n = full < BLOCK ? full : BLOCK;
 #if LANES > 1
-        if (NR == 1 && g->reduced_in[0] == 1 && step == 1) {
-            __global const IN_S *p = in + i;
-            for (long s = 0; s < n; s++, p += LANES) {
-                __attribute__((opencl_unroll_hint(LANES))) for (int k = 0; k < LANES; k++) lane[k] =
-                    step_acc(lane[k], IN_LOAD(p[k]), i + s * LANES + k);
-            }
-            i += n * LANES;
-        } else
+    if (NR == 1 && g->reduced_in[0] == 1 && step == 1) {
+        for (long i = begin; i < end; i += BLOCK * LANES)
+            whole = add_block(whole, in + i, end - i < BLOCK * LANES ? end - i : BLOCK * LANES, i);
+        return whole;
+    }
 #endif
-            for (long s = 0; s < n; s++)
-                for (int k = 0; k < LANES; k++, i += step)
-                    lane[k] = step_acc(lane[k], IN_LOAD(in[place_along(g, i)]), i);
-        if (n < BLOCK && left > n)
-            for (int k = 0; i < end; k++, i += step) lane[k] = step_acc(lane[k], IN_LOAD(in[place_along(g, i)]), i);
-        for (int width = LANES / 2; width; width /= 2)
-            for (int k = 0; k < width; k++) lane[k] = join_acc(lane[k], lane[k + width]);
-        whole = join_acc(whole, lane[0]);
+    for (long i = begin; i < end;) {
+        acc_t block = start_acc();
+        for (int s = 0; s < BLOCK && i < end; s++, i += step) block = step_acc(block, IN_LOAD(in[place_along(g, i)]), i);
+        whole = join_acc(whole, block);
     }
     return whole;
 }
@@ -234,15 +396,14 @@ void reduce(geometry g, __global const IN_S *in, long in_offset, __global OUT_S 
     long begin = part * g.part, end = begin + g.part < g.count ? begin + g.part : g.count;
     int width = g.size[0] - from < COLUMNS ? g.size[0] - from : COLUMNS;
     acc_t acc[COLUMNS];
-    for (int k = 0; k < COLUMNS; k++) acc[k] = start_acc();
     in += place_of_input(&g, output);
-    for (long i = begin; i < end; i++) {
-        __global const IN_S *line = in + place_along(&g, i);
-        if (width == COLUMNS) {
-            for (int k = 0; k < COLUMNS; k++) acc[k] = step_acc(acc[k], IN_LOAD(line[k]), i);
-        } else {
-            for (int k = 0; k < width; k++) acc[k] = step_acc(acc[k], IN_LOAD(line[k]), i);
-        }
+    for (int k = 0; k < COLUMNS; k++) acc[k] = start_acc();
+    for (long i = begin; i < end; i += ROWS_AT_ONCE) {
+        int rows = end - i < ROWS_AT_ONCE ? end - i : ROWS_AT_ONCE;
+        rows_t block;
+        start_rows(&block);
+        for (int row = 0; row < rows; row++) step_rows(&block, in + place_along(&g, i + row), width, row);
+        for (int k = 0; k < width; k++) acc[k] = join_acc(acc[k], close_rows(&block, k, rows, i));
     }
     for (int k = 0; k < width; k++) put(&g, acc[k], output + k, part, out, partial, p, q);
 #else

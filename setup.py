@@ -79,8 +79,12 @@ if __name__ == "__main__":
         setup(
             ext_modules=[Extension("tensorpy._C", sources=[])],
             cmdclass={"build_ext": NinjaBuild},
-            # The generator and the YAML are installed too: outside projects use the same ones.
-            packages=[*find_packages(include=["tensorpy*"]), "tensorpy.codegen", "tensorpy.yaml"],
-            package_dir={"tensorpy.codegen": "codegen", "tensorpy.yaml": "yaml"},
-            package_data={"tensorpy": ["*.pyi", "py.typed"], "tensorpy.yaml": ["*.yaml"]},
+            # The generator, the YAML and the public headers are installed too: outside projects use the same ones.
+            packages=[*find_packages(include=["tensorpy*"]), "tensorpy.codegen", "tensorpy.yaml", "tensorpy.include"],
+            package_dir={"tensorpy.codegen": "codegen", "tensorpy.yaml": "yaml", "tensorpy.include": "csrc/include"},
+            package_data={
+                "tensorpy": ["*.pyi", "py.typed"],
+                "tensorpy.yaml": ["*.yaml"],
+                "tensorpy.include": ["tensorpy/*"],
+            },
         )

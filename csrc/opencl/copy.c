@@ -24,7 +24,8 @@ static unsigned next_slot[TP_CL_MAX_DEVICES];
 static cl_int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
     slot *s = &rings[d->index][next_slot[d->index]++ % SLOTS];
     if (s->done) {
-        tp_cl.clWaitForEvents(1, &s->done);
+        cl_int status = tp_cl.clWaitForEvents(1, &s->done);
+        if (status != CL_SUCCESS) return status; /* its bytes may still be read */
         tp_cl.clReleaseEvent(s->done);
         s->done = NULL;
     }

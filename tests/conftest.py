@@ -16,6 +16,7 @@ from tensorpy.testing.device import Device
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="the device that the operator tests run on")
+    parser.addoption("--dtypes", default="", help="only these dtypes of the table: float32,int64")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,7 +9,7 @@
     fake.spoil_sources(1)                        # the next source does not compile
 
 The environment changes what it shows: FAKE_OPENCL_DEVICES=2 (each device twice), FAKE_OPENCL_HIDE=cl_khr_fp64 (a part
-of the extensions' text), FAKE_OPENCL_PLATFORMS=0.
+of the extensions' text), FAKE_OPENCL_PLATFORMS=0, FAKE_OPENCL_FULL=1 (no file can be written).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ HEAD = r"""
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define MOST 64
 typedef struct { const char *name; int calls, from, left; cl_int code; } fault;
@@ -60,9 +61,12 @@ static cl_int fails(const char *name) {
 
 static int spoiled;
 void spoil_sources(int n) { spoiled = n; }
-static const char **source_of(const char **given) {
-    static const char *wrong = "#error spoiled on purpose\n";
-    return spoiled && spoiled-- ? &wrong : given;
+/* In front of every source: what a device without the hidden extension's type does not have. */
+static const char *before_source(void) {
+    const char *hidden = getenv("FAKE_OPENCL_HIDE");
+    if (spoiled && spoiled--) return "#error spoiled on purpose\n";
+    if (!hidden || strcmp(hidden, "cl_khr_fp64") != 0) return "\n";
+    return "#undef cl_khr_fp64\n#undef __opencl_c_fp64\n#define double no_double_on_this_device\n";
 }
 
 static void *real(const char *name) {
@@ -77,6 +81,15 @@ static cl_int shown(const char *name, cl_int status, cl_uint room, void *ids, cl
     if (strcmp(name, "clGetDeviceIDs") == 0 && devices && status == 0 && *n == 1 && room > 1)
         ((void **)ids)[1] = *(void **)ids, *n = 2;
     return status;
+}
+
+/* With FAKE_OPENCL_FULL no file can be written whole while a program is put on disk. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    if (!getenv("FAKE_OPENCL_FULL")) return;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 static void hide(char *text) {
@@ -125,7 +138,13 @@ def _wrapper(result: str, name: str, parameters: list[str]) -> str:
     if name in ("clGetPlatformIDs", "clGetDeviceIDs"):
         lines.append(f'    return shown("{name}", go({given}), a{last - 2}, a{last - 1}, a{last});')
     elif name == "clCreateProgramWithSource":
-        lines.append("    return go(a0, a1, source_of(a2), a3, a4);")
+        lines.append("    const char *both[] = {before_source(), *a2};")
+        lines.append("    return go(a0, 2, both, NULL, a4);")
+    elif name == "clGetProgramInfo":
+        lines.append(f"    code = go({given});")
+        lines.append("    return limit_files(100), code;")
+    elif name == "clCreateKernel":
+        lines.append(f"    return limit_files(RLIM_INFINITY), go({given});")
     elif name == "clGetDeviceInfo":
         lines.append(f"    code = go({given});")
         lines.append("    if (code == 0 && a1 == CL_DEVICE_EXTENSIONS && a3) hide(a3);")

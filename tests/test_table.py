@@ -20,7 +20,7 @@ from tensorpy.testing.samples import OpInfo
 class TestTable(DeviceTests):
     @classmethod
     def declared(cls, config: pytest.Config) -> Device:
-        return declared(config.getoption("--device"))
+        return declared(config.getoption("--device"), config.getoption("--dtypes"))
 
 
 # ---- methods ----

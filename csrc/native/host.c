@@ -163,8 +163,7 @@ static int check_devices(const tp_op *op, const tp_value *args) {
     for (int i = 0; i < op->info->nargs && n < MAX_ARGUMENTS; i++) {
         const tp_argument *a = &op->info->args[i];
         bool number = args[i].tag == TP_TENSOR && args[i].tensor && args[i].tensor->ndim == 0;
-        if (args[i].tag == TP_TENSOR && !number)
-            given[n++] = (tp_device_argument){a->name, args[i].tensor, {NULL, 0}};
+        if (args[i].tag == TP_TENSOR && !number) given[n++] = (tp_device_argument){a->name, args[i].tensor, {NULL, 0}};
         else if (args[i].tag == TP_TENSORS && strncmp(a->type, "Tensor?", 7) != 0) /* indices may be on the host */
             given[n++] = (tp_device_argument){a->name, NULL, args[i].tensors};
     }

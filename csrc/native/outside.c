@@ -38,7 +38,7 @@ static _Thread_local int current[TENSORPY_MAX_BACKENDS];
 
 /* Kernels whose functions know no device: they ask its tp_device_ops. */
 static const char *const plain_operators[] = {
-    "empty.memory_format", "empty_strided", "as_strided",  "view",        "view_as_real", "view_as_complex",
+    "empty.memory_format", "empty_strided", "as_strided",   "view",         "view_as_real", "view_as_complex",
     "is_set_to",           "copy_",         "fill_.Scalar", "fill_.Tensor", "zero_",        "_local_scalar_dense",
 };
 
@@ -126,7 +126,8 @@ static int register_plain(tp_device_type type) {
     for (int i = 0; i < TP_COUNTOF(plain_operators); i++) {
         tp_op *op = tp_find_op_qualified(plain_operators[i]);
         if (!op) return tp_fail(TP_RuntimeError, "there is no operator %s", plain_operators[i]);
-        if (tp_register(op, tp_backend_key(type), op->table[TP_KEY_CPU], NULL, NULL, NULL, "native/outside.c", false) < 0)
+        if (tp_register(op, tp_backend_key(type), op->table[TP_KEY_CPU], NULL, NULL, NULL, "native/outside.c", false) <
+            0)
             return -1;
     }
     return 0;
@@ -145,7 +146,8 @@ static int register_locked(const tensorpy_backend *b) {
     backends[count] = *b;
     backends[count].name = tp_device_type_name(type);
     tp_register_device(type, device_ops[count]);
-    if (tp_register_fallback(tp_backend_key(type), fall_back, &backends[count], NULL, "native/outside.c: on the CPU") < 0)
+    if (tp_register_fallback(tp_backend_key(type), fall_back, &backends[count], NULL, "native/outside.c: on the CPU") <
+        0)
         return -1;
     count++;
     return register_plain(type);

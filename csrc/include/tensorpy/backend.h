@@ -20,8 +20,8 @@
 
 /* The device's memory. An address need not be readable by the host, but arithmetic on it stays inside a block. */
 typedef struct {
-    size_t size;      /* sizeof(tensorpy_backend) */
-    const char *name; /* letters, digits, underscores */
+    size_t size;                                                  /* sizeof(tensorpy_backend) */
+    const char *name;                                             /* letters, digits, underscores */
     void *(*allocate)(int device, size_t nbytes, void **context); /* NULL: failed; `*context` comes back at release */
     void (*release)(int device, void *data, size_t nbytes, void *context);
     int (*copy_from_host)(int device, void *to, const void *from, size_t nbytes);

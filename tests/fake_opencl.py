@@ -9,7 +9,8 @@
     fake.spoil_sources(1)                        # the next source does not compile
 
 The environment changes what it shows: FAKE_OPENCL_DEVICES=2 (each device twice), FAKE_OPENCL_HIDE=cl_khr_fp64 (a part
-of the extensions' text), FAKE_OPENCL_PLATFORMS=0, FAKE_OPENCL_FULL=1 (no file can be written).
+of the extensions' text), FAKE_OPENCL_PLATFORMS=0, FAKE_OPENCL_FULL=1 (no file can be written),
+FAKE_OPENCL_BEFORE (lines in front of every source), FAKE_OPENCL_REAL (the library behind it).
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ static int spoiled;
 void spoil_sources(int n) { spoiled = n; }
 /* In front of every source: what a device without the hidden extension's type does not have. */
 static const char *before_source(void) {
-    const char *hidden = getenv("FAKE_OPENCL_HIDE");
+    const char *hidden = getenv("FAKE_OPENCL_HIDE"), *given = getenv("FAKE_OPENCL_BEFORE");
+    if (given) return given;
     if (spoiled && spoiled--) return "#error spoiled on purpose\n";
     if (!hidden || strcmp(hidden, "cl_khr_fp64") != 0) return "\n";
     return "#undef cl_khr_fp64\n#undef __opencl_c_fp64\n#define double no_double_on_this_device\n";
@@ -71,7 +73,8 @@ static const char *before_source(void) {
 
 static void *real(const char *name) {
     static void *library;
-    if (!library) library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *named = getenv("FAKE_OPENCL_REAL");
+    if (!library) library = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     return library ? dlsym(library, name) : NULL;
 }
 

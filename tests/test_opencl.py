@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from opencl_programs import ROOT, needs_device, output_of
+from opencl_programs import ROOT, needs_device, output_of, run
 
 import tensorpy as tp
 import yaml
@@ -161,6 +161,14 @@ def test_kernels_for_gpus() -> None:
         print("done")
     """
     assert output_of(program, TENSORPY_OPENCL_TUNING="gpu") == "done"
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_large_calls(tuning: str) -> None:
+    program = "import sys, opencl_large; sys.argv[1:] = ['opencl']; sys.exit(opencl_large.main())"
+    done = run(program, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}", TENSORPY_OPENCL_TUNING=tuning)
+    assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if not line.endswith(": equal"))
 
 
 @needs_device

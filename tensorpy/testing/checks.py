@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tensorpy as tp
+from tensorpy import _C, autograd
 
 from .harness import (
     arguments,
@@ -314,7 +315,7 @@ def inplace_variant(info: OpInfo, dtype: str, device: str) -> None:
         fits = reshapes or tuple(target.shape) == tuple(expected.shape)
         if takes_dtype and target.dtype != expected.dtype:
             continue  # in place it computes in the dtype of its argument
-        if not fits or not tp.can_cast(expected.dtype, target.dtype):
+        if not fits or not _C.can_cast(expected.dtype, target.dtype):
             refuses(lambda: inplace(target, *args[1:], **kwargs), what)  # noqa: B023
             check_same(info, target, args[0], f"{what} is refused and so leaves its argument alone")
             continue
@@ -358,7 +359,7 @@ def out_variant(info: OpInfo, dtype: str, device: str) -> None:
         for o, e in zip(views, expected, strict=True):
             # Another layout may be reduced in another order.
             check_same(info, o, e, f"{what} with strides", exact=False)
-        if single and info.op.tensor_arguments and not takes_dtype and not tp.can_cast(expected[0].dtype, tp.bool):
+        if single and info.op.tensor_arguments and not takes_dtype and not _C.can_cast(expected[0].dtype, tp.bool):
             before = tp.zeros(expected[0].shape, dtype=tp.bool, device=device)
             refuses(lambda: function(*args, **kwargs, out=before), f"{what} of bools")  # noqa: B023
 
@@ -428,13 +429,13 @@ def _gradients(info: OpInfo, sample: OpSample, device: str, order: int) -> list[
         if not kept:
             return None
         weights = [_weights(r, n, device) for n, r in enumerate(kept)]
-        results = tp.autograd.grad(kept, inputs, weights, create_graph=step + 1 < order, allow_unused=True)
+        results = autograd.grad(kept, inputs, weights, create_graph=step + 1 < order, allow_unused=True)
     return list(results)
 
 
 def _weights(r: tp.Tensor, n: int, device: str) -> tp.Tensor:
     drawn = np.random.RandomState(n).uniform(0.5, 1.5, tuple(r.shape))
-    return tp.tensor(drawn.tolist(), dtype=r.dtype).reshape(r.shape).to(device=device)
+    return _C.tensor(drawn.tolist(), dtype=r.dtype).reshape(r.shape).to(device=device)
 
 
 def _gradientslike_the_cpus(info: OpInfo, dtype: str, device: str, order: int) -> None:

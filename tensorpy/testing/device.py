@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-import tensorpy as tp
+from tensorpy import backends
 
 from . import device_checks
 from .checks import CHECKS, Check
@@ -93,7 +93,7 @@ class Device:
 
     def fallbacks(self) -> int:
         """How many calls the CPU has done for the device so far."""
-        return int(tp.backends.fallback_calls(self.type))
+        return int(backends.fallback_calls(self.type))
 
 
 # ---- outcomes ----

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tensorpy as tp
+from tensorpy import _C
 
 from .harness import same_place, to_numpy, to_tensor
 from .samples import Array
@@ -93,7 +94,7 @@ def numbers_and_lists(device: str, dtypes: Sequence[str]) -> None:
         assert there.tolist() == host.tolist() and there[1, 2].item() == host[1, 2].item(), dtype
         assert device == "cpu" or device.partition(":")[0] in repr(there), repr(there)
     if "bool" in dtypes:
-        assert bool(tp.tensor(True, device=device)) and not bool(tp.tensor(False, device=device))
+        assert bool(_C.tensor(True, device=device)) and not bool(_C.tensor(False, device=device))
 
 
 @check
@@ -106,7 +107,7 @@ def factories(device: str, dtypes: Sequence[str]) -> None:
             tp.ones(2, 3, dtype=to, device=device),
             tp.full((2, 3), 1, dtype=to, device=device),
             tp.empty(2, 3, dtype=to, device=device),
-            tp.tensor([[1, 0, 1], [1, 1, 0]], dtype=to, device=device),
+            _C.tensor([[1, 0, 1], [1, 1, 0]], dtype=to, device=device),
         ):
             assert same_place(made, device) and made.dtype == to and tuple(made.shape) == (2, 3)
             assert same_place(tp.empty_like(made), device) and same_place(made.new_ones(2), device)
@@ -123,7 +124,7 @@ def seeds(device: str, dtypes: Sequence[str]) -> None:
         expected = tp.rand(70, dtype=to)
         tp.manual_seed(3)
         _same(tp.rand(70, dtype=to, device=device), to_numpy(expected), "the default generator")
-        g, h = tp.Generator(device).manual_seed(4), tp.Generator().manual_seed(4)
+        g, h = _C.Generator(device).manual_seed(4), _C.Generator().manual_seed(4)
         for _ in range(2):
             got, want = tp.rand(9, dtype=to, device=device, generator=g), tp.rand(9, dtype=to, generator=h)
             _same(got, to_numpy(want), "a generator")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy.testing.samples import TABLE, Array, OpInfo, OpSample
 from tensorpy.testing.samples.table import Device, Dtype, Seed
 
@@ -36,8 +37,8 @@ def to_tensor(a: Array, device: str, noncontiguous: bool = False) -> tp.Tensor:
     if not a.values.size:
         return tp.empty(a.values.shape, dtype=dtype, device=device)
     if noncontiguous and a.values.ndim:
-        return tp.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
-    return tp.tensor(a.values.tolist(), dtype=dtype).to(device=device)
+        return _C.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
+    return _C.tensor(a.values.tolist(), dtype=dtype).to(device=device)
 
 
 def to_numpy(t: tp.Tensor) -> np.ndarray:
@@ -58,7 +59,7 @@ def arguments(
                 case Dtype(name):
                     return getattr(tp, name)
                 case Seed(n):
-                    return tp.Generator("cpu" if place == "meta" else place).manual_seed(n)
+                    return _C.Generator("cpu" if place == "meta" else place).manual_seed(n)
                 case Device():
                     return place
 
@@ -122,7 +123,7 @@ def tensors(result: Any) -> list[tp.Tensor]:
         return [result]
     if isinstance(result, (list, tuple)):
         return [r for r in result if isinstance(r, tp.Tensor)]
-    return [tp.tensor(result)]
+    return [_C.tensor(result)]
 
 
 def call(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor]:

@@ -54,7 +54,7 @@ ifneq (,$(filter opencl%,$(DEVICE)))
 endif
 
 test: ctest driver
-	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE)
+	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE) $(ARGS)
 
 $(VENV)/lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" "pyright==1.1.414" \

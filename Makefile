@@ -7,7 +7,7 @@ DEVICE ?= cpu
 MODEL ?= cnn
 TESTS ?= tests
 
-.PHONY: help setup native driver test ctest lint format bench demo wheel sanitize clean
+.PHONY: help setup native driver test ctest lint format support bench demo wheel sanitize oclgrind clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -17,6 +17,8 @@ help:
 	@echo "make bench     compare with NumPy (and torch, if installed)"
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
+	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
+	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,18 +40,21 @@ ctest: native
 	@status=0; for t in build/$${TENSORPY_BUILD:-release}/ctest/test_*; do \
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
 
+# Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
+install = { echo "no $(1): missing $(2)"; \
+    if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as=sudo; else as=none; fi; \
+    if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install it, or what needs it is skipped"; \
+    else $$as apt-get update -q && $$as apt-get install -y -q $(2); fi; }
+
 # OpenCL tests and demos need a driver: PoCL is installed where that is allowed, and else named.
 driver:
 ifneq (,$(filter opencl%,$(DEVICE)))
-	@ldconfig -p | grep -q libOpenCL.so.1 && ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || { \
-	    echo "no OpenCL driver: the packages pocl-opencl-icd and ocl-icd-libopencl1 are missing"; \
-	    if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as=sudo; else as=none; fi; \
-	    if [ "$$as" = none ] || ! command -v apt-get >/dev/null; then echo "install them, or the tests are skipped"; \
-	    else $$as apt-get update -q && $$as apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1; fi; }
+	@ldconfig -p | grep -q libOpenCL.so.1 && ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || \
+	    $(call install,OpenCL driver,pocl-opencl-icd ocl-icd-libopencl1)
 endif
 
 test: ctest driver
-	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE)
+	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE) $(ARGS)
 
 $(VENV)/lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" "pyright==1.1.414" \
@@ -65,6 +70,9 @@ lint: $(VENV)/lint native
 
 format: $(VENV)/lint
 	git ls-files 'csrc/*.c' 'csrc/*.h' 'tests/c/*.c' 'tests/c/*.h' | xargs $(BIN)/clang-format -i
+
+support: native
+	$(BIN)/python -m tensorpy.testing.support docs/support.md
 
 bench: native
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
@@ -83,6 +91,10 @@ wheel: $(VENV)/installed
 
 sanitize: $(VENV)/installed
 	$(BIN)/python tests/run_sanitized.py
+
+oclgrind: native
+	@command -v oclgrind >/dev/null || $(call install,oclgrind,oclgrind)
+	$(BIN)/python tests/run_oclgrind.py $(ARGS)
 
 clean:
 	rm -rf build dist tensorpy/_C*.so *.egg-info

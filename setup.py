@@ -70,6 +70,14 @@ class NinjaBuild(build_ext):
             shutil.copyfile(built.parent / "gen" / "_C.pyi", ROOT / "tensorpy" / "_C.pyi")
 
 
+# What lies beside the package in the tree and is installed inside it.
+BESIDE = {
+    "tensorpy.codegen": "codegen",
+    "tensorpy.yaml": "yaml",
+    "tensorpy.include": "csrc/include",
+    "tensorpy.include.tensorpy": "csrc/include/tensorpy",
+}
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["native"]:  # make native: rebuild in place, without pip
         built = build_native(tuple(sys.argv[2:]))
@@ -79,8 +87,12 @@ if __name__ == "__main__":
         setup(
             ext_modules=[Extension("tensorpy._C", sources=[])],
             cmdclass={"build_ext": NinjaBuild},
-            # The generator and the YAML are installed too: outside projects use the same ones.
-            packages=[*find_packages(include=["tensorpy*"]), "tensorpy.codegen", "tensorpy.yaml"],
-            package_dir={"tensorpy.codegen": "codegen", "tensorpy.yaml": "yaml"},
-            package_data={"tensorpy": ["*.pyi", "py.typed"], "tensorpy.yaml": ["*.yaml"]},
+            # The generator, the YAML and the public headers are installed too: outside projects use the same ones.
+            packages=[*find_packages(include=["tensorpy*"]), *BESIDE],
+            package_dir=BESIDE,
+            package_data={
+                "tensorpy": ["*.pyi", "py.typed"],
+                "tensorpy.yaml": ["*.yaml"],
+                "tensorpy.include.tensorpy": ["*.h", "*.inc"],
+            },
         )

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorpy as tp
 from codegen.model import BaseType, ListType, OptionalType, Type
-from samples.table import CATALOG
+from tensorpy.testing.samples.table import CATALOG
 
 EXPECTED = (
     TypeError,

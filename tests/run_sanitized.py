@@ -41,6 +41,8 @@ def main() -> int:
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "tensorpy", package / "tensorpy", ignore=shutil.ignore_patterns("_C*.so", "__pycache__"))
     shutil.copyfile(BUILD / module, package / "tensorpy" / module)
+    for folder in ("codegen", "yaml", "csrc/include"):  # what lies beside the package in the tree
+        shutil.copytree(ROOT / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
     environment |= {
         "PYTHONPATH": f"{package}:{ROOT}",
         "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
-from samples import TABLE
+from tensorpy.testing.samples import TABLE
 
 torch = pytest.importorskip("torch")
 with pytest.MonkeyPatch.context() as patch:

@@ -174,7 +174,7 @@ def test_dtypes_are_torchs(name: str, dtype: str) -> None:
 def test_lists_are_complete() -> None:
     """Every operator that torch casts on the CPU, and that tensorpy has, has a policy."""
     torch = pytest.importorskip("torch")
-    from samples.table import CATALOG
+    from tensorpy.testing.samples.table import CATALOG
 
     theirs = {n.removeprefix("aten::") for n in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCPU")}
     ours = {str(op.schema.name) for op in CATALOG}

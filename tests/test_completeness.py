@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tensorpy as tp
-from samples import TABLE
-from samples.table import CATALOG, is_ours
+from tensorpy.testing.samples import TABLE
+from tensorpy.testing.samples.table import CATALOG, is_ours
 
 # Operators without samples: what they give is no values to compare, and a test of their own says what it is.
 NO_SAMPLE_REASONS: dict[str, str] = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import arguments, call, fresh, function_of, inputs_of, over
 
 import tensorpy as tp
-from samples import OpInfo
 from tensorpy.autograd import gradcheck, gradgradcheck
+from tensorpy.testing.harness import arguments, call, fresh, function_of, inputs_of, over
+from tensorpy.testing.samples import OpInfo
 
 DTYPES = ("float64", "complex128")
 

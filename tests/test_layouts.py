@@ -1,85 +1,11 @@
-"""Every operator over every layout of its arguments.
-
-The tag `flexible_layout` promises this of an operator; here it is asked of all that do not need dense elements or carry
-one of the needs_*_strides tags.
-"""
+"""Layouts: strides of NumPy's, and what keeps them. That every operator takes every layout is a check of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from harness import arguments, call, check_same, function_of, over, to_tensor
 
 import tensorpy as tp
-from samples import Array, OpInfo
-from samples.table import FLOATING
-
-STRICT = {"needs_exact_strides", "needs_contiguous_strides", "needs_fixed_stride_order"}
-
-
-def transposed(a: Array, device: str) -> tp.Tensor:
-    """The first and the last dimension change places in memory."""
-    if a.values.ndim < 2:
-        return to_tensor(a, device)
-    return to_tensor(Array(np.swapaxes(a.values, 0, -1), a.dtype), device).transpose(0, -1)
-
-
-def apart(a: Array, device: str) -> tp.Tensor:
-    """Every other element of every dimension of something larger, from its second row on."""
-    if not a.values.size or not a.values.ndim:
-        return to_tensor(a, device)
-    wide = tp.zeros(tuple(2 * n + 1 for n in a.values.shape), dtype=getattr(tp, a.dtype), device=device)
-    part = wide[tuple(slice(1, 2 * n + 1, 2) for n in a.values.shape)]
-    return part.copy_(to_tensor(a, device))
-
-
-def channels_last(a: Array, device: str) -> tp.Tensor:
-    """The second dimension innermost in memory."""
-    if a.values.ndim < 3:
-        return to_tensor(a, device)
-    return to_tensor(Array(np.moveaxis(a.values, 1, -1), a.dtype), device).movedim(-1, 1)
-
-
-def expanded(a: Array, device: str) -> tp.Tensor:
-    """One row for all; of places and flags, which may have to differ, the rows as they are."""
-    if a.values.ndim < 1 or not a.values.size or a.dtype not in FLOATING:
-        return to_tensor(a, device)
-    return to_tensor(Array(a.values[:1], a.dtype), device).expand(a.values.shape)
-
-
-def turned(a: Array, device: str) -> tp.Tensor:
-    """Backwards in memory, where the source can say so (NumPy's negative strides); else turned by an index."""
-    if not a.values.ndim or not a.values.size:
-        return to_tensor(a, device)
-    return to_tensor(Array(np.ascontiguousarray(a.values[::-1]), a.dtype), device).flip(0)
-
-
-LAYOUTS = (transposed, apart, channels_last, expanded, turned)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS, ids=[f.__name__ for f in LAYOUTS])
-@over(lambda info: info.op.tensor_arguments and not info.dense and not info.tags & STRICT)
-def test_layout(info: OpInfo, layout: Callable[[Array, str], tp.Tensor], device: str) -> None:
-    """Against the same values laid out in order; the variant in place writes to what is laid out so."""
-    function = function_of(info)
-    inplace = function_of(info, inplace=True) if info.variant("inplace") else None
-    for sample in info.samples(info.main_dtype, 5):
-        args, kwargs = arguments(sample, device, info, layout)
-        plain, plain_kwargs = arguments(sample, device, info, lambda a, d: layout(a, d).contiguous().clone())
-        what = f"{info.name}{sample}, {layout.__name__}"
-        if info.op.kind != "inplace":
-            expected = call(function, plain, plain_kwargs)
-            for a, b in zip(call(function, args, kwargs), expected, strict=True):
-                check_same(info, a, b, what, exact=False)
-        if inplace is None or layout is expanded or "inplace_view" in info.tags:
-            continue
-        try:
-            wanted = call(inplace, plain, plain_kwargs)[0]
-        except RuntimeError:
-            continue  # the result does not fit: test_ops.py
-        check_same(info, call(inplace, args, kwargs)[0], wanted, f"{what}, in place", exact=False)
 
 
 def test_negative_strides_of_numpy() -> None:

@@ -9,10 +9,9 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-from harness import arguments, call, fresh, function_of, inputs_of, over
-
 import tensorpy as tp
-from samples import OpInfo
+from tensorpy.testing.harness import arguments, call, fresh, function_of, inputs_of, over
+from tensorpy.testing.samples import OpInfo
 
 CLASSES = ("bool", "int64", "float32", "complex64")
 EXPECTED = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)

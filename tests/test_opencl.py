@@ -1,29 +1,20 @@
-"""The OpenCL runtime: memory, queue, caches, errors, forks and exits, and which operators have kernels.
+"""OpenCL: which operators have kernels, and what kernels give where the table of samples is too small to tell.
 
 Without a driver these tests are skipped; what each operator computes is tested by the whole table with
-`pytest --device=opencl`.
+`pytest --device=opencl`. The runtime is tested in test_opencl_runtime.py, its faults in test_opencl_faults.py.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import textwrap
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from opencl_programs import ROOT, needs_device, output_of, run
 
 import tensorpy as tp
 import yaml
 from codegen.__main__ import load_catalog
-
-ROOT = Path(__file__).resolve().parent.parent
-reason = tp.opencl.why_not_available()
-needs_device = pytest.mark.skipif(reason is not None, reason=f"no OpenCL device: {reason}")
 
 
 @pytest.fixture
@@ -31,47 +22,6 @@ def fallback() -> Iterator[None]:
     before = tp.opencl.fallback
     yield
     tp.opencl.fallback = before
-
-
-def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in an interpreter of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def output_of(program: str, **environment: str) -> str:
-    done = run(program, **environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-# ---- without a driver ----
-
-
-def test_import_opens_no_driver() -> None:
-    program = """
-        import tensorpy, tensorpy.opencl
-        print("libOpenCL" in open("/proc/self/maps").read())
-    """
-    assert output_of(program) == "False"
-
-
-def test_without_a_library() -> None:
-    program = """
-        import tensorpy as tp
-        assert not tp.opencl.is_available() and tp.opencl.device_count() == 0
-        assert "install a driver" in tp.opencl.why_not_available()
-        try:
-            tp.ones(3, device="opencl")
-        except RuntimeError as e:
-            print("OpenCL is not available" in str(e), tp.ones(3).sum().item())
-    """
-    assert output_of(program, TENSORPY_OPENCL_LIBRARY="libNothing.so") == "True 3.0"
 
 
 def test_every_cpu_kernel_has_an_opencl_kernel_or_a_reason() -> None:
@@ -84,239 +34,6 @@ def test_every_cpu_kernel_has_an_opencl_kernel_or_a_reason() -> None:
         if "CPU" in {k.key for k in op.kernels} and "OpenCL" not in {k.key for k in op.kernels}
     }
     assert missing == set(exempt)
-
-
-# ---- devices ----
-
-
-@needs_device
-def test_devices() -> None:
-    properties = tp.opencl.get_device_properties()
-    assert properties.name and properties.total_memory > 0 and properties.multi_processor_count > 0
-    assert tp.opencl.get_device_name("opencl:0") == tp.opencl.get_device_properties(0).name
-    assert tp.ones(2, device="opencl").device == tp.device("opencl:0")
-    with tp.opencl.device(0):
-        assert tp.opencl.current_device() == 0
-    with pytest.raises(RuntimeError, match="invalid device ordinal"):
-        tp.ones(2, device="opencl:99")
-    with pytest.raises(RuntimeError, match="invalid device ordinal"):
-        tp.opencl.get_device_properties(99)
-
-
-@needs_device
-def test_two_devices_in_one_call_are_named() -> None:
-    a, b = tp.ones(3, 3, device="opencl"), tp.ones(3, 3)
-    for call in (lambda: a + b, lambda: a @ b, lambda: tp.cat([a, b])):
-        with pytest.raises(RuntimeError, match=r"opencl:0.*cpu|cpu.*opencl:0"):
-            call()
-    assert (a + tp.tensor(2.0)).tolist() == [[3.0] * 3] * 3  # a number as a tensor goes with any device
-
-
-# ---- copies and views ----
-
-
-@needs_device
-def test_copies_and_views() -> None:
-    x = tp.arange(24, dtype=tp.float32).reshape(2, 3, 4)
-    y = x.to("opencl")
-    assert y.tolist() == x.tolist() and y.cpu().device.type == "cpu"
-    assert y.permute(2, 0, 1)[1:, :, ::2].contiguous().tolist() == x.permute(2, 0, 1)[1:, :, ::2].tolist()
-    view = y[1, :, 1]
-    assert view.storage_offset() == x[1, :, 1].storage_offset() and view._base is y
-    version = y._version
-    view.zero_()
-    assert y._version > version and y[1, :, 1].tolist() == [0.0] * 3 and y[0, 2, 3].item() == 11.0
-    x[::, 1] = y.cpu()[::, 2]
-    y[::, 1] = y[::, 2].clone()
-    for dtype in (tp.int8, tp.uint8, tp.int64, tp.float16, tp.bfloat16, tp.complex64, tp.bool):
-        assert y.to(dtype).cpu().tolist() == y.cpu().to(dtype).tolist()
-    assert "device='opencl:0'" in repr(y)
-
-
-@needs_device
-def test_small_inputs_do_not_wait() -> None:
-    """More of them in flight than there are slots to stage them in."""
-    sent = [tp.full((3,), float(i)).to("opencl") for i in range(500)]
-    assert [t[1].item() for t in sent] == [float(i) for i in range(500)]
-
-
-# ---- memory ----
-
-
-@needs_device
-def test_memory_is_counted_and_reused() -> None:
-    before = tp.opencl.memory_allocated()
-    tp.opencl.reset_peak_memory_stats()
-    t = tp.empty(1 << 20, device="opencl")
-    assert tp.opencl.memory_allocated() == before + (4 << 20)
-    assert tp.opencl.max_memory_allocated() >= before + (4 << 20)
-    reserved = tp.opencl.memory_reserved()
-    for _ in range(100):
-        t = tp.empty(1 << 20, device="opencl")
-    assert tp.opencl.memory_reserved() <= reserved + (20 << 20)
-    del t
-    assert tp.opencl.memory_allocated() == before
-    tp.opencl.empty_cache()
-    assert tp.opencl.memory_reserved() < reserved
-    assert "in tensors" in tp.opencl.memory_summary()
-
-
-@needs_device
-def test_blocks_do_not_share_bytes() -> None:
-    kept = [tp.full((n,), float(n), device="opencl") for n in range(1, 400, 7)]
-    for t in kept[::2]:
-        t.fill_(-1.0)
-    del kept[::3]
-    more = [tp.zeros(n, device="opencl") for n in range(1, 900, 13)]
-    assert all(set(t.tolist()) in ({float(t.numel())}, {-1.0}) for t in kept)
-    assert not any(any(t.tolist()) for t in more)
-
-
-@needs_device
-def test_out_of_memory_is_an_error_and_passes() -> None:
-    tp.opencl.empty_cache()
-    tp.opencl.set_memory_limit(tp.opencl.memory_reserved() + (64 << 20))
-    try:
-        kept = [tp.empty(4 << 20, device="opencl") for _ in range(3)]
-        with pytest.raises(RuntimeError, match=r"out of memory: opencl:0 .* a limit of"):
-            tp.empty(8 << 20, device="opencl")
-        del kept
-        assert tp.ones(8 << 20, device="opencl")[5].item() == 1.0  # what was free is given back for it
-    finally:
-        tp.opencl.set_memory_limit(0)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        tp.empty(1 << 45, device="opencl")
-
-
-@needs_device
-def test_training_steps_do_not_grow_memory() -> None:
-    w = tp.ones(16, 16, device="opencl", requires_grad=True)
-    x = tp.ones(4, 16, device="opencl")
-    seen = []
-    for step in range(300):
-        loss = ((x @ w).sigmoid() ** 2).sum()
-        loss.backward()
-        with tp.no_grad():
-            w -= 0.01 * w.grad
-        w.grad = None
-        if step % 100 == 99:
-            del loss
-            seen.append((tp.opencl.memory_allocated(), tp.opencl.memory_reserved()))
-    assert seen[0] == seen[-1]
-
-
-# ---- the queue ----
-
-
-@needs_device
-def test_events() -> None:
-    a = tp.ones(1 << 16, device="opencl")
-    begin, end = tp.opencl.Event(enable_timing=True), tp.opencl.Event(enable_timing=True)
-    begin.record()
-    for _ in range(10):
-        a = a * 1.5
-    end.record()
-    end.synchronize()
-    assert end.query() and begin.elapsed_time(end) >= 0
-    stream = tp.opencl.current_stream()
-    stream.synchronize()
-    patience = time.monotonic() + 10
-    while not stream.query():
-        assert time.monotonic() < patience
-    assert stream == tp.opencl.default_stream(0)
-    with pytest.raises(RuntimeError, match="recorded"):
-        tp.opencl.Event().elapsed_time(end)
-    tp.opencl.synchronize()
-
-
-# ---- caches ----
-
-
-@needs_device
-def test_second_call_builds_nothing() -> None:
-    def step() -> None:
-        a = tp.ones(5, 7, device="opencl")
-        ((a * 2 + a.t().contiguous().t()).exp().sum(0) @ a.t()).softmax(0).tolist()
-
-    step()
-    before = tp.opencl.cache_info()
-    step()
-    after = tp.opencl.cache_info()
-    assert after["built"] == before["built"] and after["kernel_misses"] == before["kernel_misses"]
-    assert after["plan_misses"] == before["plan_misses"] and after["plan_hits"] > before["plan_hits"]
-
-
-PROGRAM = """
-    import tensorpy as tp
-    a = tp.ones(3, device="opencl")
-    print((a * 2.5).tolist(), tp.opencl.cache_info()["built"], tp.opencl.cache_info()["from_disk"])
-"""
-
-
-@needs_device
-def test_programs_are_kept_on_disk(tmp_path: Path) -> None:
-    home = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 1 0"
-    assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 0 1"
-    files = list((tmp_path / "tensorpy/opencl").glob("*.bin"))
-    assert files and not list((tmp_path / "tensorpy/opencl").glob("*.new"))
-    for file in files:
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 0xFF
-        file.write_bytes(content)
-    assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 1 0"
-    for file in files:
-        file.write_bytes(b"")
-    assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 1 0"
-    assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 0 1"
-
-
-@needs_device
-def test_a_folder_that_cannot_be_written_is_no_cache(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    assert output_of(PROGRAM, TENSORPY_OPENCL_CACHE=str(blocked / "inside")) == "[2.5, 2.5, 2.5] 1 0"
-    assert output_of(PROGRAM, TENSORPY_OPENCL_CACHE="") == "[2.5, 2.5, 2.5] 1 0"
-
-
-# ---- processes ----
-
-
-@needs_device
-def test_a_forked_child_gets_an_error() -> None:
-    program = """
-        import os, sys
-        import tensorpy as tp
-        a = tp.ones(3, device="opencl")
-        child = os.fork()
-        if child == 0:
-            try:
-                print((a + 1).tolist())
-            except RuntimeError as e:
-                print("forked" in str(e), tp.ones(2).sum().item(), flush=True)
-            del a
-            os._exit(0)
-        os.waitpid(child, 0)
-        print((a + 1).tolist())
-    """
-    assert output_of(program).splitlines() == ["True 2.0", "[2.0, 2.0, 2.0]"]
-
-
-@needs_device
-def test_exit_with_work_in_the_queue(tmp_path: Path) -> None:
-    """Kernels among it that are not compiled yet."""
-    program = """
-        import tensorpy as tp
-        kept = tp.ones(1 << 20, device="opencl")
-        for _ in range(20):
-            kept = kept * 1.0001
-        kept = kept.exp().sum(0) + kept[::3].sin().sum()
-        print("done")
-    """
-    assert output_of(program, TENSORPY_OPENCL_CACHE="", POCL_CACHE_DIR=str(tmp_path)) == "done"
-
-
-# ---- operators ----
 
 
 @needs_device
@@ -426,16 +143,6 @@ def test_products_of_many_shapes(m: int, k: int, n: int) -> None:
 
 
 @needs_device
-def test_an_index_out_of_range() -> None:
-    a = tp.ones(3, 4, device="opencl")
-    with pytest.raises(IndexError, match="out of bounds"):
-        a[tp.tensor([0, 3], device="opencl")]
-    with pytest.raises(RuntimeError, match="out of bounds"):
-        a.gather(1, tp.tensor([[7]], device="opencl"))
-    assert a.sum().item() == 12.0  # the process goes on
-
-
-@needs_device
 def test_kernels_for_gpus() -> None:
     """What is chosen on a GPU (work-groups in local memory, tiles), on whatever device there is."""
     program = """
@@ -454,6 +161,14 @@ def test_kernels_for_gpus() -> None:
         print("done")
     """
     assert output_of(program, TENSORPY_OPENCL_TUNING="gpu") == "done"
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_large_calls(tuning: str) -> None:
+    program = "import sys, opencl_large; sys.argv[1:] = ['opencl']; sys.exit(opencl_large.main())"
+    done = run(program, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}", TENSORPY_OPENCL_TUNING=tuning)
+    assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if not line.endswith(": equal"))
 
 
 @needs_device

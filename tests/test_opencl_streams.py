@@ -9,7 +9,7 @@ import gc
 import threading
 
 import pytest
-from test_opencl import needs_device, output_of
+from opencl_programs import needs_device, output_of
 
 import tensorpy as tp
 

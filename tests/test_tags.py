@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from harness import arguments, call, check_same, function_of, over, to_tensor
 
 import tensorpy as tp
-from samples import Array, OpInfo, OpSample
+from tensorpy.testing.harness import arguments, call, check_same, function_of, over, to_tensor
+from tensorpy.testing.samples import Array, OpInfo, OpSample
 
 
 def first(info: OpInfo, wanted: Any) -> list[OpSample]:

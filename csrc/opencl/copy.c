@@ -21,16 +21,27 @@ static slot rings[TP_CL_MAX_DEVICES][SLOTS];
 static unsigned next_slot[TP_CL_MAX_DEVICES];
 
 /* Under the device's lock. */
-static cl_int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+static int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
     slot *s = &rings[d->index][next_slot[d->index]++ % SLOTS];
+    cl_int status;
     if (s->done) {
-        tp_cl.clWaitForEvents(1, &s->done);
+        status = tp_cl.clWaitForEvents(1, &s->done);
+        if (status != CL_SUCCESS) return tp_cl_fail(status, "clWaitForEvents"); /* its bytes may still be read */
         tp_cl.clReleaseEvent(s->done);
         s->done = NULL;
     }
     memcpy(s->bytes, src, nbytes);
-    return tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL,
-                                      &s->done);
+    status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL,
+                                        &s->done);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
+}
+
+static int write_waiting(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+    void *held = tp_host_lock_release();
+    cl_int status =
+        tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
+    tp_host_lock_acquire(held);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
 }
 
 int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nbytes) {
@@ -39,18 +50,11 @@ int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nb
     if (!d) return -1;
     if (nbytes == 0) return 0;
     if (tp_cl_find(device.index, dst, &to) < 0) return -1;
-    cl_int status;
-    if (nbytes <= STAGED) {
-        pthread_mutex_lock(&d->lock);
-        status = write_staged(d, to, src, nbytes);
-        pthread_mutex_unlock(&d->lock);
-    } else {
-        void *held = tp_host_lock_release();
-        status =
-            tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
-        tp_host_lock_acquire(held);
-    }
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
+    if (nbytes > STAGED) return write_waiting(d, to, src, nbytes);
+    pthread_mutex_lock(&d->lock);
+    int status = write_staged(d, to, src, nbytes);
+    pthread_mutex_unlock(&d->lock);
+    return status;
 }
 
 int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbytes) {

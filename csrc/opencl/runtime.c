@@ -94,6 +94,7 @@ static void describe(tp_cl_device *d, cl_platform_id platform, cl_device_id id) 
     d->local_memory = read_number(id, CL_DEVICE_LOCAL_MEM_SIZE, 8);
     d->compute_units = (uint32_t)read_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
     d->max_group = (size_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    if (d->max_group == 0) d->max_group = 1; /* the least that there can be, where the driver does not tell */
     d->is_cpu = read_number(id, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU;
     read_text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     d->has_fp64 = strstr(extensions, "cl_khr_fp64") != NULL;

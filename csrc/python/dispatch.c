@@ -2,6 +2,8 @@
 #include "python/common.h"
 
 #include "dispatch/boxing.h"
+#include "native/host.h"
+#include "native/outside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -155,10 +157,28 @@ static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
     return PyLong_FromUnsignedLongLong(tp_py_tensor_borrow(arg)->keys);
 }
 
+/* ---- backends ---- */
+
+/* A shared library of a backend outside the tree (native/outside.h). */
+static PyObject *load_backend(PyObject *self TP_UNUSED, PyObject *path) {
+    const char *text = PyUnicode_AsUTF8(path);
+    if (!text || tp_py_check(tp_load_backend(text)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* How many calls of a device's operators the CPU has computed for want of a kernel. */
+static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *name) {
+    tp_device d;
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text || tp_py_check(tp_device_parse(text, &d)) < 0) return NULL;
+    return PyLong_FromLongLong(tp_host_calls((tp_device_type)d.type));
+}
+
 static PyMethodDef functions[] = {
     {"_set_trace", set_trace, METH_O, NULL},         {"_dispatch_table", dispatch_table, METH_O, NULL},
     {"_operator_info", operator_info, METH_O, NULL}, {"_operators", operators, METH_NOARGS, NULL},
-    {"_tensor_keys", tensor_keys, METH_O, NULL},     {NULL, NULL, 0, NULL},
+    {"_tensor_keys", tensor_keys, METH_O, NULL},     {"_load_backend", load_backend, METH_O, NULL},
+    {"_host_calls", host_calls, METH_O, NULL},       {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_dispatch(PyObject *m) { return PyModule_AddFunctions(m, functions); }

@@ -134,7 +134,7 @@ def tensor_split_at(make: Make) -> Iterator[Any]:
         yield make(2, 5), places, -1
 
 
-@samples("tensor_split.tensor_indices_or_sections", needs_values=True,
+@samples("tensor_split.tensor_indices_or_sections", needs_values=True, on_host=("tensor_indices_or_sections",),
          reference=lambda x, at, dim=0: np.array_split(x, at if at.ndim else int(at), dim))  # fmt: skip
 def tensor_split_by_tensor(make: Make) -> Iterator[Any]:
     yield make(5, 2), make.array(3)

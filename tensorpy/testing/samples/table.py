@@ -7,16 +7,14 @@ import random
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codegen.__main__ import load_catalog
-from codegen.catalog import Catalog, Operator
+from .catalog import CATALOG
 
-ROOT = Path(__file__).resolve().parents[2]
-CATALOG: Catalog = load_catalog(ROOT / "yaml")
+if TYPE_CHECKING:
+    from codegen.catalog import Operator
 
 LEAVES = {
     "bool": ("bool",),
@@ -228,10 +226,12 @@ class OpInfo:
     unset: bool = False  # what the elements are is not said
     dense: bool = False  # takes no strides but a few
     constant: tuple[str, ...] = ()  # arguments that are not differentiated
+    on_host: tuple[str, ...] = ()  # tensor arguments that stay on the CPU, whatever the device
     needs_values: bool = False  # of an argument, to know what the result is: refused on Meta
     copies: bool = False  # a view where it can be one
     writes: bool = False  # to an argument beside the first, where its schema does not say so (running statistics)
     without_reference: str = ""  # why NumPy cannot say the values
+    family: str = ""  # the module of its samples, or what the YAML says it is
 
     @property
     def base(self) -> str:
@@ -360,12 +360,14 @@ def build() -> None:
         function, options = _GIVEN.get(source, (families.family_of(op), {}))
         if function is None:
             continue
+        module = function.__module__.rpartition(".")[2]
         if name in _MORE:
             function = _chained(function, *_MORE[name])
         fields = {
             "dtypes": _dtypes(op),
             "reference": REFERENCES.get(source, REFERENCES.get(source.partition(".")[0])),
             "random": random,
+            "family": "pointwise" if op.pointwise else "reduction" if op.reduction else module,
             "domain": DOMAINS.get(name, DOMAINS.get(op.schema.name.base, (None, None))),
             **OPTIONS.get(name, OPTIONS.get(op.schema.name.base, {})),
             **options,

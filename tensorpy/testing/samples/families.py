@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from codegen.catalog import Operator
-from codegen.model import Argument
+from typing import TYPE_CHECKING, Any
 
 from .table import LEAF_OF, Make, Samples
+
+if TYPE_CHECKING:
+    from codegen.catalog import Operator
+    from codegen.model import Argument
 
 # Shapes of one, two and three tensor arguments: same, broadcast both ways, zero-dimensional, without elements.
 SHAPES = {

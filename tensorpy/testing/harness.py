@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
-from samples import TABLE, Array, OpInfo, OpSample
-from samples.table import Device, Dtype, Seed
+from tensorpy import _C
+from tensorpy.testing.samples import TABLE, Array, OpInfo, OpSample
+from tensorpy.testing.samples.table import Device, Dtype, Seed
 
 NUMPY_DTYPE = {"bfloat16": "float32"}
 SEED = 11
@@ -27,6 +28,7 @@ def over(condition: Callable[[OpInfo], Any] = lambda info: True) -> pytest.MarkD
 
 
 def name_of(dtype: Any) -> str:
+    """ "float32" of tensorpy.float32."""
     return str(dtype).rpartition(".")[2]
 
 
@@ -35,8 +37,8 @@ def to_tensor(a: Array, device: str, noncontiguous: bool = False) -> tp.Tensor:
     if not a.values.size:
         return tp.empty(a.values.shape, dtype=dtype, device=device)
     if noncontiguous and a.values.ndim:
-        return tp.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
-    return tp.tensor(a.values.tolist(), dtype=dtype).to(device=device)
+        return _C.tensor(np.repeat(a.values, 2, -1).tolist(), dtype=dtype).to(device=device)[..., ::2]
+    return _C.tensor(a.values.tolist(), dtype=dtype).to(device=device)
 
 
 def to_numpy(t: tp.Tensor) -> np.ndarray:
@@ -49,21 +51,35 @@ def arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """The sample's arguments on a device; an operator that makes a tensor from none is told of the device."""
 
-    def convert(value: Any) -> Any:
-        match value:
-            case Array():
-                return make(value, device)
-            case Dtype(name):
-                return getattr(tp, name)
-            case Seed(n):
-                return tp.Generator("cpu" if device == "meta" else device).manual_seed(n)
-            case Device():
-                return device
+    def converter(place: str) -> Callable[[Any], Any]:
+        def convert(value: Any) -> Any:
+            match value:
+                case Array():
+                    return make(value, place)
+                case Dtype(name):
+                    return getattr(tp, name)
+                case Seed(n):
+                    return _C.Generator("cpu" if place == "meta" else place).manual_seed(n)
+                case Device():
+                    return place
 
-    args, kwargs = sample.map(convert)
+        return convert
+
+    args, kwargs = sample.map(converter(device))
+    if info is not None and info.on_host and device not in ("cpu", "meta"):
+        names = [a.name for a in info.op.schema.arguments]
+        host_args, host_kwargs = sample.map(converter("cpu"))
+        for i, name in enumerate(names[: len(args)]):
+            args[i] = host_args[i] if name in info.on_host else args[i]
+        kwargs = {k: host_kwargs[k] if k in info.on_host else v for k, v in kwargs.items()}
     if info is not None and "device" not in kwargs and device != "cpu" and not info.op.tensor_arguments:
         kwargs["device"] = device
     return args, kwargs
+
+
+def same_place(t: tp.Tensor, device: str) -> bool:
+    """Whether a tensor is on the device of that name, with or without an index."""
+    return str(t.device) == device or t.device.type == device
 
 
 def strided(a: Array, device: str) -> tp.Tensor:
@@ -107,7 +123,7 @@ def tensors(result: Any) -> list[tp.Tensor]:
         return [result]
     if isinstance(result, (list, tuple)):
         return [r for r in result if isinstance(r, tp.Tensor)]
-    return [tp.tensor(result)]
+    return [_C.tensor(result)]
 
 
 def call(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> list[tp.Tensor]:
@@ -168,7 +184,9 @@ def check_equal(got: tp.Tensor, expected: np.ndarray, tolerance: tuple[float, fl
     if not good.all():
         at = tuple(int(i) for i in np.argwhere(~np.atleast_1d(good))[0])
         a, e = np.atleast_1d(actual)[at], np.atleast_1d(expected)[at]
-        pytest.fail(f"{what}: {np.count_nonzero(~good)} of {good.size} differ, first at {at}: {a!r}, expected {e!r}")
+        raise AssertionError(
+            f"{what}: {np.count_nonzero(~good)} of {good.size} differ, first at {at}: {a!r}, expected {e!r}"
+        )
 
 
 def check_same(

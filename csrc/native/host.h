@@ -1,0 +1,13 @@
+/* host.h: an operator of another device computed by the CPU's kernel, with copies there and back.
+ *
+ * What a device does with operators that it has no kernel for (opencl/fallback.c, native/outside.c). A result of a
+ * factory goes to the device that it was told. */
+#pragma once
+
+#include "dispatch/op.h"
+
+int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
+
+/* How often that stood in for a kernel of the device; who calls the above for that counts it. */
+void tp_count_host_call(tp_device_type type);
+int64_t tp_host_calls(tp_device_type type);

@@ -1,0 +1,28 @@
+"""Devices that are built outside of tensorpy: shared libraries written against tensorpy/backend.h.
+
+tensorpy.testing.device runs the whole table of operators on one; docs/backends.md walks through an example.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tensorpy import _C
+
+
+def load(library: str | os.PathLike[str]) -> None:
+    """Loads a backend's library, which registers its device type; it stays loaded."""
+    _C._load_backend(os.fspath(Path(library).resolve()))
+
+
+def include() -> str:
+    """The folder to give the compiler (-I) for tensorpy/backend.h."""
+    package = Path(__file__).resolve().parent
+    beside = package.parent / "csrc" / "include"
+    return str(beside if beside.is_dir() else package / "include")
+
+
+def fallback_calls(device: str) -> int:
+    """How many calls of a device's operators the CPU has computed so far, for want of a kernel."""
+    return int(_C._host_calls(device))

@@ -1,0 +1,511 @@
+"""What is asked of an operator on a device, one check after another, over the samples of the table.
+
+A check takes an operator, a dtype and the device's name, and raises AssertionError where the device gives something
+else than it should. Whatever else is raised is the operator refusing its arguments; `device.py` decides whether that
+was declared. Checks that compare with the CPU are not run on the CPU itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorpy as tp
+from tensorpy import _C, autograd
+
+from .harness import (
+    arguments,
+    call,
+    check_equal,
+    check_same,
+    each_argument,
+    fresh,
+    function_of,
+    inputs_of,
+    name_of,
+    same_place,
+    seed,
+    strided,
+    to_numpy,
+    to_tensor,
+)
+from .samples import Array, OpInfo, OpSample
+from .samples.table import FLOATING, LEAF_OF, round_to
+
+When = Callable[[OpInfo], Any]
+Run = Callable[[OpInfo, str, str], None]
+Dtypes = Callable[[OpInfo], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """`run(info, dtype, device)` for the operators that `when` holds for, in each of `dtypes`."""
+
+    name: str
+    run: Run
+    when: When
+    dtypes: Dtypes
+    against_cpu: bool
+
+    @property
+    def doc(self) -> str:
+        return (self.run.__doc__ or "").split("\n")[0]
+
+
+CHECKS: dict[str, Check] = {}
+
+
+def _each_class(info: OpInfo) -> Sequence[str]:
+    return info.some_dtypes
+
+
+def _main(info: OpInfo) -> Sequence[str]:
+    return [info.main_dtype]
+
+
+def _all(info: OpInfo) -> Sequence[str]:
+    return info.dtypes
+
+
+def check(
+    name: str, when: When = lambda info: True, dtypes: Dtypes = _each_class, against_cpu: bool = False
+) -> Callable[[Run], Run]:
+    """Adds a check to the list."""
+
+    def register(run: Run) -> Run:
+        CHECKS[name] = Check(name, run, when, dtypes, against_cpu)
+        return run
+
+    return register
+
+
+def refuses(action: Callable[[], Any], what: str) -> None:
+    """The action raises the error of a tensor that does not fit."""
+    try:
+        action()
+    except RuntimeError:
+        return
+    raise AssertionError(f"{what}: not refused")
+
+
+# ---- values: NumPy's ----
+
+REAL_OF = {"complex64": "float32", "complex128": "float64"}
+
+
+def expected_dtype(info: OpInfo, dtype: str) -> str | None:
+    """What the promotion of a pointwise operator says, for arguments of one dtype."""
+    if info.op.pointwise is None:
+        return None
+    leaf = LEAF_OF[dtype]
+    match info.op.pointwise.promotion:
+        case "always_bool":
+            return "bool"
+        case "int_to_float":
+            return dtype if leaf in ("float", "complex") else "float32"
+        case "complex_to_float":
+            return REAL_OF.get(dtype, dtype)
+        case _:
+            return None
+
+
+def expected_values(info: OpInfo, sample: OpSample) -> list[np.ndarray[Any, Any]]:
+    assert info.reference is not None
+    args, kwargs = sample.map(lambda stand_in: stand_in.wide())
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = info.reference(*args, **kwargs)
+    return [np.asarray(r) for r in result] if isinstance(result, (list, tuple)) else [np.asarray(result)]
+
+
+@check("reference", lambda info: info.reference, _all)
+def reference(info: OpInfo, dtype: str, device: str) -> None:
+    """The values are NumPy's: of every sample in the main dtype, of some in each other."""
+    function = function_of(info)
+    for sample in info.samples(dtype) if dtype == info.main_dtype else info.some(dtype):
+        args, kwargs = arguments(sample, device, info)
+        what = f"{info.name}{sample}"
+        got, expected = call(function, args, kwargs), expected_values(info, sample)
+        assert len(got) == len(expected), f"{what}: {len(got)} results"
+        wanted = expected_dtype(info, dtype)
+        if wanted:
+            assert name_of(got[0].dtype) == wanted, f"{what}: {got[0].dtype}, expected {wanted}"
+        for g, e in zip(got, expected, strict=True):
+            result = name_of(g.dtype)
+            if result == "bool":
+                e = e.astype(bool)
+            elif LEAF_OF[result] == "float" and e.dtype.kind in "fc":
+                e = round_to(e.real if e.dtype.kind == "c" else e, result)
+            elif e.dtype.kind in "iu":
+                e = round_to(e, result)  # as it overflows
+            check_equal(g, e, info.tolerance(result), what)
+
+
+# ---- values: the CPU's ----
+
+
+def _arrays(sample: OpSample) -> list[Array]:
+    found: list[Array] = []
+    sample.map(lambda stand_in: found.append(stand_in) if isinstance(stand_in, Array) else None)
+    return found
+
+
+def _is_empty(sample: OpSample) -> bool:
+    return any(not a.values.size for a in _arrays(sample))
+
+
+def _is_broadcast(info: OpInfo, sample: OpSample) -> bool:
+    return info.op.pointwise is not None and len({a.values.shape for a in _arrays(sample)}) > 1
+
+
+def _attempt(info: OpInfo, sample: OpSample, device: str) -> list[tp.Tensor] | Exception:
+    args, kwargs = arguments(sample, device, info)
+    try:
+        return call(function_of(info), fresh(info, args), kwargs)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        return error
+
+
+def like_the_cpu(info: OpInfo, sample: OpSample, device: str) -> None:
+    """What the CPU refuses is refused by the device too."""
+    expected, got = _attempt(info, sample, "cpu"), _attempt(info, sample, device)
+    what = f"{info.name}{sample}"
+    if isinstance(expected, Exception):
+        assert isinstance(got, Exception), f"{what}: the CPU refuses it: {expected}"
+        return
+    if isinstance(got, Exception):
+        raise got
+    assert len(got) == len(expected), f"{what}: {len(got)} results"
+    told = any(a.name == "device" for a in info.op.schema.arguments)  # or not told: then the result is on the CPU
+    for g, e in zip(got, expected, strict=True):
+        assert told or same_place(g, device) or g.ndim == 0, f"{what}: a result on {g.device}"
+        check_same(info, g, e, what, exact=False, strides=True)
+
+
+def _samples(info: OpInfo, dtype: str, wanted: Callable[[OpSample], bool]) -> Iterator[OpSample]:
+    found = [s for s in info.samples(dtype) if wanted(s)]
+    yield from found if dtype == info.main_dtype else found[:10]
+
+
+@check("values", dtypes=_all, against_cpu=True)
+def values(info: OpInfo, dtype: str, device: str) -> None:
+    """Values, dtype, shape and strides are the CPU's."""
+    for sample in _samples(info, dtype, lambda s: not _is_empty(s) and not _is_broadcast(info, s)):
+        like_the_cpu(info, sample, device)
+
+
+@check("zero-size", lambda info: any(_is_empty(s) for s in info.samples(info.main_dtype)), against_cpu=True)
+def zero_size(info: OpInfo, dtype: str, device: str) -> None:
+    """The same of samples in which a tensor has no elements."""
+    for sample in _samples(info, dtype, _is_empty):
+        like_the_cpu(info, sample, device)
+
+
+@check("broadcast", lambda info: info.op.pointwise is not None and len(info.op.tensor_arguments) > 1, against_cpu=True)
+def broadcast(info: OpInfo, dtype: str, device: str) -> None:
+    """The same of pointwise samples whose tensors differ in shape."""
+    for sample in _samples(info, dtype, lambda s: _is_broadcast(info, s) and not _is_empty(s)):
+        like_the_cpu(info, sample, device)
+
+
+# ---- layouts ----
+
+
+@check("strided", lambda info: not info.dense)
+def strided_arguments(info: OpInfo, dtype: str, device: str) -> None:
+    """Every other element of something larger gives what the same values in order give."""
+    function = function_of(info)
+    for sample in info.some(dtype):
+        plain = call(function, *arguments(sample, device, info))
+        apart_ = call(function, *arguments(sample, device, info, strided))
+        for a, b in zip(apart_, plain, strict=True):
+            check_same(info, a, b, f"{info.name}{sample}, strided", exact=False)
+
+
+def transposed(a: Array, device: str) -> tp.Tensor:
+    """The first and the last dimension change places in memory."""
+    if a.values.ndim < 2:
+        return to_tensor(a, device)
+    return to_tensor(Array(np.swapaxes(a.values, 0, -1), a.dtype), device).transpose(0, -1)
+
+
+def apart(a: Array, device: str) -> tp.Tensor:
+    """Every other element of every dimension of something larger, from its second row on."""
+    if not a.values.size or not a.values.ndim:
+        return to_tensor(a, device)
+    wide = tp.zeros(tuple(2 * n + 1 for n in a.values.shape), dtype=getattr(tp, a.dtype), device=device)
+    part = wide[tuple(slice(1, 2 * n + 1, 2) for n in a.values.shape)]
+    return part.copy_(to_tensor(a, device))
+
+
+def channels_last(a: Array, device: str) -> tp.Tensor:
+    """The second dimension innermost in memory."""
+    if a.values.ndim < 3:
+        return to_tensor(a, device)
+    return to_tensor(Array(np.moveaxis(a.values, 1, -1), a.dtype), device).movedim(-1, 1)
+
+
+def expanded(a: Array, device: str) -> tp.Tensor:
+    """One row for all; of places and flags, which may have to differ, the rows as they are."""
+    if a.values.ndim < 1 or not a.values.size or a.dtype not in FLOATING:
+        return to_tensor(a, device)
+    return to_tensor(Array(a.values[:1], a.dtype), device).expand(a.values.shape)
+
+
+def turned(a: Array, device: str) -> tp.Tensor:
+    """Backwards in memory, where the source can say so (NumPy's negative strides); else turned by an index."""
+    if not a.values.ndim or not a.values.size:
+        return to_tensor(a, device)
+    return to_tensor(Array(np.ascontiguousarray(a.values[::-1]), a.dtype), device).flip(0)
+
+
+LAYOUTS = (transposed, apart, channels_last, expanded, turned)
+STRICT = {"needs_exact_strides", "needs_contiguous_strides", "needs_fixed_stride_order"}
+
+
+@check("layouts", lambda info: info.op.tensor_arguments and not info.dense and not info.tags & STRICT, _main)
+def layouts(info: OpInfo, dtype: str, device: str) -> None:
+    """Five more layouts, against the same values in order; the variant in place writes to what is laid out so."""
+    for layout in LAYOUTS:
+        for sample in info.samples(dtype, 5):
+            one_layout(info, sample, layout, device)
+
+
+def one_layout(info: OpInfo, sample: OpSample, layout: Callable[[Array, str], tp.Tensor], device: str) -> None:
+    function = function_of(info)
+    inplace = function_of(info, inplace=True) if info.variant("inplace") else None
+    args, kwargs = arguments(sample, device, info, layout)
+    plain, plain_kwargs = arguments(sample, device, info, lambda a, d: layout(a, d).contiguous().clone())
+    what = f"{info.name}{sample}, {layout.__name__}"
+    if info.op.kind != "inplace":
+        expected = call(function, plain, plain_kwargs)
+        for a, b in zip(call(function, args, kwargs), expected, strict=True):
+            check_same(info, a, b, what, exact=False)
+    if inplace is None or layout is expanded or "inplace_view" in info.tags:
+        return
+    try:
+        wanted = call(inplace, plain, plain_kwargs)[0]
+    except RuntimeError:
+        return  # the result does not fit: the check of in-place variants
+    check_same(info, call(inplace, args, kwargs)[0], wanted, f"{what}, in place", exact=False)
+
+
+# ---- variants ----
+
+
+@check("in-place", lambda info: info.variant("inplace"))
+def inplace_variant(info: OpInfo, dtype: str, device: str) -> None:
+    """It returns its argument with the functional operator's values and a new version, or leaves it alone."""
+    function, inplace = function_of(info), function_of(info, inplace=True)
+    variant = info.variant("inplace")
+    assert variant is not None
+    takes_dtype = any(a.name == "dtype" for a in variant.schema.arguments)
+    reshapes = "inplace_view" in {str(tag) for tag in variant.function.tags}
+    for sample in info.some(dtype):
+        args, kwargs = arguments(sample, device, info)
+        what = f"{info.name}{sample}, in place"
+        expected = call(function, fresh(info, args), kwargs)[0]
+        target = args[0].clone()
+        version = target._version
+        fits = reshapes or tuple(target.shape) == tuple(expected.shape)
+        if takes_dtype and target.dtype != expected.dtype:
+            continue  # in place it computes in the dtype of its argument
+        if not fits or not _C.can_cast(expected.dtype, target.dtype):
+            refuses(lambda: inplace(target, *args[1:], **kwargs), what)  # noqa: B023
+            check_same(info, target, args[0], f"{what} is refused and so leaves its argument alone")
+            continue
+        result = inplace(target, *args[1:], **kwargs)
+        assert result is target, f"{what} does not return its argument"
+        if not info.random:  # dropout_ may have nothing to write
+            raised = target._version - version
+            assert raised == 1 or (reshapes and raised > 0), f"{what}: version {target._version}"
+        check_same(info, target, expected.to(target.dtype), what)
+
+
+def takes_out(info: OpInfo) -> bool:
+    if info.variant("out") is None or not info.op.function.is_function or info.op.kind == "inplace":
+        return False
+    return "out" in inspect.signature(function_of(info)).parameters
+
+
+@check("out=", takes_out)
+def out_variant(info: OpInfo, dtype: str, device: str) -> None:
+    """The same into given tensors: of the right shape, of none, with strides; of the wrong dtype an error."""
+    out_op = info.variant("out")
+    assert out_op is not None
+    function = function_of(info)
+    single = len(out_op.schema.out) == 1 and str(out_op.schema.out[0].type) == "Tensor"
+    takes_dtype = any(a.name == "dtype" for a in info.op.schema.arguments)  # then out's is the one
+    names = {a.name for a in out_op.schema.arguments}
+    for sample in info.samples(dtype, 3):
+        args, kwargs = arguments(sample, device, info)
+        what = f"{info.name}{sample}, out="
+        expected = call(function, args, kwargs)
+        kwargs = {k: v for k, v in kwargs.items() if k in names}  # a factory's dtype is that of out
+        for exact in (True, False):
+            outs = [tp.empty(e.shape if exact else (0,), dtype=e.dtype, device=device) for e in expected]
+            result = function(*args, **kwargs, out=outs[0] if single else tuple(outs))
+            assert not single or result is outs[0], f"{what} does not return out"
+            for o, e in zip(outs, expected, strict=True):
+                check_same(info, o, e, what)
+        wide = [tp.empty(tuple(2 * s + 2 for s in e.shape), dtype=e.dtype, device=device) for e in expected]
+        views = [w[tuple(slice(1, 2 * s + 1, 2) for s in e.shape)] for w, e in zip(wide, expected, strict=True)]
+        function(*args, **kwargs, out=views[0] if single else tuple(views))
+        for o, e in zip(views, expected, strict=True):
+            # Another layout may be reduced in another order.
+            check_same(info, o, e, f"{what} with strides", exact=False)
+        if single and info.op.tensor_arguments and not takes_dtype and not _C.can_cast(expected[0].dtype, tp.bool):
+            before = tp.zeros(expected[0].shape, dtype=tp.bool, device=device)
+            refuses(lambda: function(*args, **kwargs, out=before), f"{what} of bools")  # noqa: B023
+
+
+# ---- what the schema says ----
+
+
+@check("arguments", lambda info: info.op.kind != "inplace", _main)
+def arguments_stay(info: OpInfo, dtype: str, device: str) -> None:
+    """A functional operator changes nothing but what its schema says; others than views have memory of their own."""
+    function = function_of(info)
+    written = {a.name for a in info.op.schema.arguments if a.is_write}
+    for sample in info.some(dtype):
+        args, kwargs = arguments(sample, device, info)
+        given = each_argument([*args, *kwargs.values()])
+        before = [(to_numpy(a), a._version) for a in given]
+        results = call(function, args, kwargs)
+        for a, (content, version) in zip(given, before, strict=True):
+            if written or info.writes:
+                continue
+            assert a._version == version, f"{info.name}{sample}: wrote to an argument"
+            check_equal(a, content, (0.0, 0.0), f"{info.name}{sample}: changed an argument")
+        if info.op.is_view or info.op.is_implicit:
+            continue
+        for r in results:
+            for a in given:
+                if r.numel() and a.numel():
+                    assert r.data_ptr() != a.data_ptr(), f"{info.name}{sample}: shares memory with its argument"
+
+
+@check("views", lambda info: info.op.is_view and not info.copies, _main)
+def views(info: OpInfo, dtype: str, device: str) -> None:
+    """A view shares memory and knows its base; a write through it raises the base's version."""
+    function = function_of(info)
+    for sample in info.some(dtype):
+        args, kwargs = arguments(sample, device, info)
+        for r in call(function, args, kwargs):
+            if not r.numel() or r is args[0]:
+                continue
+            if info.base != "detach":
+                assert r._base is args[0], f"{info.name}{sample}: _base is not the argument"
+            version = args[0]._version
+            if r.numel() <= args[0].numel():
+                r.zero_()
+                assert args[0]._version > version, f"{info.name}{sample}: a write through the view raises no version"
+            if r.numel() == args[0].numel() and r.dtype == args[0].dtype:
+                assert not to_numpy(args[0]).any(), f"{info.name}{sample}: does not share memory"
+
+
+# ---- gradients ----
+
+
+def _differentiated(info: OpInfo) -> Sequence[str]:
+    return [d for d in ("float32", "float64", "complex128") if d in info.dtypes]
+
+
+def _gradients(info: OpInfo, sample: OpSample, device: str, order: int) -> list[tp.Tensor | None] | None:
+    """The gradients of a weighted sum of the results, or of a weighted sum of these; None where there are none."""
+    args, kwargs = arguments(sample, device, info)
+    inputs, fill = inputs_of(info, args, kwargs)
+    a, k = fill(inputs)
+    results: Sequence[tp.Tensor | None] = call(function_of(info), fresh(info, a), k)
+    if not any(t.numel() for t in inputs):
+        return None
+    for step in range(order):
+        kept = [r for r in results if r is not None and r.requires_grad]
+        if not kept:
+            return None
+        weights = [_weights(r, n, device) for n, r in enumerate(kept)]
+        results = autograd.grad(kept, inputs, weights, create_graph=step + 1 < order, allow_unused=True)
+    return list(results)
+
+
+def _weights(r: tp.Tensor, n: int, device: str) -> tp.Tensor:
+    drawn = np.random.RandomState(n).uniform(0.5, 1.5, tuple(r.shape))
+    return _C.tensor(drawn.tolist(), dtype=r.dtype).reshape(r.shape).to(device=device)
+
+
+def _gradientslike_the_cpus(info: OpInfo, dtype: str, device: str, order: int) -> None:
+    for sample in info.samples(dtype, 6 if order == 1 else 3):
+        try:
+            expected = _gradients(info, sample, "cpu", order)
+        except (RuntimeError, ValueError, TypeError):
+            continue  # of a source that is larger than what is scattered
+        if expected is None:
+            continue
+        got = _gradients(info, sample, device, order)
+        what = f"{info.name}{sample}, derivative {order}"
+        assert got is not None, f"{what}: there is none"
+        for g, e in zip(got, expected, strict=True):
+            assert (g is None) == (e is None), f"{what}: {g}, expected {e}"
+            if g is not None and e is not None:
+                rtol, atol = info.tolerance(dtype)
+                wider = 20 if order == 1 or dtype != "float32" else 200  # formulas that cancel, sinc's say
+                check_equal(g, to_numpy(e), (wider * rtol, wider * atol), what)
+
+
+@check("gradient", lambda info: info.differentiable, _differentiated, against_cpu=True)
+def gradient(info: OpInfo, dtype: str, device: str) -> None:
+    """The gradients are the CPU's (whose own are compared with finite differences)."""
+    _gradientslike_the_cpus(info, dtype, device, 1)
+
+
+@check("2nd gradient", lambda i: i.differentiable and i.gradgradcheck, _differentiated, against_cpu=True)
+def second_gradient(info: OpInfo, dtype: str, device: str) -> None:
+    """The gradients of the gradients are the CPU's."""
+    _gradientslike_the_cpus(info, dtype, device, 2)
+
+
+# ---- autocast ----
+
+
+@check("autocast", lambda info: info.op.autocast and "float32" in info.dtypes, lambda i: ["float32"], against_cpu=True)
+def autocast(info: OpInfo, dtype: str, device: str) -> None:
+    """Under autocast to bfloat16 results have the CPU's dtypes, and its values as far as bfloat16 holds them."""
+    function = function_of(info)
+    for sample in info.samples(dtype, 3):
+        results = []
+        for place in ("cpu", device):
+            args, kwargs = arguments(sample, place, info)
+            with tp.autocast(place.partition(":")[0], dtype=tp.bfloat16):
+                results.append(call(function, fresh(info, args), kwargs))
+        for e, g in zip(*results, strict=True):
+            what = f"{info.name}{sample} under autocast"
+            assert g.dtype == e.dtype, f"{what}: {g.dtype}, expected {e.dtype}"
+            if not info.unset:
+                check_equal(g, to_numpy(e), (5e-2, 5e-2), what)
+
+
+# ---- random numbers ----
+
+
+@check("random", lambda info: info.without_reference == "random", _main)
+def random(info: OpInfo, dtype: str, device: str) -> None:
+    """The same seed gives the same, what is drawn next differs."""
+    function = function_of(info)
+    inner = getattr(function, "__wrapped__", function)
+    drew = differed = False
+    for sample in info.samples(dtype):
+        args, kwargs = arguments(sample, device, info)
+        once, again = ([r.tolist() for r in call(function, fresh(info, args), kwargs)] for _ in range(2))
+        assert once == again, f"{info.name}{sample}"
+        seed(kwargs)
+        first, second = ([r.tolist() for r in call(inner, fresh(info, args), kwargs)] for _ in range(2))
+        drew, differed = True, differed or first != second
+    assert drew and differed, f"{info.name} never draws another number"
+
+
+__all__ = ["CHECKS", "LAYOUTS", "Check"]

@@ -1,0 +1,133 @@
+"""tensorpy.testing.device, and backends from outside: the example of examples/backend, built and tested elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import tensorpy as tp
+from tensorpy.testing.checks import CHECKS, Check
+from tensorpy.testing.device import Device, Outcome, Refusal, Report, run_check
+from tensorpy.testing.samples import TABLE, OpInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with the example, built there, and the environment in which its tests run."""
+    folder = tmp_path_factory.mktemp("outside")
+    for file in (ROOT / "examples" / "backend").iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    compiler = os.environ.get("CC", "cc").split()
+    command = [*compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", tp.backends.include(), "mirror.c"]
+    subprocess.run([*command, "-o", "mirror.so"], cwd=folder, check=True)
+    return folder, {**os.environ, "PYTHONPATH": str(ROOT), "MIRROR": str(folder / "mirror.so")}
+
+
+def run(outside: tuple[Path, dict[str, str]], *arguments: str) -> subprocess.CompletedProcess[str]:
+    folder, environment = outside
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
+
+
+def test_a_backend_from_outside(outside: tuple[Path, dict[str, str]]) -> None:
+    """A part of the table, and the device's own checks, in a folder of its own; the table of compliance is printed."""
+    chosen = "test_device or add or mm or lgamma or gammaln or sort or rand or cat or view or linear or linspace"
+    done = run(outside, "-m", "tensorpy.testing.device", "test_mirror.py", "--compliance=table.md", "-k", chosen)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "compliance of mirror" in done.stdout and "refused" in done.stdout
+    table = (outside[0] / "table.md").read_text()
+    head = next(line for line in table.splitlines() if line.startswith("| family"))
+    assert [cell.strip() for cell in head.split("|")[2:-1]] == list(CHECKS)
+    row = next(line for line in table.splitlines() if line.startswith("| mm |"))
+    assert re.search(r"\| \d+ \|", row), "mm has a kernel of its own"
+    assert re.search(r"^\| sort.stable \|.* \+\d", table, re.M), "sort is computed by the CPU"
+    assert re.search(r"^\| lgamma \|.* -\d", table, re.M), "lgamma is refused"
+    assert "!" not in table.partition("|")[2]
+
+
+def test_a_backend_works(outside: tuple[Path, dict[str, str]]) -> None:
+    program = """
+        import os
+        import tensorpy as tp
+        tp.backends.load(os.environ["MIRROR"])
+        a = tp.randn(3, 4, device="mirror", requires_grad=True)
+        (a @ a.t()).softmax(1).log().sum().backward()
+        print(a.grad.device, a.t().is_contiguous(), a.detach().t()[1].cpu().device)
+        print(tp.backends.fallback_calls("mirror") > 0)
+        with tp.autocast("mirror", dtype=tp.bfloat16):
+            print((a @ a.t()).dtype)
+        print([e.kind for e in tp.dispatch.table("mm") if e.key == "PrivateUse1"])
+        print(tp.ones(2, device="mirror:1").device, tp.ones(2, device="mirror:1").to("mirror:0").device)
+        b = tp.ones(3, 4, device="mirror:1")
+        for call in (
+            lambda: tp.ones(2, device="mirror:2"),
+            lambda: a + b,
+            lambda: tp.backends.load(os.environ["MIRROR"]),
+            lambda: tp.backends.load("libm.so.6"),
+            lambda: a.lgamma(),
+        ):
+            try:
+                print(call())
+            except RuntimeError as error:
+                print(str(error).splitlines()[0])
+    """
+    done = run(outside, "-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:5] == ["mirror:0 False cpu", "True", "tensorpy.bfloat16", "['boxed']", "mirror:1 mirror:0"]
+    assert "invalid device ordinal: mirror:2" in lines[5]
+    assert "mirror:1" in lines[6] and "mirror:0" in lines[6]
+    assert "mirror" in lines[7] and "cannot be opened" in lines[8]
+    assert lines[9] == "mirror: lgamma is not written yet"
+
+
+# ---- outcomes ----
+
+
+def failing(info: OpInfo, dtype: str, device: str) -> None:
+    if dtype == "float32":
+        raise AssertionError("wrong")
+    if dtype == "float64":
+        raise NotImplementedError("not here")
+
+
+def outcomes(device: Device) -> dict[str, str]:
+    check = Check("trial", failing, lambda info: True, lambda info: info.dtypes, False)
+    return {o.dtype: o.outcome for o in run_check(device, check, TABLE["exp"])}
+
+
+def test_outcomes() -> None:
+    """A wrong value fails, refused or not; an error is a failure unless it is declared."""
+    plain = outcomes(Device("cpu"))
+    assert plain["float32"] == plain["float64"] == "failed" and plain["float16"] == "passed"
+    refused = outcomes(Device("cpu", refusals=[Refusal("ex*", "no", dtypes=("float32", "float64"))]))
+    assert refused["float32"] == "failed" and refused["float64"] == "refused"
+    assert set(outcomes(Device("cpu", dtypes=("float16", "int8")))) == {"float16"}
+
+
+def test_tolerances() -> None:
+    device = Device("cpu", tolerances={"float32": (1e-3, 0)}, operator_tolerances={"exp": {"float32": (1e-2, 1e-2)}})
+    assert device.info(TABLE["exp"]).tolerance("float32") == (1e-2, 1e-2)
+    assert device.info(TABLE["sin"]).tolerance("float32")[0] == 1e-3
+    assert device.info(TABLE["sin"]).tolerance("float64") == TABLE["sin"].tolerance("float64")
+
+
+def test_report(tmp_path: Path) -> None:
+    report = Report("mine")
+    for operator, dtype, outcome in (("a", "float32", "passed"), ("a", "int8", "fallback"), ("b", "int8", "failed")):
+        report.add(Outcome(operator, "family", "values", dtype, outcome))
+    assert report.table() == [["", "values"], ["family", "1 +1 !1"], ["all", "1 +1 !1"]]
+    assert report.table(lambda o: o.operator)[1:3] == [["a", "1 +1"], ["b", "!1"]]
+    report.write(tmp_path / "table.json")
+    assert '"outcome": "fallback"' in (tmp_path / "table.json").read_text()

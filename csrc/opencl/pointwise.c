@@ -92,7 +92,7 @@ static void add_head(tp_text *s, const plan_key *k) {
     }
     tp_text_add(s, "    const index length = %s, rows = n / length, unit = get_global_id(0);\n",
                 k->ndim ? "g.shape[0]" : "n");
-    tp_text_add(s, "    const index row = unit %% rows, first = unit / rows * piece;\n"
+    tp_text_add(s, "    const index row = unit %% rows;\n    index first = unit / rows * piece;\n"
                    "    if (first >= length) return;\n"
                    "    const index last = length - first < piece ? length : first + piece;\n");
     if (k->ndim) add_addresses(s, k);
@@ -100,7 +100,11 @@ static void add_head(tp_text *s, const plan_key *k) {
         if (k->class[i] == ONE)
             tp_text_add(s, "    const %s one%d = *(__global %s *)(m%d + o%d);\n", tp_cl_storage((tp_dtype)k->stored[i]),
                         i, tp_cl_storage((tp_dtype)k->stored[i]), i, i);
-    tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (index i = first; i < last; i++) {\n");
+}
+
+/* A loop over elements of a row, and the places of the one at `at`. */
+static void add_loop(tp_text *s, const plan_key *k, const char *loop, const char *at) {
+    tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (%s) {\n    const index i = %s;\n", loop, at);
     for (int i = 0; k->ndim && i < k->n; i++)
         if (k->class[i] != NUMBER)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
@@ -139,6 +143,51 @@ static void add_result(tp_text *s, const source *c) {
     tp_text_add(s, ")");
 }
 
+static void add_store(tp_text *s, const plan_key *k, const char *value) {
+    tp_text_add(s, "    ");
+    add_place(s, k, 0);
+    tp_text_add(s, " = ");
+    tp_cl_add_store(s, (tp_dtype)k->loop[0], (tp_dtype)k->stored[0], value);
+    tp_text_add(s, ";\n");
+}
+
+/* `count` elements from `first` on, through vectors of `width` of them, since the built-in functions of CPU devices are
+ * only fast there. Lanes without an element compute on zeros. */
+static void add_vectors(tp_text *s, const source *c, int width, const char *count) {
+    const plan_key *k = c->key;
+    const char *type = k->loop[0] == TP_FLOAT64 ? "double" : "float";
+    tp_autotext loop = {0};
+    tp_text_add(&loop, "int k = 0; k < %s; k++", count);
+    tp_text_add(s, "    %s r[%d]", type, width);
+    for (int i = 1; i < k->n; i++) tp_text_add(s, ", v%d[%d]%s", i, width, count[0] == 'c' ? " = {0}" : "");
+    tp_text_add(s, ";\n");
+    add_loop(s, k, loop.text ? loop.text : "", "first + k");
+    for (int i = 1; i < k->n; i++) {
+        tp_text_add(s, "    v%d[k] = ", i);
+        add_input(s, k, i);
+        tp_text_add(s, ";\n");
+    }
+    tp_text_add(s, "    }\n    vstore%d(%s(", width, c->expression->built_in);
+    for (int i = 1; i < k->n; i++) tp_text_add(s, "%svload%d(0, v%d)", i > 1 ? ", " : "", width, i);
+    tp_text_add(s, "), 0, r);\n");
+    add_loop(s, k, loop.text ? loop.text : "", "first + k");
+    add_store(s, k, "r[k]");
+    tp_text_add(s, "    }\n");
+}
+
+static bool by_vectors(const source *c) { return c->key->rows && c->expression && c->expression->built_in[0]; }
+
+static void write_vectors(tp_text *s, const source *c) {
+    int width = c->key->loop[0] == TP_FLOAT64 ? 8 : 16;
+    char whole[8];
+    snprintf(whole, sizeof whole, "%d", width);
+    tp_text_add(s, "    for (; last - first >= %d; first += %d) {\n", width, width);
+    add_vectors(s, c, width, whole);
+    tp_text_add(s, "    }\n    const int count = (int)(last - first);\n    if (count == 0) return;\n");
+    add_vectors(s, c, width, "count");
+    tp_text_add(s, "}\n");
+}
+
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     const plan_key *k = c->key;
@@ -151,12 +200,12 @@ static void write_source(tp_text *s, const void *context) {
     add_parameters(s, c);
     tp_text_add(s, ") {\n");
     add_head(s, k);
+    if (by_vectors(c)) return write_vectors(s, c);
+    if (k->rows) add_loop(s, k, "index j = first; j < last; j++", "j");
     add_result(s, c);
-    tp_text_add(s, ";\n    ");
-    add_place(s, k, 0);
-    tp_text_add(s, " = ");
-    tp_cl_add_store(s, (tp_dtype)k->loop[0], (tp_dtype)k->stored[0], "r");
-    tp_text_add(s, k->rows ? ";\n    }\n}\n" : ";\n}\n");
+    tp_text_add(s, ";\n");
+    add_store(s, k, "r");
+    tp_text_add(s, k->rows ? "    }\n}\n" : "}\n");
 }
 
 /* ---- plans ---- */

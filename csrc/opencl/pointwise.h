@@ -13,6 +13,7 @@ typedef struct {
     const char *function; /* OpenCL C of `expr` */
     const char *types;    /* of its parameters behind the inputs, separated by spaces */
     const char *how;      /* where the host takes them from, separated by commas: 0vf32, 1n, 2stanh */
+    const char *built_in; /* the function of OpenCL C that `expr` is, or "" */
 } tp_cl_expression;
 
 typedef struct {

@@ -14,6 +14,7 @@
 
 #define BUCKETS 4096
 #define OPTIONS "-cl-std=CL1.2 -w"
+#define CPU_OPTIONS OPTIONS " -DTP_CPU_DEVICE" /* what vectorises: see tensorpy/math_f32.h */
 #define MAGIC "tensorpy opencl 1\n"
 #define SEED UINT64_C(14695981039346656037)
 
@@ -62,11 +63,13 @@ static bool cache_folder(char *path, size_t size) {
     return true;
 }
 
+static const char *options_of(const tp_cl_device *d) { return d->is_cpu ? CPU_OPTIONS : OPTIONS; }
+
 static bool file_of(const tp_cl_device *d, const char *source, char *path, size_t size) {
     char folder[3500];
     if (!cache_folder(folder, sizeof folder)) return false;
     uint64_t a = hash_text(SEED, source), b = hash_text(UINT64_C(7809847782465536322), source);
-    const char *const rest[] = {OPTIONS, d->name, d->platform_name, d->driver, d->version};
+    const char *const rest[] = {options_of(d), d->name, d->platform_name, d->driver, d->version};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) a = hash_text(a, rest[i]), b = hash_text(b, rest[i]);
     return snprintf(path, size, "%s/%016llx%016llx.bin", folder, (unsigned long long)a, (unsigned long long)b) <
            (int)size;
@@ -115,7 +118,8 @@ static cl_program from_disk(tp_cl_device *d, const char *path) {
     if (!given) return free(bytes), NULL;
     cl_program p = tp_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &size, &given, &binary_status, &status);
     free(bytes);
-    if (p && status == CL_SUCCESS && tp_cl.clBuildProgram(p, 1, &d->id, OPTIONS, NULL, NULL) == CL_SUCCESS) return p;
+    if (p && status == CL_SUCCESS && tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL) == CL_SUCCESS)
+        return p;
     if (p) tp_cl.clReleaseProgram(p);
     return NULL;
 }
@@ -146,7 +150,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     if (p) return stats.from_disk++, p;
     p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
     if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
-    status = tp_cl.clBuildProgram(p, 1, &d->id, OPTIONS, NULL, NULL);
+    status = tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL);
     if (status != CL_SUCCESS) {
         fail_build(d, p, status, key);
         tp_cl.clReleaseProgram(p);

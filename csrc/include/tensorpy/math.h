@@ -21,7 +21,7 @@
 
 #ifdef TP_OPENCL
 
-#define TP_FN static inline
+#define TP_FN static inline __attribute__((always_inline)) /* a loop with a call is no vector loop */
 #define TP_SLOW static
 #ifndef TP_INLINE
 #define TP_INLINE static inline
@@ -51,7 +51,13 @@ typedef double2 tp_c128;
 #define TP_FROM_BITS_f32(u) as_float(u)
 #define TP_BITS_f64(x) as_ulong(x)
 #define TP_FROM_BITS_f64(u) as_double(u)
+#ifdef FP_FAST_FMAF
+#define TP_FMA(a, b, c) fma(a, b, c)
+#else
 #define TP_FMA(a, b, c) mad(a, b, c)
+#endif
+#define TP_ABS_f32(x) fabs(x)
+#define TP_COPYSIGN_f32(x, y) copysign(x, y)
 #define TP_INF_f32 INFINITY
 #define TP_NAN_f32 NAN
 #define TP_INF_f64 ((tp_f64)INFINITY)
@@ -114,6 +120,8 @@ typedef double _Complex tp_c128;
 #else
 #define TP_FMA(a, b, c) ((a) * (b) + (c))
 #endif
+#define TP_ABS_f32(x) __builtin_fabsf(x)
+#define TP_COPYSIGN_f32(x, y) __builtin_copysignf(x, y)
 #define TP_INF_f32 __builtin_inff()
 #define TP_NAN_f32 __builtin_nanf("")
 #define TP_INF_f64 __builtin_inf()
@@ -176,11 +184,15 @@ TP_SIMD2(hypot)
 #define TP_BITS_T tp_u32
 #define TP_SIGNED_T tp_i32
 #define TP_C(x) x##f
+#if !defined(TP_OPENCL) || defined(TP_CPU_DEVICE)
+#define TP_OWN_ELEMENTARY 1
+#endif
 #ifdef TP_OPENCL
 #define TP_LIBM(name) name
 #else
 #define TP_LIBM(name) name##f
-#define TP_OWN_ELEMENTARY 1
+#endif
+#if !defined(TP_OPENCL) || (defined(TP_CPU_DEVICE) && defined(TP_HAVE_F64))
 /* In double a quotient below 2**29 times a divisor of 24 bits is exact. */
 #define TP_FMOD_FAST tp_f64
 #define TP_FMOD_LIMIT 0x1p29

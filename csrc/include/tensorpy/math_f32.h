@@ -1,10 +1,11 @@
-/* math_f32.h: float's elementary functions as branch-free polynomials (part of math.h; OpenCL has its own built in).
+/* math_f32.h: float's elementary functions as branch-free polynomials (part of math.h). On OpenCL only for CPU
+ * devices, whose compilers vectorise them and no built-in function; a GPU has its own.
  *
  * The polynomials are near-minimax fits in the measure of relative error, their coefficients rounded to float one after
  * the other. exp and its kin reduce x = n log 2 + r with log 2 in two parts (Cody and Waite, Software Manual for the
  * Elementary Functions, 1980). No function converts a float that may be NaN or large to an integer: n comes out of the
  * low bits of n + 1.5 * 2**23. Errors: benchmarks/ulp.py. */
-#ifndef TP_OPENCL
+#if !defined(TP_OPENCL) || defined(TP_CPU_DEVICE)
 
 #define TP_LOG2E_f32 0x1.715476p+0f
 #define TP_LN2_HI_f32 0x1.62e4p-1f    /* 15 bits: n * hi is exact */
@@ -16,8 +17,8 @@ TP_FN tp_f32 tp_two_to_f32(tp_i32 n) { return TP_FROM_BITS_f32((tp_u32)(n + 127)
 
 /* x * 2**n in two steps, so that results may be subnormal or overflow. */
 TP_FN tp_f32 tp_scale_f32(tp_f32 x, tp_i32 n) {
-    const tp_i32 half = n >> 1;
-    return x * tp_two_to_f32(half) * tp_two_to_f32(n - half);
+    const tp_i32 part = n >> 1;
+    return x * tp_two_to_f32(part) * tp_two_to_f32(n - part);
 }
 
 /* exp(r) for |r| <= log(2) / 2 */
@@ -81,7 +82,7 @@ TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
 
 /* (exp(2x) - 1) / (exp(2x) + 1) */
 TP_FN tp_f32 tp_tanh_f32(tp_f32 x) {
-    const tp_f32 a = __builtin_fabsf(x);
+    const tp_f32 a = TP_ABS_f32(x);
     const tp_f32 c = a > 9.5f ? 9.5f : a; /* 1 from there on */
     const tp_f32 shifted = TP_FMA(c, 2.0f * TP_LOG2E_f32, TP_ROUNDER_f32);
     const tp_f32 n = shifted - TP_ROUNDER_f32;
@@ -89,11 +90,11 @@ TP_FN tp_f32 tp_tanh_f32(tp_f32 x) {
     const tp_f32 p = tp_expm1_reduced_f32(r);
     const tp_f32 power = tp_two_to_f32((tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
     const tp_f32 m = TP_FMA(p, power, power - 1.0f);
-    return __builtin_copysignf(m / (m + 2.0f), x);
+    return TP_COPYSIGN_f32(m / (m + 2.0f), x);
 }
 
 TP_FN tp_f32 tp_sigmoid_f32(tp_f32 x) {
-    const tp_f32 e = tp_exp_f32(-__builtin_fabsf(x));
+    const tp_f32 e = tp_exp_f32(-TP_ABS_f32(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
@@ -168,7 +169,7 @@ TP_FN tp_f32 tp_log1p_f32(tp_f32 x) {
 /* Below 0.96 an odd polynomial; above, 1 - 1 / p(|x|)**8, the shape of Hastings' approximations (Abramowitz and Stegun
  * 7.1.28); from 3.92 on the result rounds to 1. */
 TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
-    const tp_f32 a = __builtin_fabsf(x), t = x * x;
+    const tp_f32 a = TP_ABS_f32(x), t = x * x;
     tp_f32 p = 0x1.4faa3ep-14f;
     p = TP_FMA(p, t, -0x1.a61840p-11f);
     p = TP_FMA(p, t, 0x1.544b0ap-8f);
@@ -186,7 +187,7 @@ TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
     q = TP_FMA(q, c, 0x1.3d82bep-3f);
     q = TP_FMA(q, c, 0x1.fea9b8p-1f);
     const tp_f32 q2 = q * q, q4 = q2 * q2;
-    const tp_f32 large = __builtin_copysignf(1.0f - 1.0f / (q4 * q4), x);
+    const tp_f32 large = TP_COPYSIGN_f32(1.0f - 1.0f / (q4 * q4), x);
     return a < 0.96f ? TP_FMA(p, x, x) : large;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/dtype.h"
 #include "core/parallel.h"
+#include "opencl/fault.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -154,8 +155,12 @@ static void after_fork(void) { forked = true; }
 
 /* Before the process's own clean-up, in which the driver takes down its compiler while a kernel may still need it. */
 void tp_cl_shut_down(void) {
-    for (int i = 0; i < count && !forked; i++)
-        if (devices[i].queue) tp_cl.clFinish(devices[i].queue);
+    for (int i = 0; i < count && !forked; i++) {
+        tp_cl_look look;
+        if (!devices[i].queue || tp_cl_look_begin(&devices[i], &look) < 0) continue;
+        tp_cl.clFinish(devices[i].queue);
+        if (tp_cl_look_end(&devices[i], &look) < 0) fprintf(stderr, "tensorpy: %s\n", tp_error_message());
+    }
 }
 
 static int fail_forked(void) {
@@ -236,10 +241,12 @@ int tp_cl_profile(tp_cl_device *d) {
 }
 
 int tp_cl_finish(tp_cl_device *d) {
+    tp_cl_look look;
+    if (tp_cl_look_begin(d, &look) < 0) return -1;
     void *held = tp_host_lock_release();
     cl_int status = tp_cl.clFinish(d->queue);
     tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clFinish");
+    return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clFinish");
 }
 
 int tp_cl_check_dtype(const tp_cl_device *d, int dtype) {

@@ -11,18 +11,26 @@
 #define BEFORE(s, v) LESS(s, v)
 #endif
 
-/* `each` values belong to one sequence of n; 0: all to the only one. */
+/* `each` values belong to one sequence of n; 0: all to the only one. A work-item goes through the same steps for LANES
+ * values side by side, without a branch, so that none waits for another's memory. */
 __kernel void search(__global const X_S *sequence, long sequence_offset, __global const X_S *values, long values_offset,
                      __global long *out, long out_offset, long count, long n, long each) {
-    long i = get_global_id(0);
-    if (i >= count) return;
-    X_S v = values[values_offset + i];
-    long low = 0, high = n;
-    sequence += sequence_offset + (each ? i / each * n : 0);
-    while (low < high) {
-        long middle = (low + high) / 2;
-        if (BEFORE(sequence[middle], v)) low = middle + 1;
-        else high = middle;
+    long first = get_global_id(0) * LANES;
+    if (first >= count) return;
+    X_S v[LANES];
+    long at[LANES], start[LANES];
+    sequence += sequence_offset;
+    for (int j = 0; j < LANES; j++) {
+        long i = min(first + j, count - 1);
+        v[j] = values[values_offset + i];
+        start[j] = each ? i / each * n : 0;
+        at[j] = start[j];
     }
-    out[out_offset + i] = low;
+    for (long left = n; left > 1; left -= left / 2) {
+        long half_way = left / 2;
+        for (int j = 0; j < LANES; j++) at[j] += BEFORE(sequence[at[j] + half_way - 1], v[j]) ? half_way : 0;
+    }
+    for (int j = 0; j < LANES; j++)
+        if (first + j < count)
+            out[out_offset + first + j] = at[j] - start[j] + (n && BEFORE(sequence[at[j]], v[j]) ? 1 : 0);
 }

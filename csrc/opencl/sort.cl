@@ -269,15 +269,12 @@ __kernel void select_place(__global const X_S *in, long in_offset, __global KEY 
     SYNC;
     found = 0;
     for (int i = 0; i < id; i++) found += before[i];
-    if (k < found || k >= found + before[id]) return;
 #endif
-    for (long i = begin; i < end; i++) {
-        if ((key_of(in[i]) ^ flip) != bound) continue;
-        if (found++ == k) {
-            out[out_offset + line] = i;
-            break;
+    for (long i = begin; i < end; i++)
+        if ((key_of(in[i]) ^ flip) == bound) {
+            if (found == k) out[out_offset + line] = i;
+            found++;
         }
-    }
 }
 
 /* The k first of a line's order, not yet in order: all before the bound, and the first ones with its key. */

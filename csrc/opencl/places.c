@@ -85,6 +85,7 @@ int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor 
     tp_cl_define(&s, "X", dtype, compute);
     tp_text_add(&s, "#define OP_%s\n#define NDIM %d\n#define PIECE %d\n#define T %s\n%s", names[op], kept, (int)piece,
                 tp_cl_type(compute), check ? "#define CHECKED\n" : "");
+    if (!columns || piece == 1) tp_text_add(&s, "#define SINGLE\n");
     if (compute == TP_BOOL) tp_text_add(&s, "#define T_BOOL\n");
     if (tp_is_complex_dtype(compute)) tp_text_add(&s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
     else tp_text_add(&s, "#define MUL(x, y) ((x) * (y))\n");

@@ -1,7 +1,7 @@
 /* places.cl: gather and the scatters (cpu/gather.h).
  *
  * Defined in front: X_* (element.h) for self and other, computing in T; OP_GET, OP_SET, OP_ADD, OP_MUL, OP_MIN, OP_MAX;
- * NDIM; PIECE, how many elements of the innermost dimension a work-item has; CHECKED where an index may be out of
+ * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be out of
  * range: it reads as zero and writes nothing then.
  *
  * GET takes the elements one by one. Of several writers of one place the turn is in the order of the index along the
@@ -16,11 +16,23 @@ typedef struct {
 } geometry;
 
 #ifdef CHECKED
-#define PLACE(i) checked(i, g.limit, g.wrap, g.dim, fault, kind)
 #define FAULT , volatile __global int *fault, int kind
+/* The place of an index, -1 out of range; the last bad one is noted behind the loops, in which an atomic would be in the
+ * compiler's way. */
+static inline long place_of(long i, long limit, bool wrap, long *bad, bool *any) {
+    long at = wrap && i < 0 ? i + limit : i;
+    if ((ulong)at < (ulong)limit) return at;
+    *bad = i;
+    *any = true;
+    return -1;
+}
+#define PLACE(i) place_of(i, limit, wrap, &bad, &any)
+#define NOTE \
+    if (any) report(fault, kind, bad, g.dim, limit);
 #else
 #define PLACE(i) (i)
 #define FAULT
+#define NOTE
 #endif
 
 #if !defined(OP_GET) && !defined(OP_SET)
@@ -57,11 +69,13 @@ __kernel void places(geometry g, __global X_S *self, long self_offset, __global 
         index += at * g.index[d];
         other += at * g.other[d];
     }
+    long bad = 0, limit = g.limit, along = g.self_along;
+    bool any = false, wrap = g.wrap;
 #ifdef OP_GET
     if (g.inner_index == 0) { /* a piece of one row */
         long at = PLACE(index[0]);
         X_S zero = (X_S)(0);
-        __global const X_S *from = self + (at < 0 ? 0 : at * g.self_along);
+        __global const X_S *from = self + (at < 0 ? 0 : at * along);
         if (at < 0) {
             for (long j = 0; j < count; j++) other[j * g.inner_other] = zero;
         } else if (g.inner_self == 1 && g.inner_other == 1) {
@@ -69,22 +83,29 @@ __kernel void places(geometry g, __global X_S *self, long self_offset, __global 
         } else {
             for (long j = 0; j < count; j++) other[j * g.inner_other] = from[j * g.inner_self];
         }
+        NOTE
         return;
     }
     for (long j = 0; j < count; j++) {
         long at = PLACE(index[j * g.inner_index]);
         X_S x = (X_S)(0);
-        if (at >= 0) x = self[j * g.inner_self + at * g.self_along];
+        if (at >= 0) x = self[j * g.inner_self + at * along];
         other[j * g.inner_other] = x;
     }
+    NOTE
 #else
-    for (long k = 0; k < g.n; k++, index += g.index_along, other += g.other_along) {
+    long n = g.n, index_along = g.index_along, other_along = g.other_along;
+    long inner_index = g.inner_index, inner_self = g.inner_self, inner_other = g.inner_other;
+#ifdef SINGLE
+    count = 1;
+#endif
+    for (long k = 0; k < n; k++, index += index_along, other += other_along) {
         long at = PLACE(index[0]);
         for (long j = 0; j < count; j++) {
-            if (g.inner_index != 0) at = PLACE(index[j * g.inner_index]);
+            if (inner_index != 0) at = PLACE(index[j * inner_index]);
             if (at < 0) continue;
-            __global X_S *to = self + j * g.inner_self + at * g.self_along;
-            X_S from = other[j * g.inner_other];
+            __global X_S *to = self + j * inner_self + at * along;
+            X_S from = other[j * inner_other];
 #ifdef OP_SET
             *to = from;
 #else
@@ -93,5 +114,6 @@ __kernel void places(geometry g, __global X_S *self, long self_offset, __global 
 #endif
         }
     }
+    NOTE
 #endif
 }

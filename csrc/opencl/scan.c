@@ -10,6 +10,7 @@
 
 #define GROUP 128
 #define COLUMNS 32
+#define MANY_COLUMNS 256 /* where there are enough of them: longer runs of memory */
 #define LONG_PART 65536
 #define LEAST_PART 4096
 #define ACCUMULATOR 16 /* bytes, at most */
@@ -39,6 +40,7 @@ static cut cut_of(const tp_cl_device *d, const tp_tensor *in, int64_t dim) {
     cut c = {.outer = 1, .n = in->ndim ? in->sizes[dim] : 1, .inner = 1, .group = 1, .columns = 1};
     for (int64_t i = 0; i < in->ndim; i++) *(i < dim ? &c.outer : &c.inner) *= i == dim ? 1 : in->sizes[i];
     if (d->is_cpu && c.inner > 1) c.columns = c.inner < COLUMNS ? 4 : COLUMNS;
+    if (d->is_cpu && c.outer * (c.inner / MANY_COLUMNS) >= 2 * (int64_t)d->compute_units) c.columns = MANY_COLUMNS;
     if (!d->is_cpu && c.inner == 1 && c.n >= GROUP) c.group = GROUP;
     c.blocks = c.outer * divide_up(c.inner, c.columns);
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : c.group > 1 ? 8 : 1024);

@@ -316,7 +316,12 @@ def fallback_counts() -> dict[str, int]:
 
 
 class _Module(types.ModuleType):
-    """`tensorpy.opencl.fallback` is a setting: "error", "warn" (once per operator) or "allow"."""
+    """The settings of the module.
+
+    `tensorpy.opencl.fallback`: "error", "warn" (once per operator) or "allow".
+    `tensorpy.opencl.check_indices`: "deferred" (an index out of range is raised where the host waits) or "sync" (in the
+    call that is at fault, which waits for it).
+    """
 
     @property
     def fallback(self) -> str:
@@ -328,6 +333,17 @@ class _Module(types.ModuleType):
             raise ValueError(f"tensorpy.opencl.fallback is one of {', '.join(map(repr, _MODES))}, not {mode!r}")
         _cl.set_fallback(_MODES.index(mode))
 
+    @property
+    def check_indices(self) -> str:
+        return "sync" if _cl.get_checks_wait() else "deferred"
+
+    @check_indices.setter
+    def check_indices(self, mode: str) -> None:
+        if mode not in ("deferred", "sync"):
+            raise ValueError(f"tensorpy.opencl.check_indices is 'deferred' or 'sync', not {mode!r}")
+        _cl.set_checks_wait(mode == "sync")
+
 
 sys.modules[__name__].__class__ = _Module
-fallback: str  # a property of the module
+fallback: str  # properties of the module
+check_indices: str

@@ -7,7 +7,7 @@ Without a driver these tests are skipped; what each operator computes is tested 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from opencl_programs import ROOT, needs_device, output_of, run
@@ -38,18 +38,16 @@ def test_every_cpu_kernel_has_an_opencl_kernel_or_a_reason() -> None:
 
 @needs_device
 def test_fallback(fallback: None) -> None:
-    a = tp.tensor([3.0, 1.0, 2.0], device="opencl")
+    a = tp.arange(16.0, device="opencl").reshape(1, 1, 4, 4)
+    pool = tp.nn.functional.avg_pool2d
     tp.opencl.fallback = "error"
     with pytest.raises(NotImplementedError, match="no OpenCL kernel"):
-        a.sort()
+        pool(a, 2)
     tp.opencl.fallback = "allow"
-    before = tp.opencl.fallback_counts().get("sort.stable", 0)
-    values, places = a.sort()
-    assert values.tolist() == [1.0, 2.0, 3.0] and places.tolist() == [1, 2, 0]
-    assert values.device == places.device == a.device
-    assert tp.opencl.fallback_counts()["sort.stable"] == before + 1
-    assert f"{before + 1} calls" in tp.dispatch.explain("sort.stable", a)
-    assert sorted(tp.randperm(5, device="opencl").tolist()) == [0, 1, 2, 3, 4]
+    before = tp.opencl.fallback_counts().get("avg_pool2d", 0)
+    means = pool(a, 2)
+    assert means.flatten().tolist() == [2.5, 4.5, 10.5, 12.5] and means.device == a.device
+    assert tp.opencl.fallback_counts()["avg_pool2d"] == before + 1
     with pytest.raises(ValueError, match=r"error.*warn.*allow"):
         tp.opencl.fallback = "sometimes"
 
@@ -81,7 +79,7 @@ def test_cross_entropy(reduction: str) -> None:
         results.append((loss.detach().cpu(), a.grad.cpu()))
     tp.testing.assert_close(results[1], results[0])
     with pytest.raises(IndexError, match="out of bounds"):
-        tp.nn.functional.nll_loss(x.detach().to("opencl"), tp.full((6,), 4, dtype=tp.int64, device="opencl"))
+        tp.nn.functional.nll_loss(x.detach().to("opencl"), tp.full((6,), 4, dtype=tp.int64, device="opencl")).item()
 
 
 @needs_device
@@ -89,10 +87,11 @@ def test_fallback_warns_once() -> None:
     program = """
         import warnings
         import tensorpy as tp
-        a = tp.tensor([3.0, 1.0], device="opencl")
+        from tensorpy.nn.functional import avg_pool2d, max_pool2d
+        a = tp.ones(1, 1, 4, 4, device="opencl")
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            a.sort(), a.sort(), a.topk(1)
+            avg_pool2d(a, 2), avg_pool2d(a, 2), max_pool2d(a, 2)
         print(len(seen), tp.opencl.fallback)
     """
     assert output_of(program) == "2 warn"
@@ -140,6 +139,110 @@ def test_products_of_many_shapes(m: int, k: int, n: int) -> None:
     tp.testing.assert_close((x.t().contiguous().t() @ y).cpu(), a @ b)
     tp.testing.assert_close((x @ y.t().contiguous().t()).cpu(), a @ b)
     tp.testing.assert_close((x.to(tp.complex64) @ y.to(tp.complex64)).cpu().real, (a @ b).float(), rtol=1e-4, atol=1e-4)
+
+
+def misuse(a: tp.Tensor) -> list[tuple[str, type[Exception], Callable[[], tp.Tensor]]]:
+    """Calls with an index that is out of range, the name that the error gives, and its class."""
+    far = tp.tensor([0, 7], device="opencl")
+    return [
+        ("index", IndexError, lambda: a[far]),
+        ("index", IndexError, lambda: a[far, tp.tensor([-1, 0], device="opencl")]),
+        ("index_select", IndexError, lambda: a.index_select(0, far)),
+        ("gather", RuntimeError, lambda: a.gather(1, far[None])),
+        ("scatter", RuntimeError, lambda: a.clone().scatter_(1, far[None], 1.0)),
+        ("index_put_", IndexError, lambda: a.clone().index_put_((far,), a[:2])),
+        ("put_", IndexError, lambda: a.clone().put_(far * 9, a[0, :2])),
+        ("embedding", IndexError, lambda: tp.nn.functional.embedding(far, a)),
+        ("masked_scatter_", RuntimeError, lambda: a.clone().masked_scatter_(a > 0, a[0])),
+        ("multinomial", RuntimeError, lambda: (-a).multinomial(1)),
+    ]
+
+
+@pytest.fixture
+def check_indices() -> Iterator[None]:
+    before = tp.opencl.check_indices
+    yield
+    tp.opencl.check_indices = before
+
+
+@needs_device
+@pytest.mark.parametrize("mode", ["deferred", "sync"])
+def test_an_index_out_of_range(mode: str, check_indices: None) -> None:
+    """In the call at fault, or where the host waits next: under that operator's name, once."""
+    tp.opencl.check_indices = mode
+    a = tp.ones(3, 4, device="opencl")
+    for name, cls, call in misuse(a):
+        if mode == "sync":
+            with pytest.raises(cls, match=f"^{name}: "):
+                call()
+        else:
+            made = call()
+            (a + 1).index_select(0, tp.tensor([9], device="opencl"))  # a second fault, behind the first
+            with pytest.raises(cls, match=rf"^{name}: (?s:.*)check_indices"):
+                made.tolist()
+        assert a.sum().item() == 12.0  # nothing was written, and the process goes on
+    with pytest.raises(ValueError, match=r"deferred.*sync"):
+        tp.opencl.check_indices = "never"
+
+
+@needs_device
+def test_an_index_out_of_range_is_not_lost() -> None:
+    """Nobody waits: the process says so at its end. synchronize() waits."""
+    program = """
+        import tensorpy as tp
+        a = tp.ones(3, device="opencl")
+        try:
+            a[tp.tensor([5], device="opencl")]
+            tp.opencl.synchronize()
+        except IndexError as e:
+            print("index 5 is out of bounds for dimension 0 with size 3" in str(e))
+        a[tp.tensor([8], device="opencl")]
+    """
+    done = run(program)
+    assert done.stdout.strip() == "True" and "index: index 8 is out of bounds" in done.stderr
+
+
+@needs_device
+def test_a_value_through_a_mask_does_not_count_it() -> None:
+    a = tp.arange(24.0).reshape(2, 3, 4)
+    b, mask = a.to("opencl"), a[:, :, 0] > 5
+    for t, m in ((a, mask), (b, mask.to("opencl"))):
+        t[m] = -1
+        t[0, :, 1:3][m[0]] = t[0, 0, 0]
+    assert b.tolist() == a.tolist() and b[mask.to("opencl")].tolist() == a[mask].tolist()
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_lines_of_many_lengths(tuning: str) -> None:
+    """Sorts, selections, scans and masks over blocks, parts and groups that are full or not."""
+    program = """
+        import tensorpy as tp
+        tp.opencl.fallback = "error"
+        tp.manual_seed(1)
+
+        def check(name, f, t):
+            want, got = f(t), f(t.to("opencl"))
+            for a, b in zip(*((x,) if isinstance(x, tp.Tensor) else x for x in (want, got)), strict=True):
+                assert a.tolist() == b.tolist(), (name, t.shape)
+
+        for shape in ((33,), (1000,), (3, 70), (40000,), (2, 17000)):
+            t = tp.randint(-300, 300, shape)
+            n = shape[-1]
+            check("sort", lambda t: t.sort(dim=-1, descending=True, stable=True), t)
+            check("few", lambda t: t.topk(n // 20), t)
+            check("many", lambda t: t.topk(n // 2, largest=False), t)
+            check("place", lambda t: t.kthvalue(n // 3), t)
+            check("mode", lambda t: t.mode(), t)
+            check("nonzero", lambda t: (t > 99).nonzero(), t)
+            check("cumsum", lambda t: t.cumsum(-1), t)
+            check("cummax", lambda t: t.cummax(0), t)
+            check("unique", lambda t: tp.unique(t, return_inverse=True, return_counts=True), t)
+        rows = tp.randint(0, 3, (900, 3))
+        check("rows", lambda t: tp.unique(t, dim=0, return_inverse=True, return_counts=True), rows)
+        print("done")
+    """
+    assert output_of(program, TENSORPY_OPENCL_TUNING=tuning) == "done"
 
 
 @needs_device

@@ -48,6 +48,8 @@ typedef enum {
     TP_DRAW_EXPONENTIAL_DOUBLE,
     TP_DRAW_INTEGERS,  /* int64 from base on, `range` of them; 0 stands for 2**64 */
     TP_DRAW_BERNOULLI, /* bool, true with probability a */
+    TP_DRAW_CAUCHY,    /* double, median a, scale b; this and the next in one step on other devices only */
+    TP_DRAW_GEOMETRIC, /* double: trials until the first success, a the logarithm of a failure's probability */
     TP_NUM_DRAWS
 } tp_draw_kind;
 

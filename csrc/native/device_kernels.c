@@ -19,8 +19,9 @@ int tp_run_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp
     return out->ndim == 3 ? tp_gemm_batched(a, b, out, alpha, beta) : tp_gemm(a, b, out, alpha, beta);
 }
 
-int tp_run_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
+int tp_run_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
+                  const tp_index_check *check) {
     if (!tp_elsewhere(self)) return tp_places_run(op, self, dim, index, other);
     const tp_device_kernels *k = tp_device_kernels_of(self->device);
-    return k ? k->places(op, self, dim, index, other) : -1;
+    return k ? k->places(op, self, dim, index, other, check) : -1;
 }

@@ -1,5 +1,6 @@
 /* diagonal.c: diagonals taken out and put in, and indices as matrices. */
 #include "NativeFunctions.h"
+#include "native/device_kernels.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
@@ -86,6 +87,23 @@ tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }
 
+/* The smallest and the largest of int64 elements, 0 and -1 without any; waits for another device. */
+static int extremes_of(tp_tensor *line, int64_t *least, int64_t *most) {
+    if (tp_elsewhere(line) && line->numel) {
+        tp_scalar low, high;
+        tp_autoref *a = tp_min(line), *b = a ? tp_max(line) : NULL;
+        if (!b || tp__local_scalar_dense(a, &low) < 0 || tp__local_scalar_dense(b, &high) < 0) return -1;
+        *least = low.i;
+        *most = high.i;
+        return 0;
+    }
+    const int64_t *v = tp_data(line);
+    for (int64_t i = 0; i < line->numel; i++) {
+        *least = tp_min_int(*least, v[i]);
+        *most = tp_max_int(*most, v[i]);
+    }
+    return 0;
+}
 /* bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor */
 tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) {
     if (self->ndim != 1 || !tp_is_integral_dtype((tp_dtype)self->dtype))
@@ -96,17 +114,15 @@ tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) 
     tp_autoref *wide = tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT),
                *line = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!line) return NULL;
-    const int64_t *v = tp_data(line);
-    int64_t size = minlength;
-    for (int64_t i = 0; i < line->numel; i++) {
-        if (v[i] < 0) return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
-        size = tp_max_int(size, v[i] + 1);
-    }
+    int64_t least = 0, most = -1;
+    if (extremes_of(line, &least, &most) < 0) return NULL;
+    if (least < 0) return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
+    int64_t size = tp_max_int(minlength, most + 1);
     tp_dtype dtype = !weights ? TP_INT64 : weights->dtype == TP_FLOAT32 ? TP_FLOAT32 : TP_FLOAT64;
-    tp_autoref *out = tp_zeros(TP_INTS(size), dtype, TP_STRIDED, TP_CPU, -1);
+    tp_autoref *out = tp_zeros(TP_INTS(size), dtype, TP_STRIDED, self->device, -1);
     tp_autoref *amounts = !out      ? NULL
                           : weights ? tp_to_dtype(weights, dtype, false, false, TP_NO_FORMAT)
-                                    : tp_ones(TP_INTS(line->numel), dtype, TP_STRIDED, TP_CPU, -1);
+                                    : tp_ones(TP_INTS(line->numel), dtype, TP_STRIDED, self->device, -1);
     return amounts && tp_index_add_(out, 0, line, amounts, TP_SCALAR_I(1)) == 0 ? tp_take(out) : NULL;
 }
 

@@ -140,8 +140,15 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
     int64_t n = (int64_t)count, at = 0;
     if (device.type == TP_DEVICE_META)
         return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);
-    tp_autoref *made = tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, TP_CPU, pin_memory, TP_NO_FORMAT);
+    bool elsewhere = device.type >= 0 && device.type != TP_DEVICE_CPU && (__int128)row * col < INT64_MAX / 8;
+    tp_autoref *made =
+        tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, elsewhere ? device : TP_CPU, pin_memory, TP_NO_FORMAT);
     if (!made) return NULL;
+    if (elsewhere) {
+        const tp_device_kernels *k = tp_device_kernels_of(made->device);
+        if (!k || (n && k->triangle_indices(made, row, col, offset, lower) < 0)) return NULL;
+        return tp_to_dtype(made, dtype, false, false, TP_NO_FORMAT);
+    }
     int64_t *rows = tp_data(made), *cols = rows + n;
     for (int64_t r = lower && offset < 0 ? -offset : 0; at < n; r++) {
         int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));

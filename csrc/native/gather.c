@@ -7,6 +7,7 @@
 #include "core/scalar_math.h"
 #include "cpu/gather.h"
 #include "native/device_kernels.h"
+#include "native/gather.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -24,23 +25,14 @@ static tp_tensor *fail_index(tp_error_class cls, int64_t value, int64_t dim, int
                         (long long)value, (long long)dim, (long long)size);
 }
 
-/* checked_index on another device, which says what its smallest and its largest index is. */
-static tp_tensor *checked_elsewhere(tp_error_class cls, tp_tensor *flat, int64_t dim, int64_t size, bool wrap) {
-    tp_scalar low, high;
-    if (flat->numel == 0) return tp_retain(flat);
-    tp_autoref *least = tp_min(flat), *most = least ? tp_max(flat) : NULL;
-    if (!most || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0) return NULL;
-    if (high.i >= size) return fail_index(cls, high.i, dim, size);
-    if (low.i < (wrap ? -size : 0)) return fail_index(cls, low.i, dim, size);
-    return low.i < 0 ? tp_remainder_Scalar(flat, TP_SCALAR_I(size)) : tp_retain(flat);
-}
-
-/* The index as int64 with all values in [0, size). `wrap`: negative ones count from the end. */
-static tp_tensor *checked_index(tp_error_class cls, tp_tensor *index, int64_t dim, int64_t size, bool wrap) {
+/* The index as int64 with all values in [0, size). Elsewhere than on the CPU it is as given: the kernel checks it. */
+static tp_tensor *checked_index(const tp_index_check *check, tp_tensor *index) {
+    tp_error_class cls = check->cls;
+    int64_t dim = check->dim, size = check->size;
+    bool wrap = check->wrap;
     tp_autoref *wide = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT),
                *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (!flat || flat->device.type == TP_DEVICE_META) return tp_take(flat);
-    if (tp_elsewhere(flat)) return checked_elsewhere(cls, flat, dim, size, wrap);
+    if (!flat || tp_elsewhere(flat)) return tp_take(flat);
     const int64_t *v = tp_data(flat);
     int64_t bad = -1, signs = 0; /* negative once an index is below 0 or above size - 1 */
     for (int64_t i = 0; i < flat->numel; i++) signs |= v[i] | (int64_t)((uint64_t)size - 1 - (uint64_t)v[i]);
@@ -106,8 +98,9 @@ tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool spars
     (void)sparse_grad;
     tp_autoref *out = gather_empty(self, &dim, index);
     if (!out || out->numel == 0) return tp_take(out);
-    tp_autoref *places = checked_index(TP_RuntimeError, index, dim, tp_size_at(tp_sizes(self), dim), false);
-    return places && tp_run_places(TP_PLACES_GET, self, dim, places, out) == 0 ? tp_take(out) : NULL;
+    tp_index_check check = {TP_RuntimeError, "gather", dim, tp_size_at(tp_sizes(self), dim), false};
+    tp_autoref *places = checked_index(&check, index);
+    return places && tp_run_places(TP_PLACES_GET, self, dim, places, out, &check) == 0 ? tp_take(out) : NULL;
 }
 
 /* ---- scatter ---- */
@@ -118,10 +111,11 @@ static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64
     if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (index->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
-    tp_autoref *places = checked_index(TP_RuntimeError, index, d, tp_size_at(tp_sizes(self), d), false);
+    tp_index_check check = {TP_RuntimeError, op, d, tp_size_at(tp_sizes(self), d), false};
+    tp_autoref *places = checked_index(&check, index);
     tp_autoref *from =
         tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
-    return places && from ? tp_run_places(how, self, d, places, from) : -1;
+    return places && from ? tp_run_places(how, self, d, places, from, &check) : -1;
 }
 /* A number as a source: one element for every place. */
 static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, const tp_scalar *value) {
@@ -219,9 +213,10 @@ int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_t
 /* ---- one-dimensional indices ---- */
 
 /* The checked index as if it had the shape of source, which is self's but for dim. NULL on failure. */
-static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source,
-                               bool wrap, tp_error_class cls) {
-    int64_t strides[TP_MAX_DIMS] = {0};
+static tp_tensor *spread_index(const tp_index_check *check, tp_tensor *self, tp_tensor *index,
+                               const tp_tensor *source) {
+    const char *op = check->op;
+    int64_t strides[TP_MAX_DIMS] = {0}, dim = check->dim;
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
@@ -237,30 +232,31 @@ static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_
             "dimension %lld and %lld indices",
             op, a.text, b.text, (long long)dim, (long long)index->numel);
     }
-    tp_autoref *places = checked_index(cls, index, dim, tp_size_at(tp_sizes(self), dim), wrap);
+    tp_autoref *places = checked_index(check, index);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = 1;
     return tp_new_alias(places, tp_sizes(source), (tp_ints){strides, source->ndim}, places->byte_offset);
 }
-static int index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
-                       tp_tensor *source, bool wrap) {
+int tp_index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
+                   bool wrap) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places =
-        spread_index(op, self, d, index, source, wrap, how == TP_PLACES_ADD ? TP_RuntimeError : TP_IndexError);
+    tp_error_class cls = strcmp(op, "index_add") == 0 ? TP_RuntimeError : TP_IndexError;
+    tp_index_check check = {cls, op, d, tp_size_at(tp_sizes(self), d), wrap};
+    tp_autoref *places = spread_index(&check, self, index, source);
     if (!places) return -1;
     if (source->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
     tp_autoref *from =
         tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
-    return from ? tp_run_places(how, self, d, places, from) : -1;
+    return from ? tp_run_places(how, self, d, places, from, &check) : -1;
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
-    return scaled ? index_write("index_add", TP_PLACES_ADD, self, dim, index, scaled, false) : -1;
+    return scaled ? tp_index_write("index_add", TP_PLACES_ADD, self, dim, index, scaled, false) : -1;
 }
 int index_copy__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
-    return index_write("index_copy_", TP_PLACES_SET, self, dim, index, source, false);
+    return tp_index_write("index_copy_", TP_PLACES_SET, self, dim, index, source, false);
 }
 /* index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!) */
 int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
@@ -271,7 +267,7 @@ int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, c
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return -1;
     tp_autoref *source = tp_new_alias(one, (tp_ints){sizes, self->ndim}, (tp_ints){zeros, self->ndim}, 0);
-    return source ? index_write("index_fill_", TP_PLACES_SET, self, d, index, source, true) : -1;
+    return source ? tp_index_write("index_fill_", TP_PLACES_SET, self, d, index, source, true) : -1;
 }
 int index_fill__int_Tensor_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
     tp_scalar number;
@@ -312,10 +308,10 @@ static void copy_rows(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++)
         memcpy(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n]) * r->bytes, (size_t)r->bytes);
 }
-/* index_select(Tensor self, int dim, Tensor index) -> Tensor */
-tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
+tp_tensor *tp_index_take(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
     tp_autoref *out = index_select_empty(self, &dim, index);
-    tp_autoref *places = out ? checked_index(TP_IndexError, index, dim, tp_size_at(tp_sizes(self), dim), false) : NULL;
+    tp_index_check check = {TP_IndexError, op, dim, out ? tp_size_at(tp_sizes(self), dim) : 0, wrap};
+    tp_autoref *places = out ? checked_index(&check, index) : NULL;
     if (!places) return NULL;
     if (out->numel == 0) return tp_take(out);
     rows r = {.from = tp_data(self),
@@ -330,6 +326,11 @@ tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
                                copy_rows, &r) < 0
                    ? NULL
                    : tp_take(out);
-    tp_autoref *spread = spread_index("index_select", self, dim, places, out, false, TP_IndexError);
-    return spread && tp_run_places(TP_PLACES_GET, self, dim, spread, out) == 0 ? tp_take(out) : NULL;
+    check.wrap = wrap && tp_elsewhere(self); /* the CPU's are wrapped by now */
+    tp_autoref *spread = spread_index(&check, self, places, out);
+    return spread && tp_run_places(TP_PLACES_GET, self, dim, spread, out, &check) == 0 ? tp_take(out) : NULL;
+}
+/* index_select(Tensor self, int dim, Tensor index) -> Tensor */
+tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
+    return tp_index_take("index_select", self, dim, index, false);
 }

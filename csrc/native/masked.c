@@ -6,6 +6,7 @@
 #include "cpu/gather.h"
 #include "cpu/masked.h"
 #include "iter/iter.h"
+#include "native/device_kernels.h"
 
 #include <string.h>
 
@@ -29,6 +30,10 @@ tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
     tp_ints shape = {sizes, ndim};
     tp_autoref *from = spread(self, shape), *where = from ? spread(mask, shape) : NULL;
     if (!where) return NULL;
+    if (tp_elsewhere(from)) {
+        const tp_device_kernels *k = tp_device_kernels_of(from->device);
+        return k ? k->pack(from, where) : NULL;
+    }
     int64_t n = tp_mask_count(tp_data(where), where->numel);
     tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, TP_CPU);
     if (out && n)
@@ -63,13 +68,17 @@ int masked_scatter__cpu(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
     tp_autoref *where = spread(mask, tp_sizes(self)),
                *from = where ? tp_contiguous(source, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!from) return -1;
-    if (tp_mask_count(tp_data(where), where->numel) > from->numel)
+    if (!tp_elsewhere(self) && tp_mask_count(tp_data(where), where->numel) > from->numel)
         return tp_fail(TP_RuntimeError,
                        "masked_scatter_: Number of elements of source < number of ones in mask (source has %lld)",
                        (long long)from->numel);
     bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
     tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (!into) return -1;
+    if (tp_elsewhere(into)) {
+        const tp_device_kernels *k = tp_device_kernels_of(into->device);
+        return !k || k->unpack(into, from, where) < 0 ? -1 : into == self ? 0 : tp_copy_data(self, into);
+    }
     tp_mask_unpack(tp_data(into), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
     return into == self ? 0 : tp_copy_data(self, into);
 }
@@ -118,6 +127,7 @@ static int check_put(const tp_tensor *self, const tp_tensor *index, const tp_ten
 /* The index as a new line of places in [0, size). */
 static tp_tensor *places_of(tp_tensor *index, int64_t size) {
     tp_autoref *flat = tp_reshape(index, TP_INTS(-1)), *own = flat ? tp_clone(flat, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (own && tp_elsewhere(own)) return tp_take(own); /* its kernel does that */
     int64_t *v = own ? tp_data(own) : NULL;
     for (int64_t i = 0; v && i < own->numel; i++) {
         if (v[i] < -size || v[i] >= size)
@@ -136,7 +146,9 @@ int put__cpu(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumula
                                                                       : tp_clone(line, TP_CONTIGUOUS_FORMAT);
     tp_autoref *into = !from ? NULL : tp_is_contiguous(self) ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     tp_autoref *flat = into ? tp_new_alias(into, TP_INTS(into->numel), TP_INTS(1), into->byte_offset) : NULL;
-    if (!flat || tp_places_run(accumulate ? TP_PLACES_ADD : TP_PLACES_SET, flat, 0, places, from) < 0) return -1;
+    tp_index_check check = {TP_IndexError, "put_", 0, self->numel, true};
+    if (!flat) return -1;
+    if (tp_run_places(accumulate ? TP_PLACES_ADD : TP_PLACES_SET, flat, 0, places, from, &check) < 0) return -1;
     return into == self ? 0 : tp_copy_data(self, into);
 }
 int put__meta(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {

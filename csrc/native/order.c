@@ -97,21 +97,30 @@ tp_tensor2 tp_order_outputs(tp_tensor *self, int64_t d, int64_t width, bool keep
                *indices = values ? tp_new_empty(shape, TP_INT64, self->device) : NULL;
     return indices ? (tp_tensor2){{tp_take(values), tp_take(indices)}} : failed;
 }
+static int order_keys(const tp_line_op *op, const tp_tensor *keys, int64_t n, tp_tensor *order) {
+    if (tp_elsewhere(keys)) {
+        const tp_device_kernels *k = tp_device_kernels_of(keys->device);
+        tp_order_spec spec = {op->kind, op->kind == TP_ORDER_PLACE ? op->k - 1 : op->k, op->descending, op->skip_nan};
+        return k ? k->order(&spec, keys, n, order) : -1;
+    }
+    line_run r = {op, keys, n, tp_data(order)};
+    return tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
+}
 tp_tensor2 tp_order_lines(const tp_line_op *op, tp_tensor *self, int64_t d, bool keepdim) {
     tp_tensor2 both = tp_order_outputs(self, d, op->width, true);
     tp_autoref *values = both.v[0], *indices = both.v[1];
     if (!values) return failed;
-    if (values->numel) {
+    if (values->numel && op->width) { /* none of a number without dimensions are one, unset */
         tp_autoref *keys = tp_comparable(op->op, self, d);
         int64_t n = tp_size_at(tp_sizes(self), d);
         bool last = d == self->ndim - 1 || self->ndim == 0;
         tp_autoref *moved = last ? NULL : keys ? tp_transpose_int(indices, d, -1) : NULL;
-        tp_autoref *order = !keys ? NULL : last ? tp_retain(indices) : tp_new_empty(tp_sizes(moved), TP_INT64, TP_CPU);
-        if (!order) return failed;
-        line_run r = {op, keys, n, tp_data(order)};
-        if (tp_parallel_for(self->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r) < 0) return failed;
+        tp_autoref *order = !keys  ? NULL
+                            : last ? tp_retain(indices)
+                                   : tp_new_empty(tp_sizes(moved), TP_INT64, self->device);
+        if (!order || order_keys(op, keys, n, order) < 0) return failed;
         if (!last && tp_copy_data(moved, order) < 0) return failed;
-        if (tp_places_run(TP_PLACES_GET, self, d, indices, values) < 0) return failed;
+        if (tp_run_places(TP_PLACES_GET, self, d, indices, values, NULL) < 0) return failed;
     }
     if (!keepdim) {
         int64_t sizes[TP_MAX_DIMS], steps[TP_MAX_DIMS];
@@ -200,7 +209,7 @@ tp_tensor2 topk_cpu(tp_tensor *self, int64_t k, int64_t dim, bool largest, bool 
     (void)sorted;
     int64_t d = check_topk(self, k, dim);
     if (d < 0) return failed;
-    tp_line_op op = {.op = "topk", .width = k, .descending = largest, .k = k, .line = k_first};
+    tp_line_op op = {.op = "topk", .kind = TP_ORDER_FIRST, .width = k, .descending = largest, .k = k, .line = k_first};
     if (k > 0 && k <= tp_size_at(tp_sizes(self), d) / 8)
         op.stream = k <= HANDFUL ? k_first_few : k_first_stream, op.room = 2 * k + 256;
     return tp_order_lines(&op, self, d, true);
@@ -269,7 +278,7 @@ static int64_t check_kthvalue(tp_tensor *self, int64_t k, int64_t dim) {
 tp_tensor2 kthvalue_cpu(tp_tensor *self, int64_t k, int64_t dim, bool keepdim) {
     int64_t d = check_kthvalue(self, k, dim);
     if (d < 0) return failed;
-    tp_line_op op = {.op = "kthvalue", .width = 1, .k = k, .line = k_th};
+    tp_line_op op = {.op = "kthvalue", .kind = TP_ORDER_PLACE, .width = 1, .k = k, .line = k_th};
     if (tp_size_at(tp_sizes(self), d) >= LONG_LINE) op.stream = k_th_stream, op.room = self->sizes[d] + 1;
     return tp_order_lines(&op, self, d, keepdim);
 }
@@ -296,7 +305,7 @@ static tp_tensor2 median_along(const char *name, tp_tensor *self, int64_t dim, b
     int64_t d = check_median(name, self, dim);
     if (d < 0) return failed;
     bool integers = !tp_is_floating(self); /* their largest key is not a NaN */
-    tp_line_op op = {.op = name, .width = 1, .skip_nan = skip_nan, .line = median_line};
+    tp_line_op op = {.op = name, .kind = TP_ORDER_MEDIAN, .width = 1, .skip_nan = skip_nan, .line = median_line};
     if (integers) op.line = k_th, op.k = (tp_size_at(tp_sizes(self), d) - 1) / 2 + 1;
     if (tp_size_at(tp_sizes(self), d) >= LONG_LINE)
         op.stream = integers ? k_th_stream : median_stream, op.room = self->sizes[d] + 1;
@@ -367,7 +376,8 @@ static void mode_line(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, con
 tp_tensor2 mode_cpu(tp_tensor *self, int64_t dim, bool keepdim) {
     int64_t d = unsupported("mode", self, false) < 0 ? -1 : checked_dim("mode", self, dim);
     if (d < 0) return failed;
-    tp_line_op op = {.op = "mode", .width = 1, .skip_nan = tp_is_floating(self), .line = mode_line};
+    tp_line_op op = {
+        .op = "mode", .kind = TP_ORDER_MODE, .width = 1, .skip_nan = tp_is_floating(self), .line = mode_line};
     return tp_order_lines(&op, self, d, keepdim);
 }
 tp_tensor2 mode_meta(tp_tensor *self, int64_t dim, bool keepdim) {

@@ -1,7 +1,7 @@
 /* order.h: lines of elements as keys that are compared as unsigned integers: shared by sort.c, order.c and unique.c. */
 #pragma once
 
-#include "core/tensor.h"
+#include "native/device_kernels.h"
 
 typedef struct {
     uint64_t key;
@@ -24,6 +24,7 @@ tp_entry tp_select_entry(tp_entry *e, int64_t n, int64_t k);
 /* What an operator makes of each line along a dimension: `width` indices. */
 typedef struct {
     const char *op;
+    tp_order_kind kind; /* what another device makes of a line, with k (PLACE: from 1) and skip_nan */
     int64_t width;
     bool descending;
     int64_t k;     /* the operator's own */

@@ -13,8 +13,8 @@
 
 /* ---- the driver ---- */
 
-static const tp_dtype made_dtypes[TP_NUM_DRAWS] = {TP_FLOAT32, TP_FLOAT64, TP_FLOAT32, TP_FLOAT64,
-                                                   TP_FLOAT32, TP_FLOAT64, TP_INT64,   TP_BOOL};
+static const tp_dtype made_dtypes[TP_NUM_DRAWS] = {TP_FLOAT32, TP_FLOAT64, TP_FLOAT32, TP_FLOAT64, TP_FLOAT32,
+                                                   TP_FLOAT64, TP_INT64,   TP_BOOL,    TP_FLOAT64, TP_FLOAT64};
 
 typedef struct {
     tp_draw draw;
@@ -276,8 +276,9 @@ static double geometric_of(double u, double log_failure, double unused) {
     return trials < 1 ? 1 : trials;
 }
 /* self = of(u, a, b), u uniform in [0, 1) in double precision. */
-static int fill_from_uniform(tp_tensor *self, double (*of)(double u, double a, double b), double a, double b,
-                             tp_generator *generator) {
+static int fill_from_uniform(tp_tensor *self, tp_draw_kind kind, double (*of)(double u, double a, double b), double a,
+                             double b, tp_generator *generator) {
+    if (tp_elsewhere(self)) return fill(self, kind, (tp_draw){.a = a, .b = b}, generator);
     if (check_generator(generator, self) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *made = tp_new_empty(tp_sizes(self), TP_FLOAT64, self->device);
     if (!made || fill(made, TP_DRAW_UNIFORM_FLOAT, (tp_draw){.a = 0, .b = 1}, generator) < 0) return -1;
@@ -287,7 +288,8 @@ static int fill_from_uniform(tp_tensor *self, double (*of)(double u, double a, d
 }
 /* cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!) */
 int cauchy__cpu(tp_tensor *self, double median, double sigma, tp_generator *generator) {
-    return check_cauchy(self, sigma) < 0 ? -1 : fill_from_uniform(self, cauchy_of, median, sigma, generator);
+    return check_cauchy(self, sigma) < 0 ? -1
+                                         : fill_from_uniform(self, TP_DRAW_CAUCHY, cauchy_of, median, sigma, generator);
 }
 int cauchy__meta(tp_tensor *self, double median, double sigma, tp_generator *generator) {
     (void)median, (void)generator;
@@ -302,7 +304,9 @@ static int check_geometric(const tp_tensor *self, double p) {
 }
 /* geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!) */
 int geometric__cpu(tp_tensor *self, double p, tp_generator *generator) {
-    return check_geometric(self, p) < 0 ? -1 : fill_from_uniform(self, geometric_of, log1p(-p), 0, generator);
+    return check_geometric(self, p) < 0
+               ? -1
+               : fill_from_uniform(self, TP_DRAW_GEOMETRIC, geometric_of, log1p(-p), 0, generator);
 }
 int geometric__meta(tp_tensor *self, double p, tp_generator *generator) {
     (void)generator;

@@ -3,6 +3,7 @@
 #include "core/generator.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,8 @@ tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) 
     return randperm_empty(n, PASS_OPTIONS);
 }
 
-/* Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
+/* Each step depends on the ones before it, so a permutation for another device is made here too, and sent there.
+ * Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
 #define SHUFFLE(name, T)                                                                              \
     static void name(T *v, int64_t n, tp_philox_state s) {                                            \
         int64_t words[TP_DRAW_BLOCK];                                                                 \
@@ -167,10 +169,11 @@ tp_tensor *randperm_generator_cpu(int64_t n, tp_generator *generator, OPTIONS) {
     tp_philox_state state;
     tp_autoref *t = randperm_empty(n, dtype, layout, device, pin_memory);
     if (!t) return NULL;
+    if (tp_elsewhere(t) && generator == NULL && !(generator = tp_default_generator_borrow(t->device))) return NULL;
     if (tp_scalar_check_fits(TP_SCALAR_I(n ? n - 1 : 0), (tp_dtype)t->dtype) < 0)
         return tp_fail_null(TP_RuntimeError, "n is too large for result tensor type: '%s'", tp_dtype_names[t->dtype]);
     bool small = n >= 4096 && n <= INT32_MAX;
-    tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64)
+    tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64) && !tp_elsewhere(t)
                             ? tp_retain(t)
                             : tp_new_empty(TP_INTS(n), small ? TP_INT32 : TP_INT64, TP_CPU);
     if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
@@ -302,9 +305,21 @@ static void sample_without(const double *p, arrival *order, int64_t n, int64_t *
     for (int64_t k = 0; k < wanted; k++) out[k] = order[k].index;
 }
 
+/* On another device, whose kernel checks the weights. */
+static int multinomial_elsewhere(tp_tensor *self, bool replacement, tp_generator *generator, tp_tensor *out) {
+    const tp_device_kernels *k = tp_device_kernels_of(self->device);
+    tp_philox_state state;
+    tp_autoref *rows = tp_reshape(self, TP_INTS(self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1])),
+               *plain = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (!plain || (!generator && !(generator = tp_default_generator_borrow(self->device)))) return -1;
+    if (!k || tp_generator_reserve(generator, 1, &state) < 0) return -1;
+    return k->multinomial(plain, replacement, state, out);
+}
 /* multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
 tp_tensor *multinomial_cpu(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
     tp_autoref *out = multinomial_empty(self, num_samples, replacement);
+    if (out && tp_elsewhere(out))
+        return multinomial_elsewhere(self, replacement, generator, out) < 0 ? NULL : tp_take(out);
     tp_autoref *weights = out ? tp_to_dtype(self, TP_FLOAT64, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *rows = weights ? tp_contiguous(weights, TP_CONTIGUOUS_FORMAT) : NULL;
     int64_t n = self->ndim ? self->sizes[self->ndim - 1] : 0, nrows = self->ndim == 2 ? self->sizes[0] : 1;

@@ -1,5 +1,6 @@
 /* rearrange.c: elements in another order or several times: flip, roll, rot90, repeat, repeat_interleave. */
 #include "NativeFunctions.h"
+#include "native/device_kernels.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/kernels.h"
@@ -180,6 +181,29 @@ tp_tensor *tile_composite(tp_tensor *self, tp_ints dims) {
     return tp_repeat(self, (tp_ints){full, self->ndim});
 }
 
+/* On another device: each place of the result is looked for among the ends of the repeats. Waits for the largest and
+ * the smallest number and for the sum. */
+static tp_tensor *repeat_elsewhere(tp_tensor *counts, tp_opt_int output_size, tp_dtype dtype) {
+    tp_scalar low = {.i = 0}, high = {.i = 0}, total = {.i = 0};
+    if (counts->numel) {
+        tp_autoref *least = tp_min(counts), *most = least ? tp_max(counts) : NULL;
+        tp_autoref *all = most ? tp_sum(counts, TP_NO_DTYPE) : NULL;
+        if (!all || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0 ||
+            tp__local_scalar_dense(all, &total) < 0)
+            return NULL;
+    }
+    if (low.i < 0) return tp_fail_null(TP_RuntimeError, "repeats can not be negative");
+    int64_t bound;
+    if (__builtin_mul_overflow(high.i, counts->numel, &bound))
+        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sizes overflow");
+    if (output_size.has && output_size.value != total.i)
+        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sum of repeats is %lld, but output_size is %lld",
+                            (long long)total.i, (long long)output_size.value);
+    if (total.i == 0) return tp_new_empty(TP_INTS(0), dtype, counts->device);
+    tp_autoref *ends = tp_cumsum(counts, 0, TP_NO_DTYPE);
+    tp_autoref *places = ends ? tp_arange(TP_SCALAR_I(total.i), TP_INT64, TP_STRIDED, counts->device, -1) : NULL;
+    return places ? tp_searchsorted_Tensor(ends, places, dtype == TP_INT32, true, NULL, NULL) : NULL;
+}
 /* repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor */
 tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_size) {
     if (repeats->ndim != 1) return tp_fail_null(TP_RuntimeError, "repeat_interleave only accept 1D vector as repeat");
@@ -188,6 +212,7 @@ tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_si
     tp_autoref *wide = tp_to_dtype(repeats, TP_INT64, false, false, TP_NO_FORMAT),
                *counts = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!counts) return NULL;
+    if (tp_elsewhere(counts)) return repeat_elsewhere(counts, output_size, (tp_dtype)repeats->dtype);
     const int64_t *n = tp_data(counts);
     int64_t total = 0;
     for (int64_t i = 0; i < counts->numel; i++) {

@@ -9,6 +9,7 @@
 #include "cpu/gather.h"
 #include "cpu/kernels.h"
 #include "iter/iter.h"
+#include "native/device_kernels.h"
 #include "native/order.h"
 
 #include <string.h>
@@ -79,6 +80,15 @@ static void sort_lines(int64_t begin, int64_t end, void *context) {
 
 /* ---- sort ---- */
 
+static int order_lines(const tp_tensor *keys, int64_t n, bool descending, tp_tensor *order) {
+    if (tp_elsewhere(keys)) {
+        const tp_device_kernels *k = tp_device_kernels_of(keys->device);
+        tp_order_spec all = {TP_ORDER_FIRST, n, descending, false};
+        return k ? k->order(&all, keys, n, order) : -1;
+    }
+    sort_run r = {keys, n, tp_data(order), descending};
+    return tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, sort_lines, &r);
+}
 /* sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) */
 tp_tensor2 sort_stable_cpu(tp_tensor *self, tp_opt_bool stable, int64_t dim, bool descending) {
     tp_tensor2 failed = {{NULL, NULL}};
@@ -86,14 +96,17 @@ tp_tensor2 sort_stable_cpu(tp_tensor *self, tp_opt_bool stable, int64_t dim, boo
     int64_t d = tp_wrap_dim(dim, self->ndim);
     tp_autoref *values = d < 0 ? NULL : tp_new_empty_like(self, (tp_dtype)self->dtype);
     tp_autoref *keys = values ? tp_comparable("sort", self, d) : NULL;
-    tp_autoref *order = keys ? tp_new_empty(tp_sizes(keys), TP_INT64, TP_CPU) : NULL;
-    tp_autoref *indices = order ? tp_new_empty_strided(tp_sizes(values), tp_strides(values), TP_INT64, TP_CPU) : NULL;
-    tp_autoref *there = indices && self->ndim > 1 ? tp_transpose_int(order, d, -1) : tp_retain(order);
-    if (!indices || !there) return failed;
-    int64_t n = tp_size_at(tp_sizes(self), d);
-    sort_run r = {keys, n, tp_data(order), descending};
-    if (self->numel && tp_parallel_for(self->numel / n, TP_GRAIN / 16 / n + 1, sort_lines, &r) < 0) return failed;
-    if (tp_copy_data(indices, there) < 0 || tp_places_run(TP_PLACES_GET, self, d, indices, values) < 0) return failed;
+    tp_autoref *indices =
+        keys ? tp_new_empty_strided(tp_sizes(values), tp_strides(values), TP_INT64, self->device) : NULL;
+    bool last = d == self->ndim - 1 || self->ndim == 0;
+    tp_autoref *order = !indices                            ? NULL
+                        : last && tp_is_contiguous(indices) ? tp_retain(indices)
+                                                            : tp_new_empty(tp_sizes(keys), TP_INT64, self->device);
+    tp_autoref *there = order && self->ndim > 1 ? tp_transpose_int(order, d, -1) : tp_retain(order);
+    if (!there) return failed;
+    if (self->numel && order_lines(keys, tp_size_at(tp_sizes(self), d), descending, order) < 0) return failed;
+    if (order != indices && tp_copy_data(indices, there) < 0) return failed;
+    if (tp_run_places(TP_PLACES_GET, self, d, indices, values, NULL) < 0) return failed;
     return (tp_tensor2){{tp_take(values), tp_take(indices)}};
 }
 tp_tensor2 sort_stable_meta(tp_tensor *self, tp_opt_bool stable, int64_t dim, bool descending) {
@@ -161,6 +174,24 @@ static int check_search(const tp_tensor *sequence, const tp_tensor *self, const 
         return tp_fail(TP_RuntimeError, "torch.searchsorted(): boundaries tensor should have positive dimension");
     return 0;
 }
+/* Into out, int64; all are contiguous, sequences and values of one dtype. `one`: all values go into one sequence. */
+static int run_search(tp_tensor *sequence, tp_tensor *values, bool one, bool right, tp_tensor *out) {
+    tp_dtype common = (tp_dtype)values->dtype;
+    int64_t n = sequence->sizes[sequence->ndim - 1], each = one ? 0 : tp_max_int(1, values->sizes[values->ndim - 1]);
+    if (n > UINT32_MAX) return tp_fail(TP_RuntimeError, "searchsorted: sequences of 2**32 elements are too long");
+    if (tp_elsewhere(values)) {
+        const tp_device_kernels *k = tp_device_kernels_of(values->device);
+        return k ? k->search(sequence, n, values, each, right, out) : -1;
+    }
+    search s = {.find = (right ? tp_cpu.order->right : tp_cpu.order->left)[common],
+                .sequence = tp_data(sequence),
+                .values = tp_data(values),
+                .out = tp_data(out),
+                .n = n,
+                .m = each,
+                .itemsize = tp_itemsize(common)};
+    return tp_parallel_for(values->numel, TP_GRAIN / 32, search_part, &s);
+}
 tp_tensor *searchsorted_Tensor_meta(tp_tensor *sorted_sequence, tp_tensor *self, bool out_int32, bool right,
                                     const char *side, tp_tensor *sorter TP_UNUSED) {
     if (check_search(sorted_sequence, self, side, &right) < 0) return NULL;
@@ -186,18 +217,8 @@ tp_tensor *searchsorted_Tensor_cpu(tp_tensor *sorted_sequence, tp_tensor *self, 
                *b = a ? tp_to_dtype(self, common, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *sorted = b ? tp_contiguous(a, TP_CONTIGUOUS_FORMAT) : NULL,
                *wanted = sorted ? tp_contiguous(b, TP_CONTIGUOUS_FORMAT) : NULL;
-    tp_autoref *out = wanted ? tp_new_empty(tp_sizes(self), TP_INT64, TP_CPU) : NULL;
-    if (!out) return NULL;
-    search s = {.find = (right ? tp_cpu.order->right : tp_cpu.order->left)[common],
-                .sequence = tp_data(sorted),
-                .values = tp_data(wanted),
-                .out = tp_data(out),
-                .n = sequence->sizes[sequence->ndim - 1],
-                .m = one ? 0 : tp_max_int(1, self->sizes[self->ndim - 1]),
-                .itemsize = tp_itemsize(common)};
-    if (s.n > UINT32_MAX)
-        return tp_fail_null(TP_RuntimeError, "searchsorted: sequences of 2**32 elements are too long");
-    if (tp_parallel_for(self->numel, TP_GRAIN / 32, search_part, &s) < 0) return NULL;
+    tp_autoref *out = wanted ? tp_new_empty(tp_sizes(self), TP_INT64, wanted->device) : NULL;
+    if (!out || run_search(sorted, wanted, one, right, out) < 0) return NULL;
     return out_int32 ? tp_to_dtype(out, TP_INT32, false, false, TP_NO_FORMAT) : tp_take(out);
 }
 tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right,

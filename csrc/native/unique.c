@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
+#include "cpu/copy.h"
 #include "cpu/kernels.h"
 #include "iter/iter.h"
 #include "native/meta.h"
@@ -70,10 +71,32 @@ static tp_tensor *head(tp_tensor *t, int64_t n) {
     tp_autoref *part = tp_slice_Tensor(t, 0, TP_SOME_INT(0), TP_SOME_INT(n), 1);
     return part ? tp_clone(part, TP_CONTIGUOUS_FORMAT) : NULL;
 }
+/* distinct on another device. */
+static tp_tensor3 distinct_elsewhere(const char *op, tp_tensor *from, bool sorted, bool return_inverse,
+                                     bool return_counts, tp_ints inverse_shape, tp_tensor **chosen) {
+    const tp_device_kernels *k = tp_device_kernels_of(from->device);
+    tp_distinct found = {NULL, NULL, NULL};
+    tp_autoref *flat = k ? tp_reshape(from, TP_INTS(-1)) : NULL, *wide = flat ? tp_comparable(op, flat, 0) : NULL,
+               *rows = wide ? tp_reshape(wide, tp_sizes(from)) : NULL;
+    if (!rows || k->distinct(rows, sorted, &found) < 0) return failed;
+    tp_autoref *firsts = found.firsts, *counts = found.counts, *inverse = found.inverse;
+    tp_autoref *values = tp_index_select(from, 0, firsts);
+    tp_autoref *shaped = !values          ? NULL
+                         : return_inverse ? tp_reshape(inverse, inverse_shape)
+                                          : tp_new_empty(TP_INTS(0), TP_INT64, from->device);
+    tp_autoref *sizes = !shaped         ? NULL
+                        : return_counts ? tp_retain(counts)
+                                        : tp_new_empty(TP_INTS(0), TP_INT64, from->device);
+    if (!sizes) return failed;
+    if (chosen) *chosen = tp_retain(firsts);
+    return (tp_tensor3){{tp_take(values), tp_take(shaped), tp_take(sizes)}};
+}
 /* The distinct items of `from` along dimension 0, whose shape the inverse has unless another is given. */
 static tp_tensor3 distinct(const char *op, tp_tensor *from, bool sorted, bool return_inverse, bool return_counts,
                            tp_ints inverse_shape, tp_tensor **chosen) {
     int64_t n = from->sizes[0];
+    if (tp_elsewhere(from))
+        return distinct_elsewhere(op, from, sorted, return_inverse, return_counts, inverse_shape, chosen);
     tp_autoref *plain = tp_contiguous(from, TP_CONTIGUOUS_FORMAT), *keys = plain ? keys_of(op, plain) : NULL;
     tp_autoref *order = keys ? tp_new_empty(TP_INTS(n, 2), TP_INT64, TP_CPU) : NULL,
                *firsts = order ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
@@ -109,6 +132,8 @@ tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool 
     (void)sorted;
     if (refuse_complex("unique", self) < 0) return failed;
     tp_autoref *flat = tp_reshape(self, TP_INTS(-1)), *line = flat ? tp_contiguous(flat, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (line && tp_elsewhere(line))
+        return distinct("unique", line, true, return_inverse, return_counts, tp_sizes(self), NULL);
     tp_autoref *keys = line ? tp_comparable("unique", line, 0) : NULL;
     int64_t n = self->numel, groups = 0;
     tp_autoref *inverse = keys ? tp_new_empty(return_inverse ? tp_sizes(self) : TP_INTS(0), TP_INT64, TP_CPU) : NULL;
@@ -213,6 +238,22 @@ static int check_isin(tp_dtype d) {
     if (d != TP_BOOL && d != TP_BFLOAT16 && !tp_is_complex_dtype(d)) return 0;
     return tp_fail(TP_RuntimeError, "Unsupported input type encountered for isin(): %s", tp_scalar_type_name(d));
 }
+/* On another device: the test elements in order, and each element's place among them. */
+static int isin_elsewhere(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *out) {
+    if (tests->numel == 0) return tp_fill_data(out, TP_SCALAR_I(invert));
+    tp_autoref *x = tp_to_device(elements, out->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT);
+    tp_autoref *y = x ? tp_to_device(tests, out->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *line = y ? tp_reshape(y, TP_INTS(-1)) : NULL;
+    tp_tensor2 both = line ? tp_sort(line, 0, false) : (tp_tensor2){{NULL, NULL}};
+    tp_autoref *sorted = both.v[0], *order = both.v[1];
+    tp_autoref *places = order ? tp_searchsorted_Tensor(sorted, x, false, false, NULL, NULL) : NULL;
+    tp_autoref *inside = places ? tp_clamp_max(places, TP_SCALAR_I(line->numel - 1)) : NULL;
+    tp_autoref *flat = inside ? tp_reshape(inside, TP_INTS(-1)) : NULL;
+    tp_autoref *found = flat ? tp_index_select(sorted, 0, flat) : NULL;
+    tp_autoref *there = found ? tp_reshape(found, tp_sizes(x)) : NULL;
+    tp_autoref *made = !there ? NULL : invert ? tp_ne_Tensor(there, x) : tp_eq_Tensor(there, x);
+    return made ? tp_copy_data(out, made) : -1;
+}
 static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *out) {
     tp_dtype common = tp_result_type((tp_operand[]){{elements, NULL}, {tests, NULL}}, 2);
     if (common == TP_NO_DTYPE) return -1;
@@ -221,6 +262,7 @@ static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *o
                *b = a ? tp_to_dtype(tests, common, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *x = b ? tp_contiguous(a, TP_CONTIGUOUS_FORMAT) : NULL,
                *y = x ? tp_contiguous(b, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (y && tp_elsewhere(out)) return isin_elsewhere(x, y, invert, out);
     tp_autoref *keys = y ? keys_of("isin", x) : NULL, *wide = keys ? tp_reshape(y, TP_INTS(-1)) : NULL;
     tp_autoref *comparable = wide ? tp_comparable("isin", wide, 0) : NULL,
                *sorted = comparable ? tp_new_empty(TP_INTS(wide->numel), TP_INT64, TP_CPU) : NULL,

@@ -41,6 +41,14 @@ static const tp_device_kernels kernels = {
     .softmax = tp_cl_softmax,
     .places = tp_cl_places,
     .scan = tp_cl_scan,
+    .order = tp_cl_order,
+    .search = tp_cl_search,
+    .pack = tp_cl_pack,
+    .unpack = tp_cl_unpack,
+    .nonzero = tp_cl_nonzero,
+    .distinct = tp_cl_distinct,
+    .triangle_indices = tp_cl_triangle_indices,
+    .multinomial = tp_cl_multinomial,
 };
 
 int tp_cl_load(void) {

@@ -18,3 +18,20 @@ static inline ushort store_bf16(float x) {
 #endif
 /* A negative float goes through long, so that -1.0 is the largest value. */
 static inline ulong to_ulong(WIDEST v) { return v >= 0 ? convert_ulong_sat_rtz(v) : (ulong)convert_long_sat_rtz(v); }
+
+/* Leaves a note of what is wrong, unless there is one already; see fault.h. */
+static inline void report(volatile __global int *fault, int kind, long value, long dim, long size) {
+    if (*fault != 0 || atomic_cmpxchg(fault, 0, kind) != 0) return;
+    volatile __global long *words = (volatile __global long *)fault;
+    words[1] = value;
+    words[2] = dim;
+    words[3] = size;
+}
+/* An index in [0, size), where `wrap` takes a negative one from the end; -1, and a note, for one that is out of range.
+ */
+static inline long checked(long i, long size, int wrap, long dim, volatile __global int *fault, int kind) {
+    long at = wrap && i < 0 ? i + size : i;
+    if (at >= 0 && at < size) return at;
+    report(fault, kind, i, dim, size);
+    return -1;
+}

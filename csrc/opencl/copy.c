@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "iter/iter.h"
+#include "opencl/fault.h"
 #include "opencl/pointwise.h"
 
 #include <string.h>
@@ -59,15 +60,18 @@ int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nb
 
 int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbytes) {
     tp_cl_place from;
+    tp_cl_look look;
     tp_cl_device *d = tp_cl_get(device.index);
     if (!d) return -1;
     if (nbytes == 0) return 0;
-    if (tp_cl_find(device.index, src, &from) < 0) return -1;
+    if (tp_cl_find(device.index, src, &from) < 0 || tp_cl_look_begin(d, &look) < 0) return -1;
     void *held = tp_host_lock_release();
     cl_int status =
         tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);
     tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
+    if (status == CL_SUCCESS) return tp_cl_look_end(d, &look);
+    tp_cl_look_drop(d, &look);
+    return tp_cl_fail(status, "clEnqueueReadBuffer");
 }
 
 /* Ranges that overlap in one buffer are CL_MEM_COPY_OVERLAP to the driver; the core never asks for them. */

@@ -1,10 +1,17 @@
-/* index.c: index and index_put_ on an OpenCL device: rows of a matrix, taken or written by one index.
+/* index.c: index, index_put_ and nonzero on an OpenCL device.
  *
- * The indexed dimensions are brought to the front and become the rows, the others the columns; the indices become row
- * numbers. Where the indexed dimensions lead already, no element of self is copied for it. */
+ * One index takes or writes rows along its dimension. Of several the dimensions are brought to the front and become the
+ * rows of a matrix, the others the columns; the indices become row numbers. Where the indexed dimensions lead already,
+ * no element of self is copied for it. A mask is an index by the coordinates of its true elements, for whose number the
+ * host waits, but for one value written through a mask. */
+#include "opencl/index.h"
+
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/gather.h"
 #include "native/index.h"
+#include "opencl/fault.h"
+#include "opencl/kernels.h"
 
 #include <string.h>
 
@@ -14,34 +21,40 @@ static int64_t product_of(const int64_t *sizes, int n) {
     return product;
 }
 
-/* One index with negative values counted from the end, and checked. */
-static tp_tensor *checked(tp_tensor *index, int dim, int64_t size) {
-    tp_scalar low, high;
-    if (index->numel == 0) return tp_retain(index);
-    tp_autoref *least = tp_min(index), *most = least ? tp_max(index) : NULL;
-    if (!most || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0) return NULL;
-    int64_t bad = high.i >= size ? high.i : low.i;
-    if (high.i >= size || low.i < -size)
-        return tp_fail_null(TP_IndexError, "index %lld is out of bounds for dimension %d with size %lld",
-                            (long long)bad, dim, (long long)size);
-    return low.i < 0 ? tp_remainder_Scalar(index, TP_SCALAR_I(size)) : tp_retain(index);
+int tp_cl_check_index(const char *op, tp_error_class cls, const tp_tensor *index, int64_t dim, int64_t size, bool wrap,
+                      tp_tensor *rows, bool first) {
+    tp_cl_device *d = tp_cl_get(index->device.index);
+    if (!d || index->numel == 0) return d ? 0 : -1;
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "index.cl", "next_rows", rows ? "#define ROWS\n" : ""));
+    tp_cl_pass_tensor(&c, index);
+    tp_cl_pass_tensor(&c, rows ? rows : index);
+    tp_cl_pass_long(&c, index->numel);
+    tp_cl_pass_long(&c, size);
+    tp_cl_pass_long(&c, dim);
+    tp_cl_pass_int(&c, wrap);
+    tp_cl_pass_int(&c, first);
+    tp_cl_pass_fault(&c, cls, op, NULL);
+    return tp_cl_run_checked(&c, index->numel, 0);
 }
 
-/* The row number of each place: one dimension, int64, on self's device. */
-static tp_tensor *row_numbers(const tp_index_plan *p, const tp_tensor *self) {
-    tp_autoref *rows = NULL;
-    for (int i = 0; i < p->nindices; i++) {
+/* Index i as a line of int64 on self's device, spread over the places. */
+static tp_tensor *index_line(const tp_index_plan *p, int i, const tp_tensor *self) {
+    tp_autoref *here = tp_to_device(p->indices[i], self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    tp_autoref *spread = here ? tp_expand(here, (tp_ints){p->places, p->nplaces}, false) : NULL;
+    tp_autoref *line = spread ? tp_reshape(spread, TP_INTS(-1)) : NULL;
+    return line ? tp_contiguous(line, TP_CONTIGUOUS_FORMAT) : NULL;
+}
+
+/* The row number of each place, -1 where an index is out of range: one dimension, int64, on self's device. */
+static tp_tensor *row_numbers(const char *op, const tp_index_plan *p, const tp_tensor *self) {
+    tp_autoref *rows =
+        tp_new_empty(TP_INTS(tp_checked_numel((tp_ints){p->places, p->nplaces})), TP_INT64, self->device);
+    for (int i = 0; rows && i < p->nindices; i++) {
+        tp_autoref *line = index_line(p, i, self);
         int64_t size = self->sizes[p->dims[i]];
-        tp_autoref *here = tp_to_device(p->indices[i], self->device, TP_INT64, false, false, TP_NO_FORMAT);
-        tp_autoref *index = here ? checked(here, p->dims[i], size) : NULL;
-        tp_autoref *scaled = rows && index ? tp_mul_Scalar(rows, TP_SCALAR_I(size)) : NULL;
-        tp_tensor *sum = scaled ? tp_add_Tensor(scaled, index, TP_SCALAR_I(1)) : i == 0 ? tp_retain(index) : NULL;
-        tp_release(rows);
-        rows = sum;
-        if (!rows) return NULL;
+        if (!line || tp_cl_check_index(op, TP_IndexError, line, p->dims[i], size, true, rows, i == 0) < 0) return NULL;
     }
-    tp_autoref *spread = tp_expand(rows, (tp_ints){p->places, p->nplaces}, false);
-    return spread ? tp_reshape(spread, TP_INTS(-1)) : NULL;
+    return tp_take(rows);
 }
 
 /* self with the indexed dimensions in front; a view. */
@@ -66,22 +79,54 @@ static void result_order(const tp_index_plan *p, int64_t *order) {
     for (int i = p->before; i < p->nrest; i++) order[n++] = p->nplaces + i;
 }
 
+/* The only index if it is a mask that covers dimensions of self from *dim on, new, as bools; else NULL, with an error
+ * or without. */
+static tp_tensor *only_mask(const tp_tensor *self, tp_tensors indices, int *dim) {
+    tp_tensor *mask = NULL;
+    for (int64_t i = 0; i < indices.size; i++) {
+        if (!indices.data[i]) continue;
+        if (mask) return NULL;
+        mask = indices.data[i];
+        *dim = (int)i;
+    }
+    if (!mask || (mask->dtype != TP_BOOL && mask->dtype != TP_UINT8) || *dim + mask->ndim > self->ndim) return NULL;
+    for (int i = 0; i < mask->ndim; i++)
+        if (mask->sizes[i] != self->sizes[*dim + i]) return NULL;
+    return tp_to_device(mask, self->device, TP_BOOL, false, false, TP_NO_FORMAT);
+}
+
+/* self[mask] with a mask of self's shape. */
+static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {
+    tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT),
+               *where = from ? tp_contiguous(mask, TP_CONTIGUOUS_FORMAT) : NULL;
+    return where ? tp_cl_pack(from, where) : NULL;
+}
+
 /* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
 tp_tensor *index_Tensor_opencl(tp_tensor *self, tp_tensors indices) {
-    tp_auto_index_plan p;
+    tp_auto_index_plan p = {.nindices = 0};
+    int dim = 0;
     int64_t sizes[TP_MAX_DIMS], order[TP_MAX_DIMS];
-    if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
+    tp_autoref *mask = only_mask(self, indices, &dim);
+    if (mask && mask->ndim && tp_same_sizes(mask, self)) return select_masked(self, mask);
+    if (tp_error_pending() || tp_index_plan_make(&p, self, indices) < 0) return NULL;
     tp_ints result = {p.sizes, p.ndim};
     if (tp_checked_numel(result) == 0) return tp_new_empty(result, (tp_dtype)self->dtype, self->device);
-    tp_autoref *rows = row_numbers(&p, self), *first = rows ? indexed_first(&p, self) : NULL;
-    tp_autoref *matrix = first ? as_rows(&p, first) : NULL, *taken = matrix ? tp_index_select(matrix, 0, rows) : NULL;
+    if (p.nindices == 1) {
+        tp_autoref *line = index_line(&p, 0, self);
+        tp_autoref *taken = line ? tp_index_take("index", self, p.dims[0], line, true) : NULL;
+        return taken ? tp_reshape(taken, result) : NULL;
+    }
+    tp_autoref *rows = row_numbers("index", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
+    tp_autoref *matrix = first ? as_rows(&p, first) : NULL,
+               *taken = matrix ? tp_index_take("index", matrix, 0, rows, false) : NULL;
     if (!taken) return NULL;
     memcpy(sizes, p.places, sizeof *sizes * (size_t)p.nplaces);
     for (int i = 0; i < p.nrest; i++) sizes[p.nplaces + i] = self->sizes[p.rest[i]];
     result_order(&p, order);
     tp_autoref *shaped = tp_reshape(taken, (tp_ints){sizes, p.ndim});
     tp_autoref *turned = shaped ? tp_permute(shaped, (tp_ints){order, p.ndim}) : NULL;
-    return turned ? tp_clone(turned, TP_CONTIGUOUS_FORMAT) : NULL;
+    return turned ? tp_contiguous(turned, TP_CONTIGUOUS_FORMAT) : NULL;
 }
 
 /* Values, spread over the result, as rows of places. */
@@ -94,10 +139,44 @@ static tp_tensor *value_rows(const tp_index_plan *p, tp_tensor *values, int64_t 
     return turned ? tp_reshape(turned, TP_INTS(-1, columns)) : NULL;
 }
 
+/* One value where a mask is true: 1 if this is such a call, and done. Nothing waits. */
+static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
+    int dim = 0;
+    int64_t sizes[TP_MAX_DIMS];
+    tp_scalar number;
+    tp_autoref *mask = values->numel == 1 ? only_mask(self, indices, &dim) : NULL;
+    if (!mask) return tp_error_pending() ? -1 : 0;
+    int rest = self->ndim - dim - mask->ndim;
+    memcpy(sizes, mask->sizes, mask->ndim * sizeof *sizes);
+    for (int i = 0; i < rest; i++) sizes[mask->ndim + i] = 1;
+    tp_autoref *wide = tp_reshape(mask, (tp_ints){sizes, mask->ndim + rest});
+    if (!wide || tp_check_internal_overlap(self) < 0) return -1;
+    if (values->device.type == TP_DEVICE_CPU)
+        return tp_item(values, &number) < 0 || tp_masked_fill__Scalar(self, wide, &number) < 0 ? -1 : 1;
+    tp_autoref *one = tp_reshape(values, TP_EMPTY_INTS);
+    tp_autoref *typed = one ? tp_to_dtype(one, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
+    return typed && tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
+}
+
+/* index_put_ with one index: rows along its dimension. */
+static int put_rows(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, tp_places_op how) {
+    int64_t sizes[TP_MAX_DIMS];
+    tp_autoref *line = index_line(p, 0, self);
+    tp_autoref *spread = line ? tp_expand(values, (tp_ints){p->sizes, p->ndim}, false) : NULL;
+    if (!spread) return -1;
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    sizes[p->dims[0]] = line->numel;
+    tp_autoref *from = tp_reshape(spread, (tp_ints){sizes, self->ndim});
+    return from ? tp_index_write("index_put_", how, self, p->dims[0], line, from, true) : -1;
+}
+
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    tp_auto_index_plan p;
+    tp_auto_index_plan p = {.nindices = 0};
     int64_t strides[TP_MAX_DIMS];
+    tp_places_op how = accumulate ? TP_PLACES_ADD : TP_PLACES_SET;
+    int filled = accumulate ? 0 : fill_masked(self, indices, values);
+    if (filled) return filled < 0 ? -1 : 0;
     if (values->dtype != self->dtype)
         return tp_fail(TP_RuntimeError,
                        "Index put requires the source and destination dtypes match, got %s for the destination and %s "
@@ -109,13 +188,22 @@ int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bo
         !here || tp_overlap_of(self, here) == TP_OVERLAP_NONE ? tp_retain(here) : tp_clone(here, TP_CONTIGUOUS_FORMAT);
     if (!own || tp_index_fit_values(&p, own, strides) < 0) return -1;
     if (tp_checked_numel((tp_ints){p.sizes, p.ndim}) == 0) return 0;
-    tp_autoref *rows = row_numbers(&p, self), *first = rows ? indexed_first(&p, self) : NULL;
+    if (p.nindices == 1) return put_rows(&p, self, own, how);
+    tp_autoref *rows = row_numbers("index_put_", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
     tp_autoref *matrix = first ? as_rows(&p, first) : NULL;
     tp_autoref *from = matrix ? value_rows(&p, own, matrix->sizes[1]) : NULL;
-    if (!from) return -1;
-    int status =
-        accumulate ? tp_index_add_(matrix, 0, rows, from, TP_SCALAR_I(1)) : tp_index_copy_(matrix, 0, rows, from);
-    if (status < 0 || matrix->storage == self->storage) return status;
+    if (!from || tp_index_write("index_put_", how, matrix, 0, rows, from, false) < 0) return -1;
+    if (matrix->storage == self->storage) return 0;
     tp_autoref *back = tp_reshape(matrix, tp_sizes(first));
     return back ? tp_copy_(first, back, false) : -1;
+}
+
+/* ---- nonzero ---- */
+
+/* nonzero(Tensor self) -> Tensor */
+tp_tensor *nonzero_opencl(tp_tensor *self) {
+    bool ready = self->dtype == TP_BOOL && tp_is_contiguous(self);
+    tp_autoref *mask = ready ? tp_retain(self) : tp_new_empty(tp_sizes(self), TP_BOOL, self->device);
+    if (!mask || (!ready && tp_copy_data(mask, self) < 0)) return NULL;
+    return tp_cl_nonzero(mask);
 }

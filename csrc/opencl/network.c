@@ -1,6 +1,8 @@
 /* network.c: operators of networks whose kernels on OpenCL devices are other operators' kernels. */
 #include "NativeFunctions.h"
 #include "cpu/copy.h"
+#include "native/gather.h"
+#include "opencl/index.h"
 
 #include <string.h>
 
@@ -12,7 +14,7 @@ tp_tensor *embedding_opencl(tp_tensor *weight, tp_tensor *indices, int64_t paddi
                             bool sparse) {
     tp_autoref *out = embedding_meta(weight, indices, padding_idx, scale_grad_by_freq, sparse);
     tp_autoref *flat = out ? tp_reshape(indices, TP_INTS(-1)) : NULL;
-    tp_autoref *rows = flat ? tp_index_select(weight, 0, flat) : NULL;
+    tp_autoref *rows = flat ? tp_index_take("embedding", weight, 0, flat, false) : NULL;
     return rows ? tp_reshape(rows, tp_sizes(out)) : NULL;
 }
 
@@ -62,12 +64,7 @@ static void free_choice(choice *c) {
 }
 
 static int check_classes(tp_tensor *classes, int64_t count) {
-    tp_scalar low, high;
-    if (classes->numel == 0) return 0;
-    tp_autoref *least = tp_min(classes), *most = least ? tp_max(classes) : NULL;
-    if (!most || tp__local_scalar_dense(least, &low) < 0 || tp__local_scalar_dense(most, &high) < 0) return -1;
-    if (low.i >= 0 && high.i < count) return 0;
-    return tp_fail(TP_IndexError, "Target %lld is out of bounds.", (long long)(low.i < 0 ? low.i : high.i));
+    return tp_cl_check_index("nll_loss", TP_IndexError, classes, 1, count, false, NULL, true);
 }
 
 static int choose(choice *c, tp_tensor *target, tp_tensor *weight, int64_t count, int64_t ignored, tp_dtype dtype) {

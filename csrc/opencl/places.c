@@ -1,54 +1,101 @@
-/* places.c: gather and the scatters; the kernel is places.cl. */
+/* places.c: gather and the scatters; the kernel is places.cl.
+ *
+ * Dimensions that lie behind each other in all three tensors are one. On a CPU device a work-item has a long piece of
+ * the innermost one, where the compiler finds vectors; on a GPU an element, so that neighbours read neighbours. */
 #include "opencl/kernels.h"
 
 #include "opencl/element.h"
-#include "opencl/launch.h"
+#include "opencl/fault.h"
 
 #define MAX_DIMS 16
+#define LONG_PIECE 1024
 
-static int64_t stride_at(const tp_tensor *t, int64_t dim) { return t->ndim ? t->strides[dim] : 0; }
+typedef struct {
+    int n; /* fastest first */
+    int64_t size[MAX_DIMS], self[MAX_DIMS], index[MAX_DIMS], other[MAX_DIMS];
+} dims;
 
-static void pass_geometry(tp_cl_call *c, int64_t dim, const tp_tensor *self, const tp_tensor *index,
-                          const tp_tensor *other) {
-    int64_t words[4 * MAX_DIMS + 5], n = index->ndim ? index->sizes[dim] : 1;
-    size_t at = 0;
-    int kept = index->ndim > 1 ? index->ndim - 1 : 1;
-    const int64_t *const arrays[] = {index->sizes, self->strides, index->strides, other->strides};
-    for (int k = 0; k < 4; k++) {
-        if (index->ndim < 2) words[at++] = k == 0 ? 1 : 0;
-        for (int i = index->ndim - 1; i >= 0 && index->ndim > 1; i--)
-            if (i != dim) words[at++] = arrays[k][i];
+static void add_dim(dims *d, int64_t size, int64_t self, int64_t index, int64_t other) {
+    int at = d->n - 1;
+    if (size == 1) return;
+    if (d->n && d->self[at] * d->size[at] == self && d->index[at] * d->size[at] == index &&
+        d->other[at] * d->size[at] == other) {
+        d->size[at] *= size;
+        return;
     }
-    TP_ASSERT(at == (size_t)(4 * kept));
-    words[at++] = n;
-    words[at++] = index->numel / n;
-    words[at++] = stride_at(self, dim);
-    words[at++] = stride_at(index, dim);
-    words[at++] = stride_at(other, dim);
-    (void)kept;
-    tp_cl_pass(c, at * sizeof *words, words);
+    at = d->n++;
+    d->size[at] = size;
+    d->self[at] = self;
+    d->index[at] = index;
+    d->other[at] = other;
 }
 
-int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
+static void add_dims(dims *d, tp_places_op op, int64_t dim, const tp_tensor *self, const tp_tensor *index,
+                     const tp_tensor *other) {
+    d->n = 0;
+    for (int i = index->ndim - 1; i >= 0; i--)
+        if (i != dim) add_dim(d, index->sizes[i], self->strides[i], index->strides[i], other->strides[i]);
+        else if (op == TP_PLACES_GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
+}
+
+/* The words of the kernel's `geometry`; returns how many work-items there are. */
+static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t piece, tp_places_op op, int64_t dim,
+                             const tp_tensor *self, const tp_tensor *index, const tp_tensor *other,
+                             const tp_index_check *check) {
+    int64_t words[4 * MAX_DIMS + 13], outer = 1;
+    int at = 0, from = columns ? 1 : 0, kept = d->n > from ? d->n - from : 0;
+    const int64_t *const arrays[] = {d->size, d->self, d->index, d->other};
+    bool writes = op != TP_PLACES_GET && index->ndim;
+    for (int k = 0; k < 4; k++) {
+        if (!kept) words[at++] = k == 0 ? 1 : 0;
+        for (int i = 0; i < kept; i++) words[at++] = arrays[k][from + i];
+    }
+    for (int i = 0; i < kept; i++) outer *= d->size[from + i];
+    for (int k = 0; k < 4; k++) words[at++] = columns ? arrays[k][0] : k == 0 ? 1 : 0;
+    int64_t inner = columns ? d->size[0] : 1, pieces = (inner + piece - 1) / piece;
+    words[at++] = pieces;
+    words[at++] = pieces * outer;
+    words[at++] = writes ? index->sizes[dim] : 1;
+    words[at++] = self->ndim ? self->strides[dim] : 0;
+    words[at++] = writes ? index->strides[dim] : 0;
+    words[at++] = writes && other->ndim ? other->strides[dim] : 0;
+    words[at++] = check ? check->size : 0;
+    words[at++] = check ? check->dim : 0;
+    words[at++] = check ? check->wrap : 0;
+    tp_cl_pass(c, (size_t)at * sizeof *words, words);
+    return pieces * outer;
+}
+
+int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
+                 const tp_index_check *check) {
     static const char *const names[TP_NUM_PLACES] = {"GET", "SET", "ADD", "MUL", "MIN", "MAX"};
     tp_tensor *const tensors[] = {self, other};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    dims split;
     if (!d || index->numel == 0) return d ? 0 : -1;
     if (index->ndim > MAX_DIMS)
         return tp_fail(TP_RuntimeError, "OpenCL: an index has at most %d dimensions, not %d", MAX_DIMS, index->ndim);
+    add_dims(&split, op, dim, self, index, other);
+    bool rows = split.n && (op == TP_PLACES_GET || (split.self[0] == 1 && split.other[0] <= 1));
+    bool columns = d->is_cpu ? rows : split.n > 0;
+    int kept = split.n > (columns ? 1 : 0) ? split.n - (columns ? 1 : 0) : 1;
+    int64_t piece = d->is_cpu ? (op == TP_PLACES_GET ? LONG_PIECE : 64) : 1;
     tp_autotext s = {0};
     tp_dtype dtype = (tp_dtype)self->dtype, compute = tp_compute_dtype(dtype);
     tp_cl_define(&s, "X", dtype, compute);
-    tp_text_add(&s, "#define OP_%s\n#define NDIM %d\n#define T %s\n", names[op], index->ndim > 1 ? index->ndim - 1 : 1,
-                tp_cl_type(compute));
+    tp_text_add(&s, "#define OP_%s\n#define NDIM %d\n#define PIECE %d\n#define T %s\n%s", names[op], kept, (int)piece,
+                tp_cl_type(compute), check ? "#define CHECKED\n" : "");
+    if (!columns || piece == 1) tp_text_add(&s, "#define SINGLE\n");
     if (compute == TP_BOOL) tp_text_add(&s, "#define T_BOOL\n");
     if (tp_is_complex_dtype(compute)) tp_text_add(&s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
     else tp_text_add(&s, "#define MUL(x, y) ((x) * (y))\n");
     tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "places.cl", "places", s.text));
-    pass_geometry(&c, dim, self, index, other);
-    tp_cl_pass_tensor(&c, self);
+    int64_t items = pass_geometry(&c, &split, columns, piece, op, dim, self, index, other, check);
+    tp_cl_pass_tensor(&c, self->numel ? self : other);
     tp_cl_pass_tensor(&c, index);
     tp_cl_pass_tensor(&c, other);
-    int64_t n = index->ndim ? index->sizes[dim] : 1;
-    return tp_cl_run(&c, op == TP_PLACES_GET ? index->numel : index->numel / n, 64);
+    size_t group = d->is_cpu ? (items < 64 ? 1 : 16) : 64;
+    if (!check) return tp_cl_run(&c, items, group);
+    tp_cl_pass_fault(&c, check->cls, check->op, NULL);
+    return tp_cl_run_checked(&c, items, group);
 }

@@ -1,57 +1,119 @@
 /* places.cl: gather and the scatters (cpu/gather.h).
  *
  * Defined in front: X_* (element.h) for self and other, computing in T; OP_GET, OP_SET, OP_ADD, OP_MUL, OP_MIN, OP_MAX;
- * NDIM. Of several elements with one place the writers take their turn in the order of the index along the dimension: a
- * work-item handles a whole line along it, and lines never share a place, so nothing is atomic and results are the same
- * in every run. */
+ * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be out of
+ * range: it reads as zero and writes nothing then.
+ *
+ * GET takes the elements one by one. Of several writers of one place the turn is in the order of the index along the
+ * dimension: a work-item handles whole lines along it, and lines never share a place, so nothing is atomic and results
+ * are the same in every run. */
 typedef struct {
-    long size[NDIM], self[NDIM], index[NDIM], other[NDIM]; /* without the dimension, fastest first */
-    long n, lines, self_along, index_along, other_along;
+    long size[NDIM], self[NDIM], index[NDIM], other[NDIM]; /* the outer dimensions, fastest first */
+    long inner, inner_self, inner_index, inner_other;      /* the innermost one */
+    long pieces, units;
+    long n, self_along, index_along, other_along; /* the dimension of the index; GET: n is 1 */
+    long limit, dim, wrap;
 } geometry;
 
-__kernel void places(geometry g, __global X_S *self, long self_offset, __global const long *index, long index_offset,
-                     __global X_S *other, long other_offset) {
-    long line = get_global_id(0);
-#ifdef OP_GET
-    long k = line % g.n; /* every element by itself */
-    line /= g.n;
+#ifdef CHECKED
+#define FAULT , volatile __global int *fault, int kind
+/* The place of an index, -1 out of range; the last bad one is noted behind the loops, in which an atomic would be in the
+ * compiler's way. */
+static inline long place_of(long i, long limit, bool wrap, long *bad, bool *any) {
+    long at = wrap && i < 0 ? i + limit : i;
+    if ((ulong)at < (ulong)limit) return at;
+    *bad = i;
+    *any = true;
+    return -1;
+}
+#define PLACE(i) place_of(i, limit, wrap, &bad, &any)
+#define NOTE \
+    if (any) report(fault, kind, bad, g.dim, limit);
+#else
+#define PLACE(i) (i)
+#define FAULT
+#define NOTE
 #endif
-    if (line >= g.lines) return;
-    self += self_offset;
-    index += index_offset;
-    other += other_offset;
+
+#if !defined(OP_GET) && !defined(OP_SET)
+static inline T join(T a, T b) {
+#if defined(OP_ADD)
+#ifdef T_BOOL
+    return a || b;
+#else
+    return a + b;
+#endif
+#elif defined(OP_MUL)
+    return MUL(a, b);
+#elif defined(OP_MIN)
+    return !(a <= b) && a == a ? b : a;
+#else
+    return !(a >= b) && a == a ? b : a;
+#endif
+}
+#endif
+
+__kernel void places(geometry g, __global X_S *self, long self_offset, __global const long *index, long index_offset,
+                     __global X_S *other, long other_offset FAULT) {
+    long unit = get_global_id(0);
+    if (unit >= g.units) return;
+    long first = unit % g.pieces * PIECE, row = unit / g.pieces;
+    long count = min(g.inner - first, (long)PIECE);
+    self += self_offset + first * g.inner_self;
+    index += index_offset + first * g.inner_index;
+    other += other_offset + first * g.inner_other;
     for (int d = 0; d < NDIM; d++) {
-        long at = d + 1 < NDIM ? line % g.size[d] : line;
-        line /= g.size[d];
+        long at = d + 1 < NDIM ? row % g.size[d] : row;
+        row /= g.size[d];
         self += at * g.self[d];
         index += at * g.index[d];
         other += at * g.other[d];
     }
+    long bad = 0, limit = g.limit, along = g.self_along;
+    bool any = false, wrap = g.wrap;
 #ifdef OP_GET
-    other[k * g.other_along] = self[index[k * g.index_along] * g.self_along];
-#else
-    for (long k = 0; k < g.n; k++) {
-        __global X_S *to = self + index[k * g.index_along] * g.self_along;
-        X_S from = other[k * g.other_along];
-#if defined(OP_SET)
-        *to = from;
-#else
-        T a = X_LOAD(*to), b = X_LOAD(from);
-#if defined(OP_ADD)
-#ifdef T_BOOL
-        a = a || b;
-#else
-        a = a + b;
-#endif
-#elif defined(OP_MUL)
-        a = MUL(a, b);
-#elif defined(OP_MIN)
-        a = !(a <= b) && a == a ? b : a;
-#else
-        a = !(a >= b) && a == a ? b : a;
-#endif
-        *to = X_STORE(a);
-#endif
+    if (g.inner_index == 0) { /* a piece of one row */
+        long at = PLACE(index[0]);
+        X_S zero = (X_S)(0);
+        __global const X_S *from = self + (at < 0 ? 0 : at * along);
+        if (at < 0) {
+            for (long j = 0; j < count; j++) other[j * g.inner_other] = zero;
+        } else if (g.inner_self == 1 && g.inner_other == 1) {
+            for (long j = 0; j < count; j++) other[j] = from[j];
+        } else {
+            for (long j = 0; j < count; j++) other[j * g.inner_other] = from[j * g.inner_self];
+        }
+        NOTE
+        return;
     }
+    for (long j = 0; j < count; j++) {
+        long at = PLACE(index[j * g.inner_index]);
+        X_S x = (X_S)(0);
+        if (at >= 0) x = self[j * g.inner_self + at * along];
+        other[j * g.inner_other] = x;
+    }
+    NOTE
+#else
+    long n = g.n, index_along = g.index_along, other_along = g.other_along;
+    long inner_index = g.inner_index, inner_self = g.inner_self, inner_other = g.inner_other;
+#ifdef SINGLE
+    count = 1;
+#endif
+    for (long k = 0; k < n; k++, index += index_along, other += other_along) {
+        long at = PLACE(index[0]);
+        for (long j = 0; j < count; j++) {
+            if (inner_index != 0) at = PLACE(index[j * inner_index]);
+            if (at < 0) continue;
+            __global X_S *to = self + j * inner_self + at * along;
+            X_S from = other[j * inner_other];
+#ifdef OP_SET
+            *to = from;
+#else
+            T sum = join(X_LOAD(*to), X_LOAD(from));
+            *to = X_STORE(sum);
+#endif
+        }
+    }
+    NOTE
 #endif
 }

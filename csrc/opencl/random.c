@@ -1,14 +1,16 @@
-/* random.c: random draws; the kernel is random.cl. */
+/* random.c: random draws, and samples of given weights; the kernels are in random.cl. */
 #include "opencl/kernels.h"
 
 #include "opencl/element.h"
-#include "opencl/launch.h"
+#include "opencl/fault.h"
 
 static const struct {
     const char *name;
     int words;
-} kinds[TP_NUM_DRAWS] = {{"UNIFORM_FLOAT", 1},     {"UNIFORM_DOUBLE", 2},     {"NORMAL_FLOAT", 1}, {"NORMAL_DOUBLE", 2},
-                         {"EXPONENTIAL_FLOAT", 1}, {"EXPONENTIAL_DOUBLE", 2}, {"INTEGERS", 2},     {"BERNOULLI", 1}};
+} kinds[TP_NUM_DRAWS] = {{"UNIFORM_FLOAT", 1}, {"UNIFORM_DOUBLE", 2},    {"NORMAL_FLOAT", 1},
+                         {"NORMAL_DOUBLE", 2}, {"EXPONENTIAL_FLOAT", 1}, {"EXPONENTIAL_DOUBLE", 2},
+                         {"INTEGERS", 2},      {"BERNOULLI", 1},         {"CAUCHY", 2},
+                         {"GEOMETRIC", 2}};
 
 /* The kernel's `draw`, with its reals in what the device has. */
 typedef struct {
@@ -43,6 +45,7 @@ int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype
     tp_cl_device *d = tp_cl_device_of(&into, 1);
     if (!d) return -1;
     tp_autotext s = {0};
+    if (made == TP_FLOAT64 && !d->has_fp64) made = TP_FLOAT32;
     tp_cl_define(&s, "OUT", dtype, made);
     tp_text_add(&s, "#define DRAW_%s\n#define WORDS %d\n#define MADE %s\n", kinds[kind].name, kinds[kind].words,
                 tp_cl_type(made));
@@ -55,4 +58,89 @@ int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype
     tp_cl_pass_long(&c, n);
     int64_t each = 4 / kinds[kind].words;
     return tp_cl_run(&c, (n + each - 1) / each, 0);
+}
+
+/* ---- multinomial ---- */
+
+typedef struct {
+    tp_cl_device *d;
+    const tp_tensor *weights;
+    tp_tensor *sums, *last; /* owned: running sums of each row, and its last weight that is not 0 */
+    tp_dtype real;
+    int64_t rows, n, wanted;
+    tp_philox_state state;
+} sampling;
+
+static void free_sampling(sampling *s) {
+    tp_release(s->sums);
+    tp_release(s->last);
+}
+
+static tp_cl_call begin_samples(const sampling *s, const char *kernel) {
+    tp_autotext t = {0};
+    tp_dtype dtype = (tp_dtype)s->weights->dtype;
+    tp_cl_define(&t, "W", dtype, tp_compute_dtype(dtype));
+    tp_text_add(&t, "#define SAMPLES\n");
+    tp_cl_call c = tp_cl_begin(s->d, tp_cl_file_kernel(s->d, "random.cl", kernel, t.text));
+    pass_draw(&c, TP_DRAW_INTEGERS, &(tp_draw){.state = s->state});
+    return c;
+}
+
+static int sum_weights(const sampling *s, bool replacement) {
+    tp_cl_call c = begin_samples(s, "sum_weights");
+    tp_cl_pass_tensor(&c, s->weights);
+    tp_cl_pass_tensor(&c, s->sums);
+    tp_cl_pass_tensor(&c, s->last);
+    tp_cl_pass_long(&c, s->rows);
+    tp_cl_pass_long(&c, s->n);
+    tp_cl_pass_long(&c, replacement ? 1 : s->wanted);
+    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
+                     "probability tensor contains either `inf`, `nan` or element < 0");
+    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
+                     "invalid multinomial distribution (sum of probabilities <= 0)");
+    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
+                     "invalid multinomial distribution (with replacement=False, not enough non-negative category to "
+                     "sample)");
+    return tp_cl_run_checked(&c, s->rows, 16);
+}
+
+static int sample_with(const sampling *s, tp_tensor *out) {
+    tp_cl_call c = begin_samples(s, "sample");
+    tp_cl_pass_tensor(&c, s->sums);
+    tp_cl_pass_tensor(&c, s->last);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, s->rows);
+    tp_cl_pass_long(&c, s->n);
+    tp_cl_pass_long(&c, s->wanted);
+    return tp_cl_run(&c, s->rows * s->wanted, 0);
+}
+
+/* The first arrivals; the sums are looked at no more, so their memory takes the times. */
+static int sample_without(const sampling *s, tp_tensor *out) {
+    tp_cl_call c = begin_samples(s, "arrivals");
+    tp_cl_pass_tensor(&c, s->weights);
+    tp_cl_pass_tensor(&c, s->sums);
+    tp_cl_pass_long(&c, s->rows * s->n);
+    if (tp_cl_run(&c, s->rows * s->n, 0) < 0) return -1;
+    tp_order_spec first = {TP_ORDER_FIRST, s->wanted, false, false};
+    return tp_cl_order(&first, s->sums, s->n, out);
+}
+
+int tp_cl_multinomial(const tp_tensor *weights, bool replacement, tp_philox_state state, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)weights}, 1);
+    if (!d || out->numel == 0) return d ? 0 : -1;
+    if (weights->numel == 0)
+        return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    TP_CLEANUP(free_sampling)
+    sampling s = {.d = d,
+                  .weights = weights,
+                  .real = d->has_fp64 ? TP_FLOAT64 : TP_FLOAT32,
+                  .rows = weights->sizes[0],
+                  .n = weights->sizes[1],
+                  .wanted = out->sizes[out->ndim - 1],
+                  .state = state};
+    s.sums = tp_new_empty(tp_sizes(weights), s.real, weights->device);
+    s.last = s.sums ? tp_new_empty(TP_INTS(s.rows), TP_INT64, weights->device) : NULL;
+    if (!s.last || sum_weights(&s, replacement) < 0) return -1;
+    return replacement ? sample_with(&s, out) : sample_without(&s, out);
 }

@@ -29,8 +29,14 @@ static inline void words_of(const draw *d, ulong index, uint *out) {
 static inline float unit_float(uint w) { return (float)(w >> 8) * 0x1p-24f; }
 #ifdef TP_HAVE_F64
 static inline double unit_double(uint low, uint high) { return (double)(((ulong)high << 32 | low) >> 11) * 0x1p-53; }
+#define CIRCLE_HALF M_PI
+#define unit_widest unit_double
+#else
+#define CIRCLE_HALF M_PI_F
+static inline float unit_widest(uint low, uint high) { return unit_float(high); }
 #endif
 
+#ifndef SAMPLES
 /* Sine and cosine of 2 pi u: a whole number of quarters, and a rest for the series around 0. */
 static inline void turn_float(float u, float *sine, float *cosine) {
     float quarter = (float)(int)(4.0f * u + 0.5f), r = 4.0f * u - quarter, r2 = r * r;
@@ -87,6 +93,11 @@ static inline void make(const draw *d, const uint *w, MADE *out) {
     }
 #elif defined(DRAW_INTEGERS)
     for (int i = 0; i < 2; i++) out[i] = integer_of(d, w[2 * i], w[2 * i + 1]);
+#elif defined(DRAW_CAUCHY)
+    for (int i = 0; i < 2; i++) out[i] = d->a + d->b * tan(CIRCLE_HALF * (unit_widest(w[2 * i], w[2 * i + 1]) - (WIDEST)0.5));
+#elif defined(DRAW_GEOMETRIC)
+    for (int i = 0; i < 2; i++)
+        out[i] = max(ceil(log1p(-unit_widest(w[2 * i], w[2 * i + 1])) / d->a), (WIDEST)1);
 #else /* DRAW_BERNOULLI: below range of 2**32 */
     for (int i = 0; i < 4; i++) out[i] = (ulong)w[i] < d->range;
 #endif
@@ -101,3 +112,63 @@ __kernel void random(draw d, __global OUT_S *out, long offset, long n) {
     make(&d, w, made);
     for (int i = 0; i < 4 / WORDS && first + i < n; i++) out[offset + first + i] = OUT_STORE(made[i]);
 }
+#endif
+
+/* ---- samples of given weights (native/random_new.c) ---- */
+
+#ifdef SAMPLES
+/* Number `element` of a draw of reals, in [0, 1). */
+static inline WIDEST unit_at(const draw *d, ulong element) {
+    uint w[4];
+    words_of(d, element / 2, w);
+    return element % 2 ? unit_widest(w[2], w[3]) : unit_widest(w[0], w[1]);
+}
+
+/* The sums of a row one after the other, as the CPU has them, with all that is wrong with its weights. */
+__kernel void sum_weights(draw d, __global const W_S *weights, long weights_offset, __global WIDEST *sums,
+                          long sums_offset, __global long *last, long last_offset, long rows, long n, long wanted,
+                          volatile __global int *fault, int negative, volatile __global int *fault2, int empty,
+                          volatile __global int *fault3, int few) {
+    long row = get_global_id(0), at = 0, positive = 0;
+    if (row >= rows) return;
+    weights += weights_offset + row * n;
+    sums += sums_offset + row * n;
+    WIDEST sum = 0;
+    for (long i = 0; i < n; i++) {
+        WIDEST p = (WIDEST)W_LOAD(weights[i]);
+        if (!(p >= 0) || isinf(p)) report(fault, negative, i, row, n);
+        sum += p;
+        sums[i] = sum;
+        if (p > 0) {
+            at = i;
+            positive++;
+        }
+    }
+    last[last_offset + row] = at;
+    if (!(sum > 0)) report(fault, empty, row, 0, n);
+    if (positive < wanted) report(fault, few, row, 0, n);
+}
+
+__kernel void sample(draw d, __global const WIDEST *sums, long sums_offset, __global const long *last, long last_offset,
+                     __global long *out, long out_offset, long rows, long n, long wanted) {
+    long id = get_global_id(0), row = id / wanted;
+    if (row >= rows) return;
+    sums += sums_offset + row * n;
+    WIDEST u = unit_at(&d, (ulong)id) * sums[n - 1];
+    long low = 0, high = last[last_offset + row];
+    while (low < high) {
+        long middle = (low + high) / 2;
+        if (sums[middle] > u) high = middle;
+        else low = middle + 1;
+    }
+    out[out_offset + id] = low;
+}
+
+__kernel void arrivals(draw d, __global const W_S *weights, long weights_offset, __global WIDEST *times,
+                       long times_offset, long n) {
+    long i = get_global_id(0);
+    if (i >= n) return;
+    WIDEST p = (WIDEST)W_LOAD(weights[weights_offset + i]);
+    times[times_offset + i] = p > 0 ? -log(1 - unit_at(&d, (ulong)i)) / p : (WIDEST)INFINITY;
+}
+#endif

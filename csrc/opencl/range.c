@@ -51,3 +51,19 @@ int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool
     tp_cl_pass_int(&c, lower);
     return tp_cl_run(&c, out->numel, 0);
 }
+
+int tp_cl_triangle_indices(tp_tensor *out, int64_t rows, int64_t columns, int64_t diagonal, bool lower) {
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
+    if (!d) return -1;
+    tp_autotext s = {0};
+    tp_cl_define(&s, "OUT", TP_INT64, TP_INT64);
+    tp_text_add(&s, "#define WHOLE\n");
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "triangle_indices", s.text));
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, out->sizes[1]);
+    tp_cl_pass_long(&c, rows);
+    tp_cl_pass_long(&c, columns);
+    tp_cl_pass_long(&c, diagonal);
+    tp_cl_pass_int(&c, lower);
+    return tp_cl_run(&c, out->sizes[1], 0);
+}

@@ -27,3 +27,28 @@ __kernel void triangle(__global const OUT_S *in, long in_offset, __global OUT_S 
     OUT_S zero = (OUT_S)(0);
     out[out_offset + i] = keep ? in[in_offset + i] : zero;
 }
+
+/* How many elements of the first `rows` rows are on or below a diagonal. */
+static inline long lower_count(long rows, long columns, long diagonal) {
+    long first = max(-diagonal, 0L), full = columns - diagonal - 1;
+    if (first >= rows || columns == 0) return 0;
+    full = clamp(full, first, rows);
+    return (full - first) * (first + full + 2 * diagonal + 1) / 2 + (rows - full) * columns;
+}
+
+/* Rows, and behind them columns, of the elements of a triangle in row-major order: the row is found by bisection. */
+__kernel void triangle_indices(__global long *out, long offset, long n, long rows, long columns, long diagonal,
+                               int lower) {
+    long i = get_global_id(0), low = 0, high = rows;
+    if (i >= n) return;
+#define COUNT(r) (lower ? lower_count(r, columns, diagonal) : (r) * columns - lower_count(r, columns, diagonal - 1))
+    while (high - low > 1) { /* COUNT(low) <= i < COUNT(high) */
+        long middle = (low + high) / 2;
+        if (COUNT(middle) <= i) low = middle;
+        else high = middle;
+    }
+    long column = i - COUNT(low);
+    if (!lower) column += clamp(low + diagonal, 0L, columns);
+    out[offset + i] = low;
+    out[offset + n + i] = column;
+}

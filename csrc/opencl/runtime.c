@@ -6,6 +6,7 @@
 #include "opencl/runtime.h"
 
 #include "core/dtype.h"
+#include "opencl/fault.h"
 #include "opencl/stream.h"
 
 #include <dlfcn.h>
@@ -155,7 +156,11 @@ static void after_fork(void) { forked = true; }
 
 /* Before the process's own clean-up, in which the driver takes down its compiler while a kernel may still need it. */
 void tp_cl_shut_down(void) {
-    for (int i = 0; i < count && !forked; i++) tp_cl_finish_locked(&devices[i]);
+    for (int i = 0; i < count && !forked; i++) {
+        if (!devices[i].queues[0]) continue;
+        tp_cl_finish_locked(&devices[i]);
+        if (tp_cl_look_idle(&devices[i]) < 0) fprintf(stderr, "tensorpy: %s\n", tp_error_message());
+    }
 }
 
 static int fail_forked(void) {

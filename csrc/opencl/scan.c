@@ -1,8 +1,19 @@
-/* scan.c: scans along a dimension; the kernel is scan.cl. */
+/* scan.c: scans along a dimension; the kernels are in scan.cl.
+ *
+ * Lines of neighbouring elements are walked by a work-item each on a CPU device and by a work-group on a GPU; lines
+ * that lie side by side by a work-item for a few of them, or one. Where that keeps the device idle, lines are cut into
+ * parts. Sums and products run in double where the device has it, as on the CPU. */
 #include "opencl/kernels.h"
 
 #include "opencl/element.h"
 #include "opencl/launch.h"
+
+#define GROUP 128
+#define COLUMNS 32
+#define MANY_COLUMNS 256 /* where there are enough of them: longer runs of memory */
+#define LONG_PART 65536
+#define LEAST_PART 4096
+#define ACCUMULATOR 16 /* bytes, at most */
 
 static const char *name_of(tp_scan_fn fn, tp_dtype d) {
     const struct {
@@ -11,10 +22,61 @@ static const char *name_of(tp_scan_fn fn, tp_dtype d) {
     } known[] = {{tp_cpu.scan->cumsum, "CUMSUM"},
                  {tp_cpu.scan->cumprod, "CUMPROD"},
                  {tp_cpu.scan->cummax, "CUMMAX"},
-                 {tp_cpu.scan->cummin, "CUMMIN"}};
+                 {tp_cpu.scan->cummin, "CUMMIN"},
+                 {tp_cpu.scan->logcumsumexp, "LOGCUMSUMEXP"}};
     for (int64_t i = 0; i < TP_COUNTOF(known); i++)
         if (known[i].table[d] == fn) return known[i].name;
     return NULL;
+}
+
+typedef struct {
+    int64_t outer, n, inner, part, parts, blocks;
+    int group, columns;
+} cut;
+
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static cut cut_of(const tp_cl_device *d, const tp_tensor *in, int64_t dim) {
+    cut c = {.outer = 1, .n = in->ndim ? in->sizes[dim] : 1, .inner = 1, .group = 1, .columns = 1};
+    for (int64_t i = 0; i < in->ndim; i++) *(i < dim ? &c.outer : &c.inner) *= i == dim ? 1 : in->sizes[i];
+    if (d->is_cpu && c.inner > 1) c.columns = c.inner < COLUMNS ? 4 : COLUMNS;
+    if (d->is_cpu && c.outer * (c.inner / MANY_COLUMNS) >= 2 * (int64_t)d->compute_units) c.columns = MANY_COLUMNS;
+    if (!d->is_cpu && c.inner == 1 && c.n >= GROUP) c.group = GROUP;
+    c.blocks = c.outer * divide_up(c.inner, c.columns);
+    int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : c.group > 1 ? 8 : 1024);
+    int64_t wanted = c.blocks >= busy ? 1 : divide_up(busy, c.blocks);
+    int64_t least = c.group > 1 || c.columns == 1 ? LEAST_PART : LEAST_PART / 16;
+    if (d->is_cpu && c.blocks >= d->compute_units) wanted = 1;
+    c.part = divide_up(c.n, wanted);
+    if (c.part < least) c.part = least;
+    c.parts = divide_up(c.n, c.part);
+    return c;
+}
+
+static void define(tp_text *s, const tp_cl_device *d, const cut *c, tp_dtype dtype, const char *name) {
+    bool is_complex = tp_is_complex_dtype(dtype), places = name[0] == 'C' && name[3] == 'M';
+    bool wide = d->has_fp64 && !places && (dtype == TP_FLOAT32 || dtype == TP_COMPLEX64);
+    tp_dtype acc = !wide ? dtype : is_complex ? TP_COMPLEX128 : TP_FLOAT64;
+    tp_cl_define(s, "X", dtype, dtype);
+    tp_text_add(s, "#define T %s\n#define A %s\n#define OP_%s\n#define GROUP %d\n#define COLUMNS %d\n",
+                tp_cl_type(dtype), tp_cl_type(acc), name, c->group, c->columns);
+    if (is_complex)
+        tp_text_add(s,
+                    "#define COMPLEX %s\n#define TO_A(v) convert_%s2(v)\n#define TO_T(v) convert_%s2(v)\n"
+                    "#define ONE (A)(1, 0)\n#define MUL(x, y) tp_mul_%s(x, y)\n",
+                    tp_cl_suffix(acc), acc == TP_COMPLEX128 ? "double" : "float",
+                    dtype == TP_COMPLEX128 ? "double" : "float", tp_cl_suffix(acc));
+    else
+        tp_text_add(s, "#define TO_A(v) ((A)(v))\n#define TO_T(v) ((T)(v))\n#define ONE (A)(1)\n"
+                       "#define MUL(x, y) ((x) * (y))\n");
+}
+
+static void pass_cut(tp_cl_call *call, const cut *c) {
+    tp_cl_pass_long(call, c->outer);
+    tp_cl_pass_long(call, c->n);
+    tp_cl_pass_long(call, c->inner);
+    tp_cl_pass_long(call, c->part);
+    tp_cl_pass_long(call, c->parts);
 }
 
 int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
@@ -24,19 +86,31 @@ int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, 
     tp_dtype dtype = (tp_dtype)in->dtype;
     const char *name = fn ? name_of(fn, dtype) : NULL;
     if (!name) return tp_fail(TP_NotImplementedError, "OpenCL: a scan of %s without a kernel", tp_dtype_names[dtype]);
-    int64_t n = in->ndim ? in->sizes[dim] : 1, inner = 1;
-    for (int64_t i = dim + 1; i < in->ndim; i++) inner *= in->sizes[i];
+    cut c = cut_of(d, in, dim);
     tp_autotext s = {0};
-    tp_cl_define(&s, "X", dtype, dtype);
-    tp_text_add(&s, "#define T %s\n#define OP_%s\n", tp_cl_type(dtype), name);
-    if (tp_is_complex_dtype(dtype)) tp_text_add(&s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(dtype));
-    else tp_text_add(&s, "#define MUL(x, y) ((x) * (y))\n");
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "scan", s.text));
-    tp_cl_pass_tensor(&c, in);
-    tp_cl_pass_tensor(&c, out);
-    tp_cl_pass_tensor(&c, at ? at : out);
-    tp_cl_pass_long(&c, in->numel / n);
-    tp_cl_pass_long(&c, n);
-    tp_cl_pass_long(&c, inner);
-    return tp_cl_run(&c, in->numel / n, 16);
+    define(&s, d, &c, dtype, name);
+    tp_autoref *partial =
+        c.parts > 1 ? tp_new_empty(TP_INTS(c.blocks * c.columns * c.parts * ACCUMULATOR), TP_UINT8, in->device) : NULL;
+    if (c.parts > 1 && !partial) return -1;
+    int64_t units = c.blocks * c.parts;
+    size_t group = c.group > 1 ? (size_t)c.group : d->is_cpu ? (units < 256 ? 1 : 16) : 64;
+    if (partial) {
+        tp_cl_call call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "fold_parts", s.text));
+        tp_cl_pass_tensor(&call, in);
+        tp_cl_pass_tensor(&call, partial);
+        pass_cut(&call, &c);
+        if (tp_cl_run(&call, units * c.group, group) < 0) return -1;
+        call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "join_parts", s.text));
+        tp_cl_pass_tensor(&call, partial);
+        tp_cl_pass_long(&call, c.blocks * c.columns);
+        tp_cl_pass_long(&call, c.parts);
+        if (tp_cl_run(&call, c.blocks * c.columns, d->is_cpu ? 16 : 64) < 0) return -1;
+    }
+    tp_cl_call call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "scan", s.text));
+    tp_cl_pass_tensor(&call, in);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, at ? at : out);
+    tp_cl_pass_tensor(&call, partial ? partial : out);
+    pass_cut(&call, &c);
+    return tp_cl_run(&call, units * c.group, group);
 }

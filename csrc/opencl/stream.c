@@ -4,6 +4,7 @@
 #include "opencl/stream.h"
 
 #include "core/parallel.h"
+#include "opencl/fault.h"
 
 __thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES];
 
@@ -80,5 +81,5 @@ int tp_cl_finish(tp_cl_device *d) {
     void *held = tp_host_lock_release();
     cl_int status = tp_cl_finish_locked(d);
     tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clFinish");
+    return status == CL_SUCCESS ? tp_cl_look_idle(d) : tp_cl_fail(status, "clFinish");
 }

@@ -4,6 +4,7 @@
 #include "core/generator.h"
 #include "opencl/event.h"
 #include "opencl/fallback.h"
+#include "opencl/fault.h"
 #include "opencl/memory.h"
 #include "opencl/pinned.h"
 #include "opencl/pointwise.h"
@@ -153,6 +154,17 @@ static PyObject *manual_seed(PyObject *self TP_UNUSED, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* ---- what kernels find wrong ---- */
+
+FUNCTION(set_checks_wait) {
+    int wait = PyObject_IsTrue(arg);
+    if (wait < 0) return NULL;
+    tp_cl_set_checks_wait(wait);
+    Py_RETURN_NONE;
+}
+
+FUNCTION(get_checks_wait) { return PyBool_FromLong(tp_cl_checks_wait()); }
+
 /* ---- caches, the fallback ---- */
 
 FUNCTION(cache_stats) {
@@ -240,6 +252,8 @@ static PyMethodDef functions[] = {
     {"set_limit", set_limit, METH_VARARGS, NULL},
     {"manual_seed", manual_seed, METH_VARARGS, NULL},
     {"cache_stats", cache_stats, METH_NOARGS, NULL},
+    {"set_checks_wait", set_checks_wait, METH_O, NULL},
+    {"get_checks_wait", get_checks_wait, METH_NOARGS, NULL},
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
     {"fallback_count", fallback_count, METH_O, NULL},

@@ -1,0 +1,143 @@
+/* fault.c: see fault.h. */
+#include "opencl/fault.h"
+
+#include "core/parallel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_KINDS 256
+
+/* What a note's kind means: an operator and its error. Entries are never removed. */
+typedef struct {
+    tp_error_class cls;
+    const char *op, *message;
+} fault_kind;
+
+static fault_kind kinds[MAX_KINDS];
+static int nkinds;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Under the device's lock but where said otherwise. */
+static struct {
+    cl_mem words;
+    uint32_t unseen; /* bits: the streams that a checked kernel was enqueued on since their last look */
+} devices[TP_CL_MAX_DEVICES];
+
+static _Atomic int waits = -1;
+
+bool tp_cl_checks_wait(void) {
+    if (tp_unlikely(waits < 0)) {
+        const char *named = getenv("TENSORPY_OPENCL_CHECK_INDICES");
+        waits = named && strcmp(named, "sync") == 0;
+    }
+    return waits;
+}
+
+void tp_cl_set_checks_wait(bool wait) { waits = wait; }
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+
+/* From 1 on; a table that is full gives its last entry away. */
+static cl_int kind_of(tp_error_class cls, const char *op, const char *message) {
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < nkinds && (kinds[i].cls != cls || !same_text(kinds[i].op, op) || !same_text(kinds[i].message, message)))
+        i++;
+    if (i == nkinds) {
+        if (nkinds < MAX_KINDS) nkinds++;
+        else i--;
+        kinds[i] = (fault_kind){cls, op, message};
+    }
+    pthread_mutex_unlock(&lock);
+    return i + 1;
+}
+
+static cl_int start_words(tp_cl_device *d) {
+    static const int64_t none[4];
+    cl_int status;
+    cl_mem words = tp_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, sizeof none, NULL, &status);
+    if (!words) return status;
+    status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), words, 1, 0, sizeof none, none, 0, NULL, NULL);
+    if (status == CL_SUCCESS) devices[d->index].words = words;
+    else tp_cl.clReleaseMemObject(words);
+    return status;
+}
+
+void tp_cl_pass_fault(tp_cl_call *c, tp_error_class cls, const char *op, const char *message) {
+    if (!c->kernel) return;
+    int at = c->device->index;
+    cl_int kind = kind_of(cls, op, message), status = devices[at].words ? CL_SUCCESS : start_words(c->device);
+    if (status != CL_SUCCESS) {
+        if (c->status == CL_SUCCESS) c->status = status;
+        return;
+    }
+    devices[at].unseen |= 1u << tp_cl_stream(c->device);
+    tp_cl_pass(c, sizeof(cl_mem), &devices[at].words);
+    tp_cl_pass_int(c, kind);
+}
+
+/* Waits for the stream. */
+static int look_now(tp_cl_device *d) {
+    tp_cl_look look;
+    if (tp_cl_look_begin(d, &look) < 0) return -1;
+    if (!look.looks) return 0;
+    void *held = tp_host_lock_release();
+    cl_int status = tp_cl.clFinish(tp_cl_queue(d));
+    tp_host_lock_acquire(held);
+    return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clFinish");
+}
+
+int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group) {
+    tp_cl_device *d = c->device;
+    return tp_cl_run(c, items, group) < 0 ? -1 : tp_cl_checks_wait() ? look_now(d) : 0;
+}
+
+int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look) {
+    cl_int status = CL_SUCCESS;
+    pthread_mutex_lock(&d->lock);
+    look->looks = devices[d->index].unseen != 0;
+    if (look->looks)
+        status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 0, 0, sizeof look->words,
+                                           look->words, 0, NULL, NULL);
+    if (status == CL_SUCCESS) devices[d->index].unseen &= ~(1u << tp_cl_stream(d));
+    pthread_mutex_unlock(&d->lock);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
+}
+
+void tp_cl_look_drop(tp_cl_device *d, const tp_cl_look *look) {
+    if (look->looks) tp_cl.clFinish(tp_cl_queue(d));
+}
+
+int tp_cl_look_idle(tp_cl_device *d) {
+    cl_int status = CL_SUCCESS;
+    tp_cl_look look;
+    pthread_mutex_lock(&d->lock);
+    look.looks = devices[d->index].unseen != 0;
+    if (look.looks)
+        status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 1, 0, sizeof look.words, look.words,
+                                           0, NULL, NULL);
+    if (status == CL_SUCCESS) devices[d->index].unseen = 0;
+    pthread_mutex_unlock(&d->lock);
+    return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clEnqueueReadBuffer");
+}
+
+int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
+    static const int64_t none[4];
+    int kind = look->looks ? (int)(int32_t)look->words[0] : 0;
+    if (tp_likely(kind <= 0 || kind > nkinds)) return 0;
+    pthread_mutex_lock(&d->lock);
+    tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0, NULL,
+                              NULL);
+    pthread_mutex_unlock(&d->lock);
+    fault_kind k = kinds[kind - 1];
+    const char *hint = tp_cl_checks_wait() ? ""
+                                           : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in "
+                                             "the call that is at fault, for its traceback";
+    if (k.message) return tp_fail(k.cls, "%s: %s (found on opencl:%d)%s", k.op, k.message, d->index, hint);
+    return tp_fail(k.cls,
+                   "%s: index %lld is out of bounds for dimension %lld with size %lld (index out of range in self; "
+                   "found on opencl:%d)%s",
+                   k.op, (long long)look->words[1], (long long)look->words[2], (long long)look->words[3], d->index,
+                   hint);
+}

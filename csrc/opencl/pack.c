@@ -1,0 +1,148 @@
+/* pack.c: masked_select, masked_scatter, nonzero, and the numbering of groups; the kernels are in pack.cl. What has a
+ * size that depends on the mask waits once, for the count. */
+#include "opencl/pack.h"
+
+#include "NativeFunctions.h"
+#include "opencl/element.h"
+#include "opencl/fault.h"
+#include "opencl/kernels.h"
+
+#define GROUP 256
+#define MAX_DIMS 16
+
+/* A mask and where each part's true bytes begin; the total is behind them. */
+typedef struct {
+    tp_cl_device *d;
+    const tp_tensor *mask;
+    tp_tensor *offsets; /* owned */
+    int64_t part, parts;
+    int group;
+} numbering;
+
+static void free_numbering(numbering *m) { tp_release(m->offsets); }
+#define auto_numbering TP_CLEANUP(free_numbering) numbering
+
+static cl_kernel kernel_of(const numbering *m, const char *name, const char *more) {
+    tp_autotext s = {0};
+    tp_text_add(&s, "#define GROUP %d\n%s", m->group, more);
+    return tp_cl_file_kernel(m->d, "pack.cl", name, s.text);
+}
+
+static int64_t items_of(const numbering *m) { return m->parts * m->group; }
+static size_t group_of(const numbering *m) { return (size_t)m->group; }
+
+static int number(numbering *m, const tp_tensor *mask) {
+    *m = (numbering){.d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)mask}, 1), .mask = mask};
+    if (!m->d) return -1;
+    m->group = m->d->is_cpu ? 1 : GROUP;
+    m->part = m->d->is_cpu ? 16384 : 16 * GROUP;
+    m->parts = (mask->numel + m->part - 1) / m->part;
+    m->offsets = tp_new_empty(TP_INTS(m->parts + 1), TP_INT64, mask->device);
+    if (!m->offsets) return -1;
+    tp_cl_call c = tp_cl_begin(m->d, kernel_of(m, "count_parts", ""));
+    tp_cl_pass_tensor(&c, mask);
+    tp_cl_pass_tensor(&c, m->offsets);
+    tp_cl_pass_long(&c, mask->numel);
+    tp_cl_pass_long(&c, m->part);
+    tp_cl_pass_long(&c, m->parts);
+    if (tp_cl_run(&c, items_of(m), group_of(m)) < 0) return -1;
+    c = tp_cl_begin(m->d, kernel_of(m, "offsets", ""));
+    tp_cl_pass_tensor(&c, m->offsets);
+    tp_cl_pass_long(&c, m->parts);
+    return tp_cl_run(&c, m->group, group_of(m));
+}
+
+/* How many there are; waits. */
+static int64_t total_of(const numbering *m) {
+    tp_scalar total;
+    tp_autoref *last = tp_select_int(m->offsets, 0, m->parts);
+    return last && tp__local_scalar_dense(last, &total) == 0 ? total.i : -1;
+}
+
+static tp_cl_call begin_walk(const numbering *m, const char *definitions) {
+    tp_cl_call c = tp_cl_begin(m->d, kernel_of(m, "walk_parts", definitions));
+    tp_cl_pass_tensor(&c, m->mask);
+    tp_cl_pass_tensor(&c, m->offsets);
+    tp_cl_pass_long(&c, m->mask->numel);
+    tp_cl_pass_long(&c, m->part);
+    tp_cl_pass_long(&c, m->parts);
+    return c;
+}
+
+/* Elements are moved as what has their size. */
+static const char *moving(int64_t itemsize, bool back) {
+    static const char *const both[2][5] = {
+        {"#define OP_PACK\n#define E uchar\n", "#define OP_PACK\n#define E ushort\n",
+         "#define OP_PACK\n#define E uint\n", "#define OP_PACK\n#define E ulong\n",
+         "#define OP_PACK\n#define E ulong2\n"},
+        {"#define OP_UNPACK\n#define E uchar\n", "#define OP_UNPACK\n#define E ushort\n",
+         "#define OP_UNPACK\n#define E uint\n", "#define OP_UNPACK\n#define E ulong\n",
+         "#define OP_UNPACK\n#define E ulong2\n"}};
+    return both[back][__builtin_ctzll((unsigned long long)itemsize)];
+}
+
+tp_tensor *tp_cl_pack(const tp_tensor *from, const tp_tensor *mask) {
+    auto_numbering m = {.offsets = NULL};
+    if (mask->numel == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)from->dtype, from->device);
+    int64_t total = number(&m, mask) < 0 ? -1 : total_of(&m);
+    tp_autoref *out = total < 0 ? NULL : tp_new_empty(TP_INTS(total), (tp_dtype)from->dtype, from->device);
+    if (!out || total == 0) return tp_take(out);
+    tp_cl_call c = begin_walk(&m, moving(tp_itemsize((tp_dtype)from->dtype), false));
+    tp_cl_pass_tensor(&c, from);
+    tp_cl_pass_tensor(&c, out);
+    return tp_cl_run(&c, items_of(&m), group_of(&m)) == 0 ? tp_take(out) : NULL;
+}
+
+int tp_cl_unpack(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask) {
+    auto_numbering m = {.offsets = NULL};
+    if (mask->numel == 0) return 0;
+    if (number(&m, mask) < 0) return -1;
+    tp_cl_call c = begin_walk(&m, moving(tp_itemsize((tp_dtype)into->dtype), true));
+    tp_cl_pass_tensor(&c, from->numel ? from : into);
+    tp_cl_pass_tensor(&c, into);
+    tp_cl_pass_long(&c, from->numel);
+    tp_cl_pass_fault(&c, TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
+    return tp_cl_run_checked(&c, items_of(&m), group_of(&m));
+}
+
+tp_tensor *tp_cl_nonzero(const tp_tensor *mask) {
+    auto_numbering m = {.offsets = NULL};
+    int ndim = mask->ndim;
+    if (ndim > MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "OpenCL: nonzero takes at most %d dimensions, not %d", MAX_DIMS, ndim);
+    if (mask->numel && number(&m, mask) < 0) return NULL;
+    int64_t total = mask->numel ? total_of(&m) : 0;
+    if (total < 0) return NULL;
+    tp_autoref *out =
+        tp_new_empty_strided(TP_INTS(total, ndim), TP_INTS(1, total > 0 ? total : 1), TP_INT64, mask->device);
+    if (!out || total == 0 || ndim == 0) return tp_take(out);
+    tp_autotext s = {0};
+    tp_text_add(&s, "#define OP_NONZERO\n#define NDIM %d\n", ndim);
+    tp_cl_call c = begin_walk(&m, s.text);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, total);
+    tp_cl_pass(&c, (size_t)ndim * sizeof(int64_t), mask->sizes);
+    return tp_cl_run(&c, items_of(&m), group_of(&m)) == 0 ? tp_take(out) : NULL;
+}
+
+int tp_cl_number_groups(const tp_tensor *begins, const tp_tensor *order, tp_distinct *out) {
+    auto_numbering m = {.offsets = NULL};
+    int64_t n = begins->numel, total = number(&m, begins) < 0 ? -1 : total_of(&m);
+    tp_autoref *firsts = total < 0 ? NULL : tp_new_empty(TP_INTS(total), TP_INT64, begins->device),
+               *starts = firsts ? tp_new_empty(TP_INTS(total + 1), TP_INT64, begins->device) : NULL,
+               *inverse = starts ? tp_new_empty(TP_INTS(n), TP_INT64, begins->device) : NULL;
+    if (!inverse) return -1;
+    tp_cl_call c = begin_walk(&m, "#define OP_GROUPS\n");
+    tp_cl_pass_tensor(&c, order ? order : inverse);
+    tp_cl_pass_tensor(&c, firsts);
+    tp_cl_pass_tensor(&c, starts);
+    tp_cl_pass_tensor(&c, inverse);
+    tp_cl_pass_int(&c, order != NULL);
+    tp_cl_pass_long(&c, total);
+    if (tp_cl_run(&c, items_of(&m), group_of(&m)) < 0) return -1;
+    out->counts = tp_diff(starts, 1, 0, NULL, NULL);
+    if (!out->counts) return -1;
+    out->firsts = tp_take(firsts);
+    out->inverse = tp_take(inverse);
+    return 0;
+}

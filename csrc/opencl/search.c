@@ -1,0 +1,25 @@
+/* search.c: searchsorted; the kernel is search.cl. */
+#include "opencl/kernels.h"
+
+#include "opencl/element.h"
+#include "opencl/launch.h"
+
+int tp_cl_search(const tp_tensor *sequence, int64_t n, const tp_tensor *values, int64_t each, bool right,
+                 tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)values}, 1);
+    if (!d || values->numel == 0) return d ? 0 : -1;
+    tp_autotext s = {0};
+    tp_dtype dtype = (tp_dtype)values->dtype;
+    tp_cl_define(&s, "X", dtype, dtype);
+    int lanes = d->is_cpu ? 16 : 1;
+    tp_text_add(&s, "#define LANES %d\n%s%s", lanes, tp_is_floating_dtype(dtype) ? "#define FLOATING\n" : "",
+                right ? "#define RIGHT\n" : "");
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "search.cl", "search", s.text));
+    tp_cl_pass_tensor(&c, sequence->numel ? sequence : values);
+    tp_cl_pass_tensor(&c, values);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, values->numel);
+    tp_cl_pass_long(&c, n);
+    tp_cl_pass_long(&c, each);
+    return tp_cl_run(&c, (values->numel + lanes - 1) / lanes, d->is_cpu ? 16 : 0);
+}

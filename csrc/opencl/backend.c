@@ -35,6 +35,10 @@ static const tp_device_kernels kernels = {
     .softmax = tp_cl_softmax,
     .places = tp_cl_places,
     .scan = tp_cl_scan,
+    .convolution = tp_cl_convolution,
+    .pool = tp_cl_pool,
+    .norm = tp_cl_norm,
+    .col2im = tp_cl_col2im,
 };
 
 int tp_cl_load(void) {

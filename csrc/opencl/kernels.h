@@ -10,4 +10,9 @@ int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype
 int tp_cl_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta);
 int tp_cl_softmax(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log);
 int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at);
+int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_tensor *a, const tp_tensor *b,
+                      const tp_tensor *bias, tp_tensor *made);
+int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index, bool by_two);
+int tp_cl_norm(tp_norm_what what, const tp_norm_job *j);
+int tp_cl_col2im(const tp_fold *f, const tp_tensor *columns, tp_tensor *images);
 int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other);

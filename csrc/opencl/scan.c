@@ -11,7 +11,8 @@ static const char *name_of(tp_scan_fn fn, tp_dtype d) {
     } known[] = {{tp_cpu.scan->cumsum, "CUMSUM"},
                  {tp_cpu.scan->cumprod, "CUMPROD"},
                  {tp_cpu.scan->cummax, "CUMMAX"},
-                 {tp_cpu.scan->cummin, "CUMMIN"}};
+                 {tp_cpu.scan->cummin, "CUMMIN"},
+                 {tp_cpu.scan->logcumsumexp, "LOGCUMSUMEXP"}};
     for (int64_t i = 0; i < TP_COUNTOF(known); i++)
         if (known[i].table[d] == fn) return known[i].name;
     return NULL;
@@ -28,7 +29,10 @@ int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, 
     for (int64_t i = dim + 1; i < in->ndim; i++) inner *= in->sizes[i];
     tp_autotext s = {0};
     tp_cl_define(&s, "X", dtype, dtype);
-    tp_text_add(&s, "#define T %s\n#define OP_%s\n", tp_cl_type(dtype), name);
+    /* Logarithms of sums run in double, as on the CPU. */
+    bool wide = fn == tp_cpu.scan->logcumsumexp[dtype] && d->has_fp64 && dtype == TP_FLOAT32;
+    tp_text_add(&s, "#define T %s\n#define OP_%s\n", wide ? "double" : tp_cl_type(dtype), name);
+    if (tp_is_complex_dtype(dtype)) tp_text_add(&s, "#define COMPLEX %s\n", tp_cl_suffix(dtype));
     if (tp_is_complex_dtype(dtype)) tp_text_add(&s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(dtype));
     else tp_text_add(&s, "#define MUL(x, y) ((x) * (y))\n");
     tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "scan", s.text));

@@ -5,6 +5,25 @@
 #define BEATS(x, best) ((x) >= (best) || (x) != (x))
 #elif defined(OP_CUMMIN)
 #define BEATS(x, best) ((x) <= (best) || (x) != (x))
+#elif defined(OP_LOGCUMSUMEXP) && defined(COMPLEX)
+/* log(exp(a) + exp(b)), from the one with the larger real part. */
+static inline T log_add(T a, T b) {
+    if (isnan(a.x) || isnan(a.y) || isnan(b.x) || isnan(b.y)) {
+        if (a.x == -INFINITY || b.x == -INFINITY) return a.x == -INFINITY ? b : a;
+        return (T)(NAN, NAN);
+    }
+    if (a.x == -INFINITY) return b;
+    if (b.x == -INFINITY) return a;
+    const T high = a.x >= b.x ? a : b, low = a.x >= b.x ? b : a;
+    if (isinf(high.x)) return high;
+    return high + TP_PASTE(tp_log_, COMPLEX)((T)(1, 0) + TP_PASTE(tp_exp_, COMPLEX)(low - high));
+}
+#elif defined(OP_LOGCUMSUMEXP)
+static inline T log_add(T a, T x) {
+    const T high = x > a || x != x ? x : a, low = high == a ? x : a;
+    if (x != x || a != a) return NAN;
+    return isinf(high) && high == low ? high : high + log1p(exp(low - high));
+}
 #endif
 
 __kernel void scan(__global const X_S *in, long in_offset, __global X_S *out, long out_offset, __global long *at,
@@ -27,6 +46,8 @@ __kernel void scan(__global const X_S *in, long in_offset, __global X_S *out, lo
         acc = acc + x;
 #elif defined(OP_CUMPROD)
         acc = MUL(acc, x);
+#elif defined(OP_LOGCUMSUMEXP)
+        acc = log_add(acc, x);
 #else
         if (acc == acc && BEATS(x, acc)) {
             acc = x;

@@ -12,8 +12,7 @@
 #include <string.h>
 
 #define PANEL_BYTES 64
-#define PIXELS 4
-#define ROWS 6
+#define ROWS 6 /* as in convolution.cl */
 #define TILE 64
 #define LONGEST_SUM 16384                /* pixels in one part of a weight gradient, */
 #define MOST_PARTIAL ((int64_t)16 << 20) /* as long as the parts have no more elements than this */
@@ -115,10 +114,8 @@ static void define(tp_text *s, const product *p) {
     else tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + (x) * (y))\n");
     if (!is_floating(p)) return;
     if (p->device->is_cpu)
-        tp_text_add(s,
-                    "#define PANEL %d\n#define VECTOR %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n#define "
-                    "PIXELS %d\n#define ROWS %d\n",
-                    panel, p->dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel, PIXELS, ROWS);
+        tp_text_add(s, "#define PANEL %d\n#define VECTOR %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", panel,
+                    p->dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel);
     else tp_text_add(s, "#define TILE %d\n", TILE);
 }
 

@@ -5,7 +5,7 @@
  * Both gather, so nothing is atomic and results are the same in every run.
  *
  * Defined in front: T; index, an integer that holds every position; MUL_ADD(x, y, z), x * y + z; COMPLEX_T; on CPU
- * devices PANEL, VECTOR, VLOAD, PIXELS and ROWS; on GPUs TILE. */
+ * devices PANEL, VECTOR, VLOAD, VSTORE; on GPUs TILE. */
 typedef struct {
     index batch, groups, inputs, outputs;            /* channels that are read and made, of a group */
     index read[3], made[3], window[3];               /* sizes */
@@ -95,6 +95,8 @@ __kernel void join(__global const T *partial, long po, __global T *made, long mo
 }
 
 #ifdef PANEL
+#define PIXELS 4
+#define ROWS 6
 /* ---- CPU devices: PANEL channels are a vector, a work-item makes a row of pixels, PIXELS at a time ---- */
 
 /* A row of what is read, with its border. */
@@ -126,8 +128,17 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
     }
 }
 
-/* P pixels, `along` apart in `padded`. */
-#define ADD_WINDOW(P)                                                                                          \
+/* Vectors stand in variables of their own and not in an array: not every compiler would keep that in registers. */
+#define EACH_1(X) X(0)
+#define EACH_4(X) X(0) X(1) X(2) X(3)
+#define EACH_6(X) EACH_4(X) X(4) X(5)
+#define DECLARE(j) VECTOR sum##j = start;
+#define KEEP(j) VSTORE(sum##j, 0, line[j]);
+#define ADD_PIXEL(j) sum##j = fma((VECTOR)(from[j * along]), v, sum##j);
+#define ADD_ROW(j) sum##j = fma((VECTOR)(from[at[j]]), v, sum##j);
+
+/* Some pixels, `along` apart in `padded`. */
+#define ADD_WINDOW(EACH)                                                                                         \
     for (index kz = 0; kz < g.window[0]; kz++) {                                                               \
         index tz = z * g.step[0] + g.shift[0] + kz * g.turn[0];                                                \
         if (g.part[0] > 1 && tz % g.part[0]) continue;                                                         \
@@ -144,19 +155,18 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
                 __global const T *w = packed + ((kz * g.window[1] + ky) * g.window[2] + kx) * g.inputs * PANEL; \
                 for (index c = 0; c < g.inputs; c++, from += area, w += PANEL) {                               \
                     VECTOR v = VLOAD(0, w);                                                                    \
-                    for (int p = 0; p < P; p++) sum[p] = fma((VECTOR)(from[p * along]), v, sum[p]);            \
+                    EACH(ADD_PIXEL)                                                                            \
                 }                                                                                              \
             }                                                                                                  \
         }                                                                                                      \
     }
 
-#define MAKE_PIXELS(P)                                                                                           \
+#define MAKE_PIXELS(P, EACH)                                                                                     \
     {                                                                                                            \
-        VECTOR sum[P];                                                                                           \
-        for (int p = 0; p < P; p++) sum[p] = start;                                                              \
-        ADD_WINDOW(P)                                                                                            \
+        EACH(DECLARE)                                                                                            \
+        ADD_WINDOW(EACH)                                                                                         \
         T line[P][PANEL];                                                                                        \
-        for (int p = 0; p < P; p++) VSTORE(sum[p], 0, line[p]);                                                  \
+        EACH(KEEP)                                                                                               \
         for (int j = 0; j < lanes; j++)                                                                          \
             for (int p = 0; p < P; p++) made[j * pixels + x + p * g.part[2]] = line[p][j];                       \
     }
@@ -181,11 +191,11 @@ __kernel void windows(geometry g, __global const T *padded, long po, __global co
     for (; count >= PIXELS && q < count; q += PIXELS) {
         if (q + PIXELS > count) q = count - PIXELS; /* some are made once more */
         index x = phase + q * skip;
-        MAKE_PIXELS(PIXELS)
+        MAKE_PIXELS(PIXELS, EACH_4)
     }
     for (; q < count; q++) {
         index x = phase + q * skip;
-        MAKE_PIXELS(1)
+        MAKE_PIXELS(1, EACH_1)
     }
 }
 
@@ -221,8 +231,8 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
         index kx = k % g.window[2], ky = k / g.window[2] % g.window[1], kz = k / g.window[2] / g.window[1];
         at[j] = c * area + (kz * g.turn[0] * g.padded[1] + ky * g.turn[1]) * g.padded[2] + kx * g.turn[2];
     }
-    VECTOR sum[ROWS];
-    for (int j = 0; j < ROWS; j++) sum[j] = (VECTOR)(0);
+    const VECTOR start = (VECTOR)(0);
+    EACH_6(DECLARE)
     for (index line = begin; line < end; line++) {
         index y = line % g.made[1], z = line / g.made[1] % g.made[0], image = line / lines;
         index sz = z * g.step[0] + g.shift[0] + g.low[0], sy = y * g.step[1] + g.shift[1] + g.low[1];
@@ -230,11 +240,11 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
                                  g.shift[2] + g.low[2];
         for (index x = 0; x < g.made[2]; x++, turned += PANEL, from += along) {
             VECTOR v = VLOAD(0, turned);
-            for (int j = 0; j < ROWS; j++) sum[j] = fma((VECTOR)(from[at[j]]), v, sum[j]);
+            EACH_6(ADD_ROW)
         }
     }
     T line[ROWS][PANEL];
-    for (int j = 0; j < ROWS; j++) VSTORE(sum[j], 0, line[j]);
+    EACH_6(KEEP)
     made += mo + (part * g.groups + group) * g.outputs * rows;
     for (int k = 0; k < PANEL && panel * PANEL + k < g.outputs; k++)
         for (int j = 0; j < ROWS && block * ROWS + j < rows; j++)

@@ -100,7 +100,7 @@ __kernel void forward(geometry g, __global const T *input, long io, __global con
         spread = square / count;
     }
     const S scale = 1 / sqrt(spread + eps);
-    const T m = center, r = scale;
+    const T m = center, r = scale; /* r: where no weight is in it */
 #if GROUP > 1
 #ifdef EACH
     FOR_EACH(T w = has & HAS_WEIGHT ? weight[i] : 1; T b = has & HAS_BIAS ? bias[i] : 0;

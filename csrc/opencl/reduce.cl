@@ -171,6 +171,26 @@ static inline long place_along(const geometry *g, long i) {
 static inline acc_t fold(const geometry *g, __global const IN_S *in, long begin, long end, long step) {
     acc_t whole = start_acc();
     long i = begin;
+#if LANES > 1 && NR > 1
+    /* Runs of neighbours, one after the other. */
+    while (step == 1 && g->reduced_in[0] == 1 && i < end) {
+        acc_t lane[LANES];
+        for (int k = 0; k < LANES; k++) lane[k] = start_acc();
+        for (long steps = 0; i < end && steps < BLOCK;) {
+            long n = min(g->reduced_size[0] - i % g->reduced_size[0], min(end - i, (long)BLOCK * LANES)), s = 0;
+            __global const IN_S *p = in + place_along(g, i);
+            for (; s + LANES <= n; s += LANES, steps++) {
+                __attribute__((opencl_unroll_hint(LANES))) for (int k = 0; k < LANES; k++) lane[k] =
+                    step_acc(lane[k], IN_LOAD(p[s + k]), i + s + k);
+            }
+            for (int k = 0; s < n; s++, k++) lane[k] = step_acc(lane[k], IN_LOAD(p[s]), i + s);
+            i += n, steps++;
+        }
+        for (int width = LANES / 2; width; width /= 2)
+            for (int k = 0; k < width; k++) lane[k] = join_acc(lane[k], lane[k + width]);
+        whole = join_acc(whole, lane[0]);
+    }
+#endif
     while (i < end) {
         acc_t lane[LANES];
         for (int k = 0; k < LANES; k++) lane[k] = start_acc();

@@ -172,6 +172,18 @@ static int run_panels(const product *p, const tp_tensor *read, const tp_tensor *
     return tp_cl_run(&c, g->groups * panels * g->batch * g->part[2] * g->made[0] * g->made[1], 4);
 }
 
+static int run_single(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
+                      tp_tensor *made) {
+    tp_autoref *from = padded(p, read);
+    if (!from) return -1;
+    tp_cl_call c = begin(p, "single");
+    tp_cl_pass_tensor(&c, from);
+    tp_cl_pass_tensor(&c, weight);
+    pass_bias(&c, bias, made);
+    tp_cl_pass_tensor(&c, made);
+    return tp_cl_run(&c, made->numel / p->g.made[2], 16);
+}
+
 static int run_tiled(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
                      tp_tensor *made) {
     const geometry *g = &p->g;
@@ -235,6 +247,20 @@ static int run_panels_weight(product *p, const tp_tensor *out, const tp_tensor *
     return g->parts > 1 ? join_parts(p, sums, made) : 0;
 }
 
+static int run_single_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
+    geometry *g = &p->g;
+    g->parts = parts_of(made->numel, 32, g->batch * p->pixels, g->batch * g->made[0] * g->made[1], made->numel);
+    tp_autoref *from = padded(p, read);
+    tp_autoref *sums = from && g->parts > 1 ? scratch(p, made->numel * g->parts, made) : tp_retain(made);
+    if (!from || !sums) return -1;
+    tp_cl_call c = begin(p, "single_weight");
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_tensor(&c, from);
+    tp_cl_pass_tensor(&c, sums);
+    if (tp_cl_run(&c, made->numel * g->parts, 4) < 0) return -1;
+    return g->parts > 1 ? join_parts(p, sums, made) : 0;
+}
+
 static int run_tiled_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
     int64_t across = rounded_up(g->inputs * p->window, TILE), down = rounded_up(g->outputs, TILE),
@@ -259,9 +285,9 @@ static int run_direct_weight(const product *p, const tp_tensor *out, const tp_te
     return tp_cl_run(&c, made->numel, 16);
 }
 
-/* Panels and tiles pay from two channels on, and where the border is no more than the rest. */
+/* Where the border is no more than the rest, and for tiles, where there are channels to share them. */
 static bool is_wide(const product *p) {
-    return is_floating(p) && p->g.outputs > 1 &&
+    return is_floating(p) && (p->g.outputs > 1 || p->device->is_cpu) &&
            (double)p->padded_area <= 8 * ((double)p->area + (double)p->pixels) + 4096;
 }
 
@@ -279,9 +305,11 @@ int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_
     if (!a->numel) a = made; /* sums of nothing: not looked at, but it has to be a buffer */
     if (!b->numel) b = made;
     if (which == TP_CONV_WEIGHT) {
+        if (wide && d->is_cpu && p.g.outputs == 1) return run_single_weight(&p, a, b, made);
         if (wide && d->is_cpu) return run_panels_weight(&p, a, b, made);
         return wide ? run_tiled_weight(&p, a, b, made) : run_direct_weight(&p, a, b, made);
     }
+    if (wide && d->is_cpu && p.g.outputs == 1) return run_single(&p, a, b, bias, made);
     if (wide && d->is_cpu) return run_panels(&p, a, b, bias, made);
     return wide ? run_tiled(&p, a, b, bias, made) : run_direct(&p, a, b, bias, made);
 }

@@ -137,29 +137,34 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
 #define ADD_PIXEL(j) sum##j = fma((VECTOR)(from[j * along]), v, sum##j);
 #define ADD_ROW(j) sum##j = fma((VECTOR)(from[at[j]]), v, sum##j);
 
-/* Some pixels, `along` apart in `padded`. */
-#define ADD_WINDOW(EACH)                                                                                         \
-    for (index kz = 0; kz < g.window[0]; kz++) {                                                               \
-        index tz = z * g.step[0] + g.shift[0] + kz * g.turn[0];                                                \
-        if (g.part[0] > 1 && tz % g.part[0]) continue;                                                         \
-        index sz = (g.part[0] > 1 ? tz / g.part[0] : tz) + g.low[0];                                           \
-        for (index ky = 0; ky < g.window[1]; ky++) {                                                           \
-            index ty = y * g.step[1] + g.shift[1] + ky * g.turn[1];                                            \
-            if (g.part[1] > 1 && ty % g.part[1]) continue;                                                     \
-            index sy = (g.part[1] > 1 ? ty / g.part[1] : ty) + g.low[1];                                       \
-            for (index kx = 0; kx < g.window[2]; kx++) {                                                       \
-                index tx = x * g.step[2] + g.shift[2] + kx * g.turn[2];                                        \
-                if (g.part[2] > 1 && tx % g.part[2]) continue;                                                 \
-                index sx = (g.part[2] > 1 ? tx / g.part[2] : tx) + g.low[2];                                   \
-                __global const T *from = padded + (sz * g.padded[1] + sy) * g.padded[2] + sx;                  \
-                __global const T *w = packed + ((kz * g.window[1] + ky) * g.window[2] + kx) * g.inputs * PANEL; \
-                for (index c = 0; c < g.inputs; c++, from += area, w += PANEL) {                               \
-                    VECTOR v = VLOAD(0, w);                                                                    \
-                    EACH(ADD_PIXEL)                                                                            \
-                }                                                                                              \
-            }                                                                                                  \
-        }                                                                                                      \
+/* The elements k of the window that pixel x of the row counts for, and `from`, what it sees of the first channel. */
+#define FOR_WINDOW(x, body)                                                                           \
+    for (index kz = 0; kz < g.window[0]; kz++) {                                                      \
+        index tz = z * g.step[0] + g.shift[0] + kz * g.turn[0];                                       \
+        if (g.part[0] > 1 && tz % g.part[0]) continue;                                                \
+        index sz = (g.part[0] > 1 ? tz / g.part[0] : tz) + g.low[0];                                  \
+        for (index ky = 0; ky < g.window[1]; ky++) {                                                  \
+            index ty = y * g.step[1] + g.shift[1] + ky * g.turn[1];                                   \
+            if (g.part[1] > 1 && ty % g.part[1]) continue;                                            \
+            index sy = (g.part[1] > 1 ? ty / g.part[1] : ty) + g.low[1];                              \
+            for (index kx = 0; kx < g.window[2]; kx++) {                                              \
+                index tx = x * g.step[2] + g.shift[2] + kx * g.turn[2];                               \
+                if (g.part[2] > 1 && tx % g.part[2]) continue;                                        \
+                index sx = (g.part[2] > 1 ? tx / g.part[2] : tx) + g.low[2];                          \
+                __global const T *from = padded + (sz * g.padded[1] + sy) * g.padded[2] + sx;         \
+                index k = (kz * g.window[1] + ky) * g.window[2] + kx;                                 \
+                body                                                                                  \
+            }                                                                                         \
+        }                                                                                             \
     }
+
+/* Some pixels, `along` apart in `padded`. */
+#define ADD_WINDOW(EACH)                                              \
+    FOR_WINDOW(x, __global const T *w = packed + k * g.inputs * PANEL; \
+               for (index c = 0; c < g.inputs; c++, from += area, w += PANEL) { \
+                   VECTOR v = VLOAD(0, w);                            \
+                   EACH(ADD_PIXEL)                                    \
+               })
 
 #define MAKE_PIXELS(P, EACH)                                                                                     \
     {                                                                                                            \
@@ -197,6 +202,57 @@ __kernel void windows(geometry g, __global const T *padded, long po, __global co
         index x = phase + q * skip;
         MAKE_PIXELS(1, EACH_1)
     }
+}
+
+/* Groups that make one channel: a row of pixels, PANEL of them at a time where neighbours see neighbours. */
+__kernel void single(geometry g, __global const T *padded, long po, __global const T *weight, long wo,
+                     __global const T *bias, long bo, int biased, __global T *made, long mo) {
+    index i = get_global_id(0), y = i % g.made[1], z = i / g.made[1] % g.made[0], plane = i / g.made[1] / g.made[0];
+    index group = plane % g.groups, area = PRODUCT(g.padded), x = 0;
+    if (plane >= g.batch * g.groups) return;
+    padded += po + plane * g.inputs * area;
+    weight += wo + group * g.weight_group;
+    made += mo + i * g.made[2];
+    const T start = biased ? bias[bo + group] : 0;
+    for (; g.step[2] == 1 && g.part[2] == 1 && g.made[2] >= PANEL && x < g.made[2]; x += PANEL) {
+        if (x + PANEL > g.made[2]) x = g.made[2] - PANEL;
+        VECTOR sum = (VECTOR)(start);
+        FOR_WINDOW(x, for (index c = 0; c < g.inputs; c++) sum =
+                          fma(VLOAD(0, from + c * area), (VECTOR)(weight[k + c * g.weight_input]), sum);)
+        VSTORE(sum, 0, made + x);
+    }
+    for (; x < g.made[2]; x++) {
+        T sum = start;
+        FOR_WINDOW(x, for (index c = 0; c < g.inputs; c++) sum =
+                          fma(from[c * area], weight[k + c * g.weight_input], sum);)
+        made[x] = sum;
+    }
+}
+
+/* The weight gradient of such groups: an element over a part of the rows of pixels. */
+__kernel void single_weight(geometry g, __global const T *out, long oo, __global const T *padded, long po,
+                            __global T *made, long mo) {
+    index rows = g.inputs * PRODUCT(g.window), i = get_global_id(0), row = i % rows, part = i / rows % g.parts;
+    index group = i / rows / g.parts, k = row % PRODUCT(g.window), c = row / PRODUCT(g.window);
+    if (group >= g.groups) return;
+    index area = PRODUCT(g.padded), lines = g.made[0] * g.made[1], all = g.batch * lines, along = g.step[2];
+    index begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
+    index kx = k % g.window[2], ky = k / g.window[2] % g.window[1], kz = k / g.window[2] / g.window[1];
+    VECTOR sums = (VECTOR)(0);
+    T sum = 0, lane[PANEL];
+    out += oo, padded += po + c * area + kx * g.turn[2] + g.shift[2] + g.low[2];
+    for (index line = begin; line < end; line++) {
+        index y = line % g.made[1], z = line / g.made[1] % g.made[0], plane = line / lines * g.groups + group, x = 0;
+        index sz = z * g.step[0] + g.shift[0] + g.low[0] + kz * g.turn[0];
+        index sy = y * g.step[1] + g.shift[1] + g.low[1] + ky * g.turn[1];
+        __global const T *a = out + (plane * lines + line % lines) * g.made[2];
+        __global const T *b = padded + plane * g.inputs * area + (sz * g.padded[1] + sy) * g.padded[2];
+        for (; along == 1 && x + PANEL <= g.made[2]; x += PANEL) sums = fma(VLOAD(0, a + x), VLOAD(0, b + x), sums);
+        for (; x < g.made[2]; x++) sum = fma(a[x], b[x * along], sum);
+    }
+    VSTORE(sums, 0, lane);
+    for (int j = 0; j < PANEL; j++) sum += lane[j];
+    made[mo + (part * g.groups + group) * rows + row] = sum;
 }
 
 /* What the forward product makes as [group][panel][image][pixel][PANEL]. */

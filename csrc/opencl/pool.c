@@ -7,10 +7,16 @@
 
 #include <string.h>
 
+#define BAND 16 /* as in pool.cl */
+
 static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_pool_plan *p) {
     bool whole = dtype == TP_INT64;
     tp_text_add(s, "#define T %s\n#define WHOLE %d\n#define LOWEST %s\n#define IS_NAN(v) %s\n", tp_cl_type(dtype),
                 d->is_cpu, whole ? "LONG_MIN" : "(-INFINITY)", whole ? "false" : "((v) != (v))");
+    const char *type = dtype == TP_FLOAT64 ? "double" : "float";
+    if (d->is_cpu && !whole)
+        tp_text_add(s, "#define EIGHT %s8\n#define SIXTEEN %s16\n#define MASK %s8\n", type, type,
+                    dtype == TP_FLOAT64 ? "long" : "int");
     if (p->adaptive) tp_text_add(s, "#define ADAPTIVE\n");
 }
 
@@ -49,5 +55,6 @@ int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tenso
     tp_cl_pass_tensor(&c, out);
     if (index) tp_cl_pass_tensor(&c, index);
     if (what == TP_POOL_MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
+    if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 4);
     return tp_cl_run(&c, d->is_cpu ? rows : made->numel, d->is_cpu ? 16 : 64);
 }

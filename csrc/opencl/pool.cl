@@ -1,7 +1,8 @@
 /* pool.cl: pooling over contiguous planes (cpu/pool.h).
  *
- * Defined in front: T, LOWEST, IS_NAN(v); ADAPTIVE; WHOLE where a work-item does a row of what is made (CPU devices) and
- * not one element. Gradients gather: an element adds up what the windows that it is in have for it, in their order. */
+ * Defined in front: T, LOWEST, IS_NAN(v); EIGHT, SIXTEEN and MASK (vectors of T, and what they compare to) on CPU
+ * devices; ADAPTIVE; WHOLE, 1 where a work-item does a row of what is made (CPU devices), 0 where one element. Gradients
+ * gather: an element adds up what the windows that it is in have for it, in their order. */
 typedef struct {
     long planes;
     long in[3], out[3], window[3], stride[3], padding[3], dilation[3];
@@ -93,16 +94,25 @@ __kernel void largest(geometry g, __global const T *in, long in_offset, __global
         a = better ? b : a;                 \
         pa = better ? pb : pa;              \
     }
-/* Windows of 2x2 side by side, all inside. */
-__kernel void largest_by_two(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset,
-                             __global long *at, long at_offset) {
-    PLACE(g.out)
-    at += at_offset + plane * n_out + row;
-    out += row;
-    int width = g.in[2];
-    long start = 2 * y * width;
+/* A row of windows of 2x2 side by side, all inside, that sees the elements from `start` on. */
+static inline void row_by_two(__global const T *in, __global T *out, __global long *at, int first, int last, int width,
+                              long start) {
+    int x = first;
     in += start;
-    for (int x = first; x < last; x++) {
+#ifdef MASK
+    /* Eight windows in a vector. */
+    const MASK from = (MASK)(0, 2, 4, 6, 8, 10, 12, 14);
+    for (; x + 8 <= last; x += 8) {
+        SIXTEEN upper = vload16(0, in + 2 * x), lower = vload16(0, in + width + 2 * x);
+        EIGHT a = upper.even, b = upper.odd, c = lower.even, d = lower.odd;
+        MASK right = (b > a) | IS_NAN(b), right_below = (d > c) | IS_NAN(d);
+        a = right ? b : a, c = right_below ? d : c;
+        MASK below = (c > a) | IS_NAN(c), place = from + (below ? width - right_below : -right);
+        vstore8(below ? c : a, 0, out + x);
+        vstore8(convert_long8(place) + start + 2 * x, 0, at + x);
+    }
+#endif
+    for (; x < last; x++) {
         T a = in[2 * x], b = in[2 * x + 1], c = in[width + 2 * x], d = in[width + 2 * x + 1];
         int pa = 2 * x, pb = pa + 1, pc = pa + width, pd = pc + 1;
         LARGER_OF(a, pa, b, pb)
@@ -111,6 +121,22 @@ __kernel void largest_by_two(geometry g, __global const T *in, long in_offset, _
         out[x] = a;
         at[x] = start + pa;
     }
+}
+
+#define BAND 16 /* rows of a work-item of a CPU device */
+__kernel void largest_by_two(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset,
+                             __global long *at, long at_offset) {
+#if WHOLE
+    long bands = (g.out[1] + BAND - 1) / BAND, unit = get_global_id(0), plane = unit / bands, from = unit % bands * BAND;
+    if (plane >= g.planes) return;
+    long n = g.out[2], width = g.in[2], end = min(from + BAND, g.out[1]);
+    in += in_offset + plane * g.in[1] * width;
+    out += out_offset + plane * g.out[1] * n, at += at_offset + plane * g.out[1] * n;
+    for (long y = from; y < end; y++) row_by_two(in, out + y * n, at + y * n, 0, n, width, 2 * y * width);
+#else
+    PLACE(g.out)
+    row_by_two(in, out + row, at + at_offset + plane * n_out + row, first, last, g.in[2], 2 * y * g.in[2]);
+#endif
 }
 
 /* out holds the gradient, in is made. */

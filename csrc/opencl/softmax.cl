@@ -41,6 +41,26 @@ static inline vec exp_vector(vec x) {
 #else
 #define exp_vector(x) exp(x)
 #endif
+#ifdef T_SINGLE
+/* exp of what is at most 0, and of what is not a number anything: its power of two is added to the exponent. What would
+ * be subnormal is 0. */
+static inline vec power_vector(vec x) {
+    const vec c = x < -87.0f ? (vec)(-87.0f) : x;
+    const vec shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f)), n = shifted - 12582912.0f;
+    const vec r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
+    vec p = (vec)(0x1.6a4b98p-10f);
+    p = fma(p, r, (vec)(0x1.123e5cp-7f));
+    p = fma(p, r, (vec)(0x1.5558bap-5f));
+    p = fma(p, r, (vec)(0x1.55548cp-3f));
+    p = fma(p, r, (vec)(0x1.fffffcp-2f));
+    p = fma(p, r, (vec)(1.0f));
+    p = fma(p, r, (vec)(1.0f));
+    const vec e = VECTOR(as_float)(VECTOR(as_int)(p) + (VECTOR(as_int)(shifted) << 23));
+    return x < -87.0f ? (vec)(0) : e;
+}
+#else
+#define power_vector(x) exp(x)
+#endif
 #define LARGER_VECTOR(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
 
 static inline T fold_larger(vec v) {
@@ -91,28 +111,28 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
 #if defined(OUT_WIDE) && !defined(LOG)
     /* The powers stay in `out` until their sum is known. */
     for (long i = 0; i < whole; i += W) {
-        vec e = exp_vector(IN_VLOAD(in + i) - high);
+        vec e = power_vector(IN_VLOAD(in + i) - high);
         sums += e;
         OUT_VSTORE(e, out + i);
     }
     for (long i = whole; i < n; i++) sum += out[i] = EXP((T)IN_LOAD(in[i]) - high);
     sum += fold_sum(sums);
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(OUT_VLOAD(out + i) / sum, out + i);
-    for (long i = whole; i < n; i++) out[i] /= sum;
+    const T share = isfinite(high) ? 1 / sum : (T)NAN;
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(OUT_VLOAD(out + i) * share, out + i);
+    for (long i = whole; i < n; i++) out[i] *= share;
 #else
-    for (long i = 0; i < whole; i += W) sums += exp_vector(IN_VLOAD(in + i) - high);
+    for (long i = 0; i < whole; i += W) sums += power_vector(IN_VLOAD(in + i) - high);
     for (long i = whole; i < n; i++) sum += EXP((T)IN_LOAD(in[i]) - high);
-    sum += fold_sum(sums);
+    sum = isfinite(high) ? sum + fold_sum(sums) : (T)NAN;
 #ifdef LOG
-    /* Without a finite maximum the order of the subtractions matters. */
-    const T first = isinf(high) ? high : high + log(sum), second = isinf(high) ? log(sum) : 0;
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(IN_VLOAD(in + i) - first - second, out + i);
+    const T less = log(sum);
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(IN_VLOAD(in + i) - high - less, out + i);
     for (long i = whole; i < n; i++) {
-        T value = (T)IN_LOAD(in[i]) - first - second;
+        T value = (T)IN_LOAD(in[i]) - high - less;
         out[i] = OUT_STORE(value);
     }
 #else
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(exp_vector(IN_VLOAD(in + i) - high) / sum, out + i);
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(power_vector(IN_VLOAD(in + i) - high) / sum, out + i);
     for (long i = whole; i < n; i++) {
         T value = EXP((T)IN_LOAD(in[i]) - high) / sum;
         out[i] = OUT_STORE(value);
@@ -160,12 +180,13 @@ static void do_rows(__global const IN_S *in, __global const OTHER_S *other, __gl
         vec x = IN_VLOAD(in + i * inner);
         high = LARGER_VECTOR(high, x);
     }
-    for (long i = 0; i < n; i++) sum += exp_vector(IN_VLOAD(in + i * inner) - high);
+    for (long i = 0; i < n; i++) sum += power_vector(IN_VLOAD(in + i * inner) - high);
+    sum = isfinite(high) ? sum : (vec)(NAN);
 #ifdef LOG
-    const vec end = log(sum), first = isinf(high) ? high : high + end, second = isinf(high) ? end : (vec)(0);
-    for (long i = 0; i < n; i++) OUT_VSTORE(IN_VLOAD(in + i * inner) - first - second, out + i * inner);
+    const vec less = log(sum);
+    for (long i = 0; i < n; i++) OUT_VSTORE(IN_VLOAD(in + i * inner) - high - less, out + i * inner);
 #else
-    for (long i = 0; i < n; i++) OUT_VSTORE(exp_vector(IN_VLOAD(in + i * inner) - high) / sum, out + i * inner);
+    for (long i = 0; i < n; i++) OUT_VSTORE(power_vector(IN_VLOAD(in + i * inner) - high) / sum, out + i * inner);
 #endif
 #endif
 }
@@ -196,9 +217,12 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
     REDUCE(high, LARGER)
     for (long i = id; i < n; i += GROUP) sum += EXP((T)IN_LOAD(in[i * inner]) - high);
     REDUCE(sum, PLUS)
+#ifdef LOG
+    const T less = log(sum);
+#endif
     for (long i = id; i < n; i += GROUP) {
 #ifdef LOG
-        T value = isinf(high) ? (T)IN_LOAD(in[i * inner]) - high - log(sum) : (T)IN_LOAD(in[i * inner]) - (high + log(sum));
+        T value = (T)IN_LOAD(in[i * inner]) - high - less;
 #else
         T value = EXP((T)IN_LOAD(in[i * inner]) - high) / sum;
 #endif

@@ -205,6 +205,42 @@ def test_training_steps_do_not_grow_memory() -> None:
     assert seen[0] == seen[-1]
 
 
+@needs_device
+def test_training_a_network_does_not_grow_memory() -> None:
+    """Neither the device's nor the host's, of which some pages are let pass."""
+    program = """
+        import tensorpy as tp
+        import tensorpy.nn.functional as F
+
+        tp.opencl.fallback = "error"
+        tp.manual_seed(1)
+        shapes = [(8, 1, 3, 3), (8,), (10, 128), (10,)]
+        weights = [(0.1 * tp.randn(*shape)).to("opencl").requires_grad_() for shape in shapes]
+        images, labels = tp.rand(8, 1, 8, 8), tp.randint(0, 10, (8,))
+
+        def resident():
+            return int(open("/proc/self/statm").read().split()[1])
+
+        seen = []
+        for step in range(400):
+            x = F.conv2d(images.to("opencl"), weights[0], weights[1], padding=1)
+            x = F.dropout(F.max_pool2d(F.batch_norm(x, None, None, training=True).relu(), 2).flatten(1), 0.25)
+            loss = F.cross_entropy(F.linear(x, weights[2], weights[3]), labels.to("opencl"))
+            loss.backward()
+            with tp.no_grad():
+                for w in weights:
+                    w -= 0.01 * w.grad
+                    w.grad = None
+            if step % 100 == 99:
+                assert loss.item() > 0
+                del x, loss
+                seen.append((tp.opencl.memory_allocated(), tp.opencl.memory_reserved(), resident()))
+        assert seen[1][:2] == seen[-1][:2] and seen[-1][2] - seen[1][2] < 128, seen
+        print("done")
+    """
+    assert output_of(program) == "done"
+
+
 # ---- the queue ----
 
 
@@ -338,9 +374,8 @@ def test_fallback(fallback: None) -> None:
 
 
 @needs_device
-def test_fallback_with_results_left_out(fallback: None) -> None:
+def test_gradients_left_out() -> None:
     """The gradient of the input is not wanted, those behind it are."""
-    tp.opencl.fallback = "allow"
     tp.manual_seed(2)
     x, w = tp.randn(2, 1, 6, 6), tp.randn(3, 1, 3, 3)
     grads = []
@@ -423,6 +458,81 @@ def test_products_of_many_shapes(m: int, k: int, n: int) -> None:
     tp.testing.assert_close((x.t().contiguous().t() @ y).cpu(), a @ b)
     tp.testing.assert_close((x @ y.t().contiguous().t()).cpu(), a @ b)
     tp.testing.assert_close((x.to(tp.complex64) @ y.to(tp.complex64)).cpu().real, (a @ b).float(), rtol=1e-4, atol=1e-4)
+
+
+NETWORKS = """
+    import tensorpy as tp
+    import tensorpy.nn.functional as F
+
+    tp.opencl.fallback = "error"
+    tp.manual_seed(1)
+
+    def check(f, *tensors):
+        results = []
+        for device in ("cpu", "opencl"):
+            leaves = [t.detach().to(device).clone().requires_grad_() for t in tensors]
+            out = f(*leaves)
+            (out.sin() * out).sum().backward()
+            results.append([out.detach().cpu(), *(leaf.grad.cpu() for leaf in leaves)])
+        for got, expected in zip(results[1], results[0], strict=True):
+            tp.testing.assert_close(got, expected, rtol=1e-8, atol=1e-8)
+
+    def randn(*shape):
+        return tp.randn(*shape, dtype=tp.float64)
+"""
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_convolutions_of_many_shapes(tuning: str) -> None:
+    program = """
+        for n, c, o, h, w, k, stride, padding, dilation, groups in (
+            (2, 3, 5, 8, 8, 3, 1, 1, 1, 1), (2, 4, 6, 9, 7, 3, 2, 1, 1, 2), (1, 2, 70, 11, 13, 3, 3, 2, 2, 1),
+            (3, 6, 6, 5, 19, 3, 1, 1, 1, 6), (2, 4, 4, 9, 17, 3, 2, 1, 2, 4), (2, 16, 32, 8, 8, 3, 1, 1, 1, 1),
+            (2, 3, 40, 7, 5, 1, 1, 0, 1, 1), (2, 5, 33, 6, 6, 1, 2, 0, 1, 1), (2, 3, 4, 6, 6, 2, 1, 3, 1, 1),
+            (2, 8, 8, 4, 4, 4, 1, 0, 1, 1), (1, 2, 3, 3, 3, 2, 1, 40, 1, 1),
+        ):
+            x, weight, bias = randn(n, c, h, w), randn(o, c // groups, k, k), randn(o)
+            check(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, weight, bias)
+            weight, less = randn(c, o // groups, k, k), min(padding, (k - 1) * dilation)
+            check(lambda x, w, b: F.conv_transpose2d(x, w, b, stride, less, 0, groups, dilation), x, weight, bias)
+        check(lambda x, w: F.conv1d(x, w, stride=2, padding=1), randn(2, 3, 15), randn(4, 3, 3))
+        check(lambda x, w: F.conv3d(x, w, stride=(1, 2, 1), padding=1), randn(2, 3, 5, 6, 7), randn(4, 3, 3, 2, 3))
+        print("done")
+    """
+    assert output_of(textwrap.dedent(NETWORKS) + textwrap.dedent(program), TENSORPY_OPENCL_TUNING=tuning) == "done"
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_networks_of_many_shapes(tuning: str) -> None:
+    program = """
+        for shape in ((2, 6, 5, 7), (3, 4, 4, 36), (2, 2, 9, 40)):
+            x, c = randn(*shape), shape[1]
+            check(lambda x: F.max_pool2d(x, 2), x), check(lambda x: F.max_pool2d(x, 3, 2, 1), x)
+            check(lambda x: F.max_pool2d(x, 2, 1, 1, 2), x), check(lambda x: F.avg_pool2d(x, 3, 2, 1), x)
+            check(lambda x: F.avg_pool2d(x, 2, ceil_mode=True, count_include_pad=False), x)
+            check(lambda x: F.adaptive_avg_pool2d(x, (3, 8)), x), check(lambda x: F.adaptive_max_pool2d(x, (3, 2)), x)
+            check(lambda x: F.max_pool3d(x, 2), x), check(lambda x: F.avg_pool3d(x, 2), x)
+            check(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x, randn(c), randn(c))
+            check(lambda x, w, b: F.group_norm(x, 2, w, b), x, randn(c), randn(c))
+            check(lambda x, w, b: F.layer_norm(x, w.shape, w, b), x, randn(*shape[2:]), randn(*shape[2:]))
+            check(lambda x: F.layer_norm(x, (shape[-1],)), x)
+            check(lambda x: F.fold(F.unfold(x, (3, 2), 1, 1, (2, 1)), x.shape[2:], (3, 2), 1, 1, (2, 1)), x)
+            for dim in range(4):
+                check(lambda x: x.softmax(dim), x), check(lambda x: x.log_softmax(dim), x)
+                check(lambda x: x.logcumsumexp(dim), x)
+        check(lambda x, w: F.batch_norm(x, None, None, w, None, True), randn(33, 5), randn(5))
+        means = []
+        for device in ("cpu", "opencl"):
+            mean, var = tp.zeros(3, device=device), tp.ones(3, device=device)
+            x = tp.arange(48.0).reshape(4, 3, 4).to(device)
+            F.batch_norm(x, mean, var, training=True)
+            means.append((mean.cpu(), var.cpu(), F.batch_norm(x, mean, var).cpu()))
+        tp.testing.assert_close(means[1], means[0])
+        print("done")
+    """
+    assert output_of(textwrap.dedent(NETWORKS) + textwrap.dedent(program), TENSORPY_OPENCL_TUNING=tuning) == "done"
 
 
 @needs_device

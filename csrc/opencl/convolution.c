@@ -27,8 +27,14 @@ typedef struct {
     int64_t parts;
 } geometry;
 
+/* The ways to compute a product. */
+enum { BY_ELEMENT, BY_PANELS, BY_ROWS, BY_TILES, WEIGHT };
+static const char *const ways[] = {"BY_ELEMENT",        "BY_PANELS",        "BY_ROWS",        "BY_TILES",
+                                   "WEIGHT_BY_ELEMENT", "WEIGHT_BY_PANELS", "WEIGHT_BY_ROWS", "WEIGHT_BY_TILES"};
+
 typedef struct {
     tp_cl_device *device;
+    int way;
     tp_dtype dtype;
     geometry g;
     int64_t panel, window, pixels, area, padded_area;
@@ -107,16 +113,17 @@ static bool is_floating(const product *p) { return p->dtype == TP_FLOAT32 || p->
 static void define(tp_text *s, const product *p) {
     const char *type = tp_cl_type(p->dtype);
     int panel = (int)p->panel;
-    tp_text_add(s, "#define T %s\n#define index %s\n", type, p->small ? "int" : "long");
+    tp_text_add(s, "#define %s\n#define T %s\n#define index %s\n%s", ways[p->way], type, p->small ? "int" : "long",
+                p->way & WEIGHT ? "#define PARTS\n" : "");
     if (tp_is_complex_dtype(p->dtype))
         tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + tp_mul_%s(x, y))\n", tp_cl_suffix(p->dtype));
     else if (is_floating(p)) tp_text_add(s, "#define MUL_ADD(x, y, z) fma(x, y, z)\n");
     else tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + (x) * (y))\n");
-    if (!is_floating(p)) return;
-    if (p->device->is_cpu)
+    int way = p->way & ~WEIGHT;
+    if (way == BY_PANELS || way == BY_ROWS)
         tp_text_add(s, "#define PANEL %d\n#define VECTOR %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", panel,
                     p->dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel);
-    else tp_text_add(s, "#define TILE %d\n", TILE);
+    else if (way == BY_TILES) tp_text_add(s, "#define TILE %d\n", TILE);
 }
 
 static tp_cl_call begin(const product *p, const char *kernel) {
@@ -285,10 +292,12 @@ static int run_direct_weight(const product *p, const tp_tensor *out, const tp_te
     return tp_cl_run(&c, made->numel, 16);
 }
 
-/* Where the border is no more than the rest, and for tiles, where there are channels to share them. */
-static bool is_wide(const product *p) {
-    return is_floating(p) && (p->g.outputs > 1 || p->device->is_cpu) &&
-           (double)p->padded_area <= 8 * ((double)p->area + (double)p->pixels) + 4096;
+/* Vectors pay where the border is no more than the rest, and tiles where there are channels to share them. */
+static int choose_way(const product *p) {
+    bool fits = (double)p->padded_area <= 8 * ((double)p->area + (double)p->pixels) + 4096;
+    if (!is_floating(p) || !p->g.inputs || !fits) return BY_ELEMENT;
+    if (p->device->is_cpu) return p->g.outputs > 1 ? BY_PANELS : BY_ROWS;
+    return p->g.outputs > 1 ? BY_TILES : BY_ELEMENT;
 }
 
 int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_tensor *a, const tp_tensor *b,
@@ -298,18 +307,20 @@ int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_
     tp_cl_device *d = tp_cl_device_of(tensors, 1);
     if (!d) return -1;
     product p = make_product(d, plan, which == TP_CONV_DATA);
+    p.way = choose_way(&p) | (which == TP_CONV_WEIGHT ? WEIGHT : 0);
     tp_autotext definitions = {0};
     define(&definitions, &p);
     p.definitions = definitions.text;
-    bool wide = is_wide(&p) && p.g.inputs;
     if (!a->numel) a = made; /* sums of nothing: not looked at, but it has to be a buffer */
     if (!b->numel) b = made;
-    if (which == TP_CONV_WEIGHT) {
-        if (wide && d->is_cpu && p.g.outputs == 1) return run_single_weight(&p, a, b, made);
-        if (wide && d->is_cpu) return run_panels_weight(&p, a, b, made);
-        return wide ? run_tiled_weight(&p, a, b, made) : run_direct_weight(&p, a, b, made);
+    switch (p.way) {
+    case BY_PANELS: return run_panels(&p, a, b, bias, made);
+    case BY_ROWS: return run_single(&p, a, b, bias, made);
+    case BY_TILES: return run_tiled(&p, a, b, bias, made);
+    case BY_ELEMENT: return run_direct(&p, a, b, bias, made);
+    case WEIGHT | BY_PANELS: return run_panels_weight(&p, a, b, made);
+    case WEIGHT | BY_ROWS: return run_single_weight(&p, a, b, made);
+    case WEIGHT | BY_TILES: return run_tiled_weight(&p, a, b, made);
+    default: return run_direct_weight(&p, a, b, made);
     }
-    if (wide && d->is_cpu && p.g.outputs == 1) return run_single(&p, a, b, bias, made);
-    if (wide && d->is_cpu) return run_panels(&p, a, b, bias, made);
-    return wide ? run_tiled(&p, a, b, bias, made) : run_direct(&p, a, b, bias, made);
 }

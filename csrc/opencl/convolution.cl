@@ -4,7 +4,8 @@
  * s = (q * step + shift + k * turn) / part of what is read, where the division leaves no remainder and s lies inside.
  * Both gather, so nothing is atomic and results are the same in every run.
  *
- * Defined in front: T; index, an integer that holds every position; MUL_ADD(x, y, z), x * y + z; COMPLEX_T; on CPU
+ * Defined in front: which product is wanted, [WEIGHT_]BY_ELEMENT, _PANELS, _ROWS or _TILES; PARTS where a weight gradient
+ * comes in some; T; index, an integer that holds every position; MUL_ADD(x, y, z), x * y + z; COMPLEX_T; on CPU
  * devices PANEL, VECTOR, VLOAD, VSTORE; on GPUs TILE. */
 typedef struct {
     index batch, groups, inputs, outputs;            /* channels that are read and made, of a group */
@@ -27,6 +28,7 @@ static inline index seen(const geometry *g, int d, index q, index k) {
 
 /* ---- every dtype: a work-item for each element ---- */
 
+#ifdef BY_ELEMENT
 __kernel void direct(geometry g, __global const T *read, long ro, __global const T *weight, long wo,
                      __global const T *bias, long bo, int biased, __global T *made, long mo) {
     index i = get_global_id(0), pixels = PRODUCT(g.made);
@@ -54,8 +56,10 @@ __kernel void direct(geometry g, __global const T *read, long ro, __global const
     }
     made[mo + i] = sum;
 }
+#endif
 
 /* made[g, o, c, k] from `out` (what the forward product makes) and `read`. */
+#ifdef WEIGHT_BY_ELEMENT
 __kernel void direct_weight(geometry g, __global const T *out, long oo, __global const T *read, long ro,
                             __global T *made, long mo) {
     index i = get_global_id(0), extent = PRODUCT(g.window), area = PRODUCT(g.read), pixels = PRODUCT(g.made);
@@ -84,8 +88,10 @@ __kernel void direct_weight(geometry g, __global const T *out, long oo, __global
     }
     made[mo + i] = sum;
 }
+#endif
 
 /* The parts of a weight gradient, added up in their order. */
+#ifdef PARTS
 __kernel void join(__global const T *partial, long po, __global T *made, long mo, long n, long parts) {
     long i = get_global_id(0);
     if (i >= n) return;
@@ -93,6 +99,7 @@ __kernel void join(__global const T *partial, long po, __global T *made, long mo
     for (long p = 1; p < parts; p++) sum += partial[po + p * n + i];
     made[mo + i] = sum;
 }
+#endif
 
 #ifdef PANEL
 #define PIXELS 4
@@ -115,6 +122,7 @@ __kernel void pad(geometry g, __global const T *read, long ro, __global T *padde
 }
 
 /* The weight as [group][panel][window][input][PANEL], filled up with zeros. */
+#ifdef BY_PANELS
 __kernel void pack(geometry g, __global const T *weight, long wo, __global T *packed, long po) {
     index i = get_global_id(0), panels = (g.outputs + PANEL - 1) / PANEL, extent = PRODUCT(g.window);
     index c = i % g.inputs, k = i / g.inputs % extent, panel = i / g.inputs / extent % panels;
@@ -127,6 +135,7 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
         packed[j] = o < g.outputs ? weight[o * g.weight_output] : 0;
     }
 }
+#endif
 
 /* Vectors stand in variables of their own and not in an array: not every compiler would keep that in registers. */
 #define EACH_1(X) X(0)
@@ -177,6 +186,7 @@ __kernel void pack(geometry g, __global const T *weight, long wo, __global T *pa
     }
 
 /* A row of pixels that are `part` apart, so that the same elements of the window count for all of them. */
+#ifdef BY_PANELS
 __kernel void windows(geometry g, __global const T *padded, long po, __global const T *packed, long wo,
                       __global const T *bias, long bo, int biased, __global T *made, long mo) {
     index i = get_global_id(0), y = i % g.made[1], z = i / g.made[1] % g.made[0], rest = i / g.made[1] / g.made[0];
@@ -203,8 +213,10 @@ __kernel void windows(geometry g, __global const T *padded, long po, __global co
         MAKE_PIXELS(1, EACH_1)
     }
 }
+#endif
 
 /* Groups that make one channel: a row of pixels, PANEL of them at a time where neighbours see neighbours. */
+#ifdef BY_ROWS
 __kernel void single(geometry g, __global const T *padded, long po, __global const T *weight, long wo,
                      __global const T *bias, long bo, int biased, __global T *made, long mo) {
     index i = get_global_id(0), y = i % g.made[1], z = i / g.made[1] % g.made[0], plane = i / g.made[1] / g.made[0];
@@ -228,8 +240,10 @@ __kernel void single(geometry g, __global const T *padded, long po, __global con
         made[x] = sum;
     }
 }
+#endif
 
 /* The weight gradient of such groups: an element over a part of the rows of pixels. */
+#ifdef WEIGHT_BY_ROWS
 __kernel void single_weight(geometry g, __global const T *out, long oo, __global const T *padded, long po,
                             __global T *made, long mo) {
     index rows = g.inputs * PRODUCT(g.window), i = get_global_id(0), row = i % rows, part = i / rows % g.parts;
@@ -254,8 +268,10 @@ __kernel void single_weight(geometry g, __global const T *out, long oo, __global
     for (int j = 0; j < PANEL; j++) sum += lane[j];
     made[mo + (part * g.groups + group) * rows + row] = sum;
 }
+#endif
 
 /* What the forward product makes as [group][panel][image][pixel][PANEL]. */
+#ifdef WEIGHT_BY_PANELS
 __kernel void turn(geometry g, __global const T *out, long oo, __global T *turned, long to) {
     index i = get_global_id(0), rows = g.made[0] * g.made[1], row = i % rows, image = i / rows % g.batch;
     index panels = (g.outputs + PANEL - 1) / PANEL, panel = i / rows / g.batch % panels;
@@ -269,8 +285,10 @@ __kernel void turn(geometry g, __global const T *out, long oo, __global T *turne
         for (int j = lanes; j < PANEL; j++) turned[j] = 0;
     }
 }
+#endif
 
 /* ROWS elements (c, k) of the gradient of PANEL channels, over one part of the rows of pixels of all images. */
+#ifdef WEIGHT_BY_PANELS
 __kernel void weights(geometry g, __global const T *turned, long to, __global const T *padded, long po,
                       __global T *made, long mo) {
     index extent = PRODUCT(g.window), rows = g.inputs * extent, blocks = (rows + ROWS - 1) / ROWS;
@@ -307,6 +325,7 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
             made[(panel * PANEL + k) * rows + block * ROWS + j] = line[j][k];
 }
 #endif
+#endif
 
 #ifdef TILE
 /* ---- GPUs: a work-group of 16 x 16 makes TILE x TILE elements of a matrix product whose factors are looked up ---- */
@@ -324,6 +343,7 @@ __kernel void weights(geometry g, __global const T *turned, long to, __global co
     barrier(CLK_LOCAL_MEM_FENCE);
 
 /* [outputs] x [images * pixels], summed over inputs and window. */
+#ifdef BY_TILES
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g, __global const T *read, long ro,
                                                                      __global const T *weight, long wo,
                                                                      __global const T *bias, long bo, int biased,
@@ -369,8 +389,10 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g,
         }
     }
 }
+#endif
 
 /* [outputs] x [inputs * window], summed over a part of images and pixels. */
+#ifdef WEIGHT_BY_TILES
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled_weight(geometry g, __global const T *out, long oo,
                                                                             __global const T *read, long ro,
                                                                             __global T *made, long mo) {
@@ -414,4 +436,5 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled_weight(geom
             if (o < g.outputs && at < rows) made[o * rows + at] = sum[i][j];
         }
 }
+#endif
 #endif

@@ -1,4 +1,5 @@
-/* norm.c: normalisations; the kernels are in norm.cl. On a CPU device a work-item takes a row, on a GPU a work-group.
+/* norm.c: normalisations; the kernels are in norm.cl. On a CPU device a work-item takes a row, on a GPU a work-group
+ * where rows are long enough.
  */
 #include "opencl/kernels.h"
 
@@ -9,9 +10,11 @@
 #define COLUMNS 64
 #define VECTOR_BYTES 64
 
-static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_norm_job *j, int group) {
+static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_norm_job *j, int group,
+                   const char *kernel) {
     const char *type = tp_cl_type(dtype), *sum = d->has_fp64 ? "double" : type;
     int w = VECTOR_BYTES / (int)tp_itemsize(dtype);
+    tp_text_add(s, "#define KERNEL_%s\n", kernel);
     tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n%s", type, sum, group,
                 j->each ? "#define EACH\n" : "");
     if (group > 1) return;
@@ -68,9 +71,9 @@ int tp_cl_norm(tp_norm_what what, const tp_norm_job *j) {
     tp_tensor *const tensors[] = {(tp_tensor *)j->input};
     tp_cl_device *d = tp_cl_device_of(tensors, 1);
     if (!d) return -1;
-    int group = d->is_cpu ? 1 : GROUP;
+    int group = d->is_cpu || j->runs * j->length < GROUP / 4 ? 1 : GROUP;
     tp_autotext s = {0};
-    define(&s, d, (tp_dtype)j->input->dtype, j, group);
+    define(&s, d, (tp_dtype)j->input->dtype, j, group, kernels[what]);
     tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "norm.cl", kernels[what], s.text));
     pass_geometry(&c, j);
     pass_tensors(&c, what, j);

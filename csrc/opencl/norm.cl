@@ -1,6 +1,6 @@
 /* norm.cl: normalisations of rows and their gradients (tp_norm_job of native/device_kernels.h).
  *
- * Defined in front: T; S, what statistics are summed in (double where there is one); EACH where weight and bias belong
+ * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there is one); EACH where weight and bias belong
  * to the elements of a row and not to its runs; GROUP, the work-items that share a row. With GROUP 1 (CPU devices) a row
  * is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN (V to VS). A row that is read more than
  * once is in the cache by then. */
@@ -69,6 +69,7 @@ static inline S total(VS v) {
 
 #define OF_RUN (row % g.groups * g.per_row + run * g.per_run)
 
+#ifdef KERNEL_forward
 __kernel void forward(geometry g, __global const T *input, long io, __global const T *weight, long wo,
                       __global const T *bias, long bo, __global T *mean, long mo, __global T *rstd, long ro,
                       __global T *running_mean, long rmo, __global T *running_var, long rvo, __global T *out, long oo,
@@ -141,8 +142,10 @@ __kernel void forward(geometry g, __global const T *input, long io, __global con
         running_var[rvo + row] = (1 - momentum) * (S)running_var[rvo + row] + momentum * (S)sample;
     }
 }
+#endif
 
 /* The gradient of the input and, where a row has one weight, those of weight and bias. frozen: rstd is the variance. */
+#ifdef KERNEL_backward
 __kernel void backward(geometry g, __global const T *grad, long go, __global const T *input, long io,
                        __global const T *weight, long wo, __global const T *mean, long mo, __global const T *rstd,
                        long ro, __global T *out, long oo, __global T *to_weight, long two, __global T *to_bias, long tbo,
@@ -227,6 +230,7 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
     if (has & HAS_TO_WEIGHT) to_weight[two + row] = product * scale;
     if (has & HAS_TO_BIAS) to_bias[tbo + row] = sum;
 }
+#endif
 
 /* Of rows with a weight for each element, the gradients of weight and bias: part p of the sums over the rows. */
 #if GROUP > 1
@@ -234,6 +238,7 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
 #else
 #define COLUMNS 64
 #endif
+#ifdef KERNEL_columns
 __kernel void columns(geometry g, __global const T *grad, long go, __global const T *input, long io,
                       __global const T *mean, long mo, __global const T *rstd, long ro, __global T *to_weight, long two,
                       __global T *to_bias, long tbo, int has) {
@@ -266,9 +271,11 @@ __kernel void columns(geometry g, __global const T *grad, long go, __global cons
         if (has & HAS_TO_BIAS) to_bias[tbo + part * g.length + from + k] = biases[k];
     }
 }
+#endif
 
 /* Of channels in groups, the gradients of weight and bias: a row is a channel in all images, its runs have statistics
  * of their own: those of image * groups + channel / per_row. */
+#ifdef KERNEL_channels
 __kernel void channels(geometry g, __global const T *grad, long go, __global const T *input, long io,
                        __global const T *mean, long mo, __global const T *rstd, long ro, __global T *to_weight, long two,
                        __global T *to_bias, long tbo, int has) {
@@ -300,3 +307,4 @@ __kernel void channels(geometry g, __global const T *grad, long go, __global con
     if (has & HAS_TO_WEIGHT) to_weight[two + row] = weights;
     if (has & HAS_TO_BIAS) to_bias[tbo + row] = biases;
 }
+#endif

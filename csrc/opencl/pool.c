@@ -9,10 +9,11 @@
 
 #define BAND 16 /* as in pool.cl */
 
-static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_pool_plan *p) {
+static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_pool_plan *p, const char *kernel) {
     bool whole = dtype == TP_INT64;
     tp_text_add(s, "#define T %s\n#define WHOLE %d\n#define LOWEST %s\n#define IS_NAN(v) %s\n", tp_cl_type(dtype),
                 d->is_cpu, whole ? "LONG_MIN" : "(-INFINITY)", whole ? "false" : "((v) != (v))");
+    tp_text_add(s, "#define KERNEL_%s\n", kernel);
     const char *type = dtype == TP_FLOAT64 ? "double" : "float";
     if (d->is_cpu && !whole)
         tp_text_add(s, "#define EIGHT %s8\n#define SIXTEEN %s16\n#define MASK %s8\n", type, type,
@@ -47,9 +48,10 @@ int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tenso
     if (made->numel == 0) return 0;
     if (out->numel == 0) return tp_fill_data(in, TP_SCALAR_I(0));
     tp_autotext s = {0};
-    define(&s, d, (tp_dtype)in->dtype, p);
+    const char *kernel = kernel_of(d, what, by_two);
+    define(&s, d, (tp_dtype)in->dtype, p, kernel);
     int64_t planes = in->numel / (p->in[0] * p->in[1] * p->in[2]), rows = made->numel / (backward ? p->in : p->out)[2];
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "pool.cl", kernel_of(d, what, by_two), s.text));
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "pool.cl", kernel, s.text));
     pass_geometry(&c, p, planes);
     tp_cl_pass_tensor(&c, in);
     tp_cl_pass_tensor(&c, out);

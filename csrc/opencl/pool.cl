@@ -1,6 +1,6 @@
 /* pool.cl: pooling over contiguous planes (cpu/pool.h).
  *
- * Defined in front: T, LOWEST, IS_NAN(v); EIGHT, SIXTEEN and MASK (vectors of T, and what they compare to) on CPU
+ * Defined in front: KERNEL_<name>, for the one that is wanted, since each takes its time to compile; T, LOWEST, IS_NAN(v); EIGHT, SIXTEEN and MASK (vectors of T, and what they compare to) on CPU
  * devices; ADAPTIVE; WHOLE, 1 where a work-item does a row of what is made (CPU devices), 0 where one element. Gradients
  * gather: an element adds up what the windows that it is in have for it, in their order. */
 typedef struct {
@@ -64,6 +64,7 @@ static inline T divisor_of(const geometry *g, range z, range y, range x) {
     in += in_offset + plane * n_in, out += out_offset + plane * n_out;      \
     long row = (z * (size)[1] + y) * (size)[2];
 
+#ifdef KERNEL_largest
 __kernel void largest(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset,
                       __global long *at, long at_offset) {
     PLACE(g.out)
@@ -87,6 +88,7 @@ __kernel void largest(geometry g, __global const T *in, long in_offset, __global
         at[row + x] = where;
     }
 }
+#endif
 
 #define LARGER_OF(a, pa, b, pb)             \
     {                                       \
@@ -124,6 +126,7 @@ static inline void row_by_two(__global const T *in, __global T *out, __global lo
 }
 
 #define BAND 16 /* rows of a work-item of a CPU device */
+#ifdef KERNEL_largest_by_two
 __kernel void largest_by_two(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset,
                              __global long *at, long at_offset) {
 #if WHOLE
@@ -138,8 +141,10 @@ __kernel void largest_by_two(geometry g, __global const T *in, long in_offset, _
     row_by_two(in, out + row, at + at_offset + plane * n_out + row, first, last, g.in[2], 2 * y * g.in[2]);
 #endif
 }
+#endif
 
 /* out holds the gradient, in is made. */
+#ifdef KERNEL_to_largest
 __kernel void to_largest(geometry g, __global T *in, long in_offset, __global const T *out, long out_offset,
                          __global const long *at, long at_offset) {
     PLACE(g.in)
@@ -157,8 +162,10 @@ __kernel void to_largest(geometry g, __global T *in, long in_offset, __global co
         in[row + x] = sum;
     }
 }
+#endif
 
 /* The same on a CPU device: a work-item walks through a plane's gradient, whose places may be any. */
+#ifdef KERNEL_scatter_largest
 __kernel void scatter_largest(geometry g, __global T *in, long in_offset, __global const T *out, long out_offset,
                               __global const long *at, long at_offset) {
     long plane = get_global_id(0), n_in = g.in[0] * g.in[1] * g.in[2], n_out = g.out[0] * g.out[1] * g.out[2];
@@ -168,7 +175,9 @@ __kernel void scatter_largest(geometry g, __global T *in, long in_offset, __glob
     for (long i = 0; i < n_out; i++)
         if (at[i] >= 0 && at[i] < n_in) in[at[i]] += out[i];
 }
+#endif
 
+#ifdef KERNEL_average
 __kernel void average(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset) {
     PLACE(g.out)
     range rz = range_of(&g, 0, z), ry = range_of(&g, 1, y);
@@ -181,7 +190,9 @@ __kernel void average(geometry g, __global const T *in, long in_offset, __global
         out[row + x] = sum / divisor_of(&g, rz, ry, rx);
     }
 }
+#endif
 
+#ifdef KERNEL_to_average
 __kernel void to_average(geometry g, __global T *in, long in_offset, __global const T *out, long out_offset) {
     PLACE(g.in)
     range wz = windows_of(&g, 0, z), wy = windows_of(&g, 1, y);
@@ -199,3 +210,4 @@ __kernel void to_average(geometry g, __global T *in, long in_offset, __global co
         in[row + x] = sum;
     }
 }
+#endif

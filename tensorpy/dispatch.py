@@ -142,7 +142,7 @@ def _layers(operator: str, tensors: list[Tensor]) -> Iterator[tuple[str, str]]:
             e = entries[name]
             backend_found |= is_backend
             what = f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else "")
-            if e.kind == "fallback" and name == "OpenCL":
+            if e.source.startswith("opencl/fallback.c"):
                 what += f" ({_C._opencl.fallback_count(operator)} calls so far)"
             yield name, what
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -313,6 +314,19 @@ def fallback_counts() -> dict[str, int]:
     """How often each operator was computed on the CPU for want of an OpenCL kernel."""
     counts = {name: int(_cl.fallback_count(name)) for name in _C._operators()}
     return {name: n for name, n in counts.items() if n}
+
+
+@contextlib.contextmanager
+def on_host(*operators: str) -> Iterator[None]:
+    """Has the fallback compute operators in spite of their kernels ("sort.stable"): to see whether one is at fault."""
+    handles: list[int] = []
+    try:
+        for name in operators:
+            handles.append(_cl.fall_back_for(name))
+        yield
+    finally:
+        for handle in reversed(handles):
+            _cl.fall_back_end(handle)
 
 
 class _Module(types.ModuleType):

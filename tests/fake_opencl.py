@@ -107,7 +107,7 @@ def _functions() -> list[tuple[str, str, list[str]]]:
     text = (ROOT / "csrc/opencl/cl.h").read_text()
     table = text[text.index("#define TP_FORALL_CL(X)") : text.index("typedef struct {\n#define TP_CL_MEMBER")]
     table = re.sub(r"\\\n\s*", " ", table)
-    found = re.findall(r"X\((\w+), (\w+),\s*\((.*?)\)\)\s*(?=X\(|$)", table.partition("(X)")[2].strip(), re.S)
+    found = re.findall(r"X\((\w+(?: \*)?), (\w+),\s*\((.*?)\)\)\s*(?=X\(|$)", table.partition("(X)")[2].strip(), re.S)
     return [(result, name, _split(parameters)) for result, name, parameters in found]
 
 

@@ -7,6 +7,7 @@ Without a driver these tests are skipped; what each operator computes is tested 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -38,22 +39,31 @@ def test_every_cpu_kernel_has_an_opencl_kernel_or_a_reason() -> None:
 
 @needs_device
 def test_fallback(fallback: None) -> None:
-    a = tp.arange(16.0, device="opencl").reshape(1, 1, 4, 4)
-    pool = tp.nn.functional.avg_pool2d
+    a = tp.tensor([3.0, 1.0, 2.0], device="opencl")
     tp.opencl.fallback = "error"
-    with pytest.raises(NotImplementedError, match="no OpenCL kernel"):
-        pool(a, 2)
-    tp.opencl.fallback = "allow"
-    before = tp.opencl.fallback_counts().get("avg_pool2d", 0)
-    means = pool(a, 2)
-    assert means.flatten().tolist() == [2.5, 4.5, 10.5, 12.5] and means.device == a.device
-    assert tp.opencl.fallback_counts()["avg_pool2d"] == before + 1
+    assert a.sort().values.tolist() == [1.0, 2.0, 3.0]
+    with tp.opencl.on_host("sort.stable", "sin.out"):
+        with pytest.raises(NotImplementedError, match="no OpenCL kernel"):
+            a.sort()
+        tp.opencl.fallback = "allow"
+        before = tp.opencl.fallback_counts().get("sort.stable", 0)
+        values, places = a.sort()
+        assert values.tolist() == [1.0, 2.0, 3.0] and places.tolist() == [1, 2, 0]
+        assert values.device == places.device == a.device
+        assert tp.opencl.fallback_counts()["sort.stable"] == before + 1
+        assert f"{before + 1} calls" in tp.dispatch.explain("sort.stable", a)
+        made = tp.empty(3, device="opencl")
+        assert tp.sin(a, out=made) is made and made.tolist() == a.cpu().sin().tolist()
+    assert "calls so far" not in tp.dispatch.explain("sort.stable", a)
+    with pytest.raises(RuntimeError, match="no operator"), tp.opencl.on_host("sin", "nonsense"):
+        pass
     with pytest.raises(ValueError, match=r"error.*warn.*allow"):
         tp.opencl.fallback = "sometimes"
 
 
 @needs_device
-def test_fallback_with_results_left_out(fallback: None) -> None:
+@pytest.mark.parametrize("on_host", [(), ("convolution", "convolution_backward")], ids=["kernel", "fallback"])
+def test_gradients_left_out(on_host: tuple[str, ...], fallback: None) -> None:
     """The gradient of the input is not wanted, those behind it are."""
     tp.opencl.fallback = "allow"
     tp.manual_seed(2)
@@ -61,7 +71,8 @@ def test_fallback_with_results_left_out(fallback: None) -> None:
     grads = []
     for device in ("cpu", "opencl"):
         weight, bias = w.detach().to(device).clone().requires_grad_(), tp.zeros(3, device=device, requires_grad=True)
-        tp.nn.functional.conv2d(x.to(device), weight, bias).sin().sum().backward()
+        with tp.opencl.on_host(*on_host):
+            tp.nn.functional.conv2d(x.to(device), weight, bias).sin().sum().backward()
         grads.append((weight.grad.cpu(), bias.grad.cpu()))
     tp.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-4)
 
@@ -87,11 +98,11 @@ def test_fallback_warns_once() -> None:
     program = """
         import warnings
         import tensorpy as tp
-        from tensorpy.nn.functional import avg_pool2d, max_pool2d
-        a = tp.ones(1, 1, 4, 4, device="opencl")
+        a = tp.tensor([3.0, 1.0], device="opencl")
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            avg_pool2d(a, 2), avg_pool2d(a, 2), max_pool2d(a, 2)
+            with tp.opencl.on_host("sort.stable", "topk"):
+                a.sort(), a.sort(), a.topk(1)
         print(len(seen), tp.opencl.fallback)
     """
     assert output_of(program) == "2 warn"
@@ -163,6 +174,81 @@ def check_indices() -> Iterator[None]:
     before = tp.opencl.check_indices
     yield
     tp.opencl.check_indices = before
+
+
+NETWORKS = """
+    import tensorpy as tp
+    import tensorpy.nn.functional as F
+
+    tp.opencl.fallback = "error"
+    tp.manual_seed(1)
+
+    def check(f, *tensors):
+        results = []
+        for device in ("cpu", "opencl"):
+            leaves = [t.detach().to(device).clone().requires_grad_() for t in tensors]
+            out = f(*leaves)
+            (out.sin() * out).sum().backward()
+            results.append([out.detach().cpu(), *(leaf.grad.cpu() for leaf in leaves)])
+        for got, expected in zip(results[1], results[0], strict=True):
+            tp.testing.assert_close(got, expected, rtol=1e-8, atol=1e-8)
+
+    def randn(*shape):
+        return tp.randn(*shape, dtype=tp.float64)
+"""
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_convolutions_of_many_shapes(tuning: str) -> None:
+    program = """
+        for n, c, o, h, w, k, stride, padding, dilation, groups in (
+            (2, 3, 5, 8, 8, 3, 1, 1, 1, 1), (2, 4, 6, 9, 7, 3, 2, 1, 1, 2), (1, 2, 70, 11, 13, 3, 3, 2, 2, 1),
+            (3, 6, 6, 5, 19, 3, 1, 1, 1, 6), (2, 4, 4, 9, 17, 3, 2, 1, 2, 4), (2, 16, 32, 8, 8, 3, 1, 1, 1, 1),
+            (2, 3, 40, 7, 5, 1, 1, 0, 1, 1), (2, 5, 33, 6, 6, 1, 2, 0, 1, 1), (2, 3, 4, 6, 6, 2, 1, 3, 1, 1),
+            (2, 8, 8, 4, 4, 4, 1, 0, 1, 1), (1, 2, 3, 3, 3, 2, 1, 40, 1, 1),
+        ):
+            x, weight, bias = randn(n, c, h, w), randn(o, c // groups, k, k), randn(o)
+            check(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, weight, bias)
+            weight, less = randn(c, o // groups, k, k), min(padding, (k - 1) * dilation)
+            check(lambda x, w, b: F.conv_transpose2d(x, w, b, stride, less, 0, groups, dilation), x, weight, bias)
+        check(lambda x, w: F.conv1d(x, w, stride=2, padding=1), randn(2, 3, 15), randn(4, 3, 3))
+        check(lambda x, w: F.conv3d(x, w, stride=(1, 2, 1), padding=1), randn(2, 3, 5, 6, 7), randn(4, 3, 3, 2, 3))
+        print("done")
+    """
+    assert output_of(textwrap.dedent(NETWORKS) + textwrap.dedent(program), TENSORPY_OPENCL_TUNING=tuning) == "done"
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_networks_of_many_shapes(tuning: str) -> None:
+    program = """
+        for shape in ((2, 6, 5, 7), (3, 4, 4, 36), (2, 2, 9, 40)):
+            x, c = randn(*shape), shape[1]
+            check(lambda x: F.max_pool2d(x, 2), x), check(lambda x: F.max_pool2d(x, 3, 2, 1), x)
+            check(lambda x: F.max_pool2d(x, 2, 1, 1, 2), x), check(lambda x: F.avg_pool2d(x, 3, 2, 1), x)
+            check(lambda x: F.avg_pool2d(x, 2, ceil_mode=True, count_include_pad=False), x)
+            check(lambda x: F.adaptive_avg_pool2d(x, (3, 8)), x), check(lambda x: F.adaptive_max_pool2d(x, (3, 2)), x)
+            check(lambda x: F.max_pool3d(x, 2), x), check(lambda x: F.avg_pool3d(x, 2), x)
+            check(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x, randn(c), randn(c))
+            check(lambda x, w, b: F.group_norm(x, 2, w, b), x, randn(c), randn(c))
+            check(lambda x, w, b: F.layer_norm(x, w.shape, w, b), x, randn(*shape[2:]), randn(*shape[2:]))
+            check(lambda x: F.layer_norm(x, (shape[-1],)), x)
+            check(lambda x: F.fold(F.unfold(x, (3, 2), 1, 1, (2, 1)), x.shape[2:], (3, 2), 1, 1, (2, 1)), x)
+            for dim in range(4):
+                check(lambda x: x.softmax(dim), x), check(lambda x: x.log_softmax(dim), x)
+                check(lambda x: x.logcumsumexp(dim), x)
+        check(lambda x, w: F.batch_norm(x, None, None, w, None, True), randn(33, 5), randn(5))
+        means = []
+        for device in ("cpu", "opencl"):
+            mean, var = tp.zeros(3, device=device), tp.ones(3, device=device)
+            x = tp.arange(48.0).reshape(4, 3, 4).to(device)
+            F.batch_norm(x, mean, var, training=True)
+            means.append((mean.cpu(), var.cpu(), F.batch_norm(x, mean, var).cpu()))
+        tp.testing.assert_close(means[1], means[0])
+        print("done")
+    """
+    assert output_of(textwrap.dedent(NETWORKS) + textwrap.dedent(program), TENSORPY_OPENCL_TUNING=tuning) == "done"
 
 
 @needs_device

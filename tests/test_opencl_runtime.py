@@ -113,6 +113,42 @@ def test_training_steps_do_not_grow_memory() -> None:
     assert seen[0] == seen[-1]
 
 
+@needs_device
+def test_training_a_network_does_not_grow_memory() -> None:
+    """Neither the device's nor the host's, of which some pages are let pass."""
+    program = """
+        import tensorpy as tp
+        import tensorpy.nn.functional as F
+
+        tp.opencl.fallback = "error"
+        tp.manual_seed(1)
+        shapes = [(8, 1, 3, 3), (8,), (10, 128), (10,)]
+        weights = [(0.1 * tp.randn(*shape)).to("opencl").requires_grad_() for shape in shapes]
+        images, labels = tp.rand(8, 1, 8, 8), tp.randint(0, 10, (8,))
+
+        def resident():
+            return int(open("/proc/self/statm").read().split()[1])
+
+        seen = []
+        for step in range(400):
+            x = F.conv2d(images.to("opencl"), weights[0], weights[1], padding=1)
+            x = F.dropout(F.max_pool2d(F.batch_norm(x, None, None, training=True).relu(), 2).flatten(1), 0.25)
+            loss = F.cross_entropy(F.linear(x, weights[2], weights[3]), labels.to("opencl"))
+            loss.backward()
+            with tp.no_grad():
+                for w in weights:
+                    w -= 0.01 * w.grad
+                    w.grad = None
+            if step % 100 == 99:
+                assert loss.item() > 0
+                del x, loss
+                seen.append((tp.opencl.memory_allocated(), tp.opencl.memory_reserved(), resident()))
+        assert seen[1][:2] == seen[-1][:2] and seen[-1][2] - seen[1][2] < 128, seen
+        print("done")
+    """
+    assert output_of(program) == "done"
+
+
 # ---- the queue ----
 
 

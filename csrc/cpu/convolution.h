@@ -12,6 +12,8 @@ typedef struct {
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 } tp_conv_plan;
 
+typedef enum { TP_CONV_FORWARD, TP_CONV_DATA, TP_CONV_WEIGHT } tp_conv_product;
+
 typedef struct {
     /* out[n, g*O + o, :] = bias[g*O + o] + sum over the window of weight * in; bias may be NULL. */
     int (*forward)(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out);

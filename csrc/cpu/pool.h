@@ -15,6 +15,8 @@ typedef struct {
     int64_t begin, end, step, padded;
 } tp_pool_range;
 
+typedef enum { TP_POOL_MAX, TP_POOL_MAX_BACKWARD, TP_POOL_AVERAGE, TP_POOL_AVERAGE_BACKWARD } tp_pool_what;
+
 enum { TP_POOL_F32, TP_POOL_F64, TP_POOL_I64, TP_POOL_TYPES };
 
 typedef struct {

@@ -8,6 +8,7 @@
 #include "NativeFunctions.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 
 #include <string.h>
@@ -154,6 +155,22 @@ static tp_conv_plan make_plan(tp_dtype dtype, const tp_tensor *weight, const set
     return p;
 }
 
+/* The CPU's kernel, or the device's. */
+static int run(tp_conv_product which, const tp_conv_plan *p, const tp_tensor *a, const tp_tensor *b,
+               const tp_tensor *bias, tp_tensor *made) {
+    const tp_convolution_kernels *cpu = tp_cpu.convolution;
+    if (tp_elsewhere(made)) {
+        const tp_device_kernels *k = tp_device_kernels_of(made->device);
+        return k ? k->convolution(which, p, a, b, bias, made) : -1;
+    }
+    const void *bias_data = bias ? tp_data(bias) : NULL;
+    switch (which) {
+    case TP_CONV_FORWARD: return cpu->forward(p, tp_data(a), tp_data(b), bias_data, tp_data(made));
+    case TP_CONV_DATA: return cpu->data(p, tp_data(a), tp_data(b), bias_data, tp_data(made));
+    default: return cpu->weight(p, tp_data(a), tp_data(b), tp_data(made));
+    }
+}
+
 /* ---- the operator ---- */
 
 static tp_dtype compute_dtype(const tp_tensor *t) {
@@ -173,12 +190,7 @@ static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, 
     if (!x || !w || !out || (bias && !b)) return NULL;
     tp_conv_plan plan =
         s->transposed ? make_plan(dtype, w, s, sizes, tp_sizes(x)) : make_plan(dtype, w, s, tp_sizes(x), sizes);
-    const void *bias_data = b ? tp_data(b) : NULL;
-    int status = 0;
-    if (out->numel && s->transposed)
-        status = tp_cpu.convolution->data(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
-    else if (out->numel) status = tp_cpu.convolution->forward(&plan, tp_data(x), tp_data(w), bias_data, tp_data(out));
-    if (status < 0) return NULL;
+    if (out->numel && run(s->transposed ? TP_CONV_DATA : TP_CONV_FORWARD, &plan, x, w, b, out) < 0) return NULL;
     return tp_in_format_steal(tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype), result_format(input, weight));
 }
 
@@ -230,9 +242,9 @@ static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *w
     if (!g || !w || !out) return NULL;
     tp_conv_plan plan = s->transposed ? make_plan(dtype, w, s, tp_sizes(g), tp_sizes(out))
                                       : make_plan(dtype, w, s, tp_sizes(out), tp_sizes(g));
-    int status = s->transposed ? tp_cpu.convolution->forward(&plan, tp_data(g), tp_data(w), NULL, tp_data(out))
-                               : tp_cpu.convolution->data(&plan, tp_data(g), tp_data(w), NULL, tp_data(out));
-    return status == 0 ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype) : NULL;
+    return run(s->transposed ? TP_CONV_FORWARD : TP_CONV_DATA, &plan, g, w, NULL, out) == 0
+               ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype)
+               : NULL;
 }
 
 /* Of a transposed convolution the gradient is the large side and the input the small one. The kernel multiplies without
@@ -246,7 +258,7 @@ static tp_tensor *weight_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *
     if (!g || !x || !out) return NULL;
     const tp_tensor *large = s->transposed ? g : x, *small = s->transposed ? x : g;
     tp_conv_plan plan = make_plan(dtype, weight, s, tp_sizes(large), tp_sizes(small));
-    if (tp_cpu.convolution->weight(&plan, tp_data(small), tp_data(large), tp_data(out)) < 0) return NULL;
+    if (run(TP_CONV_WEIGHT, &plan, small, large, NULL, out) < 0) return NULL;
     return tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype);
 }
 

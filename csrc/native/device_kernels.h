@@ -4,10 +4,12 @@
  * tensor of another device goes to that device's entry here. */
 #pragma once
 
+#include "cpu/convolution.h"
+#include "core/generator.h"
 #include "cpu/gather.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
-#include "core/generator.h"
+#include "cpu/pool.h"
 #include "native/range.h"
 
 /* What an index is checked against: `size` places of dimension `dim`; `wrap`: negative ones count from the end. The CPU
@@ -35,6 +37,31 @@ typedef struct {
 typedef struct {
     tp_tensor *firsts, *counts, *inverse;
 } tp_distinct;
+/* Windows of images of `planes` planes of `in` pixels (native/im2col.c); only int64_t, since kernels take it whole. */
+typedef struct {
+    int64_t planes, in[2], out[2], kernel[2], dilation[2], padding[2], stride[2];
+} tp_fold;
+
+/* A normalisation on contiguous tensors of one floating dtype. A row is `runs` runs of `length` neighbours, `next`
+ * elements apart; row r begins at r * first. */
+typedef enum {
+    TP_NORM_FORWARD,  /* out, mean, rstd; frozen: out from running_mean and running_var */
+    TP_NORM_BACKWARD, /* out; to_weight and to_bias of rows with one weight. frozen: rstd is the variance */
+    TP_NORM_COLUMNS,  /* to_weight and to_bias, [parts, length], for weights of elements (each) */
+    TP_NORM_CHANNELS  /* the same for rows that are channels in all images, each run with the statistics of image *
+                         groups + channel / per_row */
+} tp_norm_what;
+
+typedef struct {
+    int64_t rows, runs, length, first, next;
+    int64_t groups, per_row, per_run; /* run k of row r has weight and bias r % groups * per_row + k * per_run, */
+    bool each;                        /* or element i of a row has those of i */
+    bool frozen;
+    int64_t parts;
+    double eps, momentum;                          /* of the running statistics, which the forward brings up to date */
+    const tp_tensor *input, *grad, *weight, *bias; /* NULL: none */
+    const tp_tensor *mean, *rstd, *running_mean, *running_var, *out, *to_weight, *to_bias; /* the same */
+} tp_norm_job;
 
 typedef struct {
     int (*range)(tp_tensor *t, const tp_range *r); /* t is contiguous */
@@ -71,6 +98,15 @@ typedef struct {
     int (*triangle_indices)(tp_tensor *out, int64_t rows, int64_t columns, int64_t diagonal, bool lower);
     /* Samples of each row of weights (any real dtype, two dimensions, contiguous), which are checked. */
     int (*multinomial)(const tp_tensor *weights, bool replacement, tp_philox_state state, tp_tensor *out);
+    /* The product of tp_cpu.convolution with its operands in their order, contiguous and of the plan's dtype. */
+    int (*convolution)(tp_conv_product which, const tp_conv_plan *p, const tp_tensor *a, const tp_tensor *b,
+                       const tp_tensor *bias, tp_tensor *made);
+    /* Over contiguous planes of float32, float64 or int64; index: the places of maxima, or NULL. by_two: windows of
+     * 2x2 side by side. */
+    int (*pool)(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index, bool by_two);
+    /* columns are contiguous and have elements, as images are. */
+    int (*col2im)(const tp_fold *f, const tp_tensor *columns, tp_tensor *images);
+    int (*norm)(tp_norm_what what, const tp_norm_job *j);
 } tp_device_kernels;
 
 void tp_set_device_kernels(tp_device_type type, const tp_device_kernels *kernels);

@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 
 typedef struct {
@@ -155,6 +156,18 @@ static int col2im_windows(windows *w, tp_tensor *x, tp_ints output_size, tp_ints
         (long long)w->out[0], (long long)w->out[1], (long long)(w->out[0] * w->out[1]), (long long)x->sizes[2]);
 }
 
+static int add_elsewhere(const job *j, tp_tensor *x, tp_tensor *images) {
+    const windows *w = j->w;
+    const tp_device_kernels *k = tp_device_kernels_of(x->device);
+    tp_fold f = {.planes = w->batch * w->channels};
+    for (int i = 0; i < 2; i++) {
+        f.in[i] = w->in[i], f.out[i] = w->out[i], f.kernel[i] = w->sizes[2 + i];
+        f.dilation[i] = j->dilation[i], f.padding[i] = j->padding[i], f.stride[i] = j->stride[i];
+    }
+    if (!k || images->numel == 0) return k ? 0 : -1;
+    return k->col2im(&f, x, images);
+}
+
 static int add_columns(job *j, tp_dtype dtype, tp_tensor *x, tp_tensor *images) {
     switch (dtype) {
     case TP_FLOAT32: j->add_row = add_row_f32; break;
@@ -163,6 +176,7 @@ static int add_columns(job *j, tp_dtype dtype, tp_tensor *x, tp_tensor *images) 
     case TP_COMPLEX128: j->add_row = add_row_c128; break;
     default: return tp_fail(TP_NotImplementedError, "\"col2im\" not implemented for '%s'", tp_scalar_type_name(dtype));
     }
+    if (tp_elsewhere(x)) return add_elsewhere(j, x, images);
     if (tp_fill_data(images, TP_SCALAR_I(0)) < 0) return -1;
     j->columns = tp_data(x), j->images = tp_data(images), j->item = tp_itemsize(dtype);
     int64_t planes = j->w->batch * j->w->channels;

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 
 #include <math.h>
@@ -106,6 +107,14 @@ static void release_all(tp_tensor3 *r) {
     }
 }
 
+/* ---- on another device ---- */
+
+static int run_elsewhere(tp_norm_what what, tp_norm_job *d, const job *j) {
+    const tp_device_kernels *k = tp_device_kernels_of(d->input->device);
+    d->rows = j->rows, d->runs = 1, d->length = d->first = j->n, d->each = true, d->per_run = 1, d->eps = j->eps;
+    return k ? k->norm(what, d) : -1;
+}
+
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
  * Tensor, Tensor) */
 tp_tensor3 native_layer_norm_meta(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
@@ -140,18 +149,23 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
              .out = tp_data(r.v[0]),
              .mean = tp_data(r.v[1]),
              .rstd = tp_data(r.v[2]),
+             .rows = rows,
              .n = n,
              .bytes = n * tp_itemsize(dtype),
              .eps = eps};
-    if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 2 / n, forward_rows, &j) < 0) return release_all(&r), r;
+    tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = r.v[1], .rstd = r.v[2], .out = r.v[0]};
+    int status = !rows || !n           ? 0
+                 : tp_elsewhere(input) ? run_elsewhere(TP_NORM_FORWARD, &d, &j)
+                                       : tp_parallel_for(rows, 1 + TP_GRAIN / 2 / n, forward_rows, &j);
+    if (status < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
     return r;
 }
 
 /* Sums over the rows for the weight (wanted[1]) and the bias (wanted[2]). */
-static int weight_gradients(job *j, tp_dtype dtype, tp_ints shape, tp_tensor *const like[3], const bool wanted[3],
-                            tp_tensor3 *r) {
+static int weight_gradients(job *j, tp_norm_job *d, tp_dtype dtype, tp_ints shape, tp_tensor *const like[3],
+                            const bool wanted[3], tp_tensor3 *r) {
     int64_t parts = parts_of(j->rows);
     tp_tensor *sums[3] = {NULL};
     int status = 0;
@@ -163,7 +177,9 @@ static int weight_gradients(job *j, tp_dtype dtype, tp_ints shape, tp_tensor *co
     if (status == 0) {
         j->to_weight = sums[1] ? tp_data(sums[1]) : NULL;
         j->to_bias = sums[2] ? tp_data(sums[2]) : NULL;
-        if (j->rows && j->n)
+        d->to_weight = sums[1], d->to_bias = sums[2], d->parts = parts;
+        if (j->rows && j->n && tp_elsewhere(like[0])) status = run_elsewhere(TP_NORM_COLUMNS, d, j);
+        else if (j->rows && j->n)
             status = tp_parallel_for(parts, 1 + TP_GRAIN / 2 * parts / (j->rows * j->n + 1), weight_parts, j);
     }
     for (int i = 1; i < 3; i++) {
@@ -200,13 +216,17 @@ tp_tensor3 native_layer_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
              .rows = rows,
              .n = n,
              .bytes = n * tp_itemsize(dtype)};
+    tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = m, .rstd = s};
     if (wanted[0]) {
         if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
-        j.out = tp_data(r.v[0]);
-        if (rows && n && tp_parallel_for(rows, 1 + TP_GRAIN / 4 / n, backward_rows, &j) < 0) return release_all(&r), r;
+        j.out = tp_data(r.v[0]), d.out = r.v[0];
+        int status = !rows || !n           ? 0
+                     : tp_elsewhere(input) ? run_elsewhere(TP_NORM_BACKWARD, &d, &j)
+                                           : tp_parallel_for(rows, 1 + TP_GRAIN / 4 / n, backward_rows, &j);
+        if (status < 0) return release_all(&r), r;
         if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
     }
-    if ((wanted[1] || wanted[2]) && weight_gradients(&j, dtype, normalized_shape, like, wanted, &r) < 0)
+    if ((wanted[1] || wanted[2]) && weight_gradients(&j, &d, dtype, normalized_shape, like, wanted, &r) < 0)
         release_all(&r);
     return r;
 }

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 #include "native/variants.h"
 
@@ -76,7 +77,35 @@ static int run_job(job *j, int64_t n, tp_range_fn fn) {
     return status;
 }
 
+static int run_elsewhere(tp_norm_what what, const tp_norm_job *d) {
+    const tp_device_kernels *k = tp_device_kernels_of(d->input->device);
+    return k ? k->norm(what, d) : -1;
+}
+
 /* ---- batch_norm ---- */
+
+/* Rows are channels. */
+static void batch_rows_elsewhere(tp_norm_job *d, const job *j) {
+    d->rows = d->groups = j->channels, d->runs = j->images, d->length = d->first = j->rest;
+    d->next = j->channels * j->rest, d->per_row = 1, d->eps = j->eps, d->frozen = j->frozen;
+}
+
+static int batch_elsewhere(tp_norm_job *d, const job *j, tp_tensor *running_mean, tp_tensor *running_var,
+                           double momentum) {
+    tp_tensor *const running[] = {running_mean, running_var};
+    tp_dtype dtype = (tp_dtype)d->input->dtype;
+    bool moving = j->frozen || momentum != 0;
+    tp_autoref *mean = moving ? tp_plain(running_mean, dtype) : NULL,
+               *var = moving ? tp_plain(running_var, dtype) : NULL;
+    tp_tensor *const made[] = {mean, var};
+    if (moving && ((running_mean && !mean) || (running_var && !var))) return -1;
+    batch_rows_elsewhere(d, j);
+    d->running_mean = mean, d->running_var = var, d->momentum = momentum;
+    if (run_elsewhere(TP_NORM_FORWARD, d) < 0) return -1;
+    for (int i = 0; i < 2 && !j->frozen; i++)
+        if (made[i] != running[i] && made[i] && tp_copy_data(running[i], made[i]) < 0) return -1;
+    return 0;
+}
 
 static const char *const batch_names[] = {"weight", "bias", "running_mean", "running_var"};
 
@@ -213,7 +242,10 @@ tp_tensor3 native_batch_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     job j = batch_job(input, dtype);
     j.input = tp_data(x), j.out = tp_data(out), j.weight = w ? tp_data(w) : NULL, j.bias = b ? tp_data(b) : NULL;
     j.mean = tp_data(mean), j.var = tp_data(var), j.rstd = tp_data(rstd), j.eps = eps, j.frozen = !training;
-    if (input->numel) {
+    if (input->numel && tp_elsewhere(input)) {
+        tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = mean, .rstd = rstd, .out = out};
+        if (batch_elsewhere(&d, &j, running_mean, running_var, momentum) < 0) return r;
+    } else if (input->numel) {
         if (run_job(&j, channels, batch_channels) < 0) return r;
         if (training && (update_running(running_mean, j.mean, &j, momentum) < 0 ||
                          update_running(running_var, j.var, &j, momentum) < 0))
@@ -276,9 +308,16 @@ tp_tensor3 native_batch_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
     j.input = tp_data(x), j.grad = tp_data(g), j.weight = w ? tp_data(w) : NULL, j.frozen = !train;
     j.mean = tp_data(mean), j.rstd = tp_data(rstd), j.out = made[0] ? tp_data(made[0]) : NULL;
     j.to_weight = made[1] ? tp_data(made[1]) : NULL, j.to_bias = made[2] ? tp_data(made[2]) : NULL;
-    for (int64_t c = 0; !train && c < channels; c++)
-        j.loops->put(j.rstd, c, 1 / sqrt(j.loops->get(tp_data(var), c) + eps));
-    if (input->numel && run_job(&j, channels, batch_backward_channels) < 0) goto done;
+    if (input->numel && tp_elsewhere(input)) {
+        tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = mean, .rstd = train ? rstd : var, .out = made[0]};
+        batch_rows_elsewhere(&d, &j);
+        d.to_weight = made[1], d.to_bias = made[2], d.eps = eps;
+        if (run_elsewhere(TP_NORM_BACKWARD, &d) < 0) goto done;
+    } else if (input->numel) {
+        for (int64_t c = 0; !train && c < channels; c++)
+            j.loops->put(j.rstd, c, 1 / sqrt(j.loops->get(tp_data(var), c) + eps));
+        if (run_job(&j, channels, batch_backward_channels) < 0) goto done;
+    }
     for (int i = 0; i < 3; i++) {
         if (!made[i]) continue;
         r.v[i] =
@@ -392,6 +431,16 @@ static job group_job(tp_dtype dtype, int64_t n, int64_t channels, int64_t rest, 
     return j;
 }
 
+static int groups_elsewhere(tp_norm_what what, tp_norm_job *d, const job *j) {
+    int64_t depth = j->channels / j->groups;
+    bool by_channel = what == TP_NORM_CHANNELS;
+    d->rows = by_channel ? j->channels : j->images * j->groups;
+    d->runs = by_channel ? j->images : depth, d->length = j->rest;
+    d->first = by_channel ? j->rest : depth * j->rest, d->next = by_channel ? j->channels * j->rest : j->rest;
+    d->groups = j->groups, d->per_row = depth, d->per_run = 1, d->eps = j->eps;
+    return run_elsewhere(what, d);
+}
+
 /* native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
  * -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_group_norm_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,
@@ -421,9 +470,13 @@ tp_tensor3 native_group_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     j.input = tp_data(x), j.out = tp_data(r.v[0]), j.weight = w ? tp_data(w) : NULL, j.bias = b ? tp_data(b) : NULL;
     j.mean = tp_data(r.v[1]), j.rstd = tp_data(r.v[2]), j.eps = eps;
     bool empty = input->numel == 0;
-    if (empty ? tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 || tp_fill_data(r.v[2], TP_SCALAR_F(NAN)) < 0
-              : run_job(&j, N * group, group_rows) < 0)
+    tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = r.v[1], .rstd = r.v[2], .out = r.v[0]};
+    if (!empty && tp_elsewhere(input)) {
+        if (groups_elsewhere(TP_NORM_FORWARD, &d, &j) < 0) return release_all(&r), r;
+    } else if (empty ? tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 || tp_fill_data(r.v[2], TP_SCALAR_F(NAN)) < 0
+                     : run_job(&j, N * group, group_rows) < 0) {
         return release_all(&r), r;
+    }
     r.v[0] = tp_in_format_steal(tp_narrow_steal(r.v[0], (tp_dtype)input->dtype), tp_suggest_memory_format(input));
     r.v[1] = tp_narrow_steal(r.v[1], kept);
     r.v[2] = tp_narrow_steal(r.v[2], kept);
@@ -468,9 +521,15 @@ tp_tensor3 native_group_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
         if (i == 0) j.out = tp_data(r.v[0]);
         else *(i == 1 ? &j.to_weight : &j.to_bias) = tp_data(r.v[i]);
     }
-    if (input->numel && j.out && run_job(&j, N * group, group_backward_rows) < 0) return release_all(&r), r;
-    if (input->numel && (j.to_weight || j.to_bias) && run_job(&j, C, group_weight_channels) < 0)
-        return release_all(&r), r;
+    if (input->numel && tp_elsewhere(input)) {
+        tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = m, .rstd = s, .out = r.v[0]};
+        if (d.out && groups_elsewhere(TP_NORM_BACKWARD, &d, &j) < 0) return release_all(&r), r;
+        d.to_weight = r.v[1], d.to_bias = r.v[2];
+        if ((r.v[1] || r.v[2]) && groups_elsewhere(TP_NORM_CHANNELS, &d, &j) < 0) return release_all(&r), r;
+    }
+    bool here = input->numel && !tp_elsewhere(input);
+    if (here && j.out && run_job(&j, N * group, group_backward_rows) < 0) return release_all(&r), r;
+    if (here && (j.to_weight || j.to_bias) && run_job(&j, C, group_weight_channels) < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++)
         if (r.v[i] && !(r.v[i] = tp_narrow_steal(r.v[i], i ? kept : (tp_dtype)input->dtype))) return release_all(&r), r;
     return r;

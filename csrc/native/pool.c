@@ -7,6 +7,7 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "native/device_kernels.h"
 #include "native/plain.h"
 
 #include <string.h>
@@ -136,7 +137,7 @@ typedef struct {
     int64_t *index;
     int64_t item, n_in, n_out;
     int type;
-    enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } what;
+    tp_pool_what what;
     bool by_two; /* MAX: windows of 2x2 side by side */
 } job;
 
@@ -148,10 +149,10 @@ static void run_planes(int64_t begin, int64_t end, void *context) {
         char *in = j->in + i * j->n_in * j->item, *out = j->out + i * j->n_out * j->item;
         int64_t *index = j->index ? j->index + i * j->n_out : NULL;
         switch (j->what) {
-        case MAX: (j->by_two ? k->max22 : k->max)[j->type](p, in, out, index); break;
-        case MAX_BACKWARD: k->max_backward[j->type](p, out, index, in); break;
-        case AVERAGE: k->average[j->type](p, in, out); break;
-        case AVERAGE_BACKWARD: k->average_backward[j->type](p, out, in); break;
+        case TP_POOL_MAX: (j->by_two ? k->max22 : k->max)[j->type](p, in, out, index); break;
+        case TP_POOL_MAX_BACKWARD: k->max_backward[j->type](p, out, index, in); break;
+        case TP_POOL_AVERAGE: k->average[j->type](p, in, out); break;
+        case TP_POOL_AVERAGE_BACKWARD: k->average_backward[j->type](p, out, in); break;
         }
     }
 }
@@ -167,7 +168,12 @@ static bool is_by_two(const tp_pool_plan *p) {
     return plain;
 }
 
-static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
+static int run(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
+    bool by_two = what == TP_POOL_MAX && is_by_two(p);
+    if (tp_elsewhere(out)) {
+        const tp_device_kernels *k = tp_device_kernels_of(out->device);
+        return k ? k->pool(p, what, in, out, index, by_two) : -1;
+    }
     int type = in->dtype == TP_FLOAT32 ? TP_POOL_F32 : in->dtype == TP_FLOAT64 ? TP_POOL_F64 : TP_POOL_I64;
     job j = {.plan = p,
              .in = tp_data(in),
@@ -178,8 +184,8 @@ static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, t
              .n_out = p->out[0] * p->out[1] * p->out[2],
              .type = type,
              .what = what,
-             .by_two = what == MAX && is_by_two(p)};
-    int64_t window = p->adaptive || what == MAX_BACKWARD ? 1 : p->kernel[0] * p->kernel[1] * p->kernel[2];
+             .by_two = by_two};
+    int64_t window = p->adaptive || what == TP_POOL_MAX_BACKWARD ? 1 : p->kernel[0] * p->kernel[1] * p->kernel[2];
     int64_t work = j.n_out * window + j.n_in, planes = in->numel / j.n_in;
     bool long_work = (double)work * (double)planes > 1e6;
     void *host = long_work ? tp_host_lock_release() : NULL;
@@ -190,7 +196,8 @@ static int run(const tp_pool_plan *p, int what, tp_tensor *in, tp_tensor *out, t
 
 /* Computes into `target` (the operator's dtype) through the loop's dtype. The places of maxima in `index` are written
  * beside, or read: then they are plain. */
-static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, tp_tensor *target, tp_tensor *index) {
+static int convert_and_run(const tp_pool_plan *p, tp_pool_what what, tp_tensor *source, tp_tensor *target,
+                           tp_tensor *index) {
     if (target->numel == 0) return 0;
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(source, dtype);
@@ -199,7 +206,7 @@ static int convert_and_run(const tp_pool_plan *p, int what, tp_tensor *source, t
     bool places = !index || tp_is_contiguous(index);
     tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
     if (!from || !to || (index && !at)) return -1;
-    bool backward = what == MAX_BACKWARD || what == AVERAGE_BACKWARD;
+    bool backward = what == TP_POOL_MAX_BACKWARD || what == TP_POOL_AVERAGE_BACKWARD;
     if (run(p, what, backward ? to : from, backward ? from : to, at) < 0) return -1;
     if (!places && tp_copy_data(index, at) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
@@ -222,12 +229,14 @@ static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_t
 static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indices, tp_tensor *grad_input) {
     tp_autoref *index = tp_plain(indices, TP_INT64);
     if (!index) return -1;
+    /* A device's kernel passes over what is outside, so that nothing waits for the indices. */
+    if (tp_elsewhere(index)) return convert_and_run(p, TP_POOL_MAX_BACKWARD, grad, grad_input, index);
     const int64_t *v = tp_data(index), plane = p->in[0] * p->in[1] * p->in[2];
     for (int64_t i = 0; i < index->numel; i++)
         if (v[i] < 0 || v[i] >= plane)
             return tp_fail(TP_RuntimeError, "max_pool_with_indices_backward: index %lld is outside a plane of %lld",
                            (long long)v[i], (long long)plane);
-    return convert_and_run(p, MAX_BACKWARD, grad, grad_input, index);
+    return convert_and_run(p, TP_POOL_MAX_BACKWARD, grad, grad_input, index);
 }
 
 /* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
@@ -244,7 +253,7 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
                                         tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
         tp_pool_plan p;                                                                                             \
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : convert_and_run(&p, MAX, self, out, indices);                                      \
+        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_MAX, self, out, indices);                              \
     }                                                                                                               \
     int max_pool##n##d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
                                                   tp_ints kernel_size, tp_ints stride, tp_ints padding,             \
@@ -320,7 +329,7 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
                            tp_opt_int divisor, tp_tensor *out) {                                                     \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, AVERAGE, self, out, NULL);                                      \
+        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_AVERAGE, self, out, NULL);                              \
     }                                                                                                                \
     int avg_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel,            \
                                      tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {   \
@@ -333,7 +342,7 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
                                     tp_tensor *grad_input) {                                                         \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL);               \
+        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_AVERAGE_BACKWARD, grad_output, grad_input, NULL);       \
     }
 AVG_POOL(2)
 AVG_POOL(3)
@@ -377,7 +386,7 @@ static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_siz
     if (adaptive_plan(&p, k, self, output_size) < 0) return NULL;
     tp_autoref *out = tp_new_empty_format(sizes_of(k, self, &p, sizes), (tp_dtype)self->dtype, self->device,
                                           tp_suggest_memory_format(self));
-    if (!out || (compute && convert_and_run(&p, AVERAGE, self, out, NULL) < 0)) return NULL;
+    if (!out || (compute && convert_and_run(&p, TP_POOL_AVERAGE, self, out, NULL) < 0)) return NULL;
     return tp_take(out);
 }
 
@@ -385,7 +394,7 @@ static tp_tensor *adaptive_average_backward(int dims, tp_tensor *grad, tp_tensor
     tp_pool_plan p;
     if (adaptive_plan_of(&p, adaptive_avg + dims, grad, self) < 0) return NULL;
     tp_autoref *out = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
-    if (!out || (compute && convert_and_run(&p, AVERAGE_BACKWARD, grad, out, NULL) < 0)) return NULL;
+    if (!out || (compute && convert_and_run(&p, TP_POOL_AVERAGE_BACKWARD, grad, out, NULL) < 0)) return NULL;
     return tp_take(out);
 }
 
@@ -421,7 +430,7 @@ ADAPTIVE_AVG(3)
         tp_pool_plan p;                                                                                         \
         return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
                    ? -1                                                                                         \
-                   : convert_and_run(&p, MAX, self, out, indices);                                              \
+                   : convert_and_run(&p, TP_POOL_MAX, self, out, indices);                                      \
     }                                                                                                           \
     int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
                                               tp_tensor *indices) {                                             \

@@ -49,6 +49,10 @@ static const tp_device_kernels kernels = {
     .distinct = tp_cl_distinct,
     .triangle_indices = tp_cl_triangle_indices,
     .multinomial = tp_cl_multinomial,
+    .convolution = tp_cl_convolution,
+    .pool = tp_cl_pool,
+    .norm = tp_cl_norm,
+    .col2im = tp_cl_col2im,
 };
 
 int tp_cl_load(void) {

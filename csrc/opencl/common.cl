@@ -11,6 +11,9 @@ static inline ushort store_bf16(float x) {
     uint u = as_uint(x);
     return isnan(x) ? (ushort)((u >> 16) | 64) : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
+#define STORE_BF16_VECTOR(v, n)                                                       \
+    convert_ushort##n(select((as_uint##n(v) + 0x7fff + ((as_uint##n(v) >> 16) & 1)) >> 16, \
+                             (as_uint##n(v) >> 16) | 64, isnan(v)))
 #ifdef TP_HAVE_F64
 #define WIDEST double
 #else

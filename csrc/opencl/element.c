@@ -77,3 +77,18 @@ void tp_cl_define(tp_text *s, const char *name, tp_dtype stored, tp_dtype comput
     tp_cl_add_store(s, compute, stored, "(v)");
     tp_text_add(s, "\n");
 }
+
+void tp_cl_define_vectors(tp_text *s, const char *name, tp_dtype stored, int width) {
+    tp_text_add(s, "#define %s_V %s%d\n", name, stored == TP_FLOAT64 ? "double" : "float", width);
+    if (stored == TP_FLOAT16) {
+        tp_text_add(s, "#define %s_VLOAD(p) vload_half%d(0, (__global const half *)(p))\n", name, width);
+        tp_text_add(s, "#define %s_VSTORE(v, p) vstore_half%d_rte(v, 0, (__global half *)(p))\n", name, width);
+    } else if (stored == TP_BFLOAT16) {
+        tp_text_add(s, "#define %s_VLOAD(p) as_float%d(convert_uint%d(vload%d(0, p)) << 16)\n", name, width, width,
+                    width);
+        tp_text_add(s, "#define %s_VSTORE(v, p) vstore%d(STORE_BF16_VECTOR(v, %d), 0, p)\n", name, width, width);
+    } else {
+        tp_text_add(s, "#define %s_VLOAD(p) vload%d(0, p)\n#define %s_VSTORE(v, p) vstore%d(v, 0, p)\n", name, width,
+                    name, width);
+    }
+}

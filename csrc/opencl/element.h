@@ -20,5 +20,8 @@ void tp_cl_add_store(tp_text *s, tp_dtype from, tp_dtype to, const char *text);
 /* Definitions for a file of csrc/opencl: NAME_S, the stored type; NAME_LOAD(v), which converts a stored value to the
  * dtype `compute`; NAME_STORE(v), the way back; and NAME_T, the computing type. */
 void tp_cl_define(tp_text *s, const char *name, tp_dtype stored, tp_dtype compute);
+/* The same for vectors of `width` elements in a contiguous row: NAME_VLOAD(p) and NAME_VSTORE(v, p), the vector's type
+ * NAME_V. Floating dtypes, computed in float32 or float64. */
+void tp_cl_define_vectors(tp_text *s, const char *name, tp_dtype stored, int width);
 /* "f32", how helpers of math.h are named: tp_exp_f32. */
 const char *tp_cl_suffix(tp_dtype d);

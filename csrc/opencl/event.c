@@ -15,9 +15,10 @@ tp_cl_marker *tp_cl_event_record(int device, int stream, bool timing) {
     tp_cl_marker *m = malloc(sizeof *m);
     if (!m) return tp_fail_memory((int64_t)sizeof *m), NULL;
     *m = (tp_cl_marker){.device = d, .timing = timing};
-    cl_int status = tp_cl_mark(d, stream, &m->event);
+    const char *call;
+    cl_int status = tp_cl_mark(d, stream, &m->event, &call);
     if (status == CL_SUCCESS) return m;
-    tp_cl_fail(status, "clEnqueueMarkerWithWaitList");
+    tp_cl_fail(status, call);
     free(m);
     return NULL;
 }

@@ -78,6 +78,12 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     return tp_call_on_host(TP_DEVICE_OPENCL, op, ks, args, results);
 }
 
+#define SOURCE "opencl/fallback.c: on the CPU"
+
 int tp_cl_register_fallback(void) {
-    return tp_register_fallback(TP_KEY_OpenCL, fall_back, NULL, NULL, "opencl/fallback.c: on the CPU") < 0 ? -1 : 0;
+    return tp_register_fallback(TP_KEY_OpenCL, fall_back, NULL, NULL, SOURCE) < 0 ? -1 : 0;
+}
+
+int64_t tp_cl_fall_back_for(tp_op *op) {
+    return tp_register(op, TP_KEY_OpenCL, NULL, fall_back, NULL, NULL, SOURCE, true);
 }

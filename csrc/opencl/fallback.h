@@ -14,3 +14,5 @@ tp_cl_fallback_mode tp_cl_fallback(void);
 int64_t tp_cl_fallback_count(const tp_op *op);
 
 int tp_cl_register_fallback(void);
+/* The fallback in place of an operator's kernel, until tp_deregister takes the handle back; -1 and the error set. */
+int64_t tp_cl_fall_back_for(tp_op *op);

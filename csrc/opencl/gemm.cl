@@ -1,8 +1,8 @@
 /* gemm.cl: matrix products: c = alpha * a @ b + beta * c for a batch of matrices of any strides.
  *
  * Defined in front: A_*, B_*, C_* (element.h), all computing in T; TILE, the edge of a square of c that a work-group
- * makes from squares of a and b in local memory (for GPUs); PANEL and ROWS, the columns and rows of c that a work-item
- * of a CPU device keeps in registers.
+ * makes from squares of a and b in local memory (for GPUs); PANEL and ROWS (6), the columns and rows of c that a
+ * work-item of a CPU device keeps in registers.
  *
  * Every element of c is summed over k in order, by one work-item, so results do not depend on the device's load. */
 typedef struct {
@@ -105,6 +105,14 @@ __kernel void pack(geometry g, __global const B_S *b, long bo, __global T *packe
     }
 }
 
+/* Vectors stand in variables of their own and not in an array: not every compiler would keep that in registers. */
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define START(j)                                                                               \
+    __global const A_S *r##j = a + (first + j < g.m ? first + j : g.m - 1) * g.a[1];           \
+    VECTOR sum##j = (VECTOR)(0);
+#define ADD_ROW(j) sum##j = fma((VECTOR)((T)A_LOAD(r##j[k * g.a[2]])), v, sum##j);
+#define KEEP(j) VSTORE(sum##j, 0, line[j]);
+
 /* A work-item makes ROWS x PANEL elements. Neighbouring work-items share a panel, which so stays in the cache. */
 __kernel void panels(geometry g, __global const A_S *a, long ao, __global const T *packed, long po, __global C_S *c,
                      long co, T_ARGUMENT alpha, T_ARGUMENT beta, int add, long batches) {
@@ -114,20 +122,16 @@ __kernel void panels(geometry g, __global const A_S *a, long ao, __global const 
     a += ao + batch * g.a[0];
     __global const T *p = packed + po + (g.b[0] ? batch : 0) * panels_in_n * g.k * PANEL + panel * g.k * PANEL;
     long first = block * ROWS;
-    __global const A_S *r[ROWS];
-    for (int j = 0; j < ROWS; j++) r[j] = a + (first + j < g.m ? first + j : g.m - 1) * g.a[1];
-    VECTOR sum[ROWS];
-    for (int j = 0; j < ROWS; j++) sum[j] = (VECTOR)(0);
+    EACH_ROW(START)
     for (long k = 0; k < g.k; k++, p += PANEL) {
         VECTOR v = VLOAD(0, p);
-        for (int j = 0; j < ROWS; j++) sum[j] = fma((VECTOR)((T)A_LOAD(r[j][k * g.a[2]])), v, sum[j]);
+        EACH_ROW(ADD_ROW)
     }
-    for (int j = 0; j < ROWS && first + j < g.m; j++) {
-        T line[PANEL];
-        VSTORE(sum[j], 0, line);
+    T line[ROWS][PANEL];
+    EACH_ROW(KEEP)
+    for (int j = 0; j < ROWS && first + j < g.m; j++)
         for (int x = 0; x < PANEL && panel * PANEL + x < g.n; x++)
-            put(c, co + batch * g.c[0] + (first + j) * g.c[1] + (panel * PANEL + x) * g.c[2], line[x], (T)alpha,
+            put(c, co + batch * g.c[0] + (first + j) * g.c[1] + (panel * PANEL + x) * g.c[2], line[j][x], (T)alpha,
                 (T)beta, add);
-    }
 }
 #endif

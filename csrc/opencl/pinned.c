@@ -40,7 +40,7 @@ static void *map(tp_cl_device *d, size_t nbytes, pin *p) {
     p->queue = d->queues[0];
     p->buffer =
         tp_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, nbytes ? nbytes : 1, NULL, &status);
-    if (!p->buffer) return tp_fail_memory((int64_t)nbytes), NULL;
+    if (!p->buffer) return tp_cl_fail(status, "clCreateBuffer"), NULL;
     void *data = tp_cl.clEnqueueMapBuffer(p->queue, p->buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0, nbytes ? nbytes : 1, 0,
                                           NULL, NULL, &status);
     if (data) return data;
@@ -101,7 +101,7 @@ void tp_cl_settle(int device) {
     }
 }
 
-static cl_int enqueue(tp_cl_device *d, tp_tensor *dst, const tp_tensor *src, cl_event *done) {
+static int enqueue(tp_cl_device *d, tp_tensor *dst, const tp_tensor *src, cl_event *done) {
     size_t nbytes = (size_t)(dst->numel * tp_itemsize((tp_dtype)dst->dtype));
     bool up = src->device.type == TP_DEVICE_CPU;
     tp_cl_place p = up ? tp_cl_place_of(dst, tp_data(dst)) : tp_cl_place_of(src, tp_data(src));
@@ -109,7 +109,9 @@ static cl_int enqueue(tp_cl_device *d, tp_tensor *dst, const tp_tensor *src, cl_
     cl_command_queue queue = tp_cl_queue(d);
     cl_int status = up ? tp_cl.clEnqueueWriteBuffer(queue, p.buffer, 0, offset, nbytes, tp_data(src), 0, NULL, done)
                        : tp_cl.clEnqueueReadBuffer(queue, p.buffer, 0, offset, nbytes, tp_data(dst), 0, NULL, done);
-    return status == CL_SUCCESS ? tp_cl.clFlush(queue) : status;
+    if (status != CL_SUCCESS) return tp_cl_fail(status, up ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+    tp_cl.clFlush(queue); /* without it the copy starts at the next wait */
+    return 0;
 }
 
 int tp_cl_copy_async(tp_tensor *dst, const tp_tensor *src) {
@@ -123,15 +125,15 @@ int tp_cl_copy_async(tp_tensor *dst, const tp_tensor *src) {
     tp_cl_settle(d->index);
     *f = (flight){.to = tp_storage_retain(dst->storage), .from = tp_storage_retain(src->storage)};
     pthread_mutex_lock(&d->lock);
-    cl_int status = enqueue(d, dst, src, &f->done);
-    if (status == CL_SUCCESS) {
+    int status = enqueue(d, dst, src, &f->done);
+    if (status == 0) {
         f->next = flights[d->index];
         flights[d->index] = f;
     }
     pthread_mutex_unlock(&d->lock);
-    if (status == CL_SUCCESS) return 1;
+    if (status == 0) return 1;
     tp_storage_release(f->to);
     tp_storage_release(f->from);
     free(f);
-    return tp_cl_fail(status, up ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+    return -1;
 }

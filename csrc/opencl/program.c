@@ -225,10 +225,10 @@ static void write_file_source(tp_text *source, const void *context) {
 }
 
 cl_kernel tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {
-    char key[1024];
+    tp_autotext key = {0};
     file_source f = {file, definitions};
     if (!tp_cl_source(file)) return tp_fail_null(TP_RuntimeError, "OpenCL: there is no source %s", file);
-    if (snprintf(key, sizeof key, "%s\n%s", file, definitions) >= (int)sizeof key)
-        return tp_fail_null(TP_RuntimeError, "OpenCL: the definitions of %s are too long", file);
-    return tp_cl_kernel(d, key, name, write_file_source, &f);
+    tp_text_add(&key, "%s\n%s", file, definitions);
+    if (!key.text) return tp_fail_memory(1), NULL;
+    return tp_cl_kernel(d, key.text, name, write_file_source, &f);
 }

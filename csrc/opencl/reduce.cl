@@ -346,9 +346,12 @@ static inline acc_t close_rows(const rows_t *r, int k, int rows, long i) { retur
 static inline acc_t fold(const geometry *g, __global const IN_S *in, long begin, long end, long step) {
     acc_t whole = start_acc();
 #if LANES > 1
-    if (NR == 1 && g->reduced_in[0] == 1 && step == 1) {
-        for (long i = begin; i < end; i += BLOCK * LANES)
-            whole = add_block(whole, in + i, end - i < BLOCK * LANES ? end - i : BLOCK * LANES, i);
+    if (g->reduced_in[0] == 1 && step == 1) {
+        for (long i = begin, n; i < end; i += n) {
+            n = min(end - i, (long)BLOCK * LANES);
+            if (NR > 1) n = min(n, g->reduced_size[0] - i % g->reduced_size[0]);
+            whole = add_block(whole, in + place_along(g, i), n, i);
+        }
         return whole;
     }
 #endif

@@ -5,6 +5,7 @@
 #include "opencl/launch.h"
 
 #define GROUP 128
+#define VECTOR_BYTES 64
 
 static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other, int64_t dim, tp_tensor *out,
                    bool log) {
@@ -19,7 +20,15 @@ static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other,
     tp_text_add(&s, "#define T %s\n#define GROUP %d\n%s%s", tp_cl_type(compute), group, log ? "#define LOG\n" : "",
                 other ? "#define BACKWARD\n" : "");
     if (compute == TP_FLOAT32) tp_text_add(&s, "#define T_SINGLE\n");
-    int64_t rows = in->numel / n;
+    int64_t rows = in->numel / n, units = rows, width = VECTOR_BYTES / tp_itemsize(compute);
+    if (d->is_cpu) {
+        tp_cl_define_vectors(&s, "IN", (tp_dtype)in->dtype, (int)width);
+        tp_cl_define_vectors(&s, "OTHER", (tp_dtype)(other ? other : in)->dtype, (int)width);
+        tp_cl_define_vectors(&s, "OUT", (tp_dtype)out->dtype, (int)width);
+        tp_text_add(&s, "#define W %d\n#define VECTOR(name) name##%d\n%s%s", (int)width, (int)width,
+                    inner == 1 ? "#define ALONG\n" : "", (tp_dtype)out->dtype == compute ? "#define OUT_WIDE\n" : "");
+        if (inner > 1) units = rows / inner * ((inner + width - 1) / width);
+    }
     tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "softmax.cl", "softmax", s.text));
     tp_cl_pass_tensor(&c, in);
     tp_cl_pass_tensor(&c, other ? other : in);
@@ -27,7 +36,7 @@ static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other,
     tp_cl_pass_long(&c, rows);
     tp_cl_pass_long(&c, n);
     tp_cl_pass_long(&c, inner);
-    return tp_cl_run(&c, rows * group, (size_t)(group > 1 ? group : 16));
+    return tp_cl_run(&c, units * group, (size_t)(group > 1 ? group : d->is_cpu ? (units < 64 ? 1 : 4) : 16));
 }
 
 static tp_tensor *contiguous(tp_tensor *t) {

@@ -1,6 +1,155 @@
-/* softmax.cl: softmax and log_softmax along one dimension, and their gradients. GROUP work-items share a row.
+/* softmax.cl: softmax and log_softmax along one dimension, and their gradients.
  *
- * Defined in front: IN_*, OTHER_*, OUT_* (element.h), computing in T; LOG for the logarithm; BACKWARD; GROUP. */
+ * Defined in front: IN_*, OTHER_*, OUT_* (element.h), computing in T; LOG for the logarithm; BACKWARD; GROUP, the
+ * work-items that share a row. CPU devices define W, the elements of a vector, and the vector forms of IN, OTHER and OUT;
+ * ALONG where a row lies contiguous, else a work-item takes W neighbouring rows; OUT_WIDE where `out` holds T.
+ *
+ * Row r begins at r / inner * n * inner + r % inner; its elements are `inner` apart. */
+#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
+#define PLUS(a, b) ((a) + (b))
+#ifdef T_SINGLE
+#define EXP(x) tp_exp_f32(x)
+#else
+#define EXP(x) exp(x)
+#endif
+#ifdef LOG
+#define SLOPE(g, y) (g)
+#define TO_INPUT(g, y, sum, e) ((g) - (e) * (sum))
+#else
+#define SLOPE(g, y) ((g) * (y))
+#define TO_INPUT(g, y, sum, e) (((g) - (sum)) * (y))
+#endif
+
+#ifdef W
+typedef IN_V vec;
+#ifdef T_SINGLE
+/* exp as in math_f32.h, W at a time. */
+static inline vec exp_vector(vec x) {
+    const vec low = x < -104.0f ? (vec)(-104.0f) : x, c = low > 89.0f ? (vec)(89.0f) : low;
+    const vec shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f)), n = shifted - 12582912.0f;
+    const vec r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
+    vec p = (vec)(0x1.6a4b98p-10f);
+    p = fma(p, r, (vec)(0x1.123e5cp-7f));
+    p = fma(p, r, (vec)(0x1.5558bap-5f));
+    p = fma(p, r, (vec)(0x1.55548cp-3f));
+    p = fma(p, r, (vec)(0x1.fffffcp-2f));
+    p = fma(p, r, (vec)(1.0f));
+    p = fma(p, r, (vec)(1.0f));
+    const VECTOR(int) k = VECTOR(as_int)(shifted) - as_int(12582912.0f), half_k = k >> 1;
+    return p * VECTOR(as_float)((half_k + 127) << 23) * VECTOR(as_float)((k - half_k + 127) << 23);
+}
+#else
+#define exp_vector(x) exp(x)
+#endif
+#ifdef T_SINGLE
+/* exp of what is at most 0, and of what is not a number anything: its power of two is added to the exponent. What would
+ * be subnormal is 0. */
+static inline vec power_vector(vec x) {
+    const vec c = x < -87.0f ? (vec)(-87.0f) : x;
+    const vec shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f)), n = shifted - 12582912.0f;
+    const vec r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
+    vec p = (vec)(0x1.6a4b98p-10f);
+    p = fma(p, r, (vec)(0x1.123e5cp-7f));
+    p = fma(p, r, (vec)(0x1.5558bap-5f));
+    p = fma(p, r, (vec)(0x1.55548cp-3f));
+    p = fma(p, r, (vec)(0x1.fffffcp-2f));
+    p = fma(p, r, (vec)(1.0f));
+    p = fma(p, r, (vec)(1.0f));
+    const vec e = VECTOR(as_float)(VECTOR(as_int)(p) + (VECTOR(as_int)(shifted) << 23));
+    return x < -87.0f ? (vec)(0) : e;
+}
+#else
+#define power_vector(x) exp(x)
+#endif
+#define LARGER_VECTOR(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
+
+static inline T fold_larger(vec v) {
+    T lane[W];
+    VECTOR(vstore)(v, 0, lane);
+    T a = lane[0];
+    for (int k = 1; k < W; k++) a = LARGER(a, lane[k]);
+    return a;
+}
+static inline T fold_sum(vec v) {
+    T lane[W];
+    VECTOR(vstore)(v, 0, lane);
+    for (int width = W / 2; width; width /= 2)
+        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
+    return lane[0];
+}
+#endif
+
+#if defined(W) && defined(ALONG)
+static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n) {
+    const long whole = n / W * W;
+#ifdef BACKWARD
+    vec sums = (vec)(0);
+    T sum = 0;
+    for (long i = 0; i < whole; i += W) sums += SLOPE(IN_VLOAD(in + i), OTHER_VLOAD(other + i));
+    for (long i = whole; i < n; i++) sum += SLOPE((T)IN_LOAD(in[i]), (T)OTHER_LOAD(other[i]));
+    sum += fold_sum(sums);
+    for (long i = 0; i < whole; i += W) {
+        vec g = IN_VLOAD(in + i), y = OTHER_VLOAD(other + i);
+        OUT_VSTORE(TO_INPUT(g, y, sum, exp_vector(y)), out + i);
+    }
+    for (long i = whole; i < n; i++) {
+        T g = IN_LOAD(in[i]), y = OTHER_LOAD(other[i]), value = TO_INPUT(g, y, sum, EXP(y));
+        out[i] = OUT_STORE(value);
+    }
+#else
+    vec highs = (vec)(-INFINITY), sums = (vec)(0);
+    T high = -INFINITY, sum = 0;
+    for (long i = 0; i < whole; i += W) {
+        vec x = IN_VLOAD(in + i);
+        highs = LARGER_VECTOR(highs, x);
+    }
+    high = fold_larger(highs);
+    for (long i = whole; i < n; i++) {
+        T x = IN_LOAD(in[i]);
+        high = LARGER(high, x);
+    }
+#if defined(OUT_WIDE) && !defined(LOG)
+    /* The powers stay in `out` until their sum is known. */
+    for (long i = 0; i < whole; i += W) {
+        vec e = power_vector(IN_VLOAD(in + i) - high);
+        sums += e;
+        OUT_VSTORE(e, out + i);
+    }
+    for (long i = whole; i < n; i++) sum += out[i] = EXP((T)IN_LOAD(in[i]) - high);
+    sum += fold_sum(sums);
+    const T share = isfinite(high) ? 1 / sum : (T)NAN;
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(OUT_VLOAD(out + i) * share, out + i);
+    for (long i = whole; i < n; i++) out[i] *= share;
+#else
+    for (long i = 0; i < whole; i += W) sums += power_vector(IN_VLOAD(in + i) - high);
+    for (long i = whole; i < n; i++) sum += EXP((T)IN_LOAD(in[i]) - high);
+    sum = isfinite(high) ? sum + fold_sum(sums) : (T)NAN;
+#ifdef LOG
+    const T less = log(sum);
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(IN_VLOAD(in + i) - high - less, out + i);
+    for (long i = whole; i < n; i++) {
+        T value = (T)IN_LOAD(in[i]) - high - less;
+        out[i] = OUT_STORE(value);
+    }
+#else
+    for (long i = 0; i < whole; i += W) OUT_VSTORE(power_vector(IN_VLOAD(in + i) - high) / sum, out + i);
+    for (long i = whole; i < n; i++) {
+        T value = EXP((T)IN_LOAD(in[i]) - high) / sum;
+        out[i] = OUT_STORE(value);
+    }
+#endif
+#endif
+#endif
+}
+
+__kernel void softmax(__global const IN_S *in, long in_offset, __global const OTHER_S *other, long other_offset,
+                      __global OUT_S *out, long out_offset, long rows, long n, long inner) {
+    long row = get_global_id(0);
+    if (row < rows) do_row(in + in_offset + row * n, other + other_offset + row * n, out + out_offset + row * n, n);
+}
+
+#else
+
 #if GROUP > 1
 #define REDUCE(x, op)                                                   \
     shared[id] = x;                                                     \
@@ -11,49 +160,52 @@
     barrier(CLK_LOCAL_MEM_FENCE);                                       \
     x = shared[0];                                                      \
     barrier(CLK_LOCAL_MEM_FENCE);
-#define PLUS(a, b) ((a) + (b))
 #else
 #define REDUCE(x, op)
 #endif
-/* The helper's polynomial is what compilers vectorise. */
-#ifdef T_SINGLE
-#define EXP(x) tp_exp_f32(x)
-#else
-#define EXP(x) exp(x)
-#endif
-#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 
-/* Row r begins at r / inner * n * inner + r % inner; its elements are `inner` apart. */
-__kernel void softmax(__global const IN_S *in, long in_offset, __global const OTHER_S *other, long other_offset,
-                      __global OUT_S *out, long out_offset, long rows, long n, long inner) {
-    long row = get_global_id(0) / GROUP;
-    int id = GROUP > 1 ? get_local_id(0) : 0;
-#if GROUP > 1
-    __local T shared[GROUP];
+#ifdef W
+/* W neighbouring rows, elements `inner` apart. */
+static void do_rows(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, long inner) {
+#ifdef BACKWARD
+    vec sum = (vec)(0);
+    for (long i = 0; i < n; i++) sum += SLOPE(IN_VLOAD(in + i * inner), OTHER_VLOAD(other + i * inner));
+    for (long i = 0; i < n; i++) {
+        vec g = IN_VLOAD(in + i * inner), y = OTHER_VLOAD(other + i * inner);
+        OUT_VSTORE(TO_INPUT(g, y, sum, exp_vector(y)), out + i * inner);
+    }
 #else
-    if (row >= rows) return;
+    vec high = (vec)(-INFINITY), sum = (vec)(0);
+    for (long i = 0; i < n; i++) {
+        vec x = IN_VLOAD(in + i * inner);
+        high = LARGER_VECTOR(high, x);
+    }
+    for (long i = 0; i < n; i++) sum += power_vector(IN_VLOAD(in + i * inner) - high);
+    sum = isfinite(high) ? sum : (vec)(NAN);
+#ifdef LOG
+    const vec less = log(sum);
+    for (long i = 0; i < n; i++) OUT_VSTORE(IN_VLOAD(in + i * inner) - high - less, out + i * inner);
+#else
+    for (long i = 0; i < n; i++) OUT_VSTORE(power_vector(IN_VLOAD(in + i * inner) - high) / sum, out + i * inner);
 #endif
-    long first = row / inner * n * inner + row % inner;
-    in += in_offset + first;
-    other += other_offset + first;
-    out += out_offset + first;
+#endif
+}
+#endif
+
+/* A row, shared by GROUP work-items, of which this is `id`. */
+#if GROUP > 1
+#define SHARED , __local T *shared
+#else
+#define SHARED
+#endif
+static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, long inner,
+                   int id SHARED) {
 #ifdef BACKWARD
     T sum = 0;
-    for (long i = id; i < n; i += GROUP) {
-#ifdef LOG
-        sum += IN_LOAD(in[i * inner]);
-#else
-        sum += (T)IN_LOAD(in[i * inner]) * (T)OTHER_LOAD(other[i * inner]);
-#endif
-    }
+    for (long i = id; i < n; i += GROUP) sum += SLOPE((T)IN_LOAD(in[i * inner]), (T)OTHER_LOAD(other[i * inner]));
     REDUCE(sum, PLUS)
     for (long i = id; i < n; i += GROUP) {
-        T g = IN_LOAD(in[i * inner]), y = OTHER_LOAD(other[i * inner]), value;
-#ifdef LOG
-        value = g - EXP(y) * sum;
-#else
-        value = (g - sum) * y;
-#endif
+        T g = IN_LOAD(in[i * inner]), y = OTHER_LOAD(other[i * inner]), value = TO_INPUT(g, y, sum, EXP(y));
         out[i * inner] = OUT_STORE(value);
     }
 #else
@@ -63,32 +215,44 @@ __kernel void softmax(__global const IN_S *in, long in_offset, __global const OT
         high = LARGER(high, x);
     }
     REDUCE(high, LARGER)
-#if GROUP == 1
-    /* Lanes, since compilers do not reorder a sum. */
-    T lane[16];
-    long whole = n / 16 * 16;
-    for (int k = 0; k < 16; k++) lane[k] = 0;
-    for (long i = 0; i < whole; i += 16)
-        for (int k = 0; k < 16; k++) lane[k] += EXP((T)IN_LOAD(in[(i + k) * inner]) - high);
-    for (long i = whole; i < n; i++) lane[0] += EXP((T)IN_LOAD(in[i * inner]) - high);
-    for (int width = 8; width; width /= 2)
-        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
-    sum = lane[0];
-#else
     for (long i = id; i < n; i += GROUP) sum += EXP((T)IN_LOAD(in[i * inner]) - high);
     REDUCE(sum, PLUS)
-#endif
 #ifdef LOG
-    T shift = high + log(sum);
+    const T less = log(sum);
+#endif
     for (long i = id; i < n; i += GROUP) {
-        T value = isinf(high) ? (T)IN_LOAD(in[i * inner]) - high - log(sum) : (T)IN_LOAD(in[i * inner]) - shift;
+#ifdef LOG
+        T value = (T)IN_LOAD(in[i * inner]) - high - less;
+#else
+        T value = EXP((T)IN_LOAD(in[i * inner]) - high) / sum;
+#endif
         out[i * inner] = OUT_STORE(value);
+    }
+#endif
+}
+
+__kernel void softmax(__global const IN_S *in, long in_offset, __global const OTHER_S *other, long other_offset,
+                      __global OUT_S *out, long out_offset, long rows, long n, long inner) {
+    in += in_offset, other += other_offset, out += out_offset;
+#ifdef W
+    long blocks = (inner + W - 1) / W, unit = get_global_id(0), column = unit % blocks * W;
+    long at = unit / blocks * n * inner + column;
+    if (unit / blocks * inner >= rows) return;
+    if (inner - column >= W) {
+        do_rows(in + at, other + at, out + at, n, inner);
+    } else {
+        for (; column < inner; column++, at++) do_row(in + at, other + at, out + at, n, inner, 0);
     }
 #else
-    for (long i = id; i < n; i += GROUP) {
-        T value = EXP((T)IN_LOAD(in[i * inner]) - high) / sum;
-        out[i * inner] = OUT_STORE(value);
-    }
+    long row = get_global_id(0) / GROUP;
+    int id = GROUP > 1 ? get_local_id(0) : 0;
+    long at = row / inner * n * inner + row % inner;
+#if GROUP > 1
+    __local T shared[GROUP];
+    do_row(in + at, other + at, out + at, n, inner, id, shared);
+#else
+    if (row < rows) do_row(in + at, other + at, out + at, n, inner, id);
 #endif
 #endif
 }
+#endif

@@ -45,9 +45,14 @@ int tp_cl_profile(tp_cl_device *d, int stream) {
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
 }
 
-cl_int tp_cl_mark(tp_cl_device *d, int stream, cl_event *event) {
+cl_int tp_cl_mark(tp_cl_device *d, int stream, cl_event *event, const char **call) {
+    *call = "clEnqueueMarkerWithWaitList";
     cl_int status = tp_cl.clEnqueueMarkerWithWaitList(d->queues[stream], 0, NULL, event);
-    return status == CL_SUCCESS ? tp_cl.clFlush(d->queues[stream]) : status;
+    if (status != CL_SUCCESS) return status;
+    *call = "clFlush";
+    status = tp_cl.clFlush(d->queues[stream]);
+    if (status != CL_SUCCESS) tp_cl.clReleaseEvent(*event);
+    return status;
 }
 
 cl_int tp_cl_hold(tp_cl_device *d, int stream, cl_event event) {
@@ -57,8 +62,9 @@ cl_int tp_cl_hold(tp_cl_device *d, int stream, cl_event event) {
 void tp_cl_hold_for(tp_cl_device *d, int stream, uint32_t others) {
     for (int i = 0; i < TP_CL_MAX_STREAMS; i++) {
         cl_event mark;
+        const char *call;
         if (i == stream || !(others & 1u << i)) continue;
-        bool held = tp_cl_mark(d, i, &mark) == CL_SUCCESS;
+        bool held = tp_cl_mark(d, i, &mark, &call) == CL_SUCCESS;
         if (held) {
             held = tp_cl_hold(d, stream, mark) == CL_SUCCESS;
             tp_cl.clReleaseEvent(mark);

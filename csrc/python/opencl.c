@@ -63,6 +63,20 @@ FUNCTION(synchronize) {
     Py_RETURN_NONE;
 }
 
+FUNCTION(fall_back_for) {
+    const char *name = PyUnicode_AsUTF8(arg);
+    tp_op *op = name ? tp_find_op_qualified(name) : NULL;
+    if (!op) return name ? PyErr_Format(PyExc_RuntimeError, "there is no operator %s", name) : NULL;
+    int64_t handle = tp_cl_fall_back_for(op);
+    return handle < 0 ? tp_py_raise() : PyLong_FromLongLong(handle);
+}
+
+FUNCTION(fall_back_end) {
+    int64_t handle = PyLong_AsLongLong(arg);
+    if (PyErr_Occurred() || tp_py_check(tp_deregister(handle)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- streams ---- */
 
 /* A started device; NULL with the exception set. */
@@ -257,6 +271,8 @@ static PyMethodDef functions[] = {
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
     {"fallback_count", fallback_count, METH_O, NULL},
+    {"fall_back_for", fall_back_for, METH_O, NULL},
+    {"fall_back_end", fall_back_end, METH_O, NULL},
     {"event_new", event_new, METH_VARARGS, NULL},
     {"stream_new", stream_new, METH_O, NULL},
     {"stream_current", stream_current, METH_O, NULL},

@@ -1,0 +1,440 @@
+/* convolution.cl: the products of convolutions on contiguous memory (cpu/convolution.h).
+ *
+ * Forward and data gradient are one kernel: a pixel q of what is made sees, through element k of the window, the pixel
+ * s = (q * step + shift + k * turn) / part of what is read, where the division leaves no remainder and s lies inside.
+ * Both gather, so nothing is atomic and results are the same in every run.
+ *
+ * Defined in front: which product is wanted, [WEIGHT_]BY_ELEMENT, _PANELS, _ROWS or _TILES; PARTS where a weight gradient
+ * comes in some; T; index, an integer that holds every position; MUL_ADD(x, y, z), x * y + z; COMPLEX_T; on CPU
+ * devices PANEL, VECTOR, VLOAD, VSTORE; on GPUs TILE. */
+typedef struct {
+    index batch, groups, inputs, outputs;            /* channels that are read and made, of a group */
+    index read[3], made[3], window[3];               /* sizes */
+    index step[3], shift[3], turn[3], part[3];
+    index weight_group, weight_input, weight_output; /* strides of the weight; its window is contiguous */
+    index low[3], padded[3];                         /* of what is read with a border of zeros */
+    index parts;                                     /* of a weight gradient's sum */
+} geometry;
+
+#define PRODUCT(v) ((v)[0] * (v)[1] * (v)[2])
+
+/* The pixel that q sees through element k along dimension d; below 0: none. */
+static inline index seen(const geometry *g, int d, index q, index k) {
+    index t = q * g->step[d] + g->shift[d] + k * g->turn[d];
+    if (g->part[d] > 1 && t % g->part[d]) return -1;
+    index s = g->part[d] > 1 ? t / g->part[d] : t;
+    return t < 0 || s >= g->read[d] ? -1 : s;
+}
+
+/* ---- every dtype: a work-item for each element ---- */
+
+#ifdef BY_ELEMENT
+__kernel void direct(geometry g, __global const T *read, long ro, __global const T *weight, long wo,
+                     __global const T *bias, long bo, int biased, __global T *made, long mo) {
+    index i = get_global_id(0), pixels = PRODUCT(g.made);
+    if (i >= g.batch * g.groups * g.outputs * pixels) return;
+    index x = i % g.made[2], y = i / g.made[2] % g.made[1], z = i / g.made[2] / g.made[1] % g.made[0];
+    index plane = i / pixels, channel = plane % g.outputs, group = plane / g.outputs % g.groups;
+    index image = plane / g.outputs / g.groups, area = PRODUCT(g.read);
+    read += ro + (image * g.groups + group) * g.inputs * area;
+    weight += wo + group * g.weight_group + channel * g.weight_output;
+    T sum = biased ? bias[bo + group * g.outputs + channel] : (T)(0);
+    for (index kz = 0; kz < g.window[0]; kz++) {
+        index sz = seen(&g, 0, z, kz);
+        if (sz < 0) continue;
+        for (index ky = 0; ky < g.window[1]; ky++) {
+            index sy = seen(&g, 1, y, ky);
+            if (sy < 0) continue;
+            for (index kx = 0; kx < g.window[2]; kx++) {
+                index sx = seen(&g, 2, x, kx);
+                if (sx < 0) continue;
+                __global const T *from = read + (sz * g.read[1] + sy) * g.read[2] + sx;
+                __global const T *by = weight + (kz * g.window[1] + ky) * g.window[2] + kx;
+                for (index c = 0; c < g.inputs; c++) sum = MUL_ADD(from[c * area], by[c * g.weight_input], sum);
+            }
+        }
+    }
+    made[mo + i] = sum;
+}
+#endif
+
+/* made[g, o, c, k] from `out` (what the forward product makes) and `read`. */
+#ifdef WEIGHT_BY_ELEMENT
+__kernel void direct_weight(geometry g, __global const T *out, long oo, __global const T *read, long ro,
+                            __global T *made, long mo) {
+    index i = get_global_id(0), extent = PRODUCT(g.window), area = PRODUCT(g.read), pixels = PRODUCT(g.made);
+    if (i >= g.groups * g.outputs * g.inputs * extent) return;
+    index kx = i % g.window[2], ky = i / g.window[2] % g.window[1], kz = i / g.window[2] / g.window[1] % g.window[0];
+    index c = i / extent % g.inputs, o = i / extent / g.inputs;
+    index group = o / g.outputs;
+    T sum = (T)(0);
+    for (index n = 0; n < g.batch; n++) {
+        __global const T *line = out + oo + (n * g.groups * g.outputs + o) * pixels;
+        __global const T *from = read + ro + ((n * g.groups + group) * g.inputs + c) * area;
+        for (index z = 0; z < g.made[0]; z++) {
+            index sz = seen(&g, 0, z, kz);
+            if (sz < 0) continue;
+            for (index y = 0; y < g.made[1]; y++) {
+                index sy = seen(&g, 1, y, ky);
+                if (sy < 0) continue;
+                __global const T *a = line + (z * g.made[1] + y) * g.made[2];
+                __global const T *b = from + (sz * g.read[1] + sy) * g.read[2];
+                for (index x = 0; x < g.made[2]; x++) {
+                    index sx = seen(&g, 2, x, kx);
+                    if (sx >= 0) sum = MUL_ADD(a[x], b[sx], sum);
+                }
+            }
+        }
+    }
+    made[mo + i] = sum;
+}
+#endif
+
+/* The parts of a weight gradient, added up in their order. */
+#ifdef PARTS
+__kernel void join(__global const T *partial, long po, __global T *made, long mo, long n, long parts) {
+    long i = get_global_id(0);
+    if (i >= n) return;
+    T sum = partial[po + i];
+    for (long p = 1; p < parts; p++) sum += partial[po + p * n + i];
+    made[mo + i] = sum;
+}
+#endif
+
+#ifdef PANEL
+#define PIXELS 4
+#define ROWS 6
+/* ---- CPU devices: PANEL channels are a vector, a work-item makes a row of pixels, PIXELS at a time ---- */
+
+/* A row of what is read, with its border. */
+__kernel void pad(geometry g, __global const T *read, long ro, __global T *padded, long po) {
+    index i = get_global_id(0), y = i % g.padded[1], z = i / g.padded[1] % g.padded[0];
+    index plane = i / g.padded[1] / g.padded[0];
+    if (plane >= g.batch * g.groups * g.inputs) return;
+    padded += po + i * g.padded[2];
+    y -= g.low[1], z -= g.low[0];
+    bool inside = y >= 0 && y < g.read[1] && z >= 0 && z < g.read[0];
+    index begin = inside ? g.low[2] : g.padded[2], end = inside ? g.low[2] + g.read[2] : g.padded[2];
+    if (inside) read += ro + ((plane * g.read[0] + z) * g.read[1] + y) * g.read[2];
+    for (index x = 0; x < begin; x++) padded[x] = 0;
+    for (index x = begin; x < end; x++) padded[x] = read[x - begin];
+    for (index x = end; x < g.padded[2]; x++) padded[x] = 0;
+}
+
+/* The weight as [group][panel][window][input][PANEL], filled up with zeros. */
+#ifdef BY_PANELS
+__kernel void pack(geometry g, __global const T *weight, long wo, __global T *packed, long po) {
+    index i = get_global_id(0), panels = (g.outputs + PANEL - 1) / PANEL, extent = PRODUCT(g.window);
+    index c = i % g.inputs, k = i / g.inputs % extent, panel = i / g.inputs / extent % panels;
+    index group = i / g.inputs / extent / panels;
+    if (group >= g.groups) return;
+    weight += wo + group * g.weight_group + c * g.weight_input + k;
+    packed += po + i * PANEL;
+    for (int j = 0; j < PANEL; j++) {
+        index o = panel * PANEL + j;
+        packed[j] = o < g.outputs ? weight[o * g.weight_output] : 0;
+    }
+}
+#endif
+
+/* Vectors stand in variables of their own and not in an array: not every compiler would keep that in registers. */
+#define EACH_1(X) X(0)
+#define EACH_4(X) X(0) X(1) X(2) X(3)
+#define EACH_6(X) EACH_4(X) X(4) X(5)
+#define DECLARE(j) VECTOR sum##j = start;
+#define KEEP(j) VSTORE(sum##j, 0, line[j]);
+#define ADD_PIXEL(j) sum##j = fma((VECTOR)(from[j * along]), v, sum##j);
+#define ADD_ROW(j) sum##j = fma((VECTOR)(from[at[j]]), v, sum##j);
+
+/* The elements k of the window that pixel x of the row counts for, and `from`, what it sees of the first channel. */
+#define FOR_WINDOW(x, body)                                                                           \
+    for (index kz = 0; kz < g.window[0]; kz++) {                                                      \
+        index tz = z * g.step[0] + g.shift[0] + kz * g.turn[0];                                       \
+        if (g.part[0] > 1 && tz % g.part[0]) continue;                                                \
+        index sz = (g.part[0] > 1 ? tz / g.part[0] : tz) + g.low[0];                                  \
+        for (index ky = 0; ky < g.window[1]; ky++) {                                                  \
+            index ty = y * g.step[1] + g.shift[1] + ky * g.turn[1];                                   \
+            if (g.part[1] > 1 && ty % g.part[1]) continue;                                            \
+            index sy = (g.part[1] > 1 ? ty / g.part[1] : ty) + g.low[1];                              \
+            for (index kx = 0; kx < g.window[2]; kx++) {                                              \
+                index tx = x * g.step[2] + g.shift[2] + kx * g.turn[2];                               \
+                if (g.part[2] > 1 && tx % g.part[2]) continue;                                        \
+                index sx = (g.part[2] > 1 ? tx / g.part[2] : tx) + g.low[2];                          \
+                __global const T *from = padded + (sz * g.padded[1] + sy) * g.padded[2] + sx;         \
+                index k = (kz * g.window[1] + ky) * g.window[2] + kx;                                 \
+                body                                                                                  \
+            }                                                                                         \
+        }                                                                                             \
+    }
+
+/* Some pixels, `along` apart in `padded`. */
+#define ADD_WINDOW(EACH)                                              \
+    FOR_WINDOW(x, __global const T *w = packed + k * g.inputs * PANEL; \
+               for (index c = 0; c < g.inputs; c++, from += area, w += PANEL) { \
+                   VECTOR v = VLOAD(0, w);                            \
+                   EACH(ADD_PIXEL)                                    \
+               })
+
+#define MAKE_PIXELS(P, EACH)                                                                                     \
+    {                                                                                                            \
+        EACH(DECLARE)                                                                                            \
+        ADD_WINDOW(EACH)                                                                                         \
+        T line[P][PANEL];                                                                                        \
+        EACH(KEEP)                                                                                               \
+        for (int j = 0; j < lanes; j++)                                                                          \
+            for (int p = 0; p < P; p++) made[j * pixels + x + p * g.part[2]] = line[p][j];                       \
+    }
+
+/* A row of pixels that are `part` apart, so that the same elements of the window count for all of them. */
+#ifdef BY_PANELS
+__kernel void windows(geometry g, __global const T *padded, long po, __global const T *packed, long wo,
+                      __global const T *bias, long bo, int biased, __global T *made, long mo) {
+    index i = get_global_id(0), y = i % g.made[1], z = i / g.made[1] % g.made[0], rest = i / g.made[1] / g.made[0];
+    index phase = rest % g.part[2], image = rest / g.part[2] % g.batch, panels = (g.outputs + PANEL - 1) / PANEL;
+    index panel = rest / g.part[2] / g.batch % panels, group = rest / g.part[2] / g.batch / panels;
+    if (group >= g.groups) return;
+    index pixels = PRODUCT(g.made), area = PRODUCT(g.padded), along = g.step[2], skip = g.part[2];
+    index first = panel * PANEL;
+    int lanes = g.outputs - first < PANEL ? g.outputs - first : PANEL;
+    padded += po + (image * g.groups + group) * g.inputs * area;
+    packed += wo + (group * panels + panel) * PRODUCT(g.window) * g.inputs * PANEL;
+    made += mo + ((image * g.groups + group) * g.outputs + first) * pixels + (z * g.made[1] + y) * g.made[2];
+    T given[PANEL];
+    for (int j = 0; j < PANEL; j++) given[j] = biased && j < lanes ? bias[bo + group * g.outputs + first + j] : 0;
+    VECTOR start = VLOAD(0, given);
+    index count = phase < g.made[2] ? (g.made[2] - phase + skip - 1) / skip : 0, q = 0;
+    for (; count >= PIXELS && q < count; q += PIXELS) {
+        if (q + PIXELS > count) q = count - PIXELS; /* some are made once more */
+        index x = phase + q * skip;
+        MAKE_PIXELS(PIXELS, EACH_4)
+    }
+    for (; q < count; q++) {
+        index x = phase + q * skip;
+        MAKE_PIXELS(1, EACH_1)
+    }
+}
+#endif
+
+/* Groups that make one channel: a row of pixels, PANEL of them at a time where neighbours see neighbours. */
+#ifdef BY_ROWS
+__kernel void single(geometry g, __global const T *padded, long po, __global const T *weight, long wo,
+                     __global const T *bias, long bo, int biased, __global T *made, long mo) {
+    index i = get_global_id(0), y = i % g.made[1], z = i / g.made[1] % g.made[0], plane = i / g.made[1] / g.made[0];
+    index group = plane % g.groups, area = PRODUCT(g.padded), x = 0;
+    if (plane >= g.batch * g.groups) return;
+    padded += po + plane * g.inputs * area;
+    weight += wo + group * g.weight_group;
+    made += mo + i * g.made[2];
+    const T start = biased ? bias[bo + group] : 0;
+    for (; g.step[2] == 1 && g.part[2] == 1 && g.made[2] >= PANEL && x < g.made[2]; x += PANEL) {
+        if (x + PANEL > g.made[2]) x = g.made[2] - PANEL;
+        VECTOR sum = (VECTOR)(start);
+        FOR_WINDOW(x, for (index c = 0; c < g.inputs; c++) sum =
+                          fma(VLOAD(0, from + c * area), (VECTOR)(weight[k + c * g.weight_input]), sum);)
+        VSTORE(sum, 0, made + x);
+    }
+    for (; x < g.made[2]; x++) {
+        T sum = start;
+        FOR_WINDOW(x, for (index c = 0; c < g.inputs; c++) sum =
+                          fma(from[c * area], weight[k + c * g.weight_input], sum);)
+        made[x] = sum;
+    }
+}
+#endif
+
+/* The weight gradient of such groups: an element over a part of the rows of pixels. */
+#ifdef WEIGHT_BY_ROWS
+__kernel void single_weight(geometry g, __global const T *out, long oo, __global const T *padded, long po,
+                            __global T *made, long mo) {
+    index rows = g.inputs * PRODUCT(g.window), i = get_global_id(0), row = i % rows, part = i / rows % g.parts;
+    index group = i / rows / g.parts, k = row % PRODUCT(g.window), c = row / PRODUCT(g.window);
+    if (group >= g.groups) return;
+    index area = PRODUCT(g.padded), lines = g.made[0] * g.made[1], all = g.batch * lines, along = g.step[2];
+    index begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
+    index kx = k % g.window[2], ky = k / g.window[2] % g.window[1], kz = k / g.window[2] / g.window[1];
+    VECTOR sums = (VECTOR)(0);
+    T sum = 0, lane[PANEL];
+    out += oo, padded += po + c * area + kx * g.turn[2] + g.shift[2] + g.low[2];
+    for (index line = begin; line < end; line++) {
+        index y = line % g.made[1], z = line / g.made[1] % g.made[0], plane = line / lines * g.groups + group, x = 0;
+        index sz = z * g.step[0] + g.shift[0] + g.low[0] + kz * g.turn[0];
+        index sy = y * g.step[1] + g.shift[1] + g.low[1] + ky * g.turn[1];
+        __global const T *a = out + (plane * lines + line % lines) * g.made[2];
+        __global const T *b = padded + plane * g.inputs * area + (sz * g.padded[1] + sy) * g.padded[2];
+        for (; along == 1 && x + PANEL <= g.made[2]; x += PANEL) sums = fma(VLOAD(0, a + x), VLOAD(0, b + x), sums);
+        for (; x < g.made[2]; x++) sum = fma(a[x], b[x * along], sum);
+    }
+    VSTORE(sums, 0, lane);
+    for (int j = 0; j < PANEL; j++) sum += lane[j];
+    made[mo + (part * g.groups + group) * rows + row] = sum;
+}
+#endif
+
+/* What the forward product makes as [group][panel][image][pixel][PANEL]. */
+#ifdef WEIGHT_BY_PANELS
+__kernel void turn(geometry g, __global const T *out, long oo, __global T *turned, long to) {
+    index i = get_global_id(0), rows = g.made[0] * g.made[1], row = i % rows, image = i / rows % g.batch;
+    index panels = (g.outputs + PANEL - 1) / PANEL, panel = i / rows / g.batch % panels;
+    index group = i / rows / g.batch / panels, pixels = PRODUCT(g.made), first = panel * PANEL;
+    if (group >= g.groups) return;
+    int lanes = g.outputs - first < PANEL ? g.outputs - first : PANEL;
+    out += oo + ((image * g.groups + group) * g.outputs + first) * pixels + row * g.made[2];
+    turned += to + i * g.made[2] * PANEL;
+    for (index x = 0; x < g.made[2]; x++, turned += PANEL) {
+        for (int j = 0; j < lanes; j++) turned[j] = out[j * pixels + x];
+        for (int j = lanes; j < PANEL; j++) turned[j] = 0;
+    }
+}
+#endif
+
+/* ROWS elements (c, k) of the gradient of PANEL channels, over one part of the rows of pixels of all images. */
+#ifdef WEIGHT_BY_PANELS
+__kernel void weights(geometry g, __global const T *turned, long to, __global const T *padded, long po,
+                      __global T *made, long mo) {
+    index extent = PRODUCT(g.window), rows = g.inputs * extent, blocks = (rows + ROWS - 1) / ROWS;
+    index panels = (g.outputs + PANEL - 1) / PANEL, i = get_global_id(0), block = i % blocks;
+    index panel = i / blocks % panels, part = i / blocks / panels % g.parts, group = i / blocks / panels / g.parts;
+    if (group >= g.groups) return;
+    index area = PRODUCT(g.padded), lines = g.made[0] * g.made[1], all = g.batch * lines, along = g.step[2];
+    index begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
+    turned += to + ((group * panels + panel) * all + begin) * g.made[2] * PANEL;
+    padded += po + group * g.inputs * area;
+    index at[ROWS];
+    for (int j = 0; j < ROWS; j++) {
+        index row = block * ROWS + j < rows ? block * ROWS + j : rows - 1, c = row / extent, k = row % extent;
+        index kx = k % g.window[2], ky = k / g.window[2] % g.window[1], kz = k / g.window[2] / g.window[1];
+        at[j] = c * area + (kz * g.turn[0] * g.padded[1] + ky * g.turn[1]) * g.padded[2] + kx * g.turn[2];
+    }
+    const VECTOR start = (VECTOR)(0);
+    EACH_6(DECLARE)
+    for (index line = begin; line < end; line++) {
+        index y = line % g.made[1], z = line / g.made[1] % g.made[0], image = line / lines;
+        index sz = z * g.step[0] + g.shift[0] + g.low[0], sy = y * g.step[1] + g.shift[1] + g.low[1];
+        __global const T *from = padded + image * g.groups * g.inputs * area + (sz * g.padded[1] + sy) * g.padded[2] +
+                                 g.shift[2] + g.low[2];
+        for (index x = 0; x < g.made[2]; x++, turned += PANEL, from += along) {
+            VECTOR v = VLOAD(0, turned);
+            EACH_6(ADD_ROW)
+        }
+    }
+    T line[ROWS][PANEL];
+    EACH_6(KEEP)
+    made += mo + (part * g.groups + group) * g.outputs * rows;
+    for (int k = 0; k < PANEL && panel * PANEL + k < g.outputs; k++)
+        for (int j = 0; j < ROWS && block * ROWS + j < rows; j++)
+            made[(panel * PANEL + k) * rows + block * ROWS + j] = line[j][k];
+}
+#endif
+#endif
+
+#ifdef TILE
+/* ---- GPUs: a work-group of 16 x 16 makes TILE x TILE elements of a matrix product whose factors are looked up ---- */
+
+#define EACH (TILE / 16)
+#define MULTIPLY_TILES                                                          \
+    barrier(CLK_LOCAL_MEM_FENCE);                                               \
+    for (int kk = 0; kk < 16; kk++) {                                           \
+        T l[EACH], r[EACH];                                                     \
+        for (int i = 0; i < EACH; i++) l[i] = left[kk][ly + 16 * i];            \
+        for (int j = 0; j < EACH; j++) r[j] = right[kk][lx + 16 * j];           \
+        for (int i = 0; i < EACH; i++)                                          \
+            for (int j = 0; j < EACH; j++) sum[i][j] = fma(l[i], r[j], sum[i][j]); \
+    }                                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+/* [outputs] x [images * pixels], summed over inputs and window. */
+#ifdef BY_TILES
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g, __global const T *read, long ro,
+                                                                     __global const T *weight, long wo,
+                                                                     __global const T *bias, long bo, int biased,
+                                                                     __global T *made, long mo) {
+    __local T left[16][TILE + 1], right[16][TILE + 1];
+    int lx = get_local_id(0), ly = get_local_id(1), id = ly * 16 + lx;
+    index column = get_group_id(0) * TILE, row = get_group_id(1) * TILE, group = get_group_id(2);
+    index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), area = PRODUCT(g.read), depth = g.inputs * extent;
+    weight += wo + group * g.weight_group;
+    /* A work-item always reads for the same pixel. */
+    index mine = column + id % TILE, image = mine / pixels, q = mine % pixels;
+    bool there = image < g.batch;
+    index x = q % g.made[2], y = q / g.made[2] % g.made[1], z = q / g.made[2] / g.made[1];
+    read += ro + ((there ? image : 0) * g.groups + group) * g.inputs * area;
+    T sum[EACH][EACH];
+    for (int i = 0; i < EACH; i++)
+        for (int j = 0; j < EACH; j++) sum[i][j] = 0;
+    for (index k = 0; k < depth; k += 16) {
+        for (int e = id; e < 16 * TILE; e += 256) {
+            index ka = k + e % 16, ra = row + e / 16, kb = k + e / TILE;
+            left[e % 16][e / 16] = ka < depth && ra < g.outputs ? weight[ra * g.weight_output + ka / extent * g.weight_input +
+                                                                         ka % extent]
+                                                                : (T)0;
+            T value = 0;
+            if (there && kb < depth) {
+                index w = kb % extent, sz = seen(&g, 0, z, w / g.window[2] / g.window[1]);
+                index sy = seen(&g, 1, y, w / g.window[2] % g.window[1]), sx = seen(&g, 2, x, w % g.window[2]);
+                if (sz >= 0 && sy >= 0 && sx >= 0)
+                    value = read[kb / extent * area + (sz * g.read[1] + sy) * g.read[2] + sx];
+            }
+            right[e / TILE][e % TILE] = value;
+        }
+        MULTIPLY_TILES
+    }
+    for (int j = 0; j < EACH; j++) {
+        index c = column + lx + 16 * j, n = c / pixels;
+        if (n >= g.batch) continue;
+        for (int i = 0; i < EACH; i++) {
+            index o = row + ly + 16 * i;
+            if (o >= g.outputs) continue;
+            T start = biased ? bias[bo + group * g.outputs + o] : 0;
+            made[mo + ((n * g.groups + group) * g.outputs + o) * pixels + c % pixels] = start + sum[i][j];
+        }
+    }
+}
+#endif
+
+/* [outputs] x [inputs * window], summed over a part of images and pixels. */
+#ifdef WEIGHT_BY_TILES
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled_weight(geometry g, __global const T *out, long oo,
+                                                                            __global const T *read, long ro,
+                                                                            __global T *made, long mo) {
+    __local T left[16][TILE + 1], right[16][TILE + 1];
+    int lx = get_local_id(0), ly = get_local_id(1), id = ly * 16 + lx;
+    index column = get_group_id(0) * TILE, row = get_group_id(1) * TILE;
+    index group = get_group_id(2) / g.parts, part = get_group_id(2) % g.parts;
+    index pixels = PRODUCT(g.made), extent = PRODUCT(g.window), area = PRODUCT(g.read), rows = g.inputs * extent;
+    index all = g.batch * pixels, begin = all / g.parts * part, end = part + 1 == g.parts ? all : begin + all / g.parts;
+    index mine = column + id % TILE, c = mine / extent, w = mine % extent;
+    bool there = c < g.inputs;
+    index kx = w % g.window[2], ky = w / g.window[2] % g.window[1], kz = w / g.window[2] / g.window[1];
+    out += oo, read += ro;
+    T sum[EACH][EACH];
+    for (int i = 0; i < EACH; i++)
+        for (int j = 0; j < EACH; j++) sum[i][j] = 0;
+    for (index k = begin; k < end; k += 16) {
+        for (int e = id; e < 16 * TILE; e += 256) {
+            index ka = k + e % 16, o = row + e / 16, kb = k + e / TILE;
+            left[e % 16][e / 16] =
+                ka < end && o < g.outputs
+                    ? out[((ka / pixels * g.groups + group) * g.outputs + o) * pixels + ka % pixels]
+                    : (T)0;
+            T value = 0;
+            if (there && kb < end) {
+                index image = kb / pixels, q = kb % pixels;
+                index sz = seen(&g, 0, q / g.made[2] / g.made[1], kz), sy = seen(&g, 1, q / g.made[2] % g.made[1], ky);
+                index sx = seen(&g, 2, q % g.made[2], kx);
+                if (sz >= 0 && sy >= 0 && sx >= 0)
+                    value = read[((image * g.groups + group) * g.inputs + c) * area + (sz * g.read[1] + sy) * g.read[2] +
+                                 sx];
+            }
+            right[e / TILE][e % TILE] = value;
+        }
+        MULTIPLY_TILES
+    }
+    made += mo + (part * g.groups + group) * g.outputs * rows;
+    for (int i = 0; i < EACH; i++)
+        for (int j = 0; j < EACH; j++) {
+            index o = row + ly + 16 * i, at = column + lx + 16 * j;
+            if (o < g.outputs && at < rows) made[o * rows + at] = sum[i][j];
+        }
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* pool.c: pooling; the kernels are in pool.cl. */
+#include "opencl/kernels.h"
+
+#include "cpu/copy.h"
+#include "opencl/element.h"
+#include "opencl/launch.h"
+
+#include <string.h>
+
+#define BAND 16 /* as in pool.cl */
+
+static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_pool_plan *p, const char *kernel) {
+    bool whole = dtype == TP_INT64;
+    tp_text_add(s, "#define T %s\n#define WHOLE %d\n#define LOWEST %s\n#define IS_NAN(v) %s\n", tp_cl_type(dtype),
+                d->is_cpu, whole ? "LONG_MIN" : "(-INFINITY)", whole ? "false" : "((v) != (v))");
+    tp_text_add(s, "#define KERNEL_%s\n", kernel);
+    const char *type = dtype == TP_FLOAT64 ? "double" : "float";
+    if (d->is_cpu && !whole)
+        tp_text_add(s, "#define EIGHT %s8\n#define SIXTEEN %s16\n#define MASK %s8\n", type, type,
+                    dtype == TP_FLOAT64 ? "long" : "int");
+    if (p->adaptive) tp_text_add(s, "#define ADAPTIVE\n");
+}
+
+static void pass_geometry(tp_cl_call *c, const tp_pool_plan *p, int64_t planes) {
+    const int64_t *const triples[] = {p->in, p->out, p->kernel, p->stride, p->padding, p->dilation};
+    int64_t words[21] = {planes};
+    for (int i = 0; i < 6; i++) memcpy(words + 1 + 3 * i, triples[i], 3 * sizeof *words);
+    words[19] = p->count_include_pad;
+    words[20] = p->divisor;
+    tp_cl_pass(c, sizeof words, words);
+}
+
+static const char *kernel_of(const tp_cl_device *d, tp_pool_what what, bool by_two) {
+    switch (what) {
+    case TP_POOL_MAX: return by_two ? "largest_by_two" : "largest";
+    case TP_POOL_MAX_BACKWARD: return d->is_cpu ? "scatter_largest" : "to_largest";
+    case TP_POOL_AVERAGE: return "average";
+    default: return "to_average";
+    }
+}
+
+int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index, bool by_two) {
+    tp_tensor *const tensors[] = {in, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    if (!d) return -1;
+    bool backward = what == TP_POOL_MAX_BACKWARD || what == TP_POOL_AVERAGE_BACKWARD;
+    tp_tensor *made = backward ? in : out;
+    if (made->numel == 0) return 0;
+    if (out->numel == 0) return tp_fill_data(in, TP_SCALAR_I(0));
+    tp_autotext s = {0};
+    const char *kernel = kernel_of(d, what, by_two);
+    define(&s, d, (tp_dtype)in->dtype, p, kernel);
+    int64_t planes = in->numel / (p->in[0] * p->in[1] * p->in[2]), rows = made->numel / (backward ? p->in : p->out)[2];
+    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "pool.cl", kernel, s.text));
+    pass_geometry(&c, p, planes);
+    tp_cl_pass_tensor(&c, in);
+    tp_cl_pass_tensor(&c, out);
+    if (index) tp_cl_pass_tensor(&c, index);
+    if (what == TP_POOL_MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
+    if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 4);
+    return tp_cl_run(&c, d->is_cpu ? rows : made->numel, d->is_cpu ? 16 : 64);
+}

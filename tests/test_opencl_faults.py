@@ -137,6 +137,9 @@ WORK = """
 def test_every_call_of_the_driver_fails_once(fake: dict[str, str]) -> None:
     """An error that names the call, or a result that is right all the same; and then everything works again."""
     program = f"""
+        fake.fail_call(b"clCreateCommandQueue", 2, 1, -5)  # the first is the default stream's
+        assert "clCreateCommandQueue failed" in error_of(tp.opencl.Stream)
+        streams = [tp.opencl.Stream() for _ in range(7)]  # as many as there are: no call makes one below
         expected = work()
         for name in {fake_opencl.names()}:
             text = name.encode()
@@ -160,7 +163,8 @@ def test_every_call_of_the_driver_fails_once(fake: dict[str, str]) -> None:
     handled = {"clReleaseMemObject", "clReleaseEvent", "clReleaseKernel", "clFlush", "clEnqueueUnmapMemObject"}
     for name, (calls, errors) in found.items():
         if calls and name not in handled and name != "clCreateBuffer":  # which is tried once more
-            assert errors == calls, f"{name}: {errors} errors of {calls} failures"
+            asks_again = name == "clGetEventInfo" and errors  # whether a copy is done
+            assert errors == calls or asks_again, f"{name}: {errors} errors of {calls} failures"
     for name in ("clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clFinish"):
         assert found[name][0], f"{name} was not met"
 

@@ -68,7 +68,7 @@ bool tp_cl_is_pinned(const tp_storage *s) { return s->deleter == unpin; }
 static bool is_done(const flight *f) {
     cl_int state = 1;
     cl_int status = tp_cl.clGetEventInfo(f->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    return status != CL_SUCCESS || state <= 0; /* 0: complete, negative: it failed */
+    return status == CL_SUCCESS && state <= 0; /* 0: complete, negative: it failed */
 }
 
 static void let_go(flight *f) {

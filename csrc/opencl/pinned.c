@@ -29,8 +29,7 @@ static void unpin(void *context, void *data) {
     pin *p = context;
     if (!tp_cl_forked()) {
         tp_cl.clEnqueueUnmapMemObject(p->queue, p->buffer, data, 0, NULL, NULL);
-        tp_cl.clFinish(p->queue);
-        tp_cl.clReleaseMemObject(p->buffer);
+        tp_cl.clReleaseMemObject(p->buffer); /* the driver keeps it until the command is done */
     }
     free(p);
 }

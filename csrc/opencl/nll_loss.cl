@@ -7,50 +7,40 @@
 /* The losses of rows and their weights, 0 for rows that do not count or are not there. */
 __kernel void rows(__global const X_S *self, long so, __global const long *target, long to,
                    __global const WEIGHT_S *weight, long wo, int weighted, __global T *losses, long lo,
-                   __global T *weights, long wso, long n, long classes, long ignored) {
+                   __global T *weights, long wso, long n, long classes, long ignored, volatile __global int *fault,
+                   int kind) {
     long i = get_global_id(0);
     if (i >= n) return;
     long c = target[to + i];
-    bool counts = c != ignored && c >= 0 && c < classes;
+    bool counts = c != ignored && checked(c, classes, 0, 1, fault, kind) >= 0;
     T w = !counts ? 0 : weighted ? (T)WEIGHT_LOAD(weight[wo + c]) : (T)1;
     losses[lo + i] = counts ? -w * (T)X_LOAD(self[so + i * classes + c]) : (T)0;
     weights[wso + i] = w;
 }
 
-/* The sums, and a class that is out of range: found[0] is 1 + its row, or 0. */
+/* The sums, and what is made of them. */
 #if GROUP > 1
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 #else
 __kernel
 #endif
-void sums(__global const T *losses, long lo, __global const T *weights, long wso, __global const long *target, long to,
-          __global GIVEN_S *output, long oo, __global TOTAL_S *total, long tto, __global long *found, long fo, long n,
-          long classes, long ignored) {
+void sums(__global const T *losses, long lo, __global const T *weights, long wso, __global GIVEN_S *output, long oo,
+          __global TOTAL_S *total, long tto, long n) {
     int id = get_local_id(0);
     S loss = 0, weight = 0;
-    long bad = 0;
     if (get_global_id(0) >= GROUP) return;
-    for (long i = id; i < n; i += GROUP) {
-        long c = target[to + i];
-        loss += losses[lo + i], weight += weights[wso + i];
-        if (c != ignored && (c < 0 || c >= classes)) bad = i + 1;
-    }
+    for (long i = id; i < n; i += GROUP) loss += losses[lo + i], weight += weights[wso + i];
 #if GROUP > 1
     __local S all_losses[GROUP], all_weights[GROUP];
-    __local long all_bad[GROUP];
-    all_losses[id] = loss, all_weights[id] = weight, all_bad[id] = bad;
+    all_losses[id] = loss, all_weights[id] = weight;
     for (int width = GROUP / 2; width; width /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < width) {
-            all_losses[id] += all_losses[id + width], all_weights[id] += all_weights[id + width];
-            all_bad[id] = max(all_bad[id], all_bad[id + width]);
-        }
+        if (id < width) all_losses[id] += all_losses[id + width], all_weights[id] += all_weights[id + width];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    loss = all_losses[0], weight = all_weights[0], bad = all_bad[0];
+    loss = all_losses[0], weight = all_weights[0];
     if (id) return;
 #endif
-    found[fo] = bad, found[fo + 1] = bad ? target[to + bad - 1] : 0;
 #if defined(MEAN) || defined(SUM)
 #ifdef MEAN
     loss /= weight;

@@ -17,10 +17,8 @@
 #define MAX_KEPT 12
 #define GROUP 128
 #define LANES 16
-#define COLUMNS 32       /* neighbouring outputs that a work-item of a CPU device folds at once, */
-#define MANY_COLUMNS 256 /* and where there are enough: memory is read in longer stretches */
-#define PART 65536       /* elements of a part where parts are long, */
-#define SHORT_PART 1024  /* and where one lane takes them one after the other */
+#define PART 65536      /* elements of a part where parts are long, */
+#define SHORT_PART 1024 /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024
 
 /* ---- which reduction ---- */
@@ -133,13 +131,26 @@ static void make_parts(cut *c, int64_t part) {
     c->parts = c->count ? divide_up(c->count, c->part) : 1;
 }
 
+/* How many neighbouring outputs a work-item of a CPU device folds at once. Long stretches of memory are read fastest,
+ * but there have to be enough units of work. */
+static int columns_of(const cut *c, int64_t busy) {
+    int64_t n = c->kept.size[0], parts = divide_up(c->count, SHORT_PART);
+    int columns = 2;
+    if (n < 256) {
+        while (columns < n && columns < 32) columns *= 2;
+        return columns;
+    }
+    for (columns = 4096; columns > n || (columns > 256 && c->outputs / columns * parts < busy);) columns /= 4;
+    return columns;
+}
+
 static void make_cut(cut *c, const tp_cl_device *d) {
     bool inner = c->outputs == 1 || llabs(c->reduced.in[0]) <= llabs(c->kept.in[0]);
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
     c->group = !d->is_cpu && inner && c->count >= GROUP;
     c->lanes = d->is_cpu && inner ? LANES : 1;
-    bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] >= COLUMNS;
-    c->columns = !rows ? 1 : c->kept.size[0] >= MANY_COLUMNS ? MANY_COLUMNS : COLUMNS;
+    bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] > 1;
+    c->columns = rows ? columns_of(c, busy) : 1;
     int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
     int64_t wanted = c->outputs >= busy ? 1 : divide_up(busy, c->outputs);
     int64_t part = divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;

@@ -21,8 +21,8 @@ int tp_cl_run(tp_cl_call *c, int64_t items, size_t group) {
     if (!c->kernel) return -1;
     size_t local = group ? group : c->device->group, global = ((size_t)items + local - 1) / local * local;
     if (c->status != CL_SUCCESS || items == 0) return finish(c, CL_SUCCESS);
-    return finish(
-        c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel, 1, NULL, &global, &local, 0, NULL, NULL));
+    return finish(c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, 1, NULL, &global, &local, 0,
+                                                  NULL, NULL));
 }
 
 int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, int ndim) {
@@ -30,8 +30,8 @@ int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, i
     if (!c->kernel) return -1;
     for (int i = 0; i < ndim; i++) global[i] = groups[i] * group[i];
     if (c->status != CL_SUCCESS) return finish(c, CL_SUCCESS);
-    return finish(c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel, (cl_uint)ndim, NULL, global, group,
-                                                  0, NULL, NULL));
+    return finish(c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, (cl_uint)ndim, NULL, global,
+                                                  group, 0, NULL, NULL));
 }
 
 tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n) {

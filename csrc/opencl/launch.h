@@ -14,22 +14,45 @@
 #include "opencl/program.h"
 #include "opencl/stream.h"
 
+#include <string.h>
+
 typedef struct {
     tp_cl_device *device;
-    cl_kernel kernel;
+    tp_cl_built *kernel;
     cl_uint next;
     cl_int status; /* of the first argument that failed */
 } tp_cl_call;
 
-TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, cl_kernel kernel) {
-    if (kernel) pthread_mutex_lock(&d->lock);
+TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, tp_cl_built *kernel) {
+    if (kernel) {
+        pthread_mutex_lock(&d->lock);
+        uint32_t epoch = tp_cl_released;
+        if (tp_unlikely(kernel->epoch != epoch)) memset(kernel->sizes, 0, sizeof kernel->sizes);
+        kernel->epoch = epoch;
+    }
     return (tp_cl_call){d, kernel, 0, CL_SUCCESS};
+}
+
+/* Whether the kernel has this argument already; if not, it is noted that it has it from now on. */
+TP_INLINE bool tp_cl_has_argument(tp_cl_built *k, cl_uint i, size_t size, const void *value) {
+    uint64_t word = 0;
+    if (i >= TP_CL_KEPT_ARGUMENTS) return false;
+    if (size > sizeof word) return k->sizes[i] = 0, false;
+    memcpy(&word, value, size);
+    if (k->sizes[i] == size && k->values[i] == word) return true;
+    k->sizes[i] = (uint8_t)size;
+    k->values[i] = word;
+    return false;
 }
 
 TP_INLINE void tp_cl_pass(tp_cl_call *c, size_t size, const void *value) {
     if (!c->kernel) return;
-    cl_int status = tp_cl.clSetKernelArg(c->kernel, c->next++, size, value);
-    if (tp_unlikely(status != CL_SUCCESS) && c->status == CL_SUCCESS) c->status = status;
+    cl_uint i = c->next++;
+    if (tp_cl_has_argument(c->kernel, i, size, value)) return;
+    cl_int status = tp_cl.clSetKernelArg(c->kernel->id, i, size, value);
+    if (tp_likely(status == CL_SUCCESS)) return;
+    if (i < TP_CL_KEPT_ARGUMENTS) c->kernel->sizes[i] = 0;
+    if (c->status == CL_SUCCESS) c->status = status;
 }
 TP_INLINE void tp_cl_pass_long(tp_cl_call *c, int64_t value) { tp_cl_pass(c, sizeof value, &value); }
 TP_INLINE void tp_cl_pass_int(tp_cl_call *c, int32_t value) { tp_cl_pass(c, sizeof value, &value); }

@@ -14,6 +14,8 @@
  * so that a stale one is found in no segment. */
 #include "opencl/memory.h"
 
+#include "opencl/program.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +36,8 @@ typedef struct {
     tp_cl_block *free[TP_CL_MAX_STREAMS][2][CLASSES]; /* small blocks, which keep to their own segments, and others */
     tp_cl_memory_stats stats;
 } pool;
+
+_Atomic uint32_t tp_cl_released;
 
 static pool pools[TP_CL_MAX_DEVICES] = {[0 ... TP_CL_MAX_DEVICES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 static _Atomic uintptr_t next_address = FIRST_ADDRESS;
@@ -113,6 +117,7 @@ static void free_segments(pool *p) {
         }
         take_free(p, s->first);
         tp_cl.clReleaseMemObject(s->buffer);
+        tp_cl_released++;
         p->stats.reserved -= (int64_t)s->size;
         free(s->first);
         free(s);

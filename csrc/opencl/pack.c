@@ -22,7 +22,7 @@ typedef struct {
 static void free_numbering(numbering *m) { tp_release(m->offsets); }
 #define auto_numbering TP_CLEANUP(free_numbering) numbering
 
-static cl_kernel kernel_of(const numbering *m, const char *name, const char *more) {
+static tp_cl_built *kernel_of(const numbering *m, const char *name, const char *more) {
     tp_autotext s = {0};
     tp_text_add(&s, "#define GROUP %d\n%s", m->group, more);
     return tp_cl_file_kernel(m->d, "pack.cl", name, s.text);

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     plan_key key;
-    cl_kernel kernel;
+    tp_cl_built *kernel;
 } plan;
 
 static plan plans[PLANS];
@@ -218,7 +218,7 @@ static uint64_t hash_key(const plan_key *k) {
     return h;
 }
 
-static cl_kernel build(tp_cl_device *d, const char *name, const source *c) {
+static tp_cl_built *build(tp_cl_device *d, const char *name, const source *c) {
     char text[256];
     const plan_key *k = c->key;
     int at = snprintf(text, sizeof text, "%s %d", name, k->dtype);
@@ -229,10 +229,10 @@ static cl_kernel build(tp_cl_device *d, const char *name, const source *c) {
     return tp_cl_kernel(d, text, "run", write_source, c);
 }
 
-static cl_kernel find(tp_cl_device *d, const char *name, const source *c) {
+static tp_cl_built *find(tp_cl_device *d, const char *name, const source *c) {
     plan *p = &plans[hash_key(c->key) % PLANS];
     pthread_mutex_lock(&lock);
-    cl_kernel kernel = memcmp(&p->key, c->key, sizeof p->key) == 0 ? p->kernel : NULL;
+    tp_cl_built *kernel = memcmp(&p->key, c->key, sizeof p->key) == 0 ? p->kernel : NULL;
     kernel ? stats.hits++ : stats.misses++;
     if (!kernel && (kernel = build(d, name, c))) {
         p->key = *c->key;

@@ -21,7 +21,7 @@
 typedef struct entry {
     struct entry *next;
     tp_cl_device *device;
-    cl_kernel kernel;
+    tp_cl_built kernel;
     uint64_t hash;
     char key[]; /* the program's key, a newline, the kernel's name */
 } entry;
@@ -169,8 +169,8 @@ static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint
     sprintf(e->key, "%s\n%s", key, name);
     e->device = d;
     e->hash = hash;
-    e->kernel = tp_cl.clCreateKernel(p, name, &status);
-    if (!e->kernel) {
+    e->kernel = (tp_cl_built){.id = tp_cl.clCreateKernel(p, name, &status)};
+    if (!e->kernel.id) {
         tp_cl_fail(status, "clCreateKernel");
         free(e);
         return NULL;
@@ -197,7 +197,7 @@ static bool is_entry(const entry *e, const tp_cl_device *d, const char *key, con
            strcmp(e->key + length + 1, name) == 0;
 }
 
-cl_kernel tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
+tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
     uint64_t hash = hash_text(hash_text(SEED + (uint64_t)d->index, key), name);
     pthread_mutex_lock(&lock);
     entry *e = buckets[hash % BUCKETS];
@@ -209,7 +209,7 @@ cl_kernel tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl
         e = build_entry(d, key, name, hash, write, context);
     }
     pthread_mutex_unlock(&lock);
-    return e ? e->kernel : NULL;
+    return e ? &e->kernel : NULL;
 }
 
 /* ---- sources of the tree ---- */
@@ -224,7 +224,7 @@ static void write_file_source(tp_text *source, const void *context) {
                 tp_cl_source(f->file));
 }
 
-cl_kernel tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {
+tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions) {
     tp_autotext key = {0};
     file_source f = {file, definitions};
     if (!tp_cl_source(file)) return tp_fail_null(TP_RuntimeError, "OpenCL: there is no source %s", file);

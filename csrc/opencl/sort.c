@@ -51,7 +51,7 @@ static lines_plan plan_of(tp_cl_device *d, const tp_tensor *in, int64_t n, bool 
     return p;
 }
 
-static cl_kernel kernel_of(const lines_plan *p, const char *name, const char *more) {
+static tp_cl_built *kernel_of(const lines_plan *p, const char *name, const char *more) {
     tp_autotext s = {0};
     tp_dtype dtype = (tp_dtype)p->in->dtype;
     int bits = 8 * (int)tp_itemsize(dtype);

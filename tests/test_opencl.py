@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from opencl_programs import ROOT, needs_device, output_of, run
 
@@ -366,3 +367,27 @@ def test_examples_of_the_page() -> None:
     names: dict[str, object] = {}
     for example in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(example, "docs/opencl.md", "exec"), names)
+
+
+def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How many float32 lie between; none between two NaN."""
+    places = [np.where((i := v.view(np.int32).astype(np.int64)) < 0, -(i & 0x7FFFFFFF), i) for v in (a, b)]
+    return np.where(np.isnan(a) & np.isnan(b), 0, np.abs(places[0] - places[1]))
+
+
+@needs_device
+def test_math_functions_of_numbers_of_all_sizes() -> None:
+    """Side by side, since a driver's vector functions have been seen to mix up lanes; against the CPU's, in ULP."""
+    bits = np.random.default_rng(0).integers(0, 1 << 32, 1 << 14, dtype=np.uint64).astype(np.uint32)
+    numbers = np.concatenate([bits.view(np.float32), np.random.default_rng(1).standard_normal(4099, np.float32) * 5])
+    x = tp.tensor(numbers)
+    y = x.to("opencl")
+    names = "exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc sin cos tan asin acos atan sinh cosh asinh acosh"
+    for name in [*names.split(), "atanh"]:
+        function = getattr(tp, name)
+        far = distance(function(x).numpy(), function(y).cpu().numpy())
+        assert far.max() <= 4, f"{name}({numbers[far.argmax()]})"
+    for name in ("pow", "atan2", "hypot", "fmod", "remainder"):
+        function = getattr(tp, name)
+        far = distance(function(x, x.flip(0)).numpy(), function(y, y.flip(0)).cpu().numpy())
+        assert far.max() <= 4, f"{name}({numbers[far.argmax()]}, {numbers[::-1][far.argmax()]})"

@@ -151,6 +151,12 @@ static void add_store(tp_text *s, const plan_key *k, const char *value) {
     tp_text_add(s, ";\n");
 }
 
+/* Vector forms that lose their small lanes where another lane is huge, seen in PoCL 3.1; they get small lanes only. */
+static bool needs_small_lanes(const char *built_in) {
+    return strcmp(built_in, "sin") == 0 || strcmp(built_in, "cos") == 0 || strcmp(built_in, "tan") == 0;
+}
+#define SMALL_LANE "100"
+
 /* `count` elements from `first` on, through vectors of `width` of them, since the built-in functions of CPU devices are
  * only fast there. Lanes without an element compute on zeros. */
 static void add_vectors(tp_text *s, const source *c, int width, const char *count) {
@@ -167,7 +173,14 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
         add_input(s, k, i);
         tp_text_add(s, ";\n");
     }
-    tp_text_add(s, "    }\n    vstore%d(%s(", width, c->expression->built_in);
+    const char *name = c->expression->built_in;
+    tp_text_add(s, "    }\n");
+    if (needs_small_lanes(name))
+        tp_text_add(s,
+                    "    bool small = true;\n    for (int k = 0; k < %s; k++) small &= fabs(v1[k]) < " SMALL_LANE ";\n"
+                    "    if (!small) for (int k = 0; k < %s; k++) r[k] = %s(v1[k]);\n    else ",
+                    count, count, name);
+    tp_text_add(s, "vstore%d(%s(", width, name);
     for (int i = 1; i < k->n; i++) tp_text_add(s, "%svload%d(0, v%d)", i > 1 ? ", " : "", width, i);
     tp_text_add(s, "), 0, r);\n");
     add_loop(s, k, loop.text ? loop.text : "", "first + k");

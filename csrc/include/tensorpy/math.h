@@ -51,7 +51,7 @@ typedef double2 tp_c128;
 #define TP_FROM_BITS_f32(u) as_float(u)
 #define TP_BITS_f64(x) as_ulong(x)
 #define TP_FROM_BITS_f64(u) as_double(u)
-#ifdef FP_FAST_FMAF
+#if defined(FP_FAST_FMAF) || defined(__FMA__) /* the latter is told by CPU devices' compilers only */
 #define TP_FMA(a, b, c) fma(a, b, c)
 #else
 #define TP_FMA(a, b, c) mad(a, b, c)

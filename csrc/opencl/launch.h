@@ -38,7 +38,7 @@ TP_INLINE bool tp_cl_has_argument(tp_cl_built *k, cl_uint i, size_t size, const 
     uint64_t word = 0;
     if (i >= TP_CL_KEPT_ARGUMENTS) return false;
     if (size > sizeof word) return k->sizes[i] = 0, false;
-    memcpy(&word, value, size);
+    memcpy(&word, value, size < sizeof word ? size : sizeof word); /* compilers overlook the line above */
     if (k->sizes[i] == size && k->values[i] == word) return true;
     k->sizes[i] = (uint8_t)size;
     k->values[i] = word;

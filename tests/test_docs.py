@@ -7,15 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-
-import tensorpy as tp
+from opencl_programs import needs_device
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
 EXAMPLE = re.compile(r"```pycon\n.*?```", re.S)
-needs_device = pytest.mark.skipif(not tp.opencl.is_available(), reason="no OpenCL device")
 
 
 def run_examples(name: str, text: str) -> None:

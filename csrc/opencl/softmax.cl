@@ -23,42 +23,36 @@
 #ifdef W
 typedef IN_V vec;
 #ifdef T_SINGLE
-/* exp as in math_f32.h, W at a time. */
-static inline vec exp_vector(vec x) {
-    const vec low = x < -104.0f ? (vec)(-104.0f) : x, c = low > 89.0f ? (vec)(89.0f) : low;
-    const vec shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f)), n = shifted - 12582912.0f;
-    const vec r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
+/* exp(c) = p * 2**n as in math_f32.h, W at a time: gives p; n is the low bits of `shifted`. */
+TP_FN vec reduced_exp(vec c, vec *shifted) {
+    *shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f));
+    const vec n = *shifted - 12582912.0f, r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
     vec p = (vec)(0x1.6a4b98p-10f);
     p = fma(p, r, (vec)(0x1.123e5cp-7f));
     p = fma(p, r, (vec)(0x1.5558bap-5f));
     p = fma(p, r, (vec)(0x1.55548cp-3f));
     p = fma(p, r, (vec)(0x1.fffffcp-2f));
     p = fma(p, r, (vec)(1.0f));
-    p = fma(p, r, (vec)(1.0f));
+    return fma(p, r, (vec)(1.0f));
+}
+static inline vec exp_vector(vec x) {
+    const vec low = x < -104.0f ? (vec)(-104.0f) : x, c = low > 89.0f ? (vec)(89.0f) : low;
+    vec shifted;
+    const vec p = reduced_exp(c, &shifted);
     const VECTOR(int) k = VECTOR(as_int)(shifted) - as_int(12582912.0f), half_k = k >> 1;
     return p * VECTOR(as_float)((half_k + 127) << 23) * VECTOR(as_float)((k - half_k + 127) << 23);
 }
-#else
-#define exp_vector(x) exp(x)
-#endif
-#ifdef T_SINGLE
 /* exp of what is at most 0, and of what is not a number anything: its power of two is added to the exponent. What would
  * be subnormal is 0. */
 static inline vec power_vector(vec x) {
     const vec c = x < -87.0f ? (vec)(-87.0f) : x;
-    const vec shifted = fma(c, (vec)(0x1.715476p+0f), (vec)(12582912.0f)), n = shifted - 12582912.0f;
-    const vec r = fma(n, (vec)(-0x1.7f7d1cp-20f), fma(n, (vec)(-0x1.62e4p-1f), c));
-    vec p = (vec)(0x1.6a4b98p-10f);
-    p = fma(p, r, (vec)(0x1.123e5cp-7f));
-    p = fma(p, r, (vec)(0x1.5558bap-5f));
-    p = fma(p, r, (vec)(0x1.55548cp-3f));
-    p = fma(p, r, (vec)(0x1.fffffcp-2f));
-    p = fma(p, r, (vec)(1.0f));
-    p = fma(p, r, (vec)(1.0f));
+    vec shifted;
+    const vec p = reduced_exp(c, &shifted);
     const vec e = VECTOR(as_float)(VECTOR(as_int)(p) + (VECTOR(as_int)(shifted) << 23));
     return x < -87.0f ? (vec)(0) : e;
 }
 #else
+#define exp_vector(x) exp(x)
 #define power_vector(x) exp(x)
 #endif
 #define LARGER_VECTOR(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))

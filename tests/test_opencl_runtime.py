@@ -115,7 +115,7 @@ def test_training_steps_do_not_grow_memory() -> None:
 
 @needs_device
 def test_training_a_network_does_not_grow_memory() -> None:
-    """Neither the device's nor the host's, of which some pages are let pass."""
+    """Neither the device's nor the host's: a leak adds to it in every window of steps, an allocator in a few."""
     program = """
         import tensorpy as tp
         import tensorpy.nn.functional as F
@@ -132,7 +132,7 @@ def test_training_a_network_does_not_grow_memory() -> None:
             return 0 if sanitized else int(open("/proc/self/statm").read().split()[1])
 
         seen = []
-        for step in range(400):
+        for step in range(2000):
             x = F.conv2d(images.to("opencl"), weights[0], weights[1], padding=1)
             x = F.dropout(F.max_pool2d(F.batch_norm(x, None, None, training=True).relu(), 2).flatten(1), 0.25)
             loss = F.cross_entropy(F.linear(x, weights[2], weights[3]), labels.to("opencl"))
@@ -141,11 +141,12 @@ def test_training_a_network_does_not_grow_memory() -> None:
                 for w in weights:
                     w -= 0.01 * w.grad
                     w.grad = None
-            if step % 100 == 99:
+            if step % 200 == 199:
                 assert loss.item() > 0
                 del x, loss
                 seen.append((tp.opencl.memory_allocated(), tp.opencl.memory_reserved(), resident()))
-        assert seen[1][:2] == seen[-1][:2] and seen[-1][2] - seen[1][2] < 128, seen
+        assert seen[1][:2] == seen[-1][:2], seen
+        assert sorted(after[2] - before[2] for before, after in zip(seen, seen[1:]))[4] <= 0, seen
         print("done")
     """
     assert output_of(program) == "done"

@@ -39,11 +39,11 @@ typedef struct {
     geometry g;
     int64_t panel, window, pixels, area, padded_area;
     bool small; /* positions fit 32 bits */
-    const char *definitions;
 } product;
 
+static int panel_of(tp_dtype dtype) { return PANEL_BYTES / (int)tp_itemsize(dtype); }
 static int64_t volume(const int64_t v[3]) { return v[0] * v[1] * v[2]; }
-static int64_t rounded_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 /* ---- geometry ---- */
 
@@ -94,7 +94,7 @@ static product make_product(tp_cl_device *d, const tp_conv_plan *plan, bool data
     set_sides(g, plan, data);
     merge_pixels(g);
     int64_t most = set_border(g);
-    p.panel = PANEL_BYTES / tp_itemsize(p.dtype);
+    p.panel = panel_of(p.dtype);
     p.window = volume(g->kernel), p.pixels = volume(g->made), p.area = volume(g->read);
     p.padded_area = volume(g->padded);
     const int64_t all = g->batch * g->groups, wide = g->outputs + p.panel;
@@ -108,26 +108,40 @@ static product make_product(tp_cl_device *d, const tp_conv_plan *plan, bool data
 
 /* ---- launching ---- */
 
-static bool is_floating(const product *p) { return p->dtype == TP_FLOAT32 || p->dtype == TP_FLOAT64; }
+typedef struct {
+    uint8_t dtype, way;
+    bool small;
+} variant;
 
-static void define(tp_text *s, const product *p) {
-    const char *type = tp_cl_type(p->dtype);
-    int panel = (int)p->panel;
-    tp_text_add(s, "#define %s\n#define T %s\n#define index %s\n%s", ways[p->way], type, p->small ? "int" : "long",
-                p->way & WEIGHT ? "#define PARTS\n" : "");
-    if (tp_is_complex_dtype(p->dtype))
-        tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + tp_mul_%s(x, y))\n", tp_cl_suffix(p->dtype));
-    else if (is_floating(p)) tp_text_add(s, "#define MUL_ADD(x, y, z) fma(x, y, z)\n");
+static bool is_floating(tp_dtype dtype) { return dtype == TP_FLOAT32 || dtype == TP_FLOAT64; }
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
+    int panel = panel_of(dtype);
+    tp_text_add(s, "#define %s\n#define T %s\n#define index %s\n%s", ways[v->way], tp_cl_type(dtype),
+                v->small ? "int" : "long", v->way & WEIGHT ? "#define PARTS\n" : "");
+    if (tp_is_complex_dtype(dtype))
+        tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + tp_mul_%s(x, y))\n", tp_cl_suffix(dtype));
+    else if (is_floating(dtype)) tp_text_add(s, "#define MUL_ADD(x, y, z) fma(x, y, z)\n");
     else tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + (x) * (y))\n");
-    int way = p->way & ~WEIGHT;
+    int way = v->way & ~WEIGHT;
     if (way == BY_PANELS || way == BY_ROWS)
         tp_text_add(s, "#define PANEL %d\n#define VECTOR %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", panel,
-                    p->dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel);
+                    dtype == TP_FLOAT64 ? "double" : "float", panel, panel, panel);
     else if (way == BY_TILES) tp_text_add(s, "#define TILE %d\n", TILE);
 }
 
+static const tp_cl_family family = {"convolution.cl", define, .size = sizeof(variant)};
+
+/* A call of a kernel, with no arguments yet. */
+static tp_cl_call begin_bare(const product *p, const char *kernel) {
+    const variant v = {(uint8_t)p->dtype, (uint8_t)p->way, p->small};
+    return tp_cl_begin(p->device, tp_cl_plan(p->device, &family, kernel, &v));
+}
+
 static tp_cl_call begin(const product *p, const char *kernel) {
-    tp_cl_call c = tp_cl_begin(p->device, tp_cl_file_kernel(p->device, "convolution.cl", kernel, p->definitions));
+    tp_cl_call c = begin_bare(p, kernel);
     int64_t words[WORDS];
     int32_t narrow[WORDS];
     memcpy(words, &p->g, sizeof words);
@@ -164,7 +178,7 @@ static tp_tensor *padded(const product *p, const tp_tensor *read) {
 static int run_panels(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
                       tp_tensor *made) {
     const geometry *g = &p->g;
-    int64_t panels = rounded_up(g->outputs, p->panel), lines = g->groups * panels * p->window * g->inputs;
+    int64_t panels = divide_up(g->outputs, p->panel), lines = g->groups * panels * p->window * g->inputs;
     tp_autoref *from = padded(p, read), *packed = from ? scratch(p, lines * p->panel, read) : NULL;
     if (!packed) return -1;
     tp_cl_call c = begin(p, "pack");
@@ -199,7 +213,7 @@ static int run_tiled(const product *p, const tp_tensor *read, const tp_tensor *w
     tp_cl_pass_tensor(&c, weight);
     pass_bias(&c, bias, made);
     tp_cl_pass_tensor(&c, made);
-    const size_t groups[] = {(size_t)rounded_up(g->batch * p->pixels, TILE), (size_t)rounded_up(g->outputs, TILE),
+    const size_t groups[] = {(size_t)divide_up(g->batch * p->pixels, TILE), (size_t)divide_up(g->outputs, TILE),
                              (size_t)g->groups};
     return tp_cl_run_groups(&c, groups, (const size_t[]){16, 16, 1}, 3);
 }
@@ -217,7 +231,7 @@ static int run_direct(const product *p, const tp_tensor *read, const tp_tensor *
 /* In how many parts the `n` pixels of a weight gradient of `elements` are summed by `units` work-items or groups each;
  * `wanted` of them keep the device busy. */
 static int64_t parts_of(int64_t units, int64_t wanted, int64_t n, int64_t lines, int64_t elements) {
-    int64_t parts = rounded_up(wanted, units), least = rounded_up(n, LONGEST_SUM);
+    int64_t parts = divide_up(wanted, units), least = divide_up(n, LONGEST_SUM);
     if (parts < least) parts = least;
     if (parts > MOST_PARTIAL / (elements + 1)) parts = MOST_PARTIAL / (elements + 1);
     if (parts > lines) parts = lines;
@@ -225,7 +239,7 @@ static int64_t parts_of(int64_t units, int64_t wanted, int64_t n, int64_t lines,
 }
 
 static int join_parts(const product *p, const tp_tensor *partial, tp_tensor *made) {
-    tp_cl_call c = tp_cl_begin(p->device, tp_cl_file_kernel(p->device, "convolution.cl", "join", p->definitions));
+    tp_cl_call c = begin_bare(p, "join");
     tp_cl_pass_tensor(&c, partial);
     tp_cl_pass_tensor(&c, made);
     tp_cl_pass_long(&c, made->numel);
@@ -235,8 +249,8 @@ static int join_parts(const product *p, const tp_tensor *partial, tp_tensor *mad
 
 static int run_panels_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
-    int64_t panels = rounded_up(g->outputs, p->panel), lines = g->batch * g->made[0] * g->made[1];
-    int64_t units = g->groups * panels * rounded_up(g->inputs * p->window, ROWS);
+    int64_t panels = divide_up(g->outputs, p->panel), lines = g->batch * g->made[0] * g->made[1];
+    int64_t units = g->groups * panels * divide_up(g->inputs * p->window, ROWS);
     g->parts = parts_of(units, 32, g->batch * p->pixels, lines, made->numel);
     tp_autoref *from = padded(p, read);
     tp_autoref *turned = from ? scratch(p, g->groups * panels * g->batch * p->pixels * p->panel, read) : NULL;
@@ -270,9 +284,9 @@ static int run_single_weight(product *p, const tp_tensor *out, const tp_tensor *
 
 static int run_tiled_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
-    int64_t across = rounded_up(g->inputs * p->window, TILE), down = rounded_up(g->outputs, TILE),
+    int64_t across = divide_up(g->inputs * p->window, TILE), down = divide_up(g->outputs, TILE),
             n = g->batch * p->pixels;
-    g->parts = parts_of(across * down * g->groups, 256, n, rounded_up(n, 256), made->numel);
+    g->parts = parts_of(across * down * g->groups, 256, n, divide_up(n, 256), made->numel);
     tp_autoref *sums = g->parts > 1 ? scratch(p, made->numel * g->parts, made) : tp_retain(made);
     if (!sums) return -1;
     tp_cl_call c = begin(p, "tiled_weight");
@@ -295,7 +309,7 @@ static int run_direct_weight(const product *p, const tp_tensor *out, const tp_te
 /* Vectors pay where the border is no more than the rest, and tiles where there are channels to share them. */
 static int choose_way(const product *p) {
     bool fits = (double)p->padded_area <= 8 * ((double)p->area + (double)p->pixels) + 4096;
-    if (!is_floating(p) || !p->g.inputs || !fits) return BY_ELEMENT;
+    if (!is_floating(p->dtype) || !p->g.inputs || !fits) return BY_ELEMENT;
     if (p->device->is_cpu) return p->g.outputs > 1 ? BY_PANELS : BY_ROWS;
     return p->g.outputs > 1 ? BY_TILES : BY_ELEMENT;
 }
@@ -308,9 +322,6 @@ int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_
     if (!d) return -1;
     product p = make_product(d, plan, which == TP_CONV_DATA);
     p.way = choose_way(&p) | (which == TP_CONV_WEIGHT ? WEIGHT : 0);
-    tp_autotext definitions = {0};
-    define(&definitions, &p);
-    p.definitions = definitions.text;
     if (!a->numel) a = made; /* sums of nothing: not looked at, but it has to be a buffer */
     if (!b->numel) b = made;
     switch (p.way) {

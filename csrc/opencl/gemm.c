@@ -28,7 +28,6 @@ typedef struct {
     tp_dtype compute;
     geometry g;
     int64_t batches;
-    const char *definitions;
 } product;
 
 static void strides_of(const tp_tensor *t, int64_t *s) {
@@ -37,20 +36,20 @@ static void strides_of(const tp_tensor *t, int64_t *s) {
     s[2] = t->strides[t->ndim - 1];
 }
 
-static bool is_floating(const product *p) { return p->compute == TP_FLOAT32 || p->compute == TP_FLOAT64; }
+static bool is_floating(tp_dtype compute) { return compute == TP_FLOAT32 || compute == TP_FLOAT64; }
 
-static void define(tp_text *s, const product *p) {
-    tp_dtype d = (tp_dtype)p->out->dtype;
-    const char *type = tp_cl_type(p->compute);
-    bool wide = p->compute == TP_FLOAT64;
-    for (int i = 0; i < 3; i++) tp_cl_define(s, (const char *const[]){"A", "B", "C"}[i], d, p->compute);
-    tp_text_add(s, "#define T %s\n#define T_ARGUMENT %s\n", type, p->compute == TP_BOOL ? "int" : type);
-    if (p->compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
-    if (tp_is_complex_dtype(p->compute))
-        tp_text_add(s, "#define T_COMPLEX\n#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(p->compute));
-    if (!is_floating(p)) return;
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    tp_dtype dtype = (tp_dtype) * (const uint8_t *)given, compute = tp_compute_dtype(dtype);
+    const char *type = tp_cl_type(compute);
+    bool wide = compute == TP_FLOAT64;
+    for (int i = 0; i < 3; i++) tp_cl_define(s, (const char *const[]){"A", "B", "C"}[i], dtype, compute);
+    tp_text_add(s, "#define T %s\n#define T_ARGUMENT %s\n", type, compute == TP_BOOL ? "int" : type);
+    if (compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
+    if (tp_is_complex_dtype(compute))
+        tp_text_add(s, "#define T_COMPLEX\n#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
+    if (!is_floating(compute)) return;
     tp_text_add(s, "#define T_FLOATING\n");
-    if (!p->device->is_cpu) tp_text_add(s, "#define TILE %d\n", TILE);
+    if (!d->is_cpu) tp_text_add(s, "#define TILE %d\n", TILE);
     else
         tp_text_add(
             s,
@@ -59,8 +58,10 @@ static void define(tp_text *s, const product *p) {
             wide ? PANEL / 2 : PANEL, wide ? PANEL / 2 : PANEL);
 }
 
+static const tp_cl_family family = {"gemm.cl", define, .size = sizeof(uint8_t)};
+
 static tp_cl_call begin(const product *p, const char *kernel) {
-    tp_cl_call call = tp_cl_begin(p->device, tp_cl_file_kernel(p->device, "gemm.cl", kernel, p->definitions));
+    tp_cl_call call = tp_cl_begin(p->device, tp_cl_plan(p->device, &family, kernel, &p->out->dtype));
     tp_cl_pass(&call, sizeof p->g, &p->g);
     return call;
 }
@@ -125,10 +126,6 @@ int tp_cl_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_
     strides_of(out, p.g.c);
     int by_clblast = tp_cl_clblast(p.device, a, b, out, alpha, beta);
     if (by_clblast) return by_clblast < 0 ? -1 : 0;
-    tp_autotext definitions = {0};
-    define(&definitions, &p);
-    p.definitions = definitions.text;
-    if (is_floating(&p) && p.device->is_cpu && p.g.m >= FEW) return run_panels(&p);
-    if (is_floating(&p) && !p.device->is_cpu && p.g.m >= FEW) return run_tiled(&p);
-    return run_simple(&p);
+    if (!is_floating(p.compute) || p.g.m < FEW) return run_simple(&p);
+    return p.device->is_cpu ? run_panels(&p) : run_tiled(&p);
 }

@@ -21,11 +21,18 @@ static int64_t product_of(const int64_t *sizes, int n) {
     return product;
 }
 
+static void define(tp_text *s, const tp_cl_device *d, const void *rows) {
+    if (*(const bool *)rows) tp_text_add(s, "#define ROWS\n");
+}
+
+static const tp_cl_family family = {"index.cl", define, .size = sizeof(bool)};
+
 int tp_cl_check_index(const char *op, tp_error_class cls, const tp_tensor *index, int64_t dim, int64_t size, bool wrap,
                       tp_tensor *rows, bool first) {
     tp_cl_device *d = tp_cl_get(index->device.index);
     if (!d || index->numel == 0) return d ? 0 : -1;
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "index.cl", "next_rows", rows ? "#define ROWS\n" : ""));
+    const bool with_rows = rows != NULL;
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "next_rows", &with_rows));
     tp_cl_pass_tensor(&c, index);
     tp_cl_pass_tensor(&c, rows ? rows : index);
     tp_cl_pass_long(&c, index->numel);

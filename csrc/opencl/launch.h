@@ -11,7 +11,7 @@
 
 #include "core/scalar.h"
 #include "opencl/memory.h"
-#include "opencl/program.h"
+#include "opencl/plan.h"
 #include "opencl/stream.h"
 
 #include <string.h>

@@ -13,18 +13,40 @@
 enum { NONE, MEAN, SUM };
 
 typedef struct {
+    uint8_t self, weight, given, total; /* dtypes */
+    uint8_t reduction;
+} variant;
+
+static int group_on(const tp_cl_device *d) { return d->is_cpu ? 1 : GROUP; }
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype compute = tp_compute_dtype((tp_dtype)v->self);
+    tp_cl_define(s, "X", (tp_dtype)v->self, compute);
+    tp_cl_define(s, "WEIGHT", (tp_dtype)v->weight, compute);
+    tp_cl_define(s, "GIVEN", (tp_dtype)v->given, compute);
+    tp_cl_define(s, "TOTAL", (tp_dtype)v->total, compute);
+    tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n#define WHOLE %d\n%s", tp_cl_type(compute),
+                d->has_fp64 ? "double" : "float", group_on(d), d->is_cpu,
+                v->reduction == MEAN  ? "#define MEAN\n"
+                : v->reduction == SUM ? "#define SUM\n"
+                                      : "");
+}
+
+static const tp_cl_family family = {"nll_loss.cl", define, .size = sizeof(variant)};
+
+typedef struct {
     tp_cl_device *device;
     tp_dtype dtype;
     tp_tensor *target, *weight; /* owned; contiguous, int64 and self's dtype */
     int64_t n, classes, ignored;
     int group;
-    tp_text definitions;
+    variant variant;
 } job;
 
 static void end_job(job *j) {
     tp_release(j->target);
     tp_release(j->weight);
-    tp_text_free(&j->definitions);
 }
 
 static int start_job(job *j, tp_tensor *self, tp_tensor *target, tp_tensor *weight, tp_tensor *given, tp_tensor *total,
@@ -36,22 +58,14 @@ static int start_job(job *j, tp_tensor *self, tp_tensor *target, tp_tensor *weig
     j->weight = weight ? tp_plain(weight, (tp_dtype)weight->dtype) : NULL;
     if (!j->device || !j->target || (weight && !j->weight)) return -1;
     j->n = target->numel, j->classes = self->sizes[self->ndim - 1];
-    j->group = j->device->is_cpu ? 1 : GROUP;
-    tp_text *s = &j->definitions;
-    tp_cl_define(s, "X", (tp_dtype)self->dtype, j->dtype);
-    tp_cl_define(s, "WEIGHT", (tp_dtype)(weight ? weight : self)->dtype, j->dtype);
-    tp_cl_define(s, "GIVEN", (tp_dtype)given->dtype, j->dtype);
-    tp_cl_define(s, "TOTAL", (tp_dtype)total->dtype, j->dtype);
-    tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n#define WHOLE %d\n%s", tp_cl_type(j->dtype),
-                j->device->has_fp64 ? "double" : "float", j->group, j->device->is_cpu,
-                reduction == MEAN  ? "#define MEAN\n"
-                : reduction == SUM ? "#define SUM\n"
-                                   : "");
+    j->group = group_on(j->device);
+    j->variant =
+        (variant){self->dtype, (weight ? weight : self)->dtype, given->dtype, total->dtype, (uint8_t)reduction};
     return 0;
 }
 
 static tp_cl_call begin(const job *j, const char *kernel) {
-    return tp_cl_begin(j->device, tp_cl_file_kernel(j->device, "nll_loss.cl", kernel, j->definitions.text));
+    return tp_cl_begin(j->device, tp_cl_plan(j->device, &family, kernel, &j->variant));
 }
 
 static void pass_weight(tp_cl_call *c, const job *j, const tp_tensor *other) {

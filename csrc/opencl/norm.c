@@ -10,24 +10,32 @@
 #define COLUMNS 64
 #define VECTOR_BYTES 64
 
-static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_norm_job *j, int group,
-                   const char *kernel) {
+static const char *const kernels[] = {[TP_NORM_FORWARD] = "forward",
+                                      [TP_NORM_BACKWARD] = "backward",
+                                      [TP_NORM_COLUMNS] = "columns",
+                                      [TP_NORM_CHANNELS] = "channels"};
+
+typedef struct {
+    uint8_t dtype, what, group;
+    bool each;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
     const char *type = tp_cl_type(dtype), *sum = d->has_fp64 ? "double" : type;
     int w = VECTOR_BYTES / (int)tp_itemsize(dtype);
-    tp_text_add(s, "#define KERNEL_%s\n", kernel);
-    tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n%s", type, sum, group,
-                j->each ? "#define EACH\n" : "");
-    if (group > 1) return;
+    tp_text_add(s, "#define KERNEL_%s\n", kernels[v->what]);
+    tp_text_add(s, "#define T %s\n#define S %s\n#define GROUP %d\n%s", type, sum, v->group,
+                v->each ? "#define EACH\n" : "");
+    if (v->group > 1) return;
     tp_text_add(s, "#define W %d\n#define V %s%d\n#define VS %s%d\n#define VLOAD vload%d\n#define VSTORE vstore%d\n", w,
                 dtype == TP_FLOAT64 ? "double" : "float", w, d->has_fp64 ? "double" : "float", w, w, w);
     tp_text_add(s, "#define VSTORE_S vstore%d\n#define WIDEN(v) convert_%s%d(v)\n", w, d->has_fp64 ? "double" : "float",
                 w);
 }
 
-static const char *const kernels[] = {[TP_NORM_FORWARD] = "forward",
-                                      [TP_NORM_BACKWARD] = "backward",
-                                      [TP_NORM_COLUMNS] = "columns",
-                                      [TP_NORM_CHANNELS] = "channels"};
+static const tp_cl_family family = {"norm.cl", define, .size = sizeof(variant)};
 
 static void pass_geometry(tp_cl_call *c, const tp_norm_job *j) {
     const int64_t words[] = {j->rows,   j->runs,    j->length,  j->first,  j->next,
@@ -72,9 +80,8 @@ int tp_cl_norm(tp_norm_what what, const tp_norm_job *j) {
     tp_cl_device *d = tp_cl_device_of(tensors, 1);
     if (!d) return -1;
     int group = d->is_cpu || j->runs * j->length < GROUP / 4 ? 1 : GROUP;
-    tp_autotext s = {0};
-    define(&s, d, (tp_dtype)j->input->dtype, j, group, kernels[what]);
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "norm.cl", kernels[what], s.text));
+    const variant v = {j->input->dtype, (uint8_t)what, (uint8_t)group, j->each};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[what], &v));
     pass_geometry(&c, j);
     pass_tensors(&c, what, j);
     if (what == TP_NORM_COLUMNS) {

@@ -22,10 +22,33 @@ typedef struct {
 static void free_numbering(numbering *m) { tp_release(m->offsets); }
 #define auto_numbering TP_CLEANUP(free_numbering) numbering
 
-static tp_cl_built *kernel_of(const numbering *m, const char *name, const char *more) {
-    tp_autotext s = {0};
-    tp_text_add(&s, "#define GROUP %d\n%s", m->group, more);
-    return tp_cl_file_kernel(m->d, "pack.cl", name, s.text);
+/* What is done at the true bytes. */
+enum { NOTHING, PACK, UNPACK, NONZERO, GROUPS };
+static const char *const walks[] = {"NOTHING", "PACK", "UNPACK", "NONZERO", "GROUPS"};
+
+typedef struct {
+    uint8_t walk, itemsize, ndim; /* itemsize of what is moved, ndim of NONZERO */
+} variant;
+
+static int group_on(const tp_cl_device *d) { return d->is_cpu ? 1 : GROUP; }
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    const char *element = v->itemsize == 1   ? "uchar"
+                          : v->itemsize == 2 ? "ushort"
+                          : v->itemsize == 4 ? "uint"
+                          : v->itemsize == 8 ? "ulong"
+                                             : "ulong2";
+    tp_text_add(s, "#define GROUP %d\n#define OP_%s\n", group_on(d), walks[v->walk]);
+    if (v->itemsize) tp_text_add(s, "#define E %s\n", element);
+    if (v->walk == NONZERO) tp_text_add(s, "#define NDIM %d\n", v->ndim);
+}
+
+static const tp_cl_family family = {"pack.cl", define, .size = sizeof(variant)};
+
+static tp_cl_built *kernel_of(const numbering *m, const char *kernel) {
+    const variant nothing = {0};
+    return tp_cl_plan(m->d, &family, kernel, &nothing);
 }
 
 static int64_t items_of(const numbering *m) { return m->parts * m->group; }
@@ -34,19 +57,19 @@ static size_t group_of(const numbering *m) { return (size_t)m->group; }
 static int number(numbering *m, const tp_tensor *mask) {
     *m = (numbering){.d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)mask}, 1), .mask = mask};
     if (!m->d) return -1;
-    m->group = m->d->is_cpu ? 1 : GROUP;
+    m->group = group_on(m->d);
     m->part = m->d->is_cpu ? 16384 : 16 * GROUP;
     m->parts = (mask->numel + m->part - 1) / m->part;
     m->offsets = tp_new_empty(TP_INTS(m->parts + 1), TP_INT64, mask->device);
     if (!m->offsets) return -1;
-    tp_cl_call c = tp_cl_begin(m->d, kernel_of(m, "count_parts", ""));
+    tp_cl_call c = tp_cl_begin(m->d, kernel_of(m, "count_parts"));
     tp_cl_pass_tensor(&c, mask);
     tp_cl_pass_tensor(&c, m->offsets);
     tp_cl_pass_long(&c, mask->numel);
     tp_cl_pass_long(&c, m->part);
     tp_cl_pass_long(&c, m->parts);
     if (tp_cl_run(&c, items_of(m), group_of(m)) < 0) return -1;
-    c = tp_cl_begin(m->d, kernel_of(m, "offsets", ""));
+    c = tp_cl_begin(m->d, kernel_of(m, "offsets"));
     tp_cl_pass_tensor(&c, m->offsets);
     tp_cl_pass_long(&c, m->parts);
     return tp_cl_run(&c, m->group, group_of(m));
@@ -59,8 +82,8 @@ static int64_t total_of(const numbering *m) {
     return last && tp__local_scalar_dense(last, &total) == 0 ? total.i : -1;
 }
 
-static tp_cl_call begin_walk(const numbering *m, const char *definitions) {
-    tp_cl_call c = tp_cl_begin(m->d, kernel_of(m, "walk_parts", definitions));
+static tp_cl_call begin_walk(const numbering *m, variant v) {
+    tp_cl_call c = tp_cl_begin(m->d, tp_cl_plan(m->d, &family, "walk_parts", &v));
     tp_cl_pass_tensor(&c, m->mask);
     tp_cl_pass_tensor(&c, m->offsets);
     tp_cl_pass_long(&c, m->mask->numel);
@@ -70,15 +93,8 @@ static tp_cl_call begin_walk(const numbering *m, const char *definitions) {
 }
 
 /* Elements are moved as what has their size. */
-static const char *moving(int64_t itemsize, bool back) {
-    static const char *const both[2][5] = {
-        {"#define OP_PACK\n#define E uchar\n", "#define OP_PACK\n#define E ushort\n",
-         "#define OP_PACK\n#define E uint\n", "#define OP_PACK\n#define E ulong\n",
-         "#define OP_PACK\n#define E ulong2\n"},
-        {"#define OP_UNPACK\n#define E uchar\n", "#define OP_UNPACK\n#define E ushort\n",
-         "#define OP_UNPACK\n#define E uint\n", "#define OP_UNPACK\n#define E ulong\n",
-         "#define OP_UNPACK\n#define E ulong2\n"}};
-    return both[back][__builtin_ctzll((unsigned long long)itemsize)];
+static variant moving(uint8_t walk, const tp_tensor *t) {
+    return (variant){.walk = walk, .itemsize = (uint8_t)tp_itemsize((tp_dtype)t->dtype)};
 }
 
 tp_tensor *tp_cl_pack(const tp_tensor *from, const tp_tensor *mask) {
@@ -87,7 +103,7 @@ tp_tensor *tp_cl_pack(const tp_tensor *from, const tp_tensor *mask) {
     int64_t total = number(&m, mask) < 0 ? -1 : total_of(&m);
     tp_autoref *out = total < 0 ? NULL : tp_new_empty(TP_INTS(total), (tp_dtype)from->dtype, from->device);
     if (!out || total == 0) return tp_take(out);
-    tp_cl_call c = begin_walk(&m, moving(tp_itemsize((tp_dtype)from->dtype), false));
+    tp_cl_call c = begin_walk(&m, moving(PACK, from));
     tp_cl_pass_tensor(&c, from);
     tp_cl_pass_tensor(&c, out);
     return tp_cl_run(&c, items_of(&m), group_of(&m)) == 0 ? tp_take(out) : NULL;
@@ -97,7 +113,7 @@ int tp_cl_unpack(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask) 
     auto_numbering m = {.offsets = NULL};
     if (mask->numel == 0) return 0;
     if (number(&m, mask) < 0) return -1;
-    tp_cl_call c = begin_walk(&m, moving(tp_itemsize((tp_dtype)into->dtype), true));
+    tp_cl_call c = begin_walk(&m, moving(UNPACK, into));
     tp_cl_pass_tensor(&c, from->numel ? from : into);
     tp_cl_pass_tensor(&c, into);
     tp_cl_pass_long(&c, from->numel);
@@ -116,9 +132,7 @@ tp_tensor *tp_cl_nonzero(const tp_tensor *mask) {
     tp_autoref *out =
         tp_new_empty_strided(TP_INTS(total, ndim), TP_INTS(1, total > 0 ? total : 1), TP_INT64, mask->device);
     if (!out || total == 0 || ndim == 0) return tp_take(out);
-    tp_autotext s = {0};
-    tp_text_add(&s, "#define OP_NONZERO\n#define NDIM %d\n", ndim);
-    tp_cl_call c = begin_walk(&m, s.text);
+    tp_cl_call c = begin_walk(&m, (variant){.walk = NONZERO, .ndim = (uint8_t)ndim});
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, total);
     tp_cl_pass(&c, (size_t)ndim * sizeof(int64_t), mask->sizes);
@@ -132,7 +146,7 @@ int tp_cl_number_groups(const tp_tensor *begins, const tp_tensor *order, tp_dist
                *starts = firsts ? tp_new_empty(TP_INTS(total + 1), TP_INT64, begins->device) : NULL,
                *inverse = starts ? tp_new_empty(TP_INTS(n), TP_INT64, begins->device) : NULL;
     if (!inverse) return -1;
-    tp_cl_call c = begin_walk(&m, "#define OP_GROUPS\n");
+    tp_cl_call c = begin_walk(&m, (variant){.walk = GROUPS});
     tp_cl_pass_tensor(&c, order ? order : inverse);
     tp_cl_pass_tensor(&c, firsts);
     tp_cl_pass_tensor(&c, starts);

@@ -66,9 +66,30 @@ static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t
     return pieces * outer;
 }
 
+typedef struct {
+    uint8_t dtype, op, ndim;
+    bool checked, single; /* single: a work-item has one element */
+    uint8_t rest;
+    uint16_t piece;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    static const char *const names[TP_NUM_PLACES] = {"GET", "SET", "ADD", "MUL", "MIN", "MAX"};
+    const variant *v = given;
+    tp_dtype compute = tp_compute_dtype((tp_dtype)v->dtype);
+    tp_cl_define(s, "X", (tp_dtype)v->dtype, compute);
+    tp_text_add(s, "#define OP_%s\n#define NDIM %d\n#define PIECE %d\n#define T %s\n%s%s", names[v->op], v->ndim,
+                v->piece, tp_cl_type(compute), v->checked ? "#define CHECKED\n" : "",
+                v->single ? "#define SINGLE\n" : "");
+    if (compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
+    if (tp_is_complex_dtype(compute)) tp_text_add(s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
+    else tp_text_add(s, "#define MUL(x, y) ((x) * (y))\n");
+}
+
+static const tp_cl_family family = {"places.cl", define, .size = sizeof(variant)};
+
 int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
                  const tp_index_check *check) {
-    static const char *const names[TP_NUM_PLACES] = {"GET", "SET", "ADD", "MUL", "MIN", "MAX"};
     tp_tensor *const tensors[] = {self, other};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     dims split;
@@ -80,16 +101,13 @@ int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor 
     bool columns = d->is_cpu ? rows : split.n > 0;
     int kept = split.n > (columns ? 1 : 0) ? split.n - (columns ? 1 : 0) : 1;
     int64_t piece = d->is_cpu ? (op == TP_PLACES_GET ? LONG_PIECE : 64) : 1;
-    tp_autotext s = {0};
-    tp_dtype dtype = (tp_dtype)self->dtype, compute = tp_compute_dtype(dtype);
-    tp_cl_define(&s, "X", dtype, compute);
-    tp_text_add(&s, "#define OP_%s\n#define NDIM %d\n#define PIECE %d\n#define T %s\n%s", names[op], kept, (int)piece,
-                tp_cl_type(compute), check ? "#define CHECKED\n" : "");
-    if (!columns || piece == 1) tp_text_add(&s, "#define SINGLE\n");
-    if (compute == TP_BOOL) tp_text_add(&s, "#define T_BOOL\n");
-    if (tp_is_complex_dtype(compute)) tp_text_add(&s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
-    else tp_text_add(&s, "#define MUL(x, y) ((x) * (y))\n");
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "places.cl", "places", s.text));
+    const variant v = {.dtype = self->dtype,
+                       .op = (uint8_t)op,
+                       .ndim = (uint8_t)kept,
+                       .checked = check != NULL,
+                       .single = !columns || piece == 1,
+                       .piece = (uint16_t)piece};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "places", &v));
     int64_t items = pass_geometry(&c, &split, columns, piece, op, dim, self, index, other, check);
     tp_cl_pass_tensor(&c, self->numel ? self : other);
     tp_cl_pass_tensor(&c, index);

@@ -1,10 +1,4 @@
-/* pointwise.c: see pointwise.h.
- *
- * A launch first looks for its kernel in a table of plans, by what the kernel's text depends on: on a hit nothing is
- * prepared, arguments are set and the kernel is enqueued. The table has a fixed size and a new plan takes the place of
- * the one that was there.
- *
- * Invariant: a plan is compared in whole, so a place that two plans want costs time, never a wrong kernel. */
+/* pointwise.c: see pointwise.h. */
 #include "opencl/pointwise.h"
 
 #include "core/scalar.h"
@@ -16,42 +10,30 @@
 
 #define MAX_OPERANDS 5
 #define MAX_PLAN_DIMS 12
-#define PLANS 4096
 #define PIECE 16384    /* elements of a row that one work-item of a CPU device takes, */
 #define SHORT_PIECE 64 /* and where an operand lies across: neighbouring rows then share its cache lines */
 #define LINE 64
 
 typedef enum { ELEMENTS, ONE, NUMBER } operand_class;
 
-/* All that a kernel's text depends on; without padding, since it is compared as bytes. */
+/* The variant of a kernel. */
 typedef struct {
-    const void *op;                 /* NULL: a copy */
-    uint8_t device, n, ndim, small; /* ndim 0: flat. small: positions fit 32 bits */
-    uint8_t dtype, rows, unused[2]; /* rows: a work-item walks along a row */
+    const tp_pointwise *op;        /* NULL: a copy */
+    uint8_t n, ndim, small, dtype; /* ndim 0: flat. small: positions fit 32 bits */
+    uint8_t rows;                  /* a work-item walks along a row */
     uint8_t stored[MAX_OPERANDS + 1], loop[MAX_OPERANDS + 1], class[MAX_OPERANDS + 1];
-    uint8_t rest[6];
-} plan_key;
-
-typedef struct {
-    plan_key key;
-    tp_cl_built *kernel;
-} plan;
-
-static plan plans[PLANS];
-static tp_cl_plan_stats stats;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-tp_cl_plan_stats tp_cl_plans(void) { return stats; }
+    uint8_t rest[1];
+} variant;
 
 /* ---- text ---- */
 
 typedef struct {
-    const plan_key *key;
+    const variant *variant;
     const tp_cl_expression *expression; /* NULL: a copy */
 } source;
 
 static void add_parameters(tp_text *s, const source *c) {
-    const plan_key *k = c->key;
+    const variant *k = c->variant;
     tp_text_add(s, "__kernel void run(%s n", k->small ? "uint" : "ulong");
     for (int i = 0; i < k->n; i++)
         if (k->class[i] == NUMBER)
@@ -69,7 +51,7 @@ static void add_parameters(tp_text *s, const source *c) {
 
 /* The address of each operand's element, in bytes from the buffer's start: a<i> for the element `i` of all; on a CPU
  * device base<i> for the row `row`, whose elements a loop walks along. */
-static void add_addresses(tp_text *s, const plan_key *k) {
+static void add_addresses(tp_text *s, const variant *k) {
     const char *name = k->rows ? "base" : "a";
     tp_text_add(s, "    index rest = %s, at;\n", k->rows ? "row" : "i");
     for (int i = 0; i < k->n; i++)
@@ -84,7 +66,7 @@ static void add_addresses(tp_text *s, const plan_key *k) {
 
 /* What one work-item does around the element: itself on a GPU; on a CPU device a loop over a piece of a row, which the
  * compiler turns into vectors. Elements are read where they are written or apart, so no iteration waits for another. */
-static void add_head(tp_text *s, const plan_key *k) {
+static void add_head(tp_text *s, const variant *k) {
     if (!k->rows) {
         tp_text_add(s, "    const index i = get_global_id(0);\n    if (i >= n) return;\n");
         if (k->ndim) add_addresses(s, k);
@@ -103,14 +85,14 @@ static void add_head(tp_text *s, const plan_key *k) {
 }
 
 /* A loop over elements of a row, and the places of the one at `at`. */
-static void add_loop(tp_text *s, const plan_key *k, const char *loop, const char *at) {
+static void add_loop(tp_text *s, const variant *k, const char *loop, const char *at) {
     tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (%s) {\n    const index i = %s;\n", loop, at);
     for (int i = 0; k->ndim && i < k->n; i++)
         if (k->class[i] != NUMBER)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
 }
 
-static void add_place(tp_text *s, const plan_key *k, int i) {
+static void add_place(tp_text *s, const variant *k, int i) {
     const char *type = tp_cl_storage((tp_dtype)k->stored[i]);
     if (k->class[i] == NUMBER) tp_text_add(s, "x%d", i);
     else if (k->rows && i && k->class[i] == ONE) tp_text_add(s, "one%d", i);
@@ -118,7 +100,7 @@ static void add_place(tp_text *s, const plan_key *k, int i) {
     else tp_text_add(s, "((__global %s *)(m%d + o%d))[%s]", type, i, i, k->class[i] == ONE ? "0" : "i");
 }
 
-static void add_input(tp_text *s, const plan_key *k, int i) {
+static void add_input(tp_text *s, const variant *k, int i) {
     tp_autotext place = {0};
     add_place(&place, k, i);
     const char *text = place.text ? place.text : "";
@@ -127,7 +109,7 @@ static void add_input(tp_text *s, const plan_key *k, int i) {
 }
 
 static void add_result(tp_text *s, const source *c) {
-    const plan_key *k = c->key;
+    const variant *k = c->variant;
     tp_text_add(s, "    const %s r = ", tp_cl_type((tp_dtype)k->loop[0]));
     if (!c->expression) return add_input(s, k, 1);
     tp_text_add(s, "expr(");
@@ -143,7 +125,7 @@ static void add_result(tp_text *s, const source *c) {
     tp_text_add(s, ")");
 }
 
-static void add_store(tp_text *s, const plan_key *k, const char *value) {
+static void add_store(tp_text *s, const variant *k, const char *value) {
     tp_text_add(s, "    ");
     add_place(s, k, 0);
     tp_text_add(s, " = ");
@@ -160,7 +142,7 @@ static bool needs_small_lanes(const char *built_in) {
 /* `count` elements from `first` on, through vectors of `width` of them, since the built-in functions of CPU devices are
  * only fast there. Lanes without an element compute on zeros. */
 static void add_vectors(tp_text *s, const source *c, int width, const char *count) {
-    const plan_key *k = c->key;
+    const variant *k = c->variant;
     const char *type = k->loop[0] == TP_FLOAT64 ? "double" : "float";
     tp_autotext loop = {0};
     tp_text_add(&loop, "int k = 0; k < %s; k++", count);
@@ -188,10 +170,10 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     tp_text_add(s, "    }\n");
 }
 
-static bool by_vectors(const source *c) { return c->key->rows && c->expression && c->expression->built_in[0]; }
+static bool by_vectors(const source *c) { return c->variant->rows && c->expression && c->expression->built_in[0]; }
 
 static void write_vectors(tp_text *s, const source *c) {
-    int width = c->key->loop[0] == TP_FLOAT64 ? 8 : 16;
+    int width = c->variant->loop[0] == TP_FLOAT64 ? 8 : 16;
     char whole[8];
     snprintf(whole, sizeof whole, "%d", width);
     tp_text_add(s, "    for (; last - first >= %d; first += %d) {\n", width, width);
@@ -203,7 +185,7 @@ static void write_vectors(tp_text *s, const source *c) {
 
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
-    const plan_key *k = c->key;
+    const variant *k = c->variant;
     tp_text_add(s, "%s%s%s", c->expression ? tp_cl_source("math.h") : tp_cl_source("types.cl"),
                 tp_cl_source("common.cl"), c->expression ? c->expression->function : "");
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
@@ -221,43 +203,29 @@ static void write_source(tp_text *s, const void *context) {
     tp_text_add(s, k->rows ? "    }\n}\n" : "}\n");
 }
 
-/* ---- plans ---- */
+/* ---- the kernel of a variant ---- */
 
-static uint64_t hash_key(const plan_key *k) {
-    const uint64_t *words = (const uint64_t *)k;
-    uint64_t h = 0;
-    for (size_t i = 0; i < sizeof *k / sizeof *words; i++)
-        h = (h ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
-    return h;
+static source source_of(const variant *k) {
+    return (source){k, k->op ? &tp_cl_pointwise_table[k->op->number].expressions[k->dtype] : NULL};
 }
 
-static tp_cl_built *build(tp_cl_device *d, const char *name, const source *c) {
+static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
     char text[256];
-    const plan_key *k = c->key;
-    int at = snprintf(text, sizeof text, "%s %d", name, k->dtype);
+    const variant *k = given;
+    source c = source_of(k);
+    int at = snprintf(text, sizeof text, "%s %d", k->op ? k->op->name : "copy", k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
     snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",
              k->rows ? " rows" : "");
-    return tp_cl_kernel(d, text, "run", write_source, c);
+    return tp_cl_kernel(d, text, kernel, write_source, &c);
 }
 
-static tp_cl_built *find(tp_cl_device *d, const char *name, const source *c) {
-    plan *p = &plans[hash_key(c->key) % PLANS];
-    pthread_mutex_lock(&lock);
-    tp_cl_built *kernel = memcmp(&p->key, c->key, sizeof p->key) == 0 ? p->kernel : NULL;
-    kernel ? stats.hits++ : stats.misses++;
-    if (!kernel && (kernel = build(d, name, c))) {
-        p->key = *c->key;
-        p->kernel = kernel;
-    }
-    pthread_mutex_unlock(&lock);
-    return kernel;
-}
+static const tp_cl_family family = {.make = make, .size = sizeof(variant)};
 
 static bool is_number(const tp_tensor *t) { return !t || t->device.type == TP_DEVICE_CPU; }
 
-static int classify(plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
+static int classify(variant *k, const tp_iter *it, tp_tensor *const *tensors) {
     bool flat = it->ndim <= 1;
     k->n = (uint8_t)it->noperands;
     k->small = it->numel <= INT32_MAX;
@@ -310,7 +278,7 @@ static void pass_param(tp_cl_call *c, const char *how, size_t length, const tp_v
     tp_cl_pass_number(c, &number, dtype_of_suffix(how + 2, length - 2));
 }
 
-static void pass_geometry(tp_cl_call *c, const plan_key *k, const tp_iter *it) {
+static void pass_geometry(tp_cl_call *c, const variant *k, const tp_iter *it) {
     int64_t words[MAX_PLAN_DIMS * (MAX_OPERANDS + 1)];
     size_t n = 0;
     for (int i = 0; i < k->n; i++)
@@ -325,13 +293,13 @@ static void pass_geometry(tp_cl_call *c, const plan_key *k, const tp_iter *it) {
     tp_cl_pass(c, n * sizeof *words, words);
 }
 
-static void pass_index(tp_cl_call *c, const plan_key *k, int64_t value) {
+static void pass_index(tp_cl_call *c, const variant *k, int64_t value) {
     uint32_t small = (uint32_t)value;
     if (k->small) tp_cl_pass(c, sizeof small, &small);
     else tp_cl_pass_long(c, value);
 }
 
-static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, tp_tensor *const *tensors) {
+static void pass_operands(tp_cl_call *c, const variant *k, const tp_iter *it, tp_tensor *const *tensors) {
     pass_index(c, k, it->numel);
     for (int i = 0; i < k->n; i++) {
         if (k->class[i] == NUMBER) {
@@ -344,7 +312,7 @@ static void pass_operands(tp_cl_call *c, const plan_key *k, const tp_iter *it, t
     if (k->ndim) pass_geometry(c, k, it);
 }
 
-static int64_t piece_of(const plan_key *k, const tp_iter *it) {
+static int64_t piece_of(const variant *k, const tp_iter *it) {
     for (int i = 0; k->ndim > 1 && i < k->n; i++)
         if (k->class[i] == ELEMENTS && llabs(it->strides[i][0]) >= LINE && llabs(it->strides[i][1]) < LINE &&
             it->strides[i][1])
@@ -352,20 +320,19 @@ static int64_t piece_of(const plan_key *k, const tp_iter *it) {
     return PIECE;
 }
 
-static int launch(const char *name, source *c, plan_key *k, const tp_iter *it, tp_tensor *const *tensors,
-                  const tp_value *params) {
+static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, const tp_value *params) {
     tp_cl_device *d = tp_cl_device_of(tensors, it->noperands);
     if (!d || classify(k, it, tensors) < 0) return -1;
     for (int i = 0; i < k->n; i++)
         if (tp_cl_check_dtype(d, k->loop[i]) < 0) return -1;
-    k->device = (uint8_t)d->index;
     k->rows = d->is_cpu;
-    tp_cl_call call = tp_cl_begin(d, find(d, name, c));
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "run", k));
     if (!call.kernel) return -1;
     int64_t piece = piece_of(k, it);
     pass_operands(&call, k, it, tensors);
     if (k->rows) pass_index(&call, k, piece);
-    for (const char *h = c->expression ? c->expression->how : ""; *h;) {
+    source c = source_of(k);
+    for (const char *h = c.expression ? c.expression->how : ""; *h;) {
         size_t length = strcspn(h, ",");
         pass_param(&call, h, length, params);
         h += length + (h[length] == ',');
@@ -377,10 +344,9 @@ static int launch(const char *name, source *c, plan_key *k, const tp_iter *it, t
 
 int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,
                         const tp_value *params) {
-    plan_key k = {.op = p, .dtype = (uint8_t)tp_compute_dtype(dtype)};
-    source c = {&k, &tp_cl_pointwise_table[p->number].expressions[k.dtype]};
+    variant k = {.op = p, .dtype = (uint8_t)tp_compute_dtype(dtype)};
     for (int i = 0; i < it->noperands; i++) k.loop[i] = (uint8_t)tp_compute_dtype(it->loop_dtype[i]);
-    return launch(p->name, &c, &k, it, tensors, params);
+    return launch(&k, it, tensors, params);
 }
 
 /* Equal 16-bit floats move as integers, so that a NaN keeps its bits. */
@@ -392,7 +358,6 @@ int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {
     tp_iter it = *given;
     tp_dtype dtype = moved_as(it.dtype[1], it.dtype[0]);
     if (dtype == TP_UINT16) it.dtype[0] = it.dtype[1] = TP_UINT16;
-    plan_key k = {.dtype = (uint8_t)dtype, .loop = {(uint8_t)dtype, (uint8_t)dtype}};
-    source c = {&k, NULL};
-    return launch("copy", &c, &k, &it, tensors, NULL);
+    variant k = {.dtype = (uint8_t)dtype, .loop = {(uint8_t)dtype, (uint8_t)dtype}};
+    return launch(&k, &it, tensors, NULL);
 }

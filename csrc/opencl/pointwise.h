@@ -29,8 +29,3 @@ int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype
                         const tp_value *params);
 /* Operand 0 from operand 1 by the conversion between their dtypes; a NULL tensor is a number at it->data[1]. */
 int tp_cl_run_copy(const tp_iter *it, tp_tensor *const *tensors);
-
-typedef struct {
-    int64_t hits, misses;
-} tp_cl_plan_stats;
-tp_cl_plan_stats tp_cl_plans(void);

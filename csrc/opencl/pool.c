@@ -9,17 +9,30 @@
 
 #define BAND 16 /* as in pool.cl */
 
-static void define(tp_text *s, const tp_cl_device *d, tp_dtype dtype, const tp_pool_plan *p, const char *kernel) {
+enum { LARGEST, LARGEST_BY_TWO, TO_LARGEST, SCATTER_LARGEST, AVERAGE, TO_AVERAGE };
+static const char *const kernels[] = {"largest",         "largest_by_two", "to_largest",
+                                      "scatter_largest", "average",        "to_average"};
+
+typedef struct {
+    uint8_t dtype, kernel;
+    bool adaptive;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
     bool whole = dtype == TP_INT64;
     tp_text_add(s, "#define T %s\n#define WHOLE %d\n#define LOWEST %s\n#define IS_NAN(v) %s\n", tp_cl_type(dtype),
                 d->is_cpu, whole ? "LONG_MIN" : "(-INFINITY)", whole ? "false" : "((v) != (v))");
-    tp_text_add(s, "#define KERNEL_%s\n", kernel);
+    tp_text_add(s, "#define KERNEL_%s\n", kernels[v->kernel]);
     const char *type = dtype == TP_FLOAT64 ? "double" : "float";
     if (d->is_cpu && !whole)
         tp_text_add(s, "#define EIGHT %s8\n#define SIXTEEN %s16\n#define MASK %s8\n", type, type,
                     dtype == TP_FLOAT64 ? "long" : "int");
-    if (p->adaptive) tp_text_add(s, "#define ADAPTIVE\n");
+    if (v->adaptive) tp_text_add(s, "#define ADAPTIVE\n");
 }
+
+static const tp_cl_family family = {"pool.cl", define, .size = sizeof(variant)};
 
 static void pass_geometry(tp_cl_call *c, const tp_pool_plan *p, int64_t planes) {
     const int64_t *const triples[] = {p->in, p->out, p->kernel, p->stride, p->padding, p->dilation};
@@ -30,12 +43,12 @@ static void pass_geometry(tp_cl_call *c, const tp_pool_plan *p, int64_t planes) 
     tp_cl_pass(c, sizeof words, words);
 }
 
-static const char *kernel_of(const tp_cl_device *d, tp_pool_what what, bool by_two) {
+static int kernel_of(const tp_cl_device *d, tp_pool_what what, bool by_two) {
     switch (what) {
-    case TP_POOL_MAX: return by_two ? "largest_by_two" : "largest";
-    case TP_POOL_MAX_BACKWARD: return d->is_cpu ? "scatter_largest" : "to_largest";
-    case TP_POOL_AVERAGE: return "average";
-    default: return "to_average";
+    case TP_POOL_MAX: return by_two ? LARGEST_BY_TWO : LARGEST;
+    case TP_POOL_MAX_BACKWARD: return d->is_cpu ? SCATTER_LARGEST : TO_LARGEST;
+    case TP_POOL_AVERAGE: return AVERAGE;
+    default: return TO_AVERAGE;
     }
 }
 
@@ -47,11 +60,9 @@ int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tenso
     tp_tensor *made = backward ? in : out;
     if (made->numel == 0) return 0;
     if (out->numel == 0) return tp_fill_data(in, TP_SCALAR_I(0));
-    tp_autotext s = {0};
-    const char *kernel = kernel_of(d, what, by_two);
-    define(&s, d, (tp_dtype)in->dtype, p, kernel);
+    const variant v = {in->dtype, (uint8_t)kernel_of(d, what, by_two), p->adaptive};
     int64_t planes = in->numel / (p->in[0] * p->in[1] * p->in[2]), rows = made->numel / (backward ? p->in : p->out)[2];
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "pool.cl", kernel, s.text));
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[v.kernel], &v));
     pass_geometry(&c, p, planes);
     tp_cl_pass_tensor(&c, in);
     tp_cl_pass_tensor(&c, out);

@@ -41,15 +41,26 @@ static void pass_draw(tp_cl_call *c, tp_draw_kind kind, const tp_draw *d) {
     tp_cl_pass(c, size, &x);
 }
 
+typedef struct {
+    uint8_t kind, dtype, made;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype made = (tp_dtype)v->made;
+    tp_cl_define(s, "OUT", (tp_dtype)v->dtype, made);
+    tp_text_add(s, "#define DRAW_%s\n#define WORDS %d\n#define MADE %s\n", kinds[v->kind].name, kinds[v->kind].words,
+                tp_cl_type(made));
+}
+
+static const tp_cl_family family = {"random.cl", define, .size = sizeof(variant)};
+
 int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype made, tp_dtype dtype, int64_t n) {
     tp_cl_device *d = tp_cl_device_of(&into, 1);
     if (!d) return -1;
-    tp_autotext s = {0};
     if (made == TP_FLOAT64 && !d->has_fp64) made = TP_FLOAT32;
-    tp_cl_define(&s, "OUT", dtype, made);
-    tp_text_add(&s, "#define DRAW_%s\n#define WORDS %d\n#define MADE %s\n", kinds[kind].name, kinds[kind].words,
-                tp_cl_type(made));
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "random.cl", "random", s.text));
+    const variant v = {(uint8_t)kind, (uint8_t)dtype, (uint8_t)made};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "random", &v));
     pass_draw(&c, kind, draw);
     /* A complex tensor is written as its parts. */
     tp_cl_place p = tp_cl_place_of(into, tp_data(into));
@@ -76,12 +87,16 @@ static void free_sampling(sampling *s) {
     tp_release(s->last);
 }
 
+static void define_samples(tp_text *s, const tp_cl_device *d, const void *given) {
+    tp_dtype dtype = (tp_dtype) * (const uint8_t *)given;
+    tp_cl_define(s, "W", dtype, tp_compute_dtype(dtype));
+    tp_text_add(s, "#define SAMPLES\n");
+}
+
+static const tp_cl_family samples = {"random.cl", define_samples, .size = sizeof(uint8_t)};
+
 static tp_cl_call begin_samples(const sampling *s, const char *kernel) {
-    tp_autotext t = {0};
-    tp_dtype dtype = (tp_dtype)s->weights->dtype;
-    tp_cl_define(&t, "W", dtype, tp_compute_dtype(dtype));
-    tp_text_add(&t, "#define SAMPLES\n");
-    tp_cl_call c = tp_cl_begin(s->d, tp_cl_file_kernel(s->d, "random.cl", kernel, t.text));
+    tp_cl_call c = tp_cl_begin(s->d, tp_cl_plan(s->d, &samples, kernel, &s->weights->dtype));
     pass_draw(&c, TP_DRAW_INTEGERS, &(tp_draw){.state = s->state});
     return c;
 }

@@ -9,14 +9,25 @@ static void pass_real(tp_cl_call *c, double x) {
     else tp_cl_pass_float(c, (float)x);
 }
 
+typedef struct {
+    uint8_t dtype;
+    bool whole; /* computed in int64 */
+} variant;
+
+static void define_range(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype real = d->has_fp64 ? TP_FLOAT64 : TP_FLOAT32;
+    tp_cl_define(s, "OUT", (tp_dtype)v->dtype, v->whole ? TP_INT64 : real);
+    tp_text_add(s, v->whole ? "#define WHOLE\n" : "#define REAL %s\n", tp_cl_type(real));
+}
+
+static const tp_cl_family ranges = {"range.cl", define_range, .size = sizeof(variant)};
+
 int tp_cl_range(tp_tensor *t, const tp_range *r) {
     tp_cl_device *d = tp_cl_device_of(&t, 1);
     if (!d || t->numel == 0) return d ? 0 : -1;
-    tp_autotext s = {0};
-    tp_dtype real = d->has_fp64 ? TP_FLOAT64 : TP_FLOAT32;
-    tp_cl_define(&s, "OUT", (tp_dtype)t->dtype, r->whole ? TP_INT64 : real);
-    tp_text_add(&s, r->whole ? "#define WHOLE\n" : "#define REAL %s\n", tp_cl_type(real));
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "range", s.text));
+    const variant v = {t->dtype, r->whole};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &ranges, "range", &v));
     tp_cl_pass_tensor(&c, t);
     tp_cl_pass_long(&c, t->numel);
     if (r->whole) {
@@ -33,15 +44,21 @@ int tp_cl_range(tp_tensor *t, const tp_range *r) {
     return tp_cl_run(&c, t->numel, 0);
 }
 
+static void define_triangle(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
+    tp_cl_define(s, "OUT", dtype, tp_compute_dtype(dtype));
+    tp_text_add(s, "#define WHOLE\n");
+}
+
+static const tp_cl_family triangles = {"range.cl", define_triangle, .size = sizeof(variant)};
+
 int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool lower) {
     tp_tensor *const tensors[] = {(tp_tensor *)self, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
-    tp_autotext s = {0};
-    tp_dtype dtype = (tp_dtype)self->dtype;
-    tp_cl_define(&s, "OUT", dtype, tp_compute_dtype(dtype));
-    tp_text_add(&s, "#define WHOLE\n");
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "triangle", s.text));
+    const variant v = {self->dtype, true};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &triangles, "triangle", &v));
     tp_cl_pass_tensor(&c, self);
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, out->numel);
@@ -55,10 +72,8 @@ int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool
 int tp_cl_triangle_indices(tp_tensor *out, int64_t rows, int64_t columns, int64_t diagonal, bool lower) {
     tp_cl_device *d = tp_cl_device_of(&out, 1);
     if (!d) return -1;
-    tp_autotext s = {0};
-    tp_cl_define(&s, "OUT", TP_INT64, TP_INT64);
-    tp_text_add(&s, "#define WHOLE\n");
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "range.cl", "triangle_indices", s.text));
+    const variant v = {TP_INT64, true};
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &triangles, "triangle_indices", &v));
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, out->sizes[1]);
     tp_cl_pass_long(&c, rows);

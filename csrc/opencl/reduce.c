@@ -175,18 +175,24 @@ static const char *const bounds[TP_NUM_DTYPES][2] = {
     [TP_FLOAT64] = {"-INFINITY", "INFINITY"},
 };
 
-static void define(tp_text *s, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
-                   const tp_tensor *out) {
-    tp_dtype in = tp_compute_dtype(r->in);
-    tp_cl_define(s, "IN", (tp_dtype)self->dtype, in);
-    tp_cl_define(s, "OUT", (tp_dtype)out->dtype, tp_compute_dtype(r->out));
+typedef struct {
+    operation op;
+    uint16_t lanes, columns, group;               /* group 0: no work-groups */
+    uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
+    uint8_t rest[4];
+} variant;
+
+static void define(tp_text *s, const variant *v) {
+    tp_dtype in = (tp_dtype)v->in, made = (tp_dtype)v->made;
+    tp_cl_define(s, "IN", (tp_dtype)v->self, in);
+    tp_cl_define(s, "OUT", (tp_dtype)v->out, tp_compute_dtype(made));
     tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n#define COLUMNS %d\n",
-                tp_cl_type(tp_to_real_dtype(in)), c->kept.n, c->reduced.n, c->lanes, c->columns);
+                tp_cl_type(tp_to_real_dtype(in)), v->nkept, v->nreduced, v->lanes, v->columns);
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
     else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
-    if (c->group) tp_text_add(s, "#define GROUP %d\n", GROUP);
-    if (o->name) tp_text_add(s, "#define OP_%s\n", o->name);
-    else if (tp_is_complex_dtype(r->out)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(r->out));
+    if (v->group) tp_text_add(s, "#define GROUP %d\n", v->group);
+    if (v->op.name) tp_text_add(s, "#define OP_%s\n", v->op.name);
+    else if (tp_is_complex_dtype(made)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(made));
     else tp_text_add(s, "#define FROM_COUNT(n) (%s)(n)\n", tp_cl_type(in));
 }
 
@@ -198,6 +204,31 @@ static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     tp_text_add(s, "%s%s%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
                 c->functions ? c->functions : "", tp_cl_source("reduce.cl"));
+}
+
+static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
+    const variant *v = given;
+    tp_autotext definitions = {0}, key = {0};
+    define(&definitions, v);
+    tp_text_add(&key, "reduce %s %d\n%s", v->op.name ? v->op.name : v->op.functions, v->in, definitions.text);
+    source s = {definitions.text, v->op.functions};
+    return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
+}
+
+static const tp_cl_family family = {.make = make, .size = sizeof(variant)};
+
+static variant variant_of(const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
+                          const tp_tensor *out) {
+    return (variant){.op = *o,
+                     .lanes = (uint16_t)c->lanes,
+                     .columns = (uint16_t)c->columns,
+                     .group = c->group ? GROUP : 0,
+                     .self = (uint8_t)self->dtype,
+                     .out = (uint8_t)out->dtype,
+                     .in = (uint8_t)tp_compute_dtype(r->in),
+                     .made = (uint8_t)r->out,
+                     .nkept = (uint8_t)c->kept.n,
+                     .nreduced = (uint8_t)c->reduced.n};
 }
 
 static void pass_geometry(tp_cl_call *call, const cut *c) {
@@ -225,15 +256,12 @@ static void pass_params(tp_cl_call *call, const operation *o, const void *params
 
 static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
                   tp_tensor *out, const void *params) {
-    tp_autotext definitions = {0}, key = {0};
-    define(&definitions, o, r, c, self, out);
+    const variant v = variant_of(o, r, c, self, out);
     /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
     tp_autoref *partial =
         c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
     if (c->parts > 1 && !partial) return -1;
-    tp_text_add(&key, "reduce %s %d\n%s", o->name ? o->name : o->functions, (int)(r->in), definitions.text);
-    source s = {definitions.text, o->functions};
-    tp_cl_call call = tp_cl_begin(d, tp_cl_kernel(d, key.text, "reduce", write_source, &s));
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "reduce", &v));
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, self->numel ? self : out);
     tp_cl_pass_tensor(&call, out);
@@ -244,7 +272,7 @@ static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, co
     int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
     if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
     if (!partial) return 0;
-    call = tp_cl_begin(d, tp_cl_kernel(d, key.text, "join_parts", write_source, &s));
+    call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial);

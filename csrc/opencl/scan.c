@@ -15,18 +15,15 @@
 #define LEAST_PART 4096
 #define ACCUMULATOR 16 /* bytes, at most */
 
-static const char *name_of(tp_scan_fn fn, tp_dtype d) {
-    const struct {
-        const tp_scan_fn *table;
-        const char *name;
-    } known[] = {{tp_cpu.scan->cumsum, "CUMSUM"},
-                 {tp_cpu.scan->cumprod, "CUMPROD"},
-                 {tp_cpu.scan->cummax, "CUMMAX"},
-                 {tp_cpu.scan->cummin, "CUMMIN"},
-                 {tp_cpu.scan->logcumsumexp, "LOGCUMSUMEXP"}};
-    for (int64_t i = 0; i < TP_COUNTOF(known); i++)
-        if (known[i].table[d] == fn) return known[i].name;
-    return NULL;
+enum { CUMSUM, CUMPROD, CUMMAX, CUMMIN, LOGCUMSUMEXP, NONE };
+static const char *const names[] = {"CUMSUM", "CUMPROD", "CUMMAX", "CUMMIN", "LOGCUMSUMEXP"};
+
+static int find_operation(tp_scan_fn fn, tp_dtype d) {
+    const tp_scan_fn *const tables[] = {tp_cpu.scan->cumsum, tp_cpu.scan->cumprod, tp_cpu.scan->cummax,
+                                        tp_cpu.scan->cummin, tp_cpu.scan->logcumsumexp};
+    int op = 0;
+    while (op < NONE && (!fn || tables[op][d] != fn)) op++;
+    return op;
 }
 
 typedef struct {
@@ -53,13 +50,20 @@ static cut cut_of(const tp_cl_device *d, const tp_tensor *in, int64_t dim) {
     return c;
 }
 
-static void define(tp_text *s, const tp_cl_device *d, const cut *c, tp_dtype dtype, const char *name) {
-    bool is_complex = tp_is_complex_dtype(dtype), places = name[0] == 'C' && name[3] == 'M';
+typedef struct {
+    uint8_t dtype, op;
+    uint16_t group, columns;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
+    bool is_complex = tp_is_complex_dtype(dtype), places = v->op == CUMMAX || v->op == CUMMIN;
     bool wide = d->has_fp64 && !places && (dtype == TP_FLOAT32 || dtype == TP_COMPLEX64);
     tp_dtype acc = !wide ? dtype : is_complex ? TP_COMPLEX128 : TP_FLOAT64;
     tp_cl_define(s, "X", dtype, dtype);
     tp_text_add(s, "#define T %s\n#define A %s\n#define OP_%s\n#define GROUP %d\n#define COLUMNS %d\n",
-                tp_cl_type(dtype), tp_cl_type(acc), name, c->group, c->columns);
+                tp_cl_type(dtype), tp_cl_type(acc), names[v->op], v->group, v->columns);
     if (is_complex)
         tp_text_add(s,
                     "#define COMPLEX %s\n#define TO_A(v) convert_%s2(v)\n#define TO_T(v) convert_%s2(v)\n"
@@ -70,6 +74,8 @@ static void define(tp_text *s, const tp_cl_device *d, const cut *c, tp_dtype dty
         tp_text_add(s, "#define TO_A(v) ((A)(v))\n#define TO_T(v) ((T)(v))\n#define ONE (A)(1)\n"
                        "#define MUL(x, y) ((x) * (y))\n");
 }
+
+static const tp_cl_family family = {"scan.cl", define, .size = sizeof(variant)};
 
 static void pass_cut(tp_cl_call *call, const cut *c) {
     tp_cl_pass_long(call, c->outer);
@@ -84,29 +90,29 @@ int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, 
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
     tp_dtype dtype = (tp_dtype)in->dtype;
-    const char *name = fn ? name_of(fn, dtype) : NULL;
-    if (!name) return tp_fail(TP_NotImplementedError, "OpenCL: a scan of %s without a kernel", tp_dtype_names[dtype]);
+    int op = find_operation(fn, dtype);
+    if (op == NONE)
+        return tp_fail(TP_NotImplementedError, "OpenCL: a scan of %s without a kernel", tp_dtype_names[dtype]);
     cut c = cut_of(d, in, dim);
-    tp_autotext s = {0};
-    define(&s, d, &c, dtype, name);
+    const variant v = {(uint8_t)dtype, (uint8_t)op, (uint16_t)c.group, (uint16_t)c.columns};
     tp_autoref *partial =
         c.parts > 1 ? tp_new_empty(TP_INTS(c.blocks * c.columns * c.parts * ACCUMULATOR), TP_UINT8, in->device) : NULL;
     if (c.parts > 1 && !partial) return -1;
     int64_t units = c.blocks * c.parts;
     size_t group = c.group > 1 ? (size_t)c.group : d->is_cpu ? (units < 256 ? 1 : 16) : 64;
     if (partial) {
-        tp_cl_call call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "fold_parts", s.text));
+        tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "fold_parts", &v));
         tp_cl_pass_tensor(&call, in);
         tp_cl_pass_tensor(&call, partial);
         pass_cut(&call, &c);
         if (tp_cl_run(&call, units * c.group, group) < 0) return -1;
-        call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "join_parts", s.text));
+        call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
         tp_cl_pass_tensor(&call, partial);
         tp_cl_pass_long(&call, c.blocks * c.columns);
         tp_cl_pass_long(&call, c.parts);
         if (tp_cl_run(&call, c.blocks * c.columns, d->is_cpu ? 16 : 64) < 0) return -1;
     }
-    tp_cl_call call = tp_cl_begin(d, tp_cl_file_kernel(d, "scan.cl", "scan", s.text));
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "scan", &v));
     tp_cl_pass_tensor(&call, in);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, at ? at : out);

@@ -7,29 +7,48 @@
 #define GROUP 128
 #define VECTOR_BYTES 64
 
+typedef struct {
+    uint8_t in, other, out;    /* dtypes */
+    bool log, backward, along; /* along: a row lies contiguous */
+    uint8_t group;
+} variant;
+
+static int64_t width_of(tp_dtype dtype) { return VECTOR_BYTES / tp_itemsize(tp_compute_dtype(dtype)); }
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    const struct {
+        const char *name;
+        tp_dtype dtype;
+    } operands[] = {{"IN", (tp_dtype)v->in}, {"OTHER", (tp_dtype)v->other}, {"OUT", (tp_dtype)v->out}};
+    tp_dtype compute = tp_compute_dtype((tp_dtype)v->in);
+    int width = (int)width_of((tp_dtype)v->in);
+    for (int i = 0; i < 3; i++) {
+        tp_cl_define(s, operands[i].name, operands[i].dtype, compute);
+        if (d->is_cpu) tp_cl_define_vectors(s, operands[i].name, operands[i].dtype, width);
+    }
+    tp_text_add(s, "#define T %s\n#define GROUP %d\n%s%s%s", tp_cl_type(compute), v->group,
+                v->log ? "#define LOG\n" : "", v->backward ? "#define BACKWARD\n" : "",
+                compute == TP_FLOAT32 ? "#define T_SINGLE\n" : "");
+    if (d->is_cpu)
+        tp_text_add(s, "#define W %d\n#define VECTOR(name) name##%d\n%s%s", width, width,
+                    v->along ? "#define ALONG\n" : "", v->out == compute ? "#define OUT_WIDE\n" : "");
+}
+
+static const tp_cl_family family = {"softmax.cl", define, .size = sizeof(variant)};
+
 static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other, int64_t dim, tp_tensor *out,
                    bool log) {
-    tp_autotext s = {0};
-    tp_dtype compute = tp_compute_dtype((tp_dtype)in->dtype);
     int64_t n = in->ndim ? in->sizes[dim] : 1, inner = 1;
     for (int64_t i = dim + 1; i < in->ndim; i++) inner *= in->sizes[i];
     int group = d->is_cpu || n < GROUP / 2 ? 1 : GROUP;
-    tp_cl_define(&s, "IN", (tp_dtype)in->dtype, compute);
-    tp_cl_define(&s, "OTHER", (tp_dtype)(other ? other : in)->dtype, compute);
-    tp_cl_define(&s, "OUT", (tp_dtype)out->dtype, compute);
-    tp_text_add(&s, "#define T %s\n#define GROUP %d\n%s%s", tp_cl_type(compute), group, log ? "#define LOG\n" : "",
-                other ? "#define BACKWARD\n" : "");
-    if (compute == TP_FLOAT32) tp_text_add(&s, "#define T_SINGLE\n");
-    int64_t rows = in->numel / n, units = rows, width = VECTOR_BYTES / tp_itemsize(compute);
-    if (d->is_cpu) {
-        tp_cl_define_vectors(&s, "IN", (tp_dtype)in->dtype, (int)width);
-        tp_cl_define_vectors(&s, "OTHER", (tp_dtype)(other ? other : in)->dtype, (int)width);
-        tp_cl_define_vectors(&s, "OUT", (tp_dtype)out->dtype, (int)width);
-        tp_text_add(&s, "#define W %d\n#define VECTOR(name) name##%d\n%s%s", (int)width, (int)width,
-                    inner == 1 ? "#define ALONG\n" : "", (tp_dtype)out->dtype == compute ? "#define OUT_WIDE\n" : "");
-        if (inner > 1) units = rows / inner * ((inner + width - 1) / width);
-    }
-    tp_cl_call c = tp_cl_begin(d, tp_cl_file_kernel(d, "softmax.cl", "softmax", s.text));
+    const variant v = {(uint8_t)in->dtype,  (uint8_t)(other ? other : in)->dtype,
+                       (uint8_t)out->dtype, log,
+                       other != NULL,       d->is_cpu && inner == 1,
+                       (uint8_t)group};
+    int64_t rows = in->numel / n, units = rows, width = width_of((tp_dtype)in->dtype);
+    if (d->is_cpu && inner > 1) units = rows / inner * ((inner + width - 1) / width);
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "softmax", &v));
     tp_cl_pass_tensor(&c, in);
     tp_cl_pass_tensor(&c, other ? other : in);
     tp_cl_pass_tensor(&c, out);

@@ -51,19 +51,25 @@ static lines_plan plan_of(tp_cl_device *d, const tp_tensor *in, int64_t n, bool 
     return p;
 }
 
-static tp_cl_built *kernel_of(const lines_plan *p, const char *name, const char *more) {
-    tp_autotext s = {0};
-    tp_dtype dtype = (tp_dtype)p->in->dtype;
+typedef struct {
+    uint8_t dtype, key, index;
+    bool pairs; /* the lines are entries already */
+    uint16_t group, chunk;
+} variant;
+
+static void define(tp_text *s, const tp_cl_device *d, const void *given) {
+    const variant *v = given;
+    tp_dtype dtype = (tp_dtype)v->dtype;
     int bits = 8 * (int)tp_itemsize(dtype);
     bool is_signed = tp_dtype_categories[dtype] == TP_SIGNED;
-    tp_cl_define(&s, "X", dtype, dtype);
-    tp_text_add(&s, "#define KEY %s\n#define KEY_BITS %d\n#define INDEX %s\n#define GROUP %d\n#define CHUNK %d\n%s",
-                p->key == TP_UINT64 ? "ulong" : "uint", p->key == TP_UINT64 ? 64 : 32,
-                p->index == TP_UINT64 ? "ulong" : "uint", p->group, p->chunk, more);
+    tp_cl_define(s, "X", dtype, dtype);
+    tp_text_add(s, "#define KEY %s\n#define KEY_BITS %d\n#define INDEX %s\n#define GROUP %d\n#define CHUNK %d\n%s",
+                v->key == TP_UINT64 ? "ulong" : "uint", v->key == TP_UINT64 ? 64 : 32,
+                v->index == TP_UINT64 ? "ulong" : "uint", v->group, v->chunk, v->pairs ? "#define PAIRS\n" : "");
     if (tp_is_floating_dtype(dtype))
-        tp_text_add(&s, "#define KEY_FLOAT\n#define AS_KEY %s\n", bits == 64 ? "as_ulong" : "as_uint");
+        tp_text_add(s, "#define KEY_FLOAT\n#define AS_KEY %s\n", bits == 64 ? "as_ulong" : "as_uint");
     else
-        tp_text_add(&s, "#define KEY_WHOLE %s\n#define KEY_SIGN %s\n",
+        tp_text_add(s, "#define KEY_WHOLE %s\n#define KEY_SIGN %s\n",
                     bits == 64   ? "ulong"
                     : bits == 32 ? "uint"
                     : bits == 16 ? "ushort"
@@ -73,8 +79,15 @@ static tp_cl_built *kernel_of(const lines_plan *p, const char *name, const char 
                     : bits == 32 ? "0x80000000U"
                     : bits == 16 ? "0x8000"
                                  : "0x80");
-    return tp_cl_file_kernel(p->d, "sort.cl", name, s.text);
 }
+
+static const tp_cl_family family = {"sort.cl", define, .size = sizeof(variant)};
+
+static tp_cl_call begin_variant(const lines_plan *p, const char *kernel, bool pairs) {
+    const variant v = {p->in->dtype, (uint8_t)p->key, (uint8_t)p->index, pairs, (uint16_t)p->group, (uint16_t)p->chunk};
+    return tp_cl_begin(p->d, tp_cl_plan(p->d, &family, kernel, &v));
+}
+static tp_cl_call begin(const lines_plan *p, const char *kernel) { return begin_variant(p, kernel, false); }
 
 static void pass_flip(tp_cl_call *c, const lines_plan *p) { tp_cl_pass(c, (size_t)tp_itemsize(p->key), &p->flip); }
 
@@ -108,7 +121,7 @@ static int64_t block_of(const lines_plan *p) {
 /* Lines of n become sorted entries; `pairs`: they are entries already. */
 static int sort_entries(const lines_plan *p, entries *e, bool pairs) {
     int64_t block = block_of(p), blocks = divide_up(p->n, block), units = p->lines * blocks;
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "sort_blocks", pairs ? "#define PAIRS\n" : ""));
+    tp_cl_call c = begin_variant(p, "sort_blocks", pairs);
     tp_cl_pass_tensor(&c, p->in);
     pass_entries(&c, e);
     tp_cl_pass_long(&c, p->n);
@@ -119,7 +132,7 @@ static int sort_entries(const lines_plan *p, entries *e, bool pairs) {
     if (tp_cl_run(&c, units * p->group, p->group > 1 ? (size_t)p->group : small_group(p, units)) < 0) return -1;
     int64_t chunks = divide_up(p->n, p->chunk), items = chunks * p->lines;
     for (int64_t run = block; run < p->n; run *= 2) {
-        c = tp_cl_begin(p->d, kernel_of(p, "merge_runs", ""));
+        c = begin(p, "merge_runs");
         pass_entries(&c, e);
         tp_cl_pass_long(&c, p->n);
         tp_cl_pass_long(&c, run);
@@ -132,7 +145,7 @@ static int sort_entries(const lines_plan *p, entries *e, bool pairs) {
 }
 
 static int take_places(const lines_plan *p, const entries *e, int64_t k, tp_tensor *out) {
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "take_places", ""));
+    tp_cl_call c = begin(p, "take_places");
     tp_cl_pass_tensor(&c, e->places);
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, p->n);
@@ -150,7 +163,7 @@ static int sort_lines(const lines_plan *p, int64_t k, tp_tensor *out) {
 static int mode_of_lines(const lines_plan *p, bool nan_apart, tp_tensor *out) {
     auto_entries e = {NULL, NULL, NULL, NULL};
     if (make_entries(p, p->n * p->lines, &e) < 0 || sort_entries(p, &e, false) < 0) return -1;
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "mode", ""));
+    tp_cl_call c = begin(p, "mode");
     tp_cl_pass_tensor(&c, e.keys);
     tp_cl_pass_tensor(&c, e.places);
     tp_cl_pass_tensor(&c, out);
@@ -165,7 +178,7 @@ static int mode_of_lines(const lines_plan *p, bool nan_apart, tp_tensor *out) {
 /* Place k (or the median) of each line: its key and the number of those before it, and where it is. */
 static int select_place(const lines_plan *p, int64_t k, bool median, bool skip_nan, tp_tensor *bounds, tp_tensor *less,
                         tp_tensor *out) {
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "select_place", ""));
+    tp_cl_call c = begin(p, "select_place");
     tp_cl_pass_tensor(&c, p->in);
     tp_cl_pass_tensor(&c, bounds);
     tp_cl_pass_tensor(&c, less);
@@ -200,7 +213,7 @@ static int first_few(const lines_plan *p, int64_t k, tp_tensor *out) {
     int64_t parts = p->lines >= p->d->compute_units ? 1 : 2 * (int64_t)p->d->compute_units;
     while (parts > 1 && p->n / parts < 4096) parts /= 2;
     if (make_entries(p, p->lines * parts * k, &e) < 0) return -1;
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "take_few", ""));
+    tp_cl_call c = begin(p, "take_few");
     tp_cl_pass_tensor(&c, p->in);
     tp_cl_pass_tensor(&c, e.keys);
     tp_cl_pass_tensor(&c, e.places);
@@ -224,7 +237,7 @@ static int first_many(const lines_plan *p, int64_t k, tp_tensor *out) {
                *last = less ? tp_new_empty(TP_INTS(p->lines), TP_INT64, p->in->device) : NULL;
     if (!last || make_entries(p, p->lines * k, &e) < 0) return -1;
     if (select_place(p, k - 1, false, false, bounds, less, last) < 0) return -1;
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(p, "collect", ""));
+    tp_cl_call c = begin(p, "collect");
     tp_cl_pass_tensor(&c, p->in);
     tp_cl_pass_tensor(&c, bounds);
     tp_cl_pass_tensor(&c, less);
@@ -264,14 +277,14 @@ static tp_tensor *order_items(const lines_plan *p, int64_t n, int64_t width) {
     tp_autoref *more = tp_new_empty(TP_INTS(n), TP_INT64, p->in->device);
     if (!more) return NULL;
     int64_t items = divide_up(n, serial.chunk);
-    tp_cl_call c = tp_cl_begin(p->d, kernel_of(&serial, "sort_items", ""));
+    tp_cl_call c = begin(&serial, "sort_items");
     tp_cl_pass_tensor(&c, p->in->numel ? p->in : order);
     tp_cl_pass_tensor(&c, order);
     tp_cl_pass_long(&c, n);
     tp_cl_pass_long(&c, width);
     if (tp_cl_run(&c, items, small_group(p, items)) < 0) return NULL;
     for (int64_t run = serial.chunk; run < n; run *= 2) {
-        c = tp_cl_begin(p->d, kernel_of(&serial, "merge_items", ""));
+        c = begin(&serial, "merge_items");
         tp_cl_pass_tensor(&c, p->in->numel ? p->in : order);
         tp_cl_pass_tensor(&c, order);
         tp_cl_pass_tensor(&c, more);
@@ -300,7 +313,7 @@ int tp_cl_distinct(const tp_tensor *items, bool sorted, tp_distinct *out) {
     tp_autoref *begins = tp_new_empty(TP_INTS(n), TP_BOOL, items->device),
                *order = begins && sorted ? order_items(&p, n, width) : NULL;
     if (!begins || (sorted && !order)) return -1;
-    tp_cl_call c = tp_cl_begin(d, kernel_of(&p, "begin_groups", ""));
+    tp_cl_call c = begin(&p, "begin_groups");
     tp_cl_pass_tensor(&c, items->numel ? items : begins);
     tp_cl_pass_tensor(&c, order ? order : begins);
     tp_cl_pass_tensor(&c, begins);

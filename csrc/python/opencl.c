@@ -7,7 +7,7 @@
 #include "opencl/fault.h"
 #include "opencl/memory.h"
 #include "opencl/pinned.h"
-#include "opencl/pointwise.h"
+#include "opencl/plan.h"
 #include "opencl/program.h"
 #include "python/returns.h"
 

@@ -1,0 +1,57 @@
+/* plan.c: see plan.h. */
+#include "opencl/plan.h"
+
+#include <string.h>
+
+#define PLANS 4096
+#define WORDS (TP_CL_VARIANT / sizeof(uint64_t))
+
+typedef struct {
+    const tp_cl_device *device;
+    const tp_cl_family *family;
+    const char *kernel;
+    uint64_t variant[WORDS]; /* with zeros behind it */
+} plan_key;
+
+typedef struct {
+    plan_key key;
+    tp_cl_built *kernel;
+} plan;
+
+static plan plans[PLANS];
+static tp_cl_plan_stats stats;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+tp_cl_plan_stats tp_cl_plans(void) { return stats; }
+
+static uint64_t mix(uint64_t h, uint64_t word) {
+    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_key(const plan_key *k) {
+    uint64_t h = mix(mix((uintptr_t)k->device, (uintptr_t)k->family), (uintptr_t)k->kernel);
+    for (size_t i = 0; i < (k->family->size + 7) / 8; i++) h = mix(h, k->variant[i]);
+    return h;
+}
+
+static tp_cl_built *build(tp_cl_device *d, const tp_cl_family *family, const char *kernel, const void *variant) {
+    if (family->make) return family->make(d, kernel, variant);
+    tp_autotext s = {0};
+    tp_text_add(&s, "%s", ""); /* what defines nothing is a text, too */
+    if (family->define) family->define(&s, d, variant);
+    if (!s.text) return tp_fail_memory(1), NULL;
+    return tp_cl_file_kernel(d, family->file, kernel, s.text);
+}
+
+tp_cl_built *tp_cl_plan(tp_cl_device *d, const tp_cl_family *family, const char *kernel, const void *variant) {
+    plan_key key = {d, family, kernel, {0}};
+    if (family->size) memcpy(key.variant, variant, family->size);
+    plan *p = &plans[hash_key(&key) % PLANS];
+    pthread_mutex_lock(&lock);
+    tp_cl_built *built = memcmp(&p->key, &key, sizeof key) == 0 ? p->kernel : NULL;
+    built ? stats.hits++ : stats.misses++;
+    if (!built && (built = build(d, family, kernel, variant))) *p = (plan){key, built};
+    pthread_mutex_unlock(&lock);
+    return built;
+}

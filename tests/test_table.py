@@ -86,3 +86,22 @@ def test_meta(info: OpInfo) -> None:
                 assert (m.shape, m.dtype, m.stride()) == (c.shape, c.dtype, c.stride()), (
                     f"{what}: {m.shape} {m.dtype} {m.stride()}, cpu: {c.shape} {c.dtype} {c.stride()}"
                 )
+
+
+# ---- what is kept between calls ----
+
+
+@over()
+def test_second_call_builds_nothing_on_opencl(info: OpInfo, device: str) -> None:
+    """Neither a kernel nor a launch plan. The first call may still meet what the arguments are made of."""
+    if not device.startswith("opencl"):
+        pytest.skip("kernels are built on OpenCL devices")
+    function = function_of(info)
+    for sample in info.samples(info.main_dtype, 3):
+        args, kwargs = arguments(sample, device, info)
+        for _ in range(2):
+            before = tp.opencl.cache_info()
+            call(function, fresh(info, args), kwargs)
+        after = tp.opencl.cache_info()
+        assert after["plan_misses"] == before["plan_misses"], f"{info.name}{sample} looks new in a second call"
+        assert after["kernel_misses"] == before["kernel_misses"], f"{info.name}{sample} builds in a second call"

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define PLANS 4096
+#define SETS 1024
+#define WAYS 4 /* places for a plan */
 #define WORDS (TP_CL_VARIANT / sizeof(uint64_t))
 
 typedef struct {
@@ -14,11 +15,17 @@ typedef struct {
 } plan_key;
 
 typedef struct {
+    uint64_t hash;
     plan_key key;
     tp_cl_built *kernel;
 } plan;
 
-static plan plans[PLANS];
+typedef struct {
+    plan ways[WAYS];
+    unsigned next; /* to be replaced */
+} set;
+
+static set sets[SETS];
 static tp_cl_plan_stats stats;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -39,19 +46,26 @@ static tp_cl_built *build(tp_cl_device *d, const tp_cl_family *family, const cha
     if (family->make) return family->make(d, kernel, variant);
     tp_autotext s = {0};
     tp_text_add(&s, "%s", ""); /* what defines nothing is a text, too */
-    if (family->define) family->define(&s, d, variant);
+    family->define(&s, d, variant);
     if (!s.text) return tp_fail_memory(1), NULL;
     return tp_cl_file_kernel(d, family->file, kernel, s.text);
 }
 
+static tp_cl_built *find(const set *s, uint64_t hash, const plan_key *key) {
+    for (const plan *p = s->ways; p < s->ways + WAYS; p++)
+        if (p->hash == hash && memcmp(&p->key, key, sizeof *key) == 0) return p->kernel;
+    return NULL;
+}
+
 tp_cl_built *tp_cl_plan(tp_cl_device *d, const tp_cl_family *family, const char *kernel, const void *variant) {
     plan_key key = {d, family, kernel, {0}};
-    if (family->size) memcpy(key.variant, variant, family->size);
-    plan *p = &plans[hash_key(&key) % PLANS];
+    memcpy(key.variant, variant, family->size);
+    uint64_t hash = hash_key(&key);
+    set *s = &sets[hash % SETS];
     pthread_mutex_lock(&lock);
-    tp_cl_built *built = memcmp(&p->key, &key, sizeof key) == 0 ? p->kernel : NULL;
+    tp_cl_built *built = find(s, hash, &key);
     built ? stats.hits++ : stats.misses++;
-    if (!built && (built = build(d, family, kernel, variant))) *p = (plan){key, built};
+    if (!built && (built = build(d, family, kernel, variant))) s->ways[s->next++ % WAYS] = (plan){hash, key, built};
     pthread_mutex_unlock(&lock);
     return built;
 }

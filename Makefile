@@ -47,9 +47,9 @@ install = { echo "no $(1): missing $(2)"; \
     else $$as apt-get update -q && $$as apt-get install -y -q $(2); fi; }
 
 # OpenCL tests and demos need a driver: PoCL is installed where that is allowed, and else named.
-driver:
+driver: native
 ifneq (,$(filter opencl%,$(DEVICE)))
-	@ldconfig -p | grep -q libOpenCL.so.1 && ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || \
+	@$(BIN)/python -c 'import sys, tensorpy; sys.exit(not tensorpy.opencl.is_available())' || \
 	    $(call install,OpenCL driver,pocl-opencl-icd ocl-icd-libopencl1)
 endif
 

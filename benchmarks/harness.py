@@ -12,11 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Call = Callable[[], object]
+# With several threads, seconds before each library's turn: for the threads of the library before to fall asleep
+# (OpenBLAS's spin for some 25 ms, on a CPU of the next one), and for the own ones to be spread over the CPUs.
+PAUSE, WARMING = 0.04, 0.06
 # What a table calls each thing that is measured; in this order.
 TITLES = {
     "tensorpy": "tensorpy",
     "numpy": "NumPy",
     "torch": "torch",
+    "openblas": "OpenBLAS from C",
     "cpu": "tensorpy's CPU",
     "plain": "plain OpenCL",
     "copy": "driver's copy",
@@ -86,11 +90,20 @@ def _time(call: Call, n: int) -> float:
     return (time.perf_counter() - start) / n
 
 
+def _change_to(call: Call) -> None:
+    time.sleep(PAUSE)
+    start = time.perf_counter()
+    while time.perf_counter() - start < WARMING:
+        call()
+
+
 def measure(case: Case, threads: int, rounds: int = 15, target: float = 0.02) -> Outcome:
     repeats = {name: _repeats(call, target) for name, call in case.calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in case.calls}
     for _ in range(rounds):
         for name, call in case.calls.items():
+            if threads > 1:
+                _change_to(call)
             samples[name].append(_time(call, repeats[name]))
     return Outcome(case, threads, {name: statistics.median(values) for name, values in samples.items()})
 

@@ -41,6 +41,9 @@ static void pass_draw(tp_cl_call *c, tp_draw_kind kind, const tp_draw *d) {
     tp_cl_pass(c, size, &x);
 }
 
+/* How many Philox blocks a work-item makes. */
+static int blocks_on(const tp_cl_device *d) { return d->is_cpu ? 32 : 1; }
+
 typedef struct {
     uint8_t kind, dtype, made;
 } variant;
@@ -49,8 +52,8 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     const variant *v = given;
     tp_dtype made = (tp_dtype)v->made;
     tp_cl_define(s, "OUT", (tp_dtype)v->dtype, made);
-    tp_text_add(s, "#define DRAW_%s\n#define WORDS %d\n#define MADE %s\n", kinds[v->kind].name, kinds[v->kind].words,
-                tp_cl_type(made));
+    tp_text_add(s, "#define DRAW_%s\n#define WORDS %d\n#define MADE %s\n#define BLOCKS %d\n", kinds[v->kind].name,
+                kinds[v->kind].words, tp_cl_type(made), blocks_on(d));
 }
 
 static const tp_cl_family family = {"random.cl", define, .size = sizeof(variant)};
@@ -67,8 +70,8 @@ int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype
     p.offset /= tp_itemsize(dtype);
     tp_cl_pass_place(&c, p);
     tp_cl_pass_long(&c, n);
-    int64_t each = 4 / kinds[kind].words;
-    return tp_cl_run(&c, (n + each - 1) / each, 0);
+    int64_t each = 4 / kinds[kind].words * blocks_on(d);
+    return tp_cl_run(&c, (n + each - 1) / each, d->is_cpu ? 16 : 0);
 }
 
 /* ---- multinomial ---- */

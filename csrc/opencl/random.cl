@@ -1,8 +1,9 @@
 /* random.cl: random draws: element i of a draw from (seed, offset, i), as core/philox.h lays the words out, and by the
  * same steps as cpu/random.c.
  *
- * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element).
- * Each work-item makes the four words of a Philox block and the elements that they serve. */
+ * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element),
+ * BLOCKS. Each work-item makes the four words of BLOCKS Philox blocks and the elements that they serve: one on a GPU, on
+ * a CPU device enough of them for loops over vectors. */
 typedef struct {
     ulong seed, offset, range;
     long base;
@@ -10,21 +11,37 @@ typedef struct {
     int bits;
 } draw;
 
+/* Ten rounds, on numbers or on vectors of them. */
+#define PHILOX(W, L, convert_W, convert_L)                                                        \
+    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {                          \
+        const L p0 = convert_L(c0) * 0xD2511F53u, p1 = convert_L(c2) * 0xCD9E8D57u;               \
+        c0 = convert_W(p1 >> 32) ^ c1 ^ k0, c1 = convert_W(p1);                                   \
+        c2 = convert_W(p0 >> 32) ^ c3 ^ k1, c3 = convert_W(p0);                                   \
+    }
+
 static inline void words_of(const draw *d, ulong index, uint *out) {
     uint k0 = (uint)d->seed, k1 = (uint)(d->seed >> 32), c0 = (uint)index, c1 = (uint)(index >> 32);
     uint c2 = (uint)d->offset, c3 = (uint)(d->offset >> 32);
-    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-        ulong p0 = (ulong)0xD2511F53u * c0, p1 = (ulong)0xCD9E8D57u * c2;
-        c0 = (uint)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint)p1;
-        c2 = (uint)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint)p0;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    PHILOX(uint, ulong, (uint), (ulong))
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
+
+#ifdef TP_CPU_DEVICE
+#define OVER_VECTORS _Pragma("clang loop vectorize(assume_safety)")
+/* The words of eight blocks. */
+static inline void words_of_eight(const draw *d, ulong index, uint *out) {
+    const ulong8 i = index + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
+    uint k0 = (uint)d->seed, k1 = (uint)(d->seed >> 32);
+    uint8 c0 = convert_uint8(i), c1 = convert_uint8(i >> 32), c2 = (uint)d->offset, c3 = (uint)(d->offset >> 32);
+    PHILOX(uint8, ulong8, convert_uint8, convert_ulong8)
+    uint w[4][8];
+    vstore8(c0, 0, w[0]), vstore8(c1, 0, w[1]), vstore8(c2, 0, w[2]), vstore8(c3, 0, w[3]);
+    for (int j = 0; j < 8; j++)
+        for (int k = 0; k < 4; k++) out[4 * j + k] = w[k][j];
+}
+#else
+#define OVER_VECTORS
+#endif
 
 static inline float unit_float(uint w) { return (float)(w >> 8) * 0x1p-24f; }
 #ifdef TP_HAVE_F64
@@ -63,54 +80,73 @@ static inline long integer_of(const draw *d, uint w0, uint w1) {
     return (long)(mul_hi((ulong)w1 << 32 | w0, d->range) + (ulong)d->base);
 }
 
-/* The elements of one block: 4 / WORDS of them. */
+#define MOST (4 / WORDS * BLOCKS)
+/* The elements of the words. */
 static inline void make(const draw *d, const uint *w, MADE *out) {
 #if defined(DRAW_UNIFORM_FLOAT)
     float unit = ldexp(1.0f, -d->bits), a = (float)d->a, span = (float)(d->b - d->a);
-    for (int i = 0; i < 4; i++) out[i] = (float)(w[i] >> (32 - d->bits)) * unit * span + a;
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) out[i] = (float)(w[i] >> (32 - d->bits)) * unit * span + a;
 #elif defined(DRAW_UNIFORM_DOUBLE)
-    for (int i = 0; i < 2; i++) out[i] = unit_double(w[2 * i], w[2 * i + 1]) * (d->b - d->a) + d->a;
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) out[i] = unit_double(w[2 * i], w[2 * i + 1]) * (d->b - d->a) + d->a;
 #elif defined(DRAW_NORMAL_FLOAT)
-    for (int j = 0; j < 2; j++) {
+    OVER_VECTORS
+    for (int j = 0; j < MOST / 2; j++) {
         float radius = sqrt(-2.0f * tp_log_f32(1.0f - unit_float(w[2 * j]))), sine, cosine;
         turn_float(unit_float(w[2 * j + 1]), &sine, &cosine);
         out[2 * j] = fma(radius * cosine, (float)d->b, (float)d->a);
         out[2 * j + 1] = fma(radius * sine, (float)d->b, (float)d->a);
     }
 #elif defined(DRAW_NORMAL_DOUBLE)
-    double radius = sqrt(-2.0 * log(1.0 - unit_double(w[0], w[1]))), angle = 2.0 * unit_double(w[2], w[3]);
-    out[0] = radius * cospi(angle) * d->b + d->a;
-    out[1] = radius * sinpi(angle) * d->b + d->a;
+    for (int j = 0; j < MOST; j += 2, w += 4) {
+        double radius = sqrt(-2.0 * log(1.0 - unit_double(w[0], w[1]))), angle = 2.0 * unit_double(w[2], w[3]);
+        out[j] = radius * cospi(angle) * d->b + d->a;
+        out[j + 1] = radius * sinpi(angle) * d->b + d->a;
+    }
 #elif defined(DRAW_EXPONENTIAL_FLOAT)
-    for (int i = 0; i < 4; i++) {
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) {
         float u = 1.0f - unit_float(w[i]);
         out[i] = (u == 1.0f ? 0x1p-25f : -tp_log_f32(u)) / (float)d->a;
     }
 #elif defined(DRAW_EXPONENTIAL_DOUBLE)
-    for (int i = 0; i < 2; i++) {
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) {
         double u = 1.0 - unit_double(w[2 * i], w[2 * i + 1]);
         out[i] = (u == 1.0 ? 0x1p-54 : -log(u)) / d->a;
     }
 #elif defined(DRAW_INTEGERS)
-    for (int i = 0; i < 2; i++) out[i] = integer_of(d, w[2 * i], w[2 * i + 1]);
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) out[i] = integer_of(d, w[2 * i], w[2 * i + 1]);
 #elif defined(DRAW_CAUCHY)
-    for (int i = 0; i < 2; i++) out[i] = d->a + d->b * tan(CIRCLE_HALF * (unit_widest(w[2 * i], w[2 * i + 1]) - (WIDEST)0.5));
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) out[i] = d->a + d->b * tan(CIRCLE_HALF * (unit_widest(w[2 * i], w[2 * i + 1]) - (WIDEST)0.5));
 #elif defined(DRAW_GEOMETRIC)
-    for (int i = 0; i < 2; i++)
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++)
         out[i] = max(ceil(log1p(-unit_widest(w[2 * i], w[2 * i + 1])) / d->a), (WIDEST)1);
 #else /* DRAW_BERNOULLI: below range of 2**32 */
-    for (int i = 0; i < 4; i++) out[i] = (ulong)w[i] < d->range;
+    OVER_VECTORS
+    for (int i = 0; i < MOST; i++) out[i] = (ulong)w[i] < d->range;
 #endif
 }
 
 __kernel void random(draw d, __global OUT_S *out, long offset, long n) {
-    long block = get_global_id(0), first = block * (4 / WORDS);
+    const long block = (long)get_global_id(0) * BLOCKS, first = block * (4 / WORDS);
     if (first >= n) return;
-    uint w[4];
-    MADE made[4];
+    const int count = (int)min(n - first, (long)MOST);
+    uint w[4 * BLOCKS];
+    MADE made[MOST];
+#ifdef TP_CPU_DEVICE
+    for (int j = 0; j < BLOCKS; j += 8) words_of_eight(&d, (ulong)(block + j), w + 4 * j);
+#else
     words_of(&d, (ulong)block, w);
+#endif
     make(&d, w, made);
-    for (int i = 0; i < 4 / WORDS && first + i < n; i++) out[offset + first + i] = OUT_STORE(made[i]);
+    out += offset + first;
+    OVER_VECTORS
+    for (int i = 0; i < count; i++) out[i] = OUT_STORE(made[i]);
 }
 #endif
 

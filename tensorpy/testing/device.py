@@ -49,16 +49,20 @@ REFUSING = (RuntimeError, TypeError, ValueError, IndexError)  # NotImplementedEr
 
 @dataclass(frozen=True)
 class Refusal:
-    """Operators (a pattern: "conv*") that may raise on a device: in some dtypes or checks, or in all of them."""
+    """Operators (a pattern: "conv*") that may raise on a device: in some dtypes or checks, or in all of them; with
+    `message`, only an error that says so.
+    """
 
     operators: str
     reason: str
     dtypes: Sequence[str] = ()
     checks: Sequence[str] = ()
+    message: str = ""
 
-    def covers(self, info: OpInfo, check: str, dtype: str) -> bool:
+    def covers(self, info: OpInfo, check: str, dtype: str, error: str) -> bool:
         named = fnmatch.fnmatchcase(info.name, self.operators) or fnmatch.fnmatchcase(info.base, self.operators)
-        return named and (not self.dtypes or dtype in self.dtypes) and (not self.checks or check in self.checks)
+        there = (not self.dtypes or dtype in self.dtypes) and (not self.checks or check in self.checks)
+        return named and there and self.message in error
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ class Device:
         dtypes = tuple(d for d in info.dtypes if d in self.dtypes)
         return dataclasses.replace(info, tolerances={**info.tolerances, **wider}, dtypes=dtypes)
 
-    def refusal(self, info: OpInfo, check: str, dtype: str) -> Refusal | None:
-        return next((r for r in self.refusals if r.covers(info, check, dtype)), None)
+    def refusal(self, info: OpInfo, check: str, dtype: str, error: str) -> Refusal | None:
+        return next((r for r in self.refusals if r.covers(info, check, dtype, error)), None)
 
     def fallbacks(self) -> int:
         """How many calls the CPU has done for the device so far."""
@@ -127,7 +131,7 @@ def run_check(device: Device, check: Check, given: OpInfo) -> Iterator[Outcome]:
         except AssertionError as error:
             outcome, reason = FAILED, str(error)
         except REFUSING as error:
-            refusal = device.refusal(info, check.name, dtype)
+            refusal = device.refusal(info, check.name, dtype, str(error))
             outcome, reason = FAILED, f"{info.name} in {dtype}: {type(error).__name__}: {error}"
             if refusal:
                 outcome, reason = REFUSED, refusal.reason

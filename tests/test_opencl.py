@@ -355,6 +355,53 @@ def test_kernels_for_gpus() -> None:
 
 @needs_device
 @pytest.mark.parametrize("tuning", ["cpu", "gpu"])
+def test_writers_of_one_place(tuning: str) -> None:
+    """Their turn is that of the CPU, to the bit, where GPUs sort them as where they do not."""
+    program = """
+        import tensorpy as tp
+        tp.opencl.fallback = "error"
+        tp.manual_seed(2)
+        n, m = 300, 40
+        def same(f, *args):
+            a = f(*[x.clone() for x in args])
+            b = f(*[x.to("opencl") for x in args])
+            assert a.tolist() == b.tolist(), (dtype, (a != b.cpu()).sum())
+        for dtype in (tp.float32, tp.bfloat16, tp.int64):
+            line = (10 * tp.rand(m)).to(dtype), tp.randint(0, m, (n,)), (10 * tp.rand(n)).to(dtype)
+            wide = (10 * tp.rand(m, 3, 2)).to(dtype), tp.randint(0, m, (n, 3, 2)), (10 * tp.rand(n, 3, 2)).to(dtype)
+            across = (10 * tp.rand(3, m, 5)).to(dtype), tp.randint(0, m, (n,)), (10 * tp.rand(3, n, 5)).to(dtype)
+            for self, index, src in (line, wide):
+                same(lambda s, i, x: s.scatter(0, i, x), self, index, src)
+                same(lambda s, i, x: s.scatter(0, i, 3), self, index, src)
+                same(lambda s, i, x: s.scatter_add(0, i, x), self, index, src)
+                turned = [t.movedim(0, -1) for t in (self, index, src)]
+                same(lambda s, i, x: s.movedim(-1, 0).scatter_add(0, i.movedim(-1, 0), x.movedim(-1, 0)), *turned)
+                for reduce in ("prod", "amin", "amax", "sum"):
+                    same(lambda s, i, x: s.scatter_reduce(0, i, x, reduce), self, index, src)
+            same(lambda s, i, x: s.index_add(1, i, x), *across)
+            same(lambda s, i, x: s.index_copy(1, i, x), *across)
+            rows = tp.arange(3)[:, None]
+            same(lambda s, i, x: s.index_put((rows.to(i.device), i), x, accumulate=True), *across)
+        bad = tp.full((100,), 9, device="opencl")
+        try:
+            tp.zeros(9, device="opencl").scatter_add_(0, bad, tp.ones(100, device="opencl")).sum().item()
+        except RuntimeError as error:
+            assert "index 9 is out of bounds for dimension 0 with size 9" in str(error), error
+        else:
+            raise AssertionError("not refused")
+        w = tp.rand(50, 8, requires_grad=True)
+        g = w.detach().to("opencl").requires_grad_()
+        i = tp.randint(0, 50, (500,))
+        tp.nn.functional.embedding(i, w).pow(2).sum().backward()
+        tp.nn.functional.embedding(i.to("opencl"), g).pow(2).sum().backward()
+        assert tp.allclose(w.grad, g.grad.cpu(), rtol=1e-5)
+        print("done")
+    """
+    assert output_of(program, TENSORPY_OPENCL_TUNING=tuning) == "done"
+
+
+@needs_device
+@pytest.mark.parametrize("tuning", ["cpu", "gpu"])
 def test_large_calls(tuning: str) -> None:
     program = "import sys, opencl_large; sys.argv[1:] = ['opencl']; sys.exit(opencl_large.main())"
     done = run(program, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}", TENSORPY_OPENCL_TUNING=tuning)

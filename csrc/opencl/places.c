@@ -4,11 +4,17 @@
  * the innermost one, where the compiler finds vectors; on a GPU an element, so that neighbours read neighbours. */
 #include "opencl/kernels.h"
 
+#include "cpu/copy.h"
+
 #include "opencl/element.h"
 #include "opencl/fault.h"
 
 #define MAX_DIMS 16
 #define LONG_PIECE 1024
+#define PIECE 64
+#define SHORT_PIECE 16
+#define LONG_LINE 64 /* along the index, */
+#define MANY_UNITS 8192
 
 typedef struct {
     int n; /* fastest first */
@@ -36,6 +42,14 @@ static void add_dims(dims *d, tp_places_op op, int64_t dim, const tp_tensor *sel
     for (int i = index->ndim - 1; i >= 0; i--)
         if (i != dim) add_dim(d, index->sizes[i], self->strides[i], index->strides[i], other->strides[i]);
         else if (op == TP_PLACES_GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
+}
+
+/* How many elements of a row a work-item of a CPU device has: few where else there is not enough to do. */
+static int64_t piece_of(const tp_cl_device *d, tp_places_op op, const dims *split) {
+    int64_t all = 1;
+    if (op == TP_PLACES_GET) return LONG_PIECE;
+    for (int i = 0; i < split->n; i++) all *= split->size[i];
+    return all / PIECE >= 2 * (int64_t)d->compute_units ? PIECE : SHORT_PIECE;
 }
 
 /* The words of the kernel's `geometry`; returns how many work-items there are. */
@@ -68,9 +82,9 @@ static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t
 
 typedef struct {
     uint8_t dtype, op, ndim;
-    bool checked, single; /* single: a work-item has one element */
-    uint8_t rest;
-    uint16_t piece;
+    bool checked, single;   /* single: a work-item has one element */
+    bool ordered, by_lines; /* by_lines: each line has an order of its own */
+    uint16_t piece, rest;
 } variant;
 
 static void define(tp_text *s, const tp_cl_device *d, const void *given) {
@@ -81,12 +95,53 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, "#define OP_%s\n#define NDIM %d\n#define PIECE %d\n#define T %s\n%s%s", names[v->op], v->ndim,
                 v->piece, tp_cl_type(compute), v->checked ? "#define CHECKED\n" : "",
                 v->single ? "#define SINGLE\n" : "");
+    if (v->ordered) tp_text_add(s, "#define ORDERED\n#define LINES %d\n", v->by_lines);
     if (compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
     if (tp_is_complex_dtype(compute)) tp_text_add(s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
     else tp_text_add(s, "#define MUL(x, y) ((x) * (y))\n");
 }
 
 static const tp_cl_family family = {"places.cl", define, .size = sizeof(variant)};
+
+/* ---- the order of the writers ---- */
+
+/* Whether the index is one line, expanded over the other dimensions. */
+static bool is_one_line(const tp_tensor *index, int64_t dim) {
+    for (int i = 0; i < index->ndim; i++)
+        if (i != dim && index->sizes[i] > 1 && index->strides[i] != 0) return false;
+    return true;
+}
+
+/* The index with its dimension last: one line, or all of them. */
+static tp_tensor *index_lines(const tp_tensor *index, int64_t dim, bool one) {
+    int64_t sizes[MAX_DIMS], strides[MAX_DIMS];
+    int n = 0;
+    for (int i = 0; !one && i < index->ndim; i++)
+        if (i != dim) sizes[n] = index->sizes[i], strides[n++] = index->strides[i];
+    sizes[n] = index->sizes[dim], strides[n++] = index->strides[dim];
+    tp_autoref *lines =
+        tp_new_alias((tp_tensor *)index, (tp_ints){sizes, n}, (tp_ints){strides, n}, index->byte_offset);
+    tp_autoref *made = lines ? tp_new_empty(tp_sizes(lines), TP_INT64, index->device) : NULL;
+    return made && tp_copy_data(made, lines) == 0 ? tp_take(made) : NULL;
+}
+
+/* A GPU has too little to do with a work-item for each of few long lines. */
+static bool wants_order(const tp_cl_device *d, tp_places_op op, const dims *split, const tp_tensor *index, int64_t dim,
+                        const tp_index_check *check) {
+    int64_t units = 1;
+    if (d->is_cpu || op == TP_PLACES_GET || !index->ndim || (check && check->wrap)) return false;
+    for (int i = 0; i < split->n; i++) units *= split->size[i];
+    return index->sizes[dim] >= LONG_LINE && units < MANY_UNITS;
+}
+
+/* In which order to look at the elements of each line: those of one place follow each other, as they are in the line;
+ * new. */
+static tp_tensor *writing_order(const tp_tensor *index, int64_t dim, bool one) {
+    tp_autoref *lines = index_lines(index, dim, one);
+    tp_autoref *order = lines ? tp_new_empty(tp_sizes(lines), TP_INT64, index->device) : NULL;
+    const tp_order_spec all = {TP_ORDER_FIRST, index->sizes[dim], false, false};
+    return order && tp_cl_order(&all, lines, index->sizes[dim], order) == 0 ? tp_take(order) : NULL;
+}
 
 int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
                  const tp_index_check *check) {
@@ -100,18 +155,27 @@ int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor 
     bool rows = split.n && (op == TP_PLACES_GET || (split.self[0] == 1 && split.other[0] <= 1));
     bool columns = d->is_cpu ? rows : split.n > 0;
     int kept = split.n > (columns ? 1 : 0) ? split.n - (columns ? 1 : 0) : 1;
-    int64_t piece = d->is_cpu ? (op == TP_PLACES_GET ? LONG_PIECE : 64) : 1;
+    int64_t piece = d->is_cpu ? piece_of(d, op, &split) : 1;
+    bool ordered = wants_order(d, op, &split, index, dim, check), one = ordered && is_one_line(index, dim);
+    tp_autoref *order = ordered ? writing_order(index, dim, one) : NULL;
+    if (ordered && !order) return -1;
     const variant v = {.dtype = self->dtype,
                        .op = (uint8_t)op,
                        .ndim = (uint8_t)kept,
                        .checked = check != NULL,
                        .single = !columns || piece == 1,
+                       .ordered = ordered,
+                       .by_lines = ordered && !one,
                        .piece = (uint16_t)piece};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "places", &v));
     int64_t items = pass_geometry(&c, &split, columns, piece, op, dim, self, index, other, check);
     tp_cl_pass_tensor(&c, self->numel ? self : other);
     tp_cl_pass_tensor(&c, index);
     tp_cl_pass_tensor(&c, other);
+    if (ordered) {
+        tp_cl_pass_tensor(&c, order);
+        items *= index->sizes[dim];
+    }
     size_t group = d->is_cpu ? (items < 64 ? 1 : 16) : 64;
     if (!check) return tp_cl_run(&c, items, group);
     tp_cl_pass_fault(&c, check->cls, check->op, NULL);

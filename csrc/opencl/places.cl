@@ -1,12 +1,13 @@
 /* places.cl: gather and the scatters (cpu/gather.h).
  *
  * Defined in front: X_* (element.h) for self and other, computing in T; OP_GET, OP_SET, OP_ADD, OP_MUL, OP_MIN, OP_MAX;
- * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be out of
- * range: it reads as zero and writes nothing then.
+ * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be
+ * out of range: it reads as zero and writes nothing then; ORDERED, with LINES where each line has an order of its own.
  *
  * GET takes the elements one by one. Of several writers of one place the turn is in the order of the index along the
  * dimension: a work-item handles whole lines along it, and lines never share a place, so nothing is atomic and results
- * are the same in every run. */
+ * are the same in every run. Where a GPU would have too few lines (ORDERED) a line's elements are looked at in the order
+ * of their indices, and a work-item handles those of one place. */
 typedef struct {
     long size[NDIM], self[NDIM], index[NDIM], other[NDIM]; /* the outer dimensions, fastest first */
     long inner, inner_self, inner_index, inner_other;      /* the innermost one */
@@ -26,13 +27,21 @@ static inline long place_of(long i, long limit, bool wrap, long *bad, bool *any)
     *any = true;
     return -1;
 }
+#define LIMIT limit
 #define PLACE(i) place_of(i, limit, wrap, &bad, &any)
 #define NOTE \
     if (any) report(fault, kind, bad, g.dim, limit);
 #else
+#define LIMIT 1
 #define PLACE(i) (i)
 #define FAULT
 #define NOTE
+#endif
+
+#ifdef ORDERED
+#define ORDER , __global const long *order, long order_offset
+#else
+#define ORDER
 #endif
 
 #if !defined(OP_GET) && !defined(OP_SET)
@@ -53,10 +62,28 @@ static inline T join(T a, T b) {
 }
 #endif
 
+/* One of the writers of a place. */
+#ifdef OP_SET
+#define WRITE(to, from) to = from;
+#else
+#define WRITE(to, from)                          \
+    {                                            \
+        const T sum = join(X_LOAD(to), X_LOAD(from)); \
+        to = X_STORE(sum);                       \
+    }
+#endif
+
 __kernel void places(geometry g, __global X_S *self, long self_offset, __global const long *index, long index_offset,
-                     __global X_S *other, long other_offset FAULT) {
+                     __global X_S *other, long other_offset ORDER FAULT) {
     long unit = get_global_id(0);
+#ifdef ORDERED
+    const long position = unit / g.units;
+    if (position >= g.n) return;
+    unit -= position * g.units;
+    order += order_offset + (LINES ? unit * g.n : 0);
+#else
     if (unit >= g.units) return;
+#endif
     long first = unit % g.pieces * PIECE, row = unit / g.pieces;
     long count = min(g.inner - first, (long)PIECE);
     self += self_offset + first * g.inner_self;
@@ -86,13 +113,31 @@ __kernel void places(geometry g, __global X_S *self, long self_offset, __global 
         NOTE
         return;
     }
-    for (long j = 0; j < count; j++) {
-        long at = PLACE(index[j * g.inner_index]);
-        X_S x = (X_S)(0);
-        if (at >= 0) x = self[j * g.inner_self + at * along];
-        other[j * g.inner_other] = x;
+    if (LIMIT > 0 && along == 1 && g.inner_self == 0 && g.inner_index == 1 && g.inner_other == 1) {
+        for (long j = 0; j < count; j++) { /* without branches: what is out of range reads the first element instead */
+            long at = PLACE(index[j]), near = at < 0 ? 0 : at;
+            X_S x = self[near];
+            other[j] = at < 0 ? (X_S)(0) : x;
+        }
+    } else {
+        for (long j = 0; j < count; j++) {
+            long at = PLACE(index[j * g.inner_index]);
+            X_S x = (X_S)(0);
+            if (at >= 0) x = self[j * g.inner_self + at * along];
+            other[j * g.inner_other] = x;
+        }
     }
     NOTE
+#elif defined(ORDERED)
+    const long k = order[position];
+    const long at = PLACE(index[k * g.index_along]);
+    NOTE
+    if (at < 0 || (position > 0 && index[order[position - 1] * g.index_along] == at)) return; /* not the first of a place */
+    __global X_S *to = self + at * along;
+    X_S value = *to;
+    for (long i = position; i < g.n && index[order[i] * g.index_along] == at; i++)
+        WRITE(value, other[order[i] * g.other_along])
+    *to = value;
 #else
     long n = g.n, index_along = g.index_along, other_along = g.other_along;
     long inner_index = g.inner_index, inner_self = g.inner_self, inner_other = g.inner_other;
@@ -101,17 +146,19 @@ __kernel void places(geometry g, __global X_S *self, long self_offset, __global 
 #endif
     for (long k = 0; k < n; k++, index += index_along, other += other_along) {
         long at = PLACE(index[0]);
+#ifndef SINGLE
+        if (inner_index == 0 && inner_self == 1 && inner_other == 1) { /* a row */
+            __global X_S *to = self + at * along;
+            if (at < 0) continue;
+            OVER_VECTORS
+            for (long j = 0; j < count; j++) WRITE(to[j], other[j])
+            continue;
+        }
+#endif
         for (long j = 0; j < count; j++) {
             if (inner_index != 0) at = PLACE(index[j * inner_index]);
             if (at < 0) continue;
-            __global X_S *to = self + j * inner_self + at * along;
-            X_S from = other[j * inner_other];
-#ifdef OP_SET
-            *to = from;
-#else
-            T sum = join(X_LOAD(*to), X_LOAD(from));
-            *to = X_STORE(sum);
-#endif
+            WRITE(self[j * inner_self + at * along], other[j * inner_other])
         }
     }
     NOTE

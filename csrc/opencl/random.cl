@@ -27,7 +27,6 @@ static inline void words_of(const draw *d, ulong index, uint *out) {
 }
 
 #ifdef TP_CPU_DEVICE
-#define OVER_VECTORS _Pragma("clang loop vectorize(assume_safety)")
 /* The words of eight blocks. */
 static inline void words_of_eight(const draw *d, ulong index, uint *out) {
     const ulong8 i = index + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
@@ -39,8 +38,6 @@ static inline void words_of_eight(const draw *d, ulong index, uint *out) {
     for (int j = 0; j < 8; j++)
         for (int k = 0; k < 4; k++) out[4 * j + k] = w[k][j];
 }
-#else
-#define OVER_VECTORS
 #endif
 
 static inline float unit_float(uint w) { return (float)(w >> 8) * 0x1p-24f; }

@@ -80,6 +80,8 @@ def _pointwise(op: Operator) -> str:
     if op.pointwise.check is not None:
         check = f"tp_check_{op.pointwise.check}({table}, inputs, {passed})"
         body += f"    if ({check} < 0) return {c_result(op.schema).failed};\n"
+    if op.pointwise.cases:
+        table = f"tp_pointwise_case_of({table}, inputs)"
     if op.kind == "functional":
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:

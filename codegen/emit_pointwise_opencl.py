@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .emit_pointwise_cpu import _used
-from .pointwise import FIXED_DTYPES, Param, PointwiseOp
+from .pointwise import FIXED_DTYPES, Param, PointwiseOp, with_cases
 from .scalar_ir import Block, Kind, StrEqual, walk
 from .scalar_lower import OPENCL, DtypeInfo, Lowering, c_identifier, none_flag, str_flag
 from .text import c_string
@@ -81,7 +81,7 @@ def emit(ops: Sequence[PointwiseOp]) -> dict[str, str]:
     """PointwiseOpenCL.c: in the order of the operators' numbers (`number` of tp_pointwise)."""
     lines = [FIRST_LINE, '#include "opencl/pointwise.h"']
     rows: list[str] = []
-    for op in ops:
+    for op in with_cases(ops):
         lines += ["", f"static const tp_cl_expression {op.c_name}_cl[TP_NUM_DTYPES] = {{"]
         for dtype in op.dtypes:
             text = _Text(op, dtype)
@@ -92,6 +92,6 @@ def emit(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             fields = ", ".join([c_string(text.function()), c_string(types), c_string(how), built_in])
             lines.append(f"    [{dtype.enumerator}] = {{{fields}}},")
         lines.append("};")
-        rows.append(f"    {{{c_string(op.name)}, {op.c_name}_cl}},")
+        rows.append(f"    {{{c_string(op.c_name)}, {op.c_name}_cl}},")
     lines += ["", "const tp_cl_pointwise tp_cl_pointwise_table[] = {", *rows, "    {NULL, NULL},", "};"]
     return {"PointwiseOpenCL.c": "\n".join(lines) + "\n"}

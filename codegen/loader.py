@@ -375,7 +375,7 @@ class _FunctionReader:
         if raw is None:
             return None
         errors = self.document.errors
-        valid = ("promotion", "operands", "cost", "check", *DTYPE_CLASSES)
+        valid = ("promotion", "operands", "cost", "check", "cases", *DTYPE_CLASSES)
         for name, value in raw.items():
             if name not in valid:
                 fix = suggest(name, valid, f"use one of {', '.join(valid)}")
@@ -383,6 +383,10 @@ class _FunctionReader:
             elif name == "operands":
                 if not isinstance(value, RawMapping):
                     errors.add(raw.at(name), "'operands' is not a mapping", "write 'operands: {argument: bool}'")
+            elif name == "cases":
+                if not isinstance(value, RawMapping):
+                    fix = "write 'cases: {exponent == 2: {number: ...}}'"
+                    errors.add(raw.at(name), "'cases' is not a mapping", fix)
             elif not isinstance(value, str) or not value.strip():
                 errors.add(raw.at(name), f"'{name}' in 'pointwise' is not text", f"write '{name}: \"expression\"'")
             elif name == "promotion" and value not in PROMOTIONS:

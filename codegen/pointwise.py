@@ -7,6 +7,8 @@
       cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
       real: self + alpha * other     # one expression per dtype class; the most specific class
                                      # wins, and `none` takes a class out
+      cases:                         # optional; other expressions where a number has one value
+        exponent == 2: {number: self * self}
 
 Tensor arguments are inputs. All else are parameters, the same for all elements. A class without an expression is not
 supported by the operator.
@@ -14,8 +16,9 @@ supported by the operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import get_args
 
@@ -81,6 +84,16 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Case:
+    """Expressions that take the place of the operator's where the input, a number, is `value`."""
+
+    input: int
+    value: float
+    op: PointwiseOp
+    own: frozenset[LeafClass]  # the classes that it has an expression of its own for
+
+
+@dataclass(frozen=True)
 class PointwiseOp:
     name: str  # "add.Tensor"
     c_name: str
@@ -91,6 +104,7 @@ class PointwiseOp:
     location: Location = field(compare=False)
     given_cost: int | None = None
     check: str | None = None
+    cases: tuple[Case, ...] = ()
 
     @property
     def result_kind(self) -> Kind:
@@ -191,20 +205,9 @@ def _check(raw: RawMapping) -> str | None:
     return name
 
 
-def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
-    keys = ("promotion", "operands", "cost", "check", *CLASS_KEYS)
-    for key in raw.keys():
-        if key not in keys:
-            fix = suggest(key, keys, f"use one of {', '.join(keys)}")
-            raise YamlError(raw.at(key), f"unknown key '{key}' in 'pointwise'", fix)
-    promotion = raw.text("promotion") or "default"
-    if promotion not in PROMOTIONS:
-        fix = suggest(promotion, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
-        raise YamlError(raw.at("promotion"), f"unknown promotion '{promotion}'", fix)
-    cost = raw.text("cost")
-    if cost is not None and not (cost.isdigit() and int(cost) <= 8):
-        raise YamlError(raw.at("cost"), f"cost '{cost}'", "write a whole number from 0 (an addition) to 8")
-    inputs, params = _arguments(raw, schema, location)
+def _expressions(
+    raw: RawMapping, inputs: tuple[Input, ...], params: tuple[Param, ...], promotion: str
+) -> dict[LeafClass, Block]:
     result = {"always_bool": Kind.B, "complex_to_float": Kind.R}.get(promotion, Kind.T)
     expressions: dict[LeafClass, Block] = {}
     for leaf in get_args(LeafClass):
@@ -219,9 +222,61 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
         if source != "none":
             names = _names(inputs, params, leaf)
             expressions[leaf] = parse(source, names, leaf, result, raw.at(covering[0]))
+    return expressions
+
+
+def _case(op: PointwiseOp, key: str, value: object, location: Location, number: int) -> Case:
+    found = re.fullmatch(r"(\w+) == (-?\d+(?:\.\d+)?)", key)
+    names = [i.name for i in op.inputs]
+    if not found or found[1] not in names or not isinstance(value, RawMapping) or not len(value):
+        raise YamlError(location, f"case '{key}'", f"write '{names[-1]} == 2: {{number: expression}}'")
+    for name in value.keys():
+        if name not in CLASS_KEYS:
+            fix = suggest(name, CLASS_KEYS, f"use one of {', '.join(CLASS_KEYS)}")
+            raise YamlError(value.at(name), f"unknown class '{name}' in the case '{key}'", fix)
+    own = _expressions(value, op.inputs, op.params, op.promotion)
+    missing = sorted(set(own) - set(op.expressions))
+    if missing:
+        raise YamlError(location, f"case '{key}' has '{missing[0]}', which {op.name} does not have", "leave it out")
+    cost = max(cost_of(block) for block in own.values())
+    special = replace(
+        op, c_name=f"{op.c_name}_{number}", expressions={**op.expressions, **own}, given_cost=cost, cases=()
+    )
+    return Case(names.index(found[1]), float(found[2]), special, frozenset(own))
+
+
+def _cases(op: PointwiseOp, raw: RawMapping) -> tuple[Case, ...]:
+    value = raw.get("cases")
+    if value is None:
+        return ()
+    if not isinstance(value, RawMapping):
+        raise YamlError(raw.at("cases"), "'cases' is not a mapping", "write 'cases: {exponent == 2: {number: ...}}'")
+    return tuple(_case(op, key, v, value.at(key), k) for k, (key, v) in enumerate(value.items()))
+
+
+def with_cases(ops: Sequence[PointwiseOp]) -> list[PointwiseOp]:
+    """The operators, each followed by its cases: what has a number and loops."""
+    return [one for op in ops for one in (op, *(case.op for case in op.cases))]
+
+
+def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
+    keys = ("promotion", "operands", "cost", "check", "cases", *CLASS_KEYS)
+    for key in raw.keys():
+        if key not in keys:
+            fix = suggest(key, keys, f"use one of {', '.join(keys)}")
+            raise YamlError(raw.at(key), f"unknown key '{key}' in 'pointwise'", fix)
+    promotion = raw.text("promotion") or "default"
+    if promotion not in PROMOTIONS:
+        fix = suggest(promotion, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
+        raise YamlError(raw.at("promotion"), f"unknown promotion '{promotion}'", fix)
+    cost = raw.text("cost")
+    if cost is not None and not (cost.isdigit() and int(cost) <= 8):
+        raise YamlError(raw.at("cost"), f"cost '{cost}'", "write a whole number from 0 (an addition) to 8")
+    inputs, params = _arguments(raw, schema, location)
+    expressions = _expressions(raw, inputs, params, promotion)
     if not expressions:
         raise YamlError(location, f"{schema.name} has no expression", f"give one under one of {', '.join(CLASS_KEYS)}")
-    return PointwiseOp(
+    op = PointwiseOp(
         str(schema.name),
         schema.name.c_name,
         inputs,
@@ -232,3 +287,4 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
         None if cost is None else int(cost),
         _check(raw),
     )
+    return replace(op, cases=_cases(op, raw))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 import tensorpy as tp
@@ -75,3 +78,39 @@ def test_masked_fill_takes_a_tensor_of_one_element() -> None:
     assert (a.tolist(), b.item()) == ([0.0, 1.0], 1.0)
     with pytest.raises(RuntimeError, match="0-dimensional value"):
         x.masked_fill(tp.tensor([True, False]), tp.tensor([1.0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "complex64", "bfloat16"])
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5, 2.0, True])
+def test_power_of_a_number(dtype: str, exponent: float) -> None:
+    """Some exponents have loops of their own, of every dtype, variant and layout."""
+    x = tp.tensor([1, 2, 3, 5, 7], dtype=getattr(tp, dtype))
+    if exponent < 0 and not (x.is_floating_point() or x.is_complex()) and isinstance(exponent, int):
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            x**exponent
+        return
+    got = x**exponent
+    whole = dtype.startswith("int") and isinstance(exponent, int)
+    expected = [v**exponent for v in [1, 2, 3, 5, 7]]
+    if whole:
+        bits = 8 * x.element_size()
+        assert got.tolist() == [(v + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1) for v in expected]
+    else:
+        wide = tp.complex128 if got.is_complex() else tp.float64
+        tp.testing.assert_close(got.to(wide), tp.tensor(expected, dtype=wide), rtol=1e-2, atol=0)
+        assert got.dtype == (tp.float32 if dtype.startswith("int") else x.dtype)
+    spread = tp.empty(10, dtype=got.dtype)[::2]
+    assert tp.pow(x, exponent, out=spread).tolist() == got.tolist()
+    if got.dtype == x.dtype:
+        assert x.clone().pow_(exponent).tolist() == got.tolist()
+
+
+def test_powers_of_special_numbers() -> None:
+    """As NumPy has them, roots of the infinities and signs of zeros among them."""
+    x = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e30, -1e-30]
+    for exponent in (1, 2, 3, -1, -2, 0.5, -0.5, 2.5):
+        with np.errstate(all="ignore"):
+            expected = np.array(x) ** exponent if exponent != -0.5 else 1 / np.sqrt(np.array(x))
+        np.testing.assert_array_equal(np.array((tp.tensor(x, dtype=tp.float64) ** exponent).tolist()), expected)
+    powers = (2 ** tp.tensor([0.0, 1.0, -1.0, 10.0, math.inf, -math.inf])).tolist()
+    assert powers == [1, 2, 0.5, 1024, math.inf, 0]

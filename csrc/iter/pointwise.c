@@ -386,6 +386,15 @@ static int __attribute__((noinline)) into_general(const tp_pointwise *p, const t
 
 /* ---- the operators' entries ---- */
 
+const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand *inputs) {
+    for (int64_t i = 0; i < p->ncases; i++) {
+        const tp_scalar *number = inputs[p->cases[i].input].number;
+        if (number && number->kind != TP_SCALAR_COMPLEX && tp_scalar_double(number) == p->cases[i].value)
+            return p->cases[i].op;
+    }
+    return p;
+}
+
 tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     short_call c;
     if (tp_unlikely(!start_short(p, inputs, &c))) return new_general(p, inputs, params);

@@ -8,6 +8,7 @@
 #include "dispatch/value.h"
 #include "iter/iter.h"
 
+struct tp_pointwise_case;
 typedef struct {
     const char *name;      /* "add.Tensor", for messages */
     const char *inputs[4]; /* the inputs' names */
@@ -18,7 +19,18 @@ typedef struct {
     uint16_t loop_mask;      /* bit d: dtype d has a loop (16-bit floats use float32's) */
     uint16_t grain_shift;    /* cost: the grain is TP_GRAIN >> grain_shift */
     const tp_loop_fn *loops; /* by dtype; chosen for this CPU at load */
+    int64_t ncases;          /* operators that take its place for some numbers: x ** 2 */
+    const struct tp_pointwise_case *cases;
 } tp_pointwise;
+
+typedef struct tp_pointwise_case {
+    const tp_pointwise *op;
+    double value;
+    int input; /* which is this number */
+} tp_pointwise_case;
+
+/* The operator itself, or the one that takes its place for these inputs. */
+const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand *inputs);
 
 /* How a device other than the CPU runs a plan of the operator on tensors of its own (outputs first): `dtype` is what
  * the expression computes in, the plan's loop dtypes follow from it. A tensor that is NULL, or one of the CPU without

@@ -213,7 +213,7 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     char text[256];
     const variant *k = given;
     source c = source_of(k);
-    int at = snprintf(text, sizeof text, "%s %d", k->op ? k->op->name : "copy", k->dtype);
+    int at = snprintf(text, sizeof text, "%s %d", k->op ? tp_cl_pointwise_table[k->op->number].name : "copy", k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
     snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",

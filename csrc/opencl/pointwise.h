@@ -17,7 +17,7 @@ typedef struct {
 } tp_cl_expression;
 
 typedef struct {
-    const char *name; /* "add.Tensor" */
+    const char *name; /* "add_Tensor", no two alike */
     const tp_cl_expression *expressions;
 } tp_cl_pointwise;
 

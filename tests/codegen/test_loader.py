@@ -169,6 +169,7 @@ FUNCTIONS = [
     (F + "  pointwise:\n    promotion: default\n", 3, "'pointwise' has no expression", "at least one of all"),
     (F + "  pointwise:\n    promotion: int_to_flaot\n    all: x\n", 3, "unknown promotion", "'int_to_float'"),
     (F + "  pointwise:\n    all: x\n    operands: self\n", 4, "'operands' is not a mapping", "operands: {"),
+    (F + "  pointwise:\n    all: x\n    cases: x\n", 4, "'cases' is not a mapping", "exponent == 2"),
     (F + "  pointwise:\n    all: x\n    operands:\n      slf: bool\n", 5, "no argument of f", "'self'"),
     (F + "  pointwise:\n    all: [x]\n", 3, "'all' in 'pointwise' is not text", "expression"),
     (F + "  pointwise: {all: x}\n  composite: self + 1\n", 3, "both 'pointwise' and 'composite'", "keep one"),

@@ -416,6 +416,11 @@ def test_text(built):
         ("pointwise: {promotion: int_to_float, int: self}", "no expression"),
         ("pointwise: {float: self / 0.5, int: self / 2}", "`/` on integers"),
         ("pointwise: {operands: {self: float32}, float: self}", "'self: float32' in 'operands'"),
+        ("pointwise: {float: self, cases: {slef == 2: {float: self}}}", "case 'slef == 2'"),
+        ("pointwise: {float: self, cases: {self > 2: {float: self}}}", "case 'self > 2'"),
+        ("pointwise: {float: self, cases: {self == 2: {}}}", "case 'self == 2'"),
+        ("pointwise: {float: self, cases: {self == 2: {flaot: self}}}", "unknown class 'flaot'"),
+        ("pointwise: {float: self, cases: {self == 2: {int: self}}}", "has 'sint', which op does not have"),
     ],
 )
 def test_mistakes_name_the_line(entry, what):

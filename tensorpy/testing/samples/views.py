@@ -71,20 +71,20 @@ def mt(make: Make) -> Iterator[Any]:
     yield make(2, 3, 4)
 
 
-@samples("matrix_H", reference=lambda x: np.conj(np.swapaxes(x, -1, -2)))
+@samples("matrix_H", reference=lambda x: np.conj(np.swapaxes(x, -1, -2)), copies=True)
 def mh(make: Make) -> Iterator[Any]:
     yield make(2, 3)
     yield make(3, 1)
     yield make(0, 2)
 
 
-@samples("mH", "adjoint", reference=lambda x: np.conj(np.swapaxes(x, -1, -2)))
+@samples("mH", "adjoint", reference=lambda x: np.conj(np.swapaxes(x, -1, -2)), copies=True)
 def mh_of_many(make: Make) -> Iterator[Any]:
     for shape in ((2, 3), (2, 3, 4), (0, 3), (1, 2, 3, 4), (2, 0, 1)):
         yield (make(shape),)
 
 
-@samples("conj", reference=np.conj)
+@samples("conj", reference=np.conj, copies=True)  # of complex numbers
 @samples("real", reference=np.real)
 def parts(make: Make) -> Iterator[Any]:
     yield make(2, 3)

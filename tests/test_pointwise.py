@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -116,3 +117,18 @@ def test_powers_of_special_numbers() -> None:
         np.testing.assert_array_equal(np.signbit(got[:4]), np.signbit(expected[:4]))
     powers = (2 ** tp.tensor([0.0, 1.0, -1.0, 10.0, math.inf, -math.inf])).tolist()
     assert powers == [1, 2, 0.5, 1024, math.inf, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floor_division_is_exact(dtype: str) -> None:
+    """Quotients of whole numbers and tenths, which rounding could put on the other side of a whole number."""
+    numbers = np.arange(-20_000, 20_000, 7, dtype=dtype)
+    for divisor in (0.1, 3, 7, -0.7, 1e-3):
+        d = np.array(divisor, dtype=dtype)
+        expected = [math.floor(Fraction(float(n)) / Fraction(float(d))) for n in numbers * d]
+        assert (tp.tensor(numbers * d) // tp.tensor(d)).tolist() == expected
+    x = tp.tensor([1.0, -1.0, 0.0, math.inf, -math.inf, 1.0, -1.0, 0.0, 2.0], dtype=getattr(tp, dtype))
+    y = tp.tensor([math.inf, math.inf, -math.inf, 2.0, 2.0, 0.0, 0.0, 0.0, math.nan], dtype=getattr(tp, dtype))
+    np.testing.assert_array_equal(
+        (x // y).tolist(), [0, -1, 0, math.nan, math.nan, math.inf, -math.inf] + [math.nan] * 2
+    )

@@ -23,6 +23,8 @@ typedef struct {
                   float beta, float *y, int incy);
     void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
                   double beta, double *y, int incy);
+    float (*sdot)(int n, const float *x, int incx, const float *y, int incy);
+    double (*ddot)(int n, const double *x, int incx, const double *y, int incy);
     int (*get_num_threads)(void); /* NULL if the library has none; the next one too */
     void (*set_num_threads)(int n);
     const char *path;

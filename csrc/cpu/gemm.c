@@ -53,6 +53,20 @@ static void call_gemv(const tp_blas *blas, tp_dtype dtype, matrix a, int lda, in
                     (double *)c.data, incy);
 }
 
+/* A product of one row and one column: c = alpha * a @ b + beta * c. */
+static void call_dot(const tp_blas *blas, tp_dtype dtype, matrix a, matrix b, matrix c, double alpha, double beta) {
+    int n = (int)a.cols, incx = (int)a.col_stride, incy = (int)b.row_stride;
+    if (dtype == TP_FLOAT32) {
+        float *out = (float *)c.data, sum = blas->sdot(n, (float *)a.data, incx, (float *)b.data, incy);
+        *out = (float)alpha * sum + (beta == 0 ? 0 : (float)beta * *out);
+    } else {
+        double *out = (double *)c.data, sum = blas->ddot(n, (double *)a.data, incx, (double *)b.data, incy);
+        *out = alpha * sum + (beta == 0 ? 0 : beta * *out);
+    }
+}
+
+static bool fits_int(int64_t stride) { return stride > 0 && stride <= INT32_MAX; }
+
 static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     const tp_blas *blas = tp_blas_get();
     int lda = 0, ldb = 0, ldc = 0, ta = 0, tb = 0, tc = 0;
@@ -68,8 +82,12 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
     blas_layout(&a, &lda, &ta);
     blas_layout(&b, &ldb, &tb);
     int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
-    if (n == 1 && m > 1 && (dtype == TP_FLOAT32 || dtype == TP_FLOAT64) && b.row_stride > 0 &&
-        b.row_stride <= INT32_MAX && c.row_stride <= INT32_MAX) {
+    bool real = dtype == TP_FLOAT32 || dtype == TP_FLOAT64;
+    if (n == 1 && m == 1 && real && fits_int(a.col_stride) && fits_int(b.row_stride)) {
+        call_dot(blas, dtype, a, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
+        return 0;
+    }
+    if (n == 1 && m > 1 && real && fits_int(b.row_stride) && c.row_stride <= INT32_MAX) {
         call_gemv(blas, dtype, a, lda, ta, b, c, tp_scalar_double(alpha), tp_scalar_double(beta));
         return 0;
     }

@@ -1,7 +1,8 @@
 /* pad.c: borders around a tensor.
  *
  * A constant border is a copy into a larger tensor. The other modes say for each place of the result which place of
- * self it shows: one index_select for each padded dimension, which autograd knows how to undo. */
+ * self it shows. Where nothing is cut off, self is copied and each border is taken from what is there already; else
+ * there is one index_select for each padded dimension. */
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
@@ -70,6 +71,8 @@ tp_tensor *_constant_pad_nd_backward_composite(tp_tensor *grad, tp_ints pad) {
 }
 
 /* ---- borders made of the tensor ---- */
+
+#define FEW_PLACES 16 /* are copied one by one */
 
 typedef enum { REFLECT, REPLICATE, CIRCULAR } border;
 
@@ -146,8 +149,58 @@ static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
         if (check_border(self, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode) < 0) return -1;
     return 0;
 }
+/* Place `to` of a dimension becomes like place `from`. */
+static int copy_place(tp_tensor *t, int64_t d, int64_t to, int64_t from) {
+    tp_autoref *a = tp_select_int(t, d, to), *b = a ? tp_select_int(t, d, from) : NULL;
+    return b ? tp_copy_data(a, b) : -1;
+}
+/* Places first to last - 1 of a dimension whose middle, of `size` from `before` on, is there. */
+static int fill_border(tp_tensor *t, int64_t d, int64_t first, int64_t last, int64_t before, int64_t size,
+                       border mode) {
+    int status = 0;
+    for (int64_t i = first; last - first <= FEW_PLACES && i < last && status == 0; i++)
+        status = copy_place(t, d, i, before + place_in(i - before, size, mode));
+    if (last - first <= FEW_PLACES) return status;
+    tp_autoref *places = tp_new_empty(TP_INTS(last - first), TP_INT64, TP_CPU);
+    for (int64_t i = first; places && i < last; i++)
+        ((int64_t *)tp_data(places))[i - first] = before + place_in(i - before, size, mode);
+    tp_autoref *index = places ? tp_to_device(places, t->device, TP_INT64, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *shown = index ? tp_index_select(t, d, index) : NULL;
+    tp_autoref *there = shown ? tp_slice_Tensor(t, d, TP_SOME_INT(first), TP_SOME_INT(last), 1) : NULL;
+    return there ? tp_copy_data(there, shown) : -1;
+}
+/* Dimension by dimension, so that what the later ones show has its borders already. */
+static tp_tensor *pad_around(tp_tensor *self, tp_ints pad, int dims, border mode) {
+    int64_t sizes[TP_MAX_DIMS];
+    memcpy(sizes, self->sizes, (size_t)self->ndim * sizeof *sizes);
+    for (int i = 0; i < dims; i++) sizes[self->ndim - 1 - i] += pad.data[2 * i] + pad.data[2 * i + 1];
+    tp_autoref *out = tp_new_empty_format((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device,
+                                          tp_suggest_memory_format(self));
+    tp_tensor *parts[4] = {out ? tp_retain(out) : NULL}; /* parts[i]: the last i dimensions without their borders */
+    int made = out != NULL;
+    for (; made && made <= dims; made++) {
+        int64_t d = self->ndim - made, before = pad.data[2 * (made - 1)];
+        parts[made] = tp_slice_Tensor(parts[made - 1], d, TP_SOME_INT(before), TP_SOME_INT(before + self->sizes[d]), 1);
+        if (!parts[made]) break;
+    }
+    int status = made == dims + 1 ? tp_copy_data(parts[dims], self) : -1;
+    for (int i = dims; i > 0 && status == 0; i--) {
+        int64_t d = self->ndim - i, before = pad.data[2 * (i - 1)], size = self->sizes[d];
+        status = fill_border(parts[i - 1], d, 0, before, before, size, mode);
+        if (status == 0) status = fill_border(parts[i - 1], d, before + size, sizes[d], before, size, mode);
+    }
+    for (int i = 0; i < made; i++) tp_release(parts[i]);
+    return status == 0 ? tp_take(out) : NULL;
+}
+static bool cuts_off(tp_ints pad) {
+    for (int64_t i = 0; i < pad.size; i++)
+        if (pad.data[i] < 0) return true;
+    return false;
+}
+
 static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (check_pad(self, pad, dims, mode) < 0) return NULL;
+    if (self->numel && self->device.type != TP_DEVICE_META && !cuts_off(pad)) return pad_around(self, pad, dims, mode);
     tp_autoref *t = tp_retain(self);
     for (int i = dims - 1; i >= 0; i--) {
         tp_tensor *next = pad_dim(t, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode);

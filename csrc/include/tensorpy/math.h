@@ -198,6 +198,9 @@ TP_SIMD2(hypot)
 #define TP_FMOD_LIMIT 0x1p29
 #define TP_FMOD_STEP(q, b, a) ((q) * (b) + (a))
 #endif
+#ifdef TP_HAVE_F64
+#define TP_WIDE tp_f64
+#endif
 #include "tensorpy/math_real.inc"
 #ifdef TP_OPENCL
 #include "tensorpy/math_special.inc"
@@ -212,6 +215,7 @@ TP_SIMD2(hypot)
 #undef TP_FMOD_FAST
 #undef TP_FMOD_LIMIT
 #undef TP_FMOD_STEP
+#undef TP_WIDE
 
 #ifdef TP_HAVE_F64
 #define TP_R f64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -61,6 +62,11 @@ def _math(rng: np.random.Generator) -> Iterator[Case]:
     for name in MATH:
         calls = {lib: partial(f, *made[lib]) for lib, f in _by_library(name, name).items()}
         yield Case(f"{name} 1M float32", calls, {"best": 1.0})
+    for exponent in (2.0, 3.0, 0.5, 2.5):
+        calls = {
+            lib: partial(operator.pow, *made[lib], np.float32(exponent) if lib == "numpy" else exponent) for lib in made
+        }
+        yield Case(f"x ** {exponent:g} 1M float32", calls, {"best": 1.0})
     if torch is not None:
         for name, ours, theirs in (
             ("gelu", tp.nn.functional.gelu, torch.nn.functional.gelu),

@@ -132,7 +132,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     else if (way == BY_TILES) tp_text_add(s, "#define TILE %d\n", TILE);
 }
 
-static const tp_cl_family family = {"convolution.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"convolution.cl", define, .size = TP_CL_SIZE(variant)};
 
 /* A call of a kernel, with no arguments yet. */
 static tp_cl_call begin_bare(const product *p, const char *kernel) {

@@ -58,7 +58,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
             wide ? PANEL / 2 : PANEL, wide ? PANEL / 2 : PANEL);
 }
 
-static const tp_cl_family family = {"gemm.cl", define, .size = sizeof(uint8_t)};
+static const tp_cl_family family = {"gemm.cl", define, .size = TP_CL_SIZE(uint8_t)};
 
 static tp_cl_call begin(const product *p, const char *kernel) {
     tp_cl_call call = tp_cl_begin(p->device, tp_cl_plan(p->device, &family, kernel, &p->out->dtype));

@@ -8,7 +8,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *dtype) {
     tp_text_add(s, "#define T %s\n", tp_cl_type((tp_dtype) * (const uint8_t *)dtype));
 }
 
-static const tp_cl_family family = {"im2col.cl", define, .size = sizeof(uint8_t)};
+static const tp_cl_family family = {"im2col.cl", define, .size = TP_CL_SIZE(uint8_t)};
 
 int tp_cl_col2im(const tp_fold *f, const tp_tensor *columns, tp_tensor *images) {
     tp_tensor *const tensors[] = {images};

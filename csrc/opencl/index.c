@@ -25,7 +25,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *rows) {
     if (*(const bool *)rows) tp_text_add(s, "#define ROWS\n");
 }
 
-static const tp_cl_family family = {"index.cl", define, .size = sizeof(bool)};
+static const tp_cl_family family = {"index.cl", define, .size = TP_CL_SIZE(bool)};
 
 int tp_cl_check_index(const char *op, tp_error_class cls, const tp_tensor *index, int64_t dim, int64_t size, bool wrap,
                       tp_tensor *rows, bool first) {

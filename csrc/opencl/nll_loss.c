@@ -33,7 +33,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                                       : "");
 }
 
-static const tp_cl_family family = {"nll_loss.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"nll_loss.cl", define, .size = TP_CL_SIZE(variant)};
 
 typedef struct {
     tp_cl_device *device;

@@ -35,7 +35,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                 w);
 }
 
-static const tp_cl_family family = {"norm.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"norm.cl", define, .size = TP_CL_SIZE(variant)};
 
 static void pass_geometry(tp_cl_call *c, const tp_norm_job *j) {
     const int64_t words[] = {j->rows,   j->runs,    j->length,  j->first,  j->next,

@@ -44,7 +44,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     if (v->walk == NONZERO) tp_text_add(s, "#define NDIM %d\n", v->ndim);
 }
 
-static const tp_cl_family family = {"pack.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"pack.cl", define, .size = TP_CL_SIZE(variant)};
 
 static tp_cl_built *kernel_of(const numbering *m, const char *kernel) {
     const variant nothing = {0};

@@ -5,7 +5,6 @@
 #include "opencl/kernels.h"
 
 #include "cpu/copy.h"
-
 #include "opencl/element.h"
 #include "opencl/fault.h"
 
@@ -101,7 +100,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     else tp_text_add(s, "#define MUL(x, y) ((x) * (y))\n");
 }
 
-static const tp_cl_family family = {"places.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"places.cl", define, .size = TP_CL_SIZE(variant)};
 
 /* ---- the order of the writers ---- */
 

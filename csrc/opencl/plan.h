@@ -10,6 +10,8 @@
 #include "opencl/program.h"
 
 #define TP_CL_VARIANT 64
+/* Its size; one that is too large does not compile. */
+#define TP_CL_SIZE(variant) (sizeof(variant) / (sizeof(variant) <= TP_CL_VARIANT))
 
 typedef struct {
     const char *file;                                                       /* of csrc/opencl, */

@@ -221,7 +221,7 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     return tp_cl_kernel(d, text, kernel, write_source, &c);
 }
 
-static const tp_cl_family family = {.make = make, .size = sizeof(variant)};
+static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
 
 static bool is_number(const tp_tensor *t) { return !t || t->device.type == TP_DEVICE_CPU; }
 

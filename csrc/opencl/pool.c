@@ -32,7 +32,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     if (v->adaptive) tp_text_add(s, "#define ADAPTIVE\n");
 }
 
-static const tp_cl_family family = {"pool.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"pool.cl", define, .size = TP_CL_SIZE(variant)};
 
 static void pass_geometry(tp_cl_call *c, const tp_pool_plan *p, int64_t planes) {
     const int64_t *const triples[] = {p->in, p->out, p->kernel, p->stride, p->padding, p->dilation};

@@ -56,7 +56,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                 kinds[v->kind].words, tp_cl_type(made), blocks_on(d));
 }
 
-static const tp_cl_family family = {"random.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"random.cl", define, .size = TP_CL_SIZE(variant)};
 
 int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype made, tp_dtype dtype, int64_t n) {
     tp_cl_device *d = tp_cl_device_of(&into, 1);
@@ -96,7 +96,7 @@ static void define_samples(tp_text *s, const tp_cl_device *d, const void *given)
     tp_text_add(s, "#define SAMPLES\n");
 }
 
-static const tp_cl_family samples = {"random.cl", define_samples, .size = sizeof(uint8_t)};
+static const tp_cl_family samples = {"random.cl", define_samples, .size = TP_CL_SIZE(uint8_t)};
 
 static tp_cl_call begin_samples(const sampling *s, const char *kernel) {
     tp_cl_call c = tp_cl_begin(s->d, tp_cl_plan(s->d, &samples, kernel, &s->weights->dtype));

@@ -21,7 +21,7 @@ static void define_range(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, v->whole ? "#define WHOLE\n" : "#define REAL %s\n", tp_cl_type(real));
 }
 
-static const tp_cl_family ranges = {"range.cl", define_range, .size = sizeof(variant)};
+static const tp_cl_family ranges = {"range.cl", define_range, .size = TP_CL_SIZE(variant)};
 
 int tp_cl_range(tp_tensor *t, const tp_range *r) {
     tp_cl_device *d = tp_cl_device_of(&t, 1);
@@ -51,7 +51,7 @@ static void define_triangle(tp_text *s, const tp_cl_device *d, const void *given
     tp_text_add(s, "#define WHOLE\n");
 }
 
-static const tp_cl_family triangles = {"range.cl", define_triangle, .size = sizeof(variant)};
+static const tp_cl_family triangles = {"range.cl", define_triangle, .size = TP_CL_SIZE(variant)};
 
 int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool lower) {
     tp_tensor *const tensors[] = {(tp_tensor *)self, out};

@@ -215,7 +215,7 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
 }
 
-static const tp_cl_family family = {.make = make, .size = sizeof(variant)};
+static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
 
 static variant variant_of(const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
                           const tp_tensor *out) {

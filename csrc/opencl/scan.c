@@ -75,7 +75,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                        "#define MUL(x, y) ((x) * (y))\n");
 }
 
-static const tp_cl_family family = {"scan.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"scan.cl", define, .size = TP_CL_SIZE(variant)};
 
 static void pass_cut(tp_cl_call *call, const cut *c) {
     tp_cl_pass_long(call, c->outer);

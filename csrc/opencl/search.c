@@ -21,7 +21,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                 v->right ? "#define RIGHT\n" : "");
 }
 
-static const tp_cl_family family = {"search.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"search.cl", define, .size = TP_CL_SIZE(variant)};
 
 int tp_cl_search(const tp_tensor *sequence, int64_t n, const tp_tensor *values, int64_t each, bool right,
                  tp_tensor *out) {

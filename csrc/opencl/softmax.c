@@ -35,7 +35,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                     v->along ? "#define ALONG\n" : "", v->out == compute ? "#define OUT_WIDE\n" : "");
 }
 
-static const tp_cl_family family = {"softmax.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"softmax.cl", define, .size = TP_CL_SIZE(variant)};
 
 static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other, int64_t dim, tp_tensor *out,
                    bool log) {

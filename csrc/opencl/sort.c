@@ -81,7 +81,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                                  : "0x80");
 }
 
-static const tp_cl_family family = {"sort.cl", define, .size = sizeof(variant)};
+static const tp_cl_family family = {"sort.cl", define, .size = TP_CL_SIZE(variant)};
 
 static tp_cl_call begin_variant(const lines_plan *p, const char *kernel, bool pairs) {
     const variant v = {p->in->dtype, (uint8_t)p->key, (uint8_t)p->index, pairs, (uint16_t)p->group, (uint16_t)p->chunk};

@@ -17,7 +17,7 @@ import tensorpy as tp
 from tensorpy.testing.device import REFUSING, Device, DeviceTests
 from tensorpy.testing.device_checks import Run, refusals
 from tensorpy.testing.harness import arguments, call, check_same, fresh, function_of, over, seed
-from tensorpy.testing.samples import OpInfo
+from tensorpy.testing.samples import TABLE, OpInfo
 
 
 class TestTable(DeviceTests):
@@ -106,12 +106,17 @@ def test_meta(info: OpInfo) -> None:
 # ---- what is kept between calls ----
 
 
-@over()
-def test_second_call_builds_nothing_on_opencl(info: OpInfo, device: str) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Kernels are built on OpenCL devices, so nothing is asked of others."""
+    if "built" in metafunc.fixturenames:
+        there = metafunc.config.getoption("--device").startswith("opencl")
+        infos = [TABLE[name] for name in sorted(TABLE)] if there else []
+        metafunc.parametrize("built", infos, ids=[info.name for info in infos])
+
+
+def test_second_call_builds_nothing_on_opencl(built: OpInfo, device: str) -> None:
     """Neither a kernel nor a launch plan. The first call may still meet what the arguments are made of."""
-    if not device.startswith("opencl"):
-        pytest.skip("kernels are built on OpenCL devices")
-    function = function_of(info)
+    info, function = built, function_of(built)
     for sample in info.samples(info.main_dtype, 3):
         args, kwargs = arguments(sample, device, info)
         for _ in range(2):

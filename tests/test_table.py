@@ -15,7 +15,7 @@ from devices import declared, dtypes_of
 
 import tensorpy as tp
 from tensorpy.testing.device import REFUSING, Device, DeviceTests
-from tensorpy.testing.device_checks import Run, refusals
+from tensorpy.testing.device_checks import Run
 from tensorpy.testing.harness import arguments, call, check_same, fresh, function_of, over, seed
 from tensorpy.testing.samples import TABLE, OpInfo
 
@@ -26,11 +26,9 @@ class TestTable(DeviceTests):
         return declared(config.getoption("--device"), config.getoption("--dtypes"))
 
     def test_device(self, device_check: Run, request: pytest.FixtureRequest) -> None:
-        if device_check is refusals:  # a dtype that is left out of this run is there all the same
-            name = request.config.getoption("--device")
-            device_check(name, dtypes_of(name))
-        else:
-            super().test_device(device_check, request)
+        """Of all the dtypes that there are, whichever the operators are asked for in this run."""
+        name = request.config.getoption("--device")
+        device_check(name, dtypes_of(name))
 
 
 @contextlib.contextmanager

@@ -18,14 +18,10 @@ typedef struct {
     uint64_t hash;
     plan_key key;
     tp_cl_built *kernel;
+    int64_t used; /* when: the number of the call */
 } plan;
 
-typedef struct {
-    plan ways[WAYS];
-    unsigned next; /* to be replaced */
-} set;
-
-static set sets[SETS];
+static plan sets[SETS][WAYS];
 static tp_cl_plan_stats stats;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -51,21 +47,29 @@ static tp_cl_built *build(tp_cl_device *d, const tp_cl_family *family, const cha
     return tp_cl_file_kernel(d, family->file, kernel, s.text);
 }
 
-static tp_cl_built *find(const set *s, uint64_t hash, const plan_key *key) {
-    for (const plan *p = s->ways; p < s->ways + WAYS; p++)
-        if (p->hash == hash && memcmp(&p->key, key, sizeof *key) == 0) return p->kernel;
+static plan *find(plan *set, uint64_t hash, const plan_key *key) {
+    for (plan *p = set; p < set + WAYS; p++)
+        if (p->hash == hash && memcmp(&p->key, key, sizeof *key) == 0) return p;
     return NULL;
+}
+
+static plan *oldest(plan *set) {
+    plan *found = set;
+    for (plan *p = set; p < set + WAYS; p++)
+        if (p->used < found->used) found = p;
+    return found;
 }
 
 tp_cl_built *tp_cl_plan(tp_cl_device *d, const tp_cl_family *family, const char *kernel, const void *variant) {
     plan_key key = {d, family, kernel, {0}};
     memcpy(key.variant, variant, family->size);
     uint64_t hash = hash_key(&key);
-    set *s = &sets[hash % SETS];
     pthread_mutex_lock(&lock);
-    tp_cl_built *built = find(s, hash, &key);
-    built ? stats.hits++ : stats.misses++;
-    if (!built && (built = build(d, family, kernel, variant))) s->ways[s->next++ % WAYS] = (plan){hash, key, built};
+    plan *p = find(sets[hash % SETS], hash, &key);
+    p ? stats.hits++ : stats.misses++;
+    tp_cl_built *built = p ? p->kernel : build(d, family, kernel, variant);
+    if (!p && built) *(p = oldest(sets[hash % SETS])) = (plan){hash, key, built, 0};
+    if (p) p->used = stats.hits + stats.misses;
     pthread_mutex_unlock(&lock);
     return built;
 }

@@ -2,7 +2,8 @@
  *
  * The kernels of a family are written from a variant: a small struct of the family's own, which holds all that their
  * source depends on (dtypes, layout class, widths), and nothing else. The table has a fixed size, and a new plan takes
- * the place of an older one; a plan is compared in whole, so that costs time, never a wrong kernel.
+ * the place of the one among four that was used longest ago; a plan is compared in whole, so that costs time, never a
+ * wrong kernel.
  *
  * Invariant: a variant is at most TP_CL_VARIANT bytes and has no padding, which would make every call look new. */
 #pragma once

@@ -349,15 +349,11 @@ int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype
     return launch(&k, it, tensors, params);
 }
 
-/* Equal 16-bit floats move as integers, so that a NaN keeps its bits. */
-static tp_dtype moved_as(tp_dtype from, tp_dtype to) {
-    return from == to && tp_is_reduced_dtype(to) ? TP_UINT16 : tp_compute_dtype(to);
-}
-
 int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {
     tp_iter it = *given;
-    tp_dtype dtype = moved_as(it.dtype[1], it.dtype[0]);
-    if (dtype == TP_UINT16) it.dtype[0] = it.dtype[1] = TP_UINT16;
+    /* Equal 16-bit floats move as integers, so that a NaN keeps its bits. */
+    if (it.dtype[0] == it.dtype[1] && tp_is_reduced_dtype(it.dtype[0])) it.dtype[0] = it.dtype[1] = TP_UINT16;
+    tp_dtype dtype = tp_compute_dtype(it.dtype[0]);
     variant k = {.dtype = (uint8_t)dtype, .loop = {(uint8_t)dtype, (uint8_t)dtype}};
     return launch(&k, &it, tensors, NULL);
 }

@@ -378,6 +378,7 @@ def loop_dtypes(op: PointwiseOp) -> tuple[str, ...]:
 def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
     """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU."""
     guard = "#ifdef TP_HAVE_X86_CAPABILITIES"
+    every = with_cases(ops)
     header = [
         FIRST_LINE,
         "#pragma once",
@@ -387,11 +388,11 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         "/* Points every operator's loops at those of a capability (cpu/capability.h); called once at load. */",
         "void tp_pointwise_select(int capability);",
         "",
-        *(f"extern tp_pointwise tp_pointwise_{op.c_name};" for op in with_cases(ops)),
+        *(f"extern tp_pointwise tp_pointwise_{op.c_name};" for op in every),
     ]
     source = [FIRST_LINE, '#include "PointwiseTable.h"', '#include "cpu/capability.h"', ""]
     serving = loops_of(ops)
-    own = [op for op in with_cases(ops) if serving[op.c_name] == op.c_name]
+    own = [op for op in every if serving[op.c_name] == op.c_name]
     for op in own:
         source.append(f"extern const tp_loop_fn {op.c_name}_loops_baseline[TP_NUM_DTYPES];")
     source.append(guard)
@@ -400,7 +401,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             f"extern const tp_loop_fn {op.c_name}_loops_avx2[TP_NUM_DTYPES], {op.c_name}_loops_avx512[TP_NUM_DTYPES];"
         )
     source += ["#endif", ""]
-    for number, op in enumerate(with_cases(ops)):
+    for number, op in enumerate(every):
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in loop_dtypes(op))
         fixed = [f"TP_{i.dtype.upper()}" if i.dtype else "TP_NO_DTYPE" for i in op.inputs]
         fixed += ["TP_NO_DTYPE"] * (4 - len(fixed))
@@ -432,11 +433,11 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         "static const choice choices[] = {",
         guard,
     ]
-    for op in with_cases(ops):
+    for op in every:
         loops = ", ".join(f"{serving[op.c_name]}_loops_{c}" for c in CAPABILITIES)
         source.append(f"    {{&tp_pointwise_{op.c_name}, {{{loops}}}}},")
     source.append("#else")
-    for op in with_cases(ops):
+    for op in every:
         source.append(f"    {{&tp_pointwise_{op.c_name}, {{{serving[op.c_name]}_loops_baseline}}}},")
     source += [
         "#endif",

@@ -101,16 +101,20 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
                        (long long)d, (long long)size, (long long)before, (long long)after);
     return 0;
 }
-/* For each place of the padded dimension, the place of self that it shows; on the device. */
-static tp_tensor *places_of(const tp_tensor *self, int64_t size, int64_t before, int64_t after, border mode) {
-    int64_t n = size + before + after;
-    tp_autoref *index = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
+/* What places first to last - 1 show, whose middle of `size` places begins at `middle`; counted from `shift`, on the
+ * device. */
+static tp_tensor *shown_places(tp_device device, int64_t first, int64_t last, int64_t middle, int64_t size,
+                               int64_t shift, border mode) {
+    tp_autoref *index = tp_new_empty(TP_INTS(last - first), TP_INT64, TP_CPU);
     if (!index) return NULL;
     int64_t *places = tp_data(index);
+    for (int64_t i = first; i < last; i++) places[i - first] = shift + place_in(i - middle, size, mode);
+    return tp_to_device(index, device, TP_INT64, false, false, TP_NO_FORMAT);
+}
+/* For each place of the padded dimension, the place of self that it shows. */
+static tp_tensor *places_of(const tp_tensor *self, int64_t size, int64_t before, int64_t after, border mode) {
     int64_t first = mode == CIRCULAR && before < 0 ? -before : 0, cut = mode == CIRCULAR && after < 0 ? -after : 0;
-    for (int64_t i = 0; i < n; i++) places[i] = first + place_in(i - before - first, size - first - cut, mode);
-    if (self->device.type == TP_DEVICE_CPU) return tp_take(index);
-    return tp_to_device(index, self->device, TP_INT64, false, false, TP_NO_FORMAT);
+    return shown_places(self->device, 0, size + before + after, before + first, size - first - cut, first, mode);
 }
 static tp_tensor *pad_dim(tp_tensor *self, int64_t d, int64_t before, int64_t after, border mode) {
     if (before == 0 && after == 0) return tp_retain(self);
@@ -157,14 +161,13 @@ static int copy_place(tp_tensor *t, int64_t d, int64_t to, int64_t from) {
 /* Places first to last - 1 of a dimension whose middle, of `size` from `before` on, is there. */
 static int fill_border(tp_tensor *t, int64_t d, int64_t first, int64_t last, int64_t before, int64_t size,
                        border mode) {
-    int status = 0;
-    for (int64_t i = first; last - first <= FEW_PLACES && i < last && status == 0; i++)
-        status = copy_place(t, d, i, before + place_in(i - before, size, mode));
-    if (last - first <= FEW_PLACES) return status;
-    tp_autoref *places = tp_new_empty(TP_INTS(last - first), TP_INT64, TP_CPU);
-    for (int64_t i = first; places && i < last; i++)
-        ((int64_t *)tp_data(places))[i - first] = before + place_in(i - before, size, mode);
-    tp_autoref *index = places ? tp_to_device(places, t->device, TP_INT64, false, false, TP_NO_FORMAT) : NULL;
+    if (last - first <= FEW_PLACES) {
+        int status = 0;
+        for (int64_t i = first; i < last && status == 0; i++)
+            status = copy_place(t, d, i, before + place_in(i - before, size, mode));
+        return status;
+    }
+    tp_autoref *index = shown_places(t->device, first, last, before, size, before, mode);
     tp_autoref *shown = index ? tp_index_select(t, d, index) : NULL;
     tp_autoref *there = shown ? tp_slice_Tensor(t, d, TP_SOME_INT(first), TP_SOME_INT(last), 1) : NULL;
     return there ? tp_copy_data(there, shown) : -1;

@@ -43,7 +43,6 @@ typedef struct {
 
 static int panel_of(tp_dtype dtype) { return PANEL_BYTES / (int)tp_itemsize(dtype); }
 static int64_t volume(const int64_t v[3]) { return v[0] * v[1] * v[2]; }
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 /* ---- geometry ---- */
 
@@ -178,7 +177,7 @@ static tp_tensor *padded(const product *p, const tp_tensor *read) {
 static int run_panels(const product *p, const tp_tensor *read, const tp_tensor *weight, const tp_tensor *bias,
                       tp_tensor *made) {
     const geometry *g = &p->g;
-    int64_t panels = divide_up(g->outputs, p->panel), lines = g->groups * panels * p->window * g->inputs;
+    int64_t panels = tp_divide_up(g->outputs, p->panel), lines = g->groups * panels * p->window * g->inputs;
     tp_autoref *from = padded(p, read), *packed = from ? scratch(p, lines * p->panel, read) : NULL;
     if (!packed) return -1;
     tp_cl_call c = begin(p, "pack");
@@ -213,7 +212,7 @@ static int run_tiled(const product *p, const tp_tensor *read, const tp_tensor *w
     tp_cl_pass_tensor(&c, weight);
     pass_bias(&c, bias, made);
     tp_cl_pass_tensor(&c, made);
-    const size_t groups[] = {(size_t)divide_up(g->batch * p->pixels, TILE), (size_t)divide_up(g->outputs, TILE),
+    const size_t groups[] = {(size_t)tp_divide_up(g->batch * p->pixels, TILE), (size_t)tp_divide_up(g->outputs, TILE),
                              (size_t)g->groups};
     return tp_cl_run_groups(&c, groups, (const size_t[]){16, 16, 1}, 3);
 }
@@ -231,7 +230,7 @@ static int run_direct(const product *p, const tp_tensor *read, const tp_tensor *
 /* In how many parts the `n` pixels of a weight gradient of `elements` are summed by `units` work-items or groups each;
  * `wanted` of them keep the device busy. */
 static int64_t parts_of(int64_t units, int64_t wanted, int64_t n, int64_t lines, int64_t elements) {
-    int64_t parts = divide_up(wanted, units), least = divide_up(n, LONGEST_SUM);
+    int64_t parts = tp_divide_up(wanted, units), least = tp_divide_up(n, LONGEST_SUM);
     if (parts < least) parts = least;
     if (parts > MOST_PARTIAL / (elements + 1)) parts = MOST_PARTIAL / (elements + 1);
     if (parts > lines) parts = lines;
@@ -249,8 +248,8 @@ static int join_parts(const product *p, const tp_tensor *partial, tp_tensor *mad
 
 static int run_panels_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
-    int64_t panels = divide_up(g->outputs, p->panel), lines = g->batch * g->made[0] * g->made[1];
-    int64_t units = g->groups * panels * divide_up(g->inputs * p->window, ROWS);
+    int64_t panels = tp_divide_up(g->outputs, p->panel), lines = g->batch * g->made[0] * g->made[1];
+    int64_t units = g->groups * panels * tp_divide_up(g->inputs * p->window, ROWS);
     g->parts = parts_of(units, 32, g->batch * p->pixels, lines, made->numel);
     tp_autoref *from = padded(p, read);
     tp_autoref *turned = from ? scratch(p, g->groups * panels * g->batch * p->pixels * p->panel, read) : NULL;
@@ -284,9 +283,9 @@ static int run_single_weight(product *p, const tp_tensor *out, const tp_tensor *
 
 static int run_tiled_weight(product *p, const tp_tensor *out, const tp_tensor *read, tp_tensor *made) {
     geometry *g = &p->g;
-    int64_t across = divide_up(g->inputs * p->window, TILE), down = divide_up(g->outputs, TILE),
+    int64_t across = tp_divide_up(g->inputs * p->window, TILE), down = tp_divide_up(g->outputs, TILE),
             n = g->batch * p->pixels;
-    g->parts = parts_of(across * down * g->groups, 256, n, divide_up(n, 256), made->numel);
+    g->parts = parts_of(across * down * g->groups, 256, n, tp_divide_up(n, 256), made->numel);
     tp_autoref *sums = g->parts > 1 ? scratch(p, made->numel * g->parts, made) : tp_retain(made);
     if (!sums) return -1;
     tp_cl_call c = begin(p, "tiled_weight");

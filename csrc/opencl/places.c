@@ -43,12 +43,16 @@ static void add_dims(dims *d, tp_places_op op, int64_t dim, const tp_tensor *sel
         else if (op == TP_PLACES_GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
 }
 
+static int64_t numel_of(const dims *d) {
+    int64_t n = 1;
+    for (int i = 0; i < d->n; i++) n *= d->size[i];
+    return n;
+}
+
 /* How many elements of a row a work-item of a CPU device has: few where else there is not enough to do. */
 static int64_t piece_of(const tp_cl_device *d, tp_places_op op, const dims *split) {
-    int64_t all = 1;
     if (op == TP_PLACES_GET) return LONG_PIECE;
-    for (int i = 0; i < split->n; i++) all *= split->size[i];
-    return all / PIECE >= 2 * (int64_t)d->compute_units ? PIECE : SHORT_PIECE;
+    return numel_of(split) / PIECE >= 2 * (int64_t)d->compute_units ? PIECE : SHORT_PIECE;
 }
 
 /* The words of the kernel's `geometry`; returns how many work-items there are. */
@@ -127,10 +131,8 @@ static tp_tensor *index_lines(const tp_tensor *index, int64_t dim, bool one) {
 /* A GPU has too little to do with a work-item for each of few long lines. */
 static bool wants_order(const tp_cl_device *d, tp_places_op op, const dims *split, const tp_tensor *index, int64_t dim,
                         const tp_index_check *check) {
-    int64_t units = 1;
     if (d->is_cpu || op == TP_PLACES_GET || !index->ndim || (check && check->wrap)) return false;
-    for (int i = 0; i < split->n; i++) units *= split->size[i];
-    return index->sizes[dim] >= LONG_LINE && units < MANY_UNITS;
+    return index->sizes[dim] >= LONG_LINE && numel_of(split) < MANY_UNITS;
 }
 
 /* In which order to look at the elements of each line: those of one place follow each other, as they are in the line;

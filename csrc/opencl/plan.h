@@ -18,7 +18,7 @@ typedef struct {
     const char *file;                                                       /* of csrc/opencl, */
     void (*define)(tp_text *s, const tp_cl_device *d, const void *variant); /* and what stands in front of it; */
     tp_cl_built *(*make)(tp_cl_device *d, const char *kernel, const void *variant); /* or, instead, both in one */
-    size_t size;                                                                    /* of a variant, in bytes */
+    size_t size;                                                                    /* TP_CL_SIZE of a variant */
 } tp_cl_family;
 
 /* A kernel of the family, borrowed, built if need be; `kernel` is a literal. NULL: it does not compile; the error is

@@ -86,7 +86,7 @@ static void add_head(tp_text *s, const variant *k) {
 
 /* A loop over elements of a row, and the places of the one at `at`. */
 static void add_loop(tp_text *s, const variant *k, const char *loop, const char *at) {
-    tp_text_add(s, "#pragma clang loop vectorize(assume_safety)\n    for (%s) {\n    const index i = %s;\n", loop, at);
+    tp_text_add(s, "OVER_VECTORS\n    for (%s) {\n    const index i = %s;\n", loop, at);
     for (int i = 0; k->ndim && i < k->n; i++)
         if (k->class[i] != NUMBER)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);

@@ -122,19 +122,17 @@ typedef struct {
     int lanes, columns;
 } cut;
 
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 static void make_parts(cut *c, int64_t part) {
     c->part = part > c->count ? c->count : part;
     if (c->part < 1) c->part = 1;
-    while (divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
-    c->parts = c->count ? divide_up(c->count, c->part) : 1;
+    while (tp_divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
+    c->parts = c->count ? tp_divide_up(c->count, c->part) : 1;
 }
 
 /* How many neighbouring outputs a work-item of a CPU device folds at once. Long stretches of memory are read fastest,
  * but there have to be enough units of work. */
 static int columns_of(const cut *c, int64_t busy) {
-    int64_t n = c->kept.size[0], parts = divide_up(c->count, SHORT_PART);
+    int64_t n = c->kept.size[0], parts = tp_divide_up(c->count, SHORT_PART);
     int columns = 2;
     if (n < 256) {
         while (columns < n && columns < 32) columns *= 2;
@@ -152,8 +150,8 @@ static void make_cut(cut *c, const tp_cl_device *d) {
     bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] > 1;
     c->columns = rows ? columns_of(c, busy) : 1;
     int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
-    int64_t wanted = c->outputs >= busy ? 1 : divide_up(busy, c->outputs);
-    int64_t part = divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
+    int64_t wanted = c->outputs >= busy ? 1 : tp_divide_up(busy, c->outputs);
+    int64_t part = tp_divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
     if (part > most && c->lanes == 1 && !c->group) part = most;
     make_parts(c, part < least ? least : part);
 }

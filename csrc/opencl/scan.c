@@ -31,22 +31,20 @@ typedef struct {
     int group, columns;
 } cut;
 
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 static cut cut_of(const tp_cl_device *d, const tp_tensor *in, int64_t dim) {
     cut c = {.outer = 1, .n = in->ndim ? in->sizes[dim] : 1, .inner = 1, .group = 1, .columns = 1};
     for (int64_t i = 0; i < in->ndim; i++) *(i < dim ? &c.outer : &c.inner) *= i == dim ? 1 : in->sizes[i];
     if (d->is_cpu && c.inner > 1) c.columns = c.inner < COLUMNS ? 4 : COLUMNS;
     if (d->is_cpu && c.outer * (c.inner / MANY_COLUMNS) >= 2 * (int64_t)d->compute_units) c.columns = MANY_COLUMNS;
     if (!d->is_cpu && c.inner == 1 && c.n >= GROUP) c.group = GROUP;
-    c.blocks = c.outer * divide_up(c.inner, c.columns);
+    c.blocks = c.outer * tp_divide_up(c.inner, c.columns);
     int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : c.group > 1 ? 8 : 1024);
-    int64_t wanted = c.blocks >= busy ? 1 : divide_up(busy, c.blocks);
+    int64_t wanted = c.blocks >= busy ? 1 : tp_divide_up(busy, c.blocks);
     int64_t least = c.group > 1 || c.columns == 1 ? LEAST_PART : LEAST_PART / 16;
     if (d->is_cpu && c.blocks >= d->compute_units) wanted = 1;
-    c.part = divide_up(c.n, wanted);
+    c.part = tp_divide_up(c.n, wanted);
     if (c.part < least) c.part = least;
-    c.parts = divide_up(c.n, c.part);
+    c.parts = tp_divide_up(c.n, c.part);
     return c;
 }
 

@@ -36,8 +36,6 @@ static void free_entries(entries *e) {
 }
 #define auto_entries TP_CLEANUP(free_entries) entries
 
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 static lines_plan plan_of(tp_cl_device *d, const tp_tensor *in, int64_t n, bool descending) {
     lines_plan p = {.d = d, .in = in, .n = n, .lines = n ? in->numel / n : 0, .flip = descending ? UINT64_MAX : 0};
     p.key = tp_itemsize((tp_dtype)in->dtype) == 8 ? TP_UINT64 : TP_UINT32;
@@ -115,12 +113,12 @@ static int64_t block_of(const lines_plan *p) {
     int64_t blocks = 1;
     if (p->group > 1) return 2 * p->group;
     while (blocks * p->lines < p->d->compute_units && p->n / (2 * blocks) >= p->chunk) blocks *= 2;
-    return divide_up(divide_up(p->n, blocks), p->chunk) * p->chunk;
+    return tp_divide_up(tp_divide_up(p->n, blocks), p->chunk) * p->chunk;
 }
 
 /* Lines of n become sorted entries; `pairs`: they are entries already. */
 static int sort_entries(const lines_plan *p, entries *e, bool pairs) {
-    int64_t block = block_of(p), blocks = divide_up(p->n, block), units = p->lines * blocks;
+    int64_t block = block_of(p), blocks = tp_divide_up(p->n, block), units = p->lines * blocks;
     tp_cl_call c = begin_variant(p, "sort_blocks", pairs);
     tp_cl_pass_tensor(&c, p->in);
     pass_entries(&c, e);
@@ -130,7 +128,7 @@ static int sort_entries(const lines_plan *p, entries *e, bool pairs) {
     tp_cl_pass_long(&c, p->lines);
     pass_flip(&c, p);
     if (tp_cl_run(&c, units * p->group, p->group > 1 ? (size_t)p->group : small_group(p, units)) < 0) return -1;
-    int64_t chunks = divide_up(p->n, p->chunk), items = chunks * p->lines;
+    int64_t chunks = tp_divide_up(p->n, p->chunk), items = chunks * p->lines;
     for (int64_t run = block; run < p->n; run *= 2) {
         c = begin(p, "merge_runs");
         pass_entries(&c, e);
@@ -218,7 +216,7 @@ static int first_few(const lines_plan *p, int64_t k, tp_tensor *out) {
     tp_cl_pass_tensor(&c, e.keys);
     tp_cl_pass_tensor(&c, e.places);
     tp_cl_pass_long(&c, p->n);
-    tp_cl_pass_long(&c, divide_up(p->n, parts));
+    tp_cl_pass_long(&c, tp_divide_up(p->n, parts));
     tp_cl_pass_long(&c, parts);
     tp_cl_pass_long(&c, p->lines);
     tp_cl_pass_int(&c, (int)k);
@@ -276,7 +274,7 @@ static tp_tensor *order_items(const lines_plan *p, int64_t n, int64_t width) {
     }
     tp_autoref *more = tp_new_empty(TP_INTS(n), TP_INT64, p->in->device);
     if (!more) return NULL;
-    int64_t items = divide_up(n, serial.chunk);
+    int64_t items = tp_divide_up(n, serial.chunk);
     tp_cl_call c = begin(&serial, "sort_items");
     tp_cl_pass_tensor(&c, p->in->numel ? p->in : order);
     tp_cl_pass_tensor(&c, order);

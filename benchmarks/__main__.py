@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import re
 from collections.abc import Sequence
@@ -82,6 +83,8 @@ def main() -> None:
     args = parser.parse_args()
     outcomes: list[Outcome] = []
     on_opencl = args.device.startswith("opencl")
+    if on_opencl:  # PoCL's threads each stay on a CPU, for both sides, so that two of them never share one
+        os.environ.setdefault("POCL_AFFINITY", "1")
     known = families(args.device)
     for threads in args.threads or ((2,) if on_opencl else (1, 2)):
         set_threads(threads)

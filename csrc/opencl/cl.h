@@ -54,6 +54,7 @@ enum {
 #define CL_DEVICE_TYPE_CPU ((cl_bitfield)2)
 #define CL_DEVICE_TYPE_GPU ((cl_bitfield)4)
 #define CL_MEM_READ_WRITE ((cl_bitfield)1)
+#define CL_MEM_USE_HOST_PTR ((cl_bitfield)8)
 #define CL_MEM_ALLOC_HOST_PTR ((cl_bitfield)16)
 #define CL_MAP_READ ((cl_bitfield)1)
 #define CL_MAP_WRITE ((cl_bitfield)2)

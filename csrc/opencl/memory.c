@@ -14,6 +14,7 @@
  * so that a stale one is found in no segment. */
 #include "opencl/memory.h"
 
+#include "core/alloc.h"
 #include "opencl/program.h"
 
 #include <stdlib.h>
@@ -107,6 +108,12 @@ static int64_t find_segment(const pool *p, uintptr_t address) {
     return low - 1;
 }
 
+/* Nothing enqueued uses it any more. */
+static void free_buffer(cl_mem buffer, void *host, size_t size) {
+    tp_cl.clReleaseMemObject(buffer);
+    tp_free(host, size);
+}
+
 static void free_segments(pool *p) {
     int64_t kept = 0;
     for (int64_t i = 0; i < p->stats.segments; i++) {
@@ -116,7 +123,7 @@ static void free_segments(pool *p) {
             continue;
         }
         take_free(p, s->first);
-        tp_cl.clReleaseMemObject(s->buffer);
+        free_buffer(s->buffer, s->host, s->size);
         tp_cl_released++;
         p->stats.reserved -= (int64_t)s->size;
         free(s->first);
@@ -125,12 +132,18 @@ static void free_segments(pool *p) {
     p->stats.segments = kept;
 }
 
-static cl_mem new_buffer(tp_cl_device *d, const pool *p, size_t size) {
+/* A CPU device's memory is the host's, where tp_alloc's large blocks lie in large pages: *host. */
+static cl_mem new_buffer(tp_cl_device *d, const pool *p, size_t size, void **host) {
     cl_int status = CL_SUCCESS;
+    *host = NULL;
     if (size > d->max_allocation) return NULL;
     if (p->stats.limit && p->stats.reserved + (int64_t)size > p->stats.limit) return NULL;
     if ((uint64_t)p->stats.reserved + size > d->global_memory) return NULL;
-    return tp_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, size, NULL, &status);
+    if (!d->is_cpu) return tp_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, size, NULL, &status);
+    if (!(*host = tp_alloc(size))) return NULL;
+    cl_mem made = tp_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, size, *host, &status);
+    if (!made) tp_free(*host, size);
+    return made;
 }
 
 static int fail_full(const tp_cl_device *d, const pool *p, size_t size) {
@@ -149,18 +162,20 @@ static int fail_full(const tp_cl_device *d, const pool *p, size_t size) {
 static tp_cl_block *new_segment(tp_cl_device *d, pool *p, size_t size) {
     size_t whole = size <= SMALL ? SMALL_SEGMENT : size <= MIDDLE ? MIDDLE_SEGMENT : size;
     if (whole == size) whole = (size + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
-    cl_mem buffer = new_buffer(d, p, whole);
+    void *host;
+    cl_mem buffer = new_buffer(d, p, whole, &host);
     if (!buffer && p->stats.segments) {
         tp_cl_finish_locked(d); /* with the host lock: another thread may hold it and wait for the pool's */
         free_segments(p);
         p->stats.retries++;
-        buffer = new_buffer(d, p, whole);
+        buffer = new_buffer(d, p, whole, &host);
     }
     if (!buffer) return fail_full(d, p, size), NULL;
     tp_cl_segment *s = calloc(1, sizeof *s);
     tp_cl_block *b = calloc(1, sizeof *b);
     if (s && b) {
         s->buffer = buffer;
+        s->host = host;
         s->size = b->size = whole;
         s->stream = tp_cl_stream(d);
         s->first = b;
@@ -169,7 +184,7 @@ static tp_cl_block *new_segment(tp_cl_device *d, pool *p, size_t size) {
     } else {
         tp_fail_memory((int64_t)(sizeof *s + sizeof *b));
     }
-    tp_cl.clReleaseMemObject(buffer);
+    free_buffer(buffer, host, whole);
     free(s);
     free(b);
     return NULL;

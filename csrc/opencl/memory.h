@@ -17,6 +17,7 @@ typedef struct {
 
 typedef struct tp_cl_segment {
     cl_mem buffer;
+    void *host; /* what the buffer lies in, or NULL: memory of the driver's own */
     uintptr_t base;
     size_t size;
     int stream;                /* whose commands its blocks are in order with */

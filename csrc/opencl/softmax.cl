@@ -103,9 +103,10 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
         high = LARGER(high, x);
     }
 #if defined(OUT_WIDE) && !defined(LOG)
-    /* The powers stay in `out` until their sum is known. */
+    /* The powers stay in `out` until their sum is known. The next row is on its way meanwhile. */
     for (long i = 0; i < whole; i += W) {
         vec e = power_vector(IN_VLOAD(in + i) - high);
+        __builtin_prefetch((__global const void *)(in + n + i), 0, 2);
         sums += e;
         OUT_VSTORE(e, out + i);
     }

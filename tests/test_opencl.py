@@ -426,7 +426,9 @@ def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_math_functions_of_numbers_of_all_sizes() -> None:
     """Side by side, since a driver's vector functions have been seen to mix up lanes; against the CPU's, in ULP."""
     bits = np.random.default_rng(0).integers(0, 1 << 32, 1 << 14, dtype=np.uint64).astype(np.uint32)
-    numbers = np.concatenate([bits.view(np.float32), np.random.default_rng(1).standard_normal(4099, np.float32) * 5])
+    random = np.random.default_rng(1)
+    numbers = np.concatenate([bits.view(np.float32), random.standard_normal(4099, np.float32) * 5])
+    numbers = np.concatenate([numbers, random.uniform(-9e4, 9e4, 4099).astype(np.float32)])
     x = tp.tensor(numbers)
     y = x.to("opencl")
     names = "exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc sin cos tan asin acos atan sinh cosh asinh acosh"
@@ -438,3 +440,19 @@ def test_math_functions_of_numbers_of_all_sizes() -> None:
         function = getattr(tp, name)
         far = distance(function(x, x.flip(0)).numpy(), function(y, y.flip(0)).cpu().numpy())
         assert far.max() <= 4, f"{name}({numbers[far.argmax()]}, {numbers[::-1][far.argmax()]})"
+
+
+@needs_device
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "fmod", "remainder"])
+def test_quick_forms_give_way_where_they_have_to(name: str) -> None:
+    """In place, so that a block that is computed again has to find its inputs as they were; and in float16."""
+    numbers = np.linspace(-100, 100, 1000, dtype=np.float32)
+    numbers[[3, 70, 130, 999]] = 3e38, np.nan, -np.inf, -0.0
+    x = tp.tensor(numbers)
+    by = (0.37,) if name in ("fmod", "remainder") else ()
+    for a, ulp in ((x, 4), (x.reshape(10, 100).t(), 4)):
+        want, got = getattr(a, name)(*by), a.to("opencl")
+        getattr(got, name + "_")(*by)
+        assert distance(want.numpy(), got.cpu().numpy()).max() <= ulp
+    want, got = (getattr(x.half().to(d), name)(*by).float().cpu() for d in ("cpu", "opencl"))
+    tp.testing.assert_close(got, want, rtol=2e-3, atol=1e-3, equal_nan=True)

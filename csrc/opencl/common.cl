@@ -22,8 +22,10 @@ static inline ushort store_bf16(float x) {
 /* In front of a loop whose turns are independent of each other: a CPU device's compiler makes vectors of them. */
 #ifdef TP_CPU_DEVICE
 #define OVER_VECTORS _Pragma("clang loop vectorize(assume_safety)")
+#define ONE_BY_ONE _Pragma("clang loop vectorize(disable)")
 #else
 #define OVER_VECTORS
+#define ONE_BY_ONE
 #endif
 /* A negative float goes through long, so that -1.0 is the largest value. */
 static inline ulong to_ulong(WIDEST v) { return v >= 0 ? convert_ulong_sat_rtz(v) : (ulong)convert_long_sat_rtz(v); }

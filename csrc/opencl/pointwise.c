@@ -13,6 +13,7 @@
 #define PIECE 16384    /* elements of a row that one work-item of a CPU device takes, */
 #define SHORT_PIECE 64 /* and where an operand lies across: neighbouring rows then share its cache lines */
 #define LINE 64
+#define BLOCK "64" /* elements that are computed again, if need be */
 
 typedef enum { ELEMENTS, ONE, NUMBER } operand_class;
 
@@ -84,9 +85,9 @@ static void add_head(tp_text *s, const variant *k) {
                         i, tp_cl_storage((tp_dtype)k->stored[i]), i, i);
 }
 
-/* A loop over elements of a row, and the places of the one at `at`. */
-static void add_loop(tp_text *s, const variant *k, const char *loop, const char *at) {
-    tp_text_add(s, "OVER_VECTORS\n    for (%s) {\n    const index i = %s;\n", loop, at);
+/* A loop over elements of a row, `how` the compiler shall make it, and the places of the one at `at`. */
+static void add_loop(tp_text *s, const variant *k, const char *how, const char *loop, const char *at) {
+    tp_text_add(s, "%s\n    for (%s) {\n    const index i = %s;\n", how, loop, at);
     for (int i = 0; k->ndim && i < k->n; i++)
         if (k->class[i] != NUMBER)
             tp_text_add(s, "    const long a%d = base%d + (long)i * g.strides[%d][0];\n", i, i, i);
@@ -108,11 +109,9 @@ static void add_input(tp_text *s, const variant *k, int i) {
     else tp_text_add(s, k->loop[i] == TP_BOOL ? "(bool)%s" : "%s", text);
 }
 
-static void add_result(tp_text *s, const source *c) {
+static void add_call(tp_text *s, const source *c, const char *function) {
     const variant *k = c->variant;
-    tp_text_add(s, "    const %s r = ", tp_cl_type((tp_dtype)k->loop[0]));
-    if (!c->expression) return add_input(s, k, 1);
-    tp_text_add(s, "expr(");
+    tp_text_add(s, "%s(", function);
     for (int i = 1; i < k->n; i++) {
         if (i > 1) tp_text_add(s, ", ");
         add_input(s, k, i);
@@ -123,6 +122,12 @@ static void add_result(tp_text *s, const source *c) {
         t += strcspn(t, " ");
     }
     tp_text_add(s, ")");
+}
+
+static void add_result(tp_text *s, const source *c) {
+    tp_text_add(s, "    const %s r = ", tp_cl_type((tp_dtype)c->variant->loop[0]));
+    if (c->expression) add_call(s, c, "expr");
+    else add_input(s, c->variant, 1);
 }
 
 static void add_store(tp_text *s, const variant *k, const char *value) {
@@ -149,7 +154,7 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     tp_text_add(s, "    %s r[%d]", type, width);
     for (int i = 1; i < k->n; i++) tp_text_add(s, ", v%d[%d]%s", i, width, count[0] == 'c' ? " = {0}" : "");
     tp_text_add(s, ";\n");
-    add_loop(s, k, loop.text ? loop.text : "", "first + k");
+    add_loop(s, k, "OVER_VECTORS", loop.text ? loop.text : "", "first + k");
     for (int i = 1; i < k->n; i++) {
         tp_text_add(s, "    v%d[k] = ", i);
         add_input(s, k, i);
@@ -165,7 +170,7 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     tp_text_add(s, "vstore%d(%s(", width, name);
     for (int i = 1; i < k->n; i++) tp_text_add(s, "%svload%d(0, v%d)", i > 1 ? ", " : "", width, i);
     tp_text_add(s, "), 0, r);\n");
-    add_loop(s, k, loop.text ? loop.text : "", "first + k");
+    add_loop(s, k, "OVER_VECTORS", loop.text ? loop.text : "", "first + k");
     add_store(s, k, "r[k]");
     tp_text_add(s, "    }\n");
 }
@@ -183,11 +188,34 @@ static void write_vectors(tp_text *s, const source *c) {
     tp_text_add(s, "}\n");
 }
 
+/* A block with a NaN is computed again, element by element since PoCL's vector sin, cos and tan lose small lanes beside
+ * huge ones: a quick form may have given up there. Results wait in `r` meanwhile: an operand may lie where they go. */
+static bool by_quick_blocks(const source *c) { return c->variant->rows && c->expression && c->expression->quick; }
+
+static void write_quick_blocks(tp_text *s, const source *c) {
+    static const char loop[] = "index j = first; j < end; j++";
+    tp_text_add(s, "    for (index end; first < last; first = end) {\n"
+                   "    end = last - first < " BLOCK " ? last : first + " BLOCK ";\n"
+                   "    float r[" BLOCK "];\n    int failed = 0;\n");
+    add_loop(s, c->variant, "OVER_VECTORS", loop, "j");
+    tp_text_add(s, "    const float v = ");
+    add_call(s, c, "quick_expr");
+    tp_text_add(s, ";\n    r[j - first] = v;\n    failed |= v != v;\n    }\n    if (failed)\n");
+    add_loop(s, c->variant, "ONE_BY_ONE", loop, "j");
+    tp_text_add(s, "    r[j - first] = ");
+    add_call(s, c, "expr");
+    tp_text_add(s, ";\n    }\n");
+    add_loop(s, c->variant, "OVER_VECTORS", loop, "j");
+    add_store(s, c->variant, "r[j - first]");
+    tp_text_add(s, "    }\n    }\n}\n");
+}
+
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     const variant *k = c->variant;
     tp_text_add(s, "%s%s%s", c->expression ? tp_cl_source("math.h") : tp_cl_source("types.cl"),
                 tp_cl_source("common.cl"), c->expression ? c->expression->function : "");
+    if (by_quick_blocks(c)) tp_text_add(s, "%s%s#undef expr\n", tp_cl_source("quick.cl"), c->expression->function);
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
     if (k->ndim)
         tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,
@@ -196,7 +224,8 @@ static void write_source(tp_text *s, const void *context) {
     tp_text_add(s, ") {\n");
     add_head(s, k);
     if (by_vectors(c)) return write_vectors(s, c);
-    if (k->rows) add_loop(s, k, "index j = first; j < last; j++", "j");
+    if (by_quick_blocks(c)) return write_quick_blocks(s, c);
+    if (k->rows) add_loop(s, k, "OVER_VECTORS", "index j = first; j < last; j++", "j");
     add_result(s, c);
     tp_text_add(s, ";\n");
     add_store(s, k, "r");

@@ -58,6 +58,7 @@ typedef double2 tp_c128;
 #endif
 #define TP_ABS_f32(x) fabs(x)
 #define TP_COPYSIGN_f32(x, y) copysign(x, y)
+#define TP_SQRT_f32(x) sqrt(x)
 #define TP_INF_f32 INFINITY
 #define TP_NAN_f32 NAN
 #define TP_INF_f64 ((tp_f64)INFINITY)
@@ -122,6 +123,7 @@ typedef double _Complex tp_c128;
 #endif
 #define TP_ABS_f32(x) __builtin_fabsf(x)
 #define TP_COPYSIGN_f32(x, y) __builtin_copysignf(x, y)
+#define TP_SQRT_f32(x) __builtin_sqrtf(x)
 #define TP_INF_f32 __builtin_inff()
 #define TP_NAN_f32 __builtin_nanf("")
 #define TP_INF_f64 __builtin_inf()
@@ -131,8 +133,8 @@ typedef double _Complex tp_c128;
 
 /* Note [Vector libm]
  * Declared with the simd attribute, a libm function may be called by gcc's vectoriser through glibc's libmvec. Under
- * any other compiler or C library the same text calls the scalar function. The first list is in every glibc that has
- * libmvec on x86-64 (2.22), the second came with 2.35. */
+ * any other compiler or C library the same text calls the scalar function, but for those that math_f32.h has for
+ * float. The first list is in every glibc that has libmvec on x86-64 (2.22), the second came with 2.35. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) && !defined(TP_NO_LIBMVEC)
 #define TP_SIMD(name)                                                \
     __attribute__((simd("notinbranch"), const)) double name(double); \
@@ -146,6 +148,7 @@ TP_SIMD(exp)
 TP_SIMD(log)
 TP_SIMD2(pow)
 #if __GLIBC_PREREQ(2, 35)
+#define TP_LIBMVEC 1
 TP_SIMD(exp2)
 TP_SIMD(expm1)
 TP_SIMD(log2)
@@ -192,6 +195,11 @@ TP_SIMD2(hypot)
 #else
 #define TP_LIBM(name) name##f
 #endif
+#ifdef TP_CPU_DEVICE /* whose compiler makes vectors of its own functions, not of the driver's */
+#define TP_ROUNDING(name) __builtin_##name##f
+#else
+#define TP_ROUNDING TP_LIBM
+#endif
 #if !defined(TP_OPENCL) || (defined(TP_CPU_DEVICE) && defined(TP_HAVE_F64))
 /* In double a quotient below 2**29 times a divisor of 24 bits is exact. */
 #define TP_FMOD_FAST tp_f64
@@ -200,6 +208,11 @@ TP_SIMD2(hypot)
 #endif
 #ifdef TP_HAVE_F64
 #define TP_WIDE tp_f64
+#ifdef TP_CPU_DEVICE
+#define TP_WIDE_FLOOR __builtin_floor
+#else
+#define TP_WIDE_FLOOR floor
+#endif
 #endif
 #include "tensorpy/math_real.inc"
 #ifdef TP_OPENCL
@@ -211,11 +224,13 @@ TP_SIMD2(hypot)
 #undef TP_SIGNED_T
 #undef TP_C
 #undef TP_LIBM
+#undef TP_ROUNDING
 #undef TP_OWN_ELEMENTARY
 #undef TP_FMOD_FAST
 #undef TP_FMOD_LIMIT
 #undef TP_FMOD_STEP
 #undef TP_WIDE
+#undef TP_WIDE_FLOOR
 
 #ifdef TP_HAVE_F64
 #define TP_R f64
@@ -224,6 +239,11 @@ TP_SIMD2(hypot)
 #define TP_SIGNED_T tp_i64
 #define TP_C(x) x
 #define TP_LIBM(name) name
+#ifdef TP_CPU_DEVICE
+#define TP_ROUNDING(name) __builtin_##name
+#else
+#define TP_ROUNDING TP_LIBM
+#endif
 #if !defined(TP_OPENCL) && (defined(__FMA__) || defined(__aarch64__))
 #define TP_FMOD_FAST tp_f64
 #define TP_FMOD_LIMIT 0x1p52
@@ -240,6 +260,7 @@ TP_SIMD2(hypot)
 #undef TP_SIGNED_T
 #undef TP_C
 #undef TP_LIBM
+#undef TP_ROUNDING
 #endif
 
 #ifndef TP_OPENCL

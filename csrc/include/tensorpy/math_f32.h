@@ -10,7 +10,8 @@
 #define TP_LOG2E_f32 0x1.715476p+0f
 #define TP_LN2_HI_f32 0x1.62e4p-1f    /* 15 bits: n * hi is exact */
 #define TP_LN2_LO_f32 0x1.7f7d1cp-20f /* log 2 - hi */
-#define TP_ROUNDER_f32 12582912.0f    /* 1.5 * 2**23 */
+#define TP_LN2_f32 0x1.62e430p-1f
+#define TP_ROUNDER_f32 12582912.0f /* 1.5 * 2**23 */
 
 /* 2**n for -126 <= n <= 127, n as the low bits of an integer. */
 TP_FN tp_f32 tp_two_to_f32(tp_i32 n) { return TP_FROM_BITS_f32((tp_u32)(n + 127) << 23); }
@@ -166,10 +167,9 @@ TP_FN tp_f32 tp_log1p_f32(tp_f32 x) {
     return x < -1.0f ? TP_NAN_f32 : value;
 }
 
-/* Below 0.96 an odd polynomial; above, 1 - 1 / p(|x|)**8, the shape of Hastings' approximations (Abramowitz and Stegun
- * 7.1.28); from 3.92 on the result rounds to 1. */
-TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x), t = x * x;
+/* erf(x) for |x| < 0.96 */
+TP_FN tp_f32 tp_erf_reduced_f32(tp_f32 x) {
+    const tp_f32 t = x * x;
     tp_f32 p = 0x1.4faa3ep-14f;
     p = TP_FMA(p, t, -0x1.a61840p-11f);
     p = TP_FMA(p, t, 0x1.544b0ap-8f);
@@ -177,7 +177,12 @@ TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
     p = TP_FMA(p, t, 0x1.ce2d64p-4f);
     p = TP_FMA(p, t, -0x1.812740p-2f);
     p = TP_FMA(p, t, 0x1.06eba8p-3f); /* 2 / sqrt(pi) - 1 */
-    const tp_f32 c = a > 3.93f ? 3.93f : a;
+    return TP_FMA(p, x, x);
+}
+/* Above, 1 - 1 / p(|x|)**8, the shape of Hastings' approximations (Abramowitz and Stegun 7.1.28); from 3.92 on the
+ * result rounds to 1. */
+TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), c = a > 3.93f ? 3.93f : a;
     tp_f32 q = 0x1.0b4e7cp-11f;
     q = TP_FMA(q, c, -0x1.d7f7fep-9f);
     q = TP_FMA(q, c, 0x1.021046p-6f);
@@ -188,7 +193,193 @@ TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
     q = TP_FMA(q, c, 0x1.fea9b8p-1f);
     const tp_f32 q2 = q * q, q4 = q2 * q2;
     const tp_f32 large = TP_COPYSIGN_f32(1.0f - 1.0f / (q4 * q4), x);
-    return a < 0.96f ? TP_FMA(p, x, x) : large;
+    return a < 0.96f ? tp_erf_reduced_f32(x) : large;
 }
+
+/* ---- what libmvec has as well, as fast ---- */
+#ifndef TP_LIBMVEC
+
+/* 1 - erf(x) up to 1/2. Beyond, exp(-x*x) q(t) / (1 + 2x) with t = (x - 2) / (x + 2), the shape of Shepherd and
+ * Laframboise (Mathematics of Computation 36, 1981); x*x in two parts. */
+TP_FN tp_f32 tp_erfc_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), c = a > 11.0f ? 11.0f : a; /* 0 from there on */
+    const tp_f32 t = (c - 2.0f) / (c + 2.0f), square = c * c;
+    const tp_f32 high = TP_FROM_BITS_f32(TP_BITS_f32(c) & 0xfffff000u); /* its square is exact */
+    const tp_f32 rest = (high * high - square) + (c - high) * (c + high);
+    tp_f32 q = -0x1.ec07d8p-13f;
+    q = TP_FMA(q, t, -0x1.50d6e8p-10f);
+    q = TP_FMA(q, t, 0x1.3079a8p-10f);
+    q = TP_FMA(q, t, 0x1.1c4716p-7f);
+    q = TP_FMA(q, t, -0x1.068ee2p-7f);
+    q = TP_FMA(q, t, -0x1.bc22d0p-5f);
+    q = TP_FMA(q, t, 0x1.4ff964p-3f);
+    q = TP_FMA(q, t, -0x1.5407bap-3f);
+    q = TP_FMA(q, t, -0x1.7bf5eap-4f);
+    q = TP_FMA(q, t, 0x1.46e80ep+0f);
+    const tp_f32 power = tp_exp_f32(-square);
+    const tp_f32 tail = TP_FMA(power, -rest, power) * q / TP_FMA(2.0f, c, 1.0f);
+    const tp_f32 far = x < 0.0f ? 2.0f - tail : tail;
+    return a < 0.5f ? 1.0f - tp_erf_reduced_f32(x) : far;
+}
+
+/* exp(a) / 2 for a >= 0: finite a little longer than exp(a) */
+TP_FN tp_f32 tp_half_exp_f32(tp_f32 a) {
+    const tp_f32 c = a > 90.0f ? 90.0f : a;
+    const tp_f32 shifted = TP_FMA(c, TP_LOG2E_f32, TP_ROUNDER_f32);
+    const tp_f32 n = shifted - TP_ROUNDER_f32;
+    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, c));
+    return tp_scale_f32(tp_exp_reduced_f32(r), (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) - 1);
+}
+
+TP_FN tp_f32 tp_sinh_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), t = x * x, h = tp_half_exp_f32(a);
+    tp_f32 p = 0x1.75a184p-19f;
+    p = TP_FMA(p, t, 0x1.a0216ap-13f);
+    p = TP_FMA(p, t, 0x1.1110e2p-7f);
+    p = TP_FMA(p, t, 0x1.555556p-3f);
+    const tp_f32 large = TP_COPYSIGN_f32(h - 0.25f / h, x);
+    return a < 1.0f ? TP_FMA(x * t, p, x) : large;
+}
+TP_FN tp_f32 tp_cosh_f32(tp_f32 x) {
+    const tp_f32 h = tp_half_exp_f32(TP_ABS_f32(x));
+    return h + 0.25f / h;
+}
+
+/* Through log1p; from 2**30 on log(2x), where nothing of x*x + 1 is left but x*x. */
+TP_FN tp_f32 tp_asinh_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), square = a * a;
+    const tp_bool large = a > 0x1p30f;
+    const tp_f32 near = a + square / (1.0f + TP_SQRT_f32(1.0f + square));
+    const tp_f32 value = tp_log1p_f32(large ? a : near) + (large ? TP_LN2_f32 : 0.0f);
+    return TP_COPYSIGN_f32(value, x);
+}
+TP_FN tp_f32 tp_acosh_f32(tp_f32 x) {
+    const tp_f32 t = x - 1.0f;
+    const tp_bool large = x > 0x1p30f;
+    const tp_f32 near = t + TP_SQRT_f32(t * (t + 2.0f));
+    const tp_f32 value = tp_log1p_f32(large ? x : near) + (large ? TP_LN2_f32 : 0.0f);
+    return x < 1.0f ? TP_NAN_f32 : value;
+}
+TP_FN tp_f32 tp_atanh_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x);
+    return TP_COPYSIGN_f32(0.5f * tp_log1p_f32((a + a) / (1.0f - a)), x);
+}
+
+/* ---- angles; pi / 2 is in two parts, hi + lo, and three where it is taken away many times ---- */
+
+#define TP_HALF_PI_HI_f32 0x1.921fb6p+0f
+#define TP_HALF_PI_LO_f32 -0x1.777a5cp-25f
+#define TP_HALF_PI_LEAST_f32 -0x1.ee59dap-50f
+
+/* atan(z) for 0 <= z <= 1 */
+TP_FN tp_f32 tp_atan_reduced_f32(tp_f32 z) {
+    const tp_f32 t = z * z;
+    tp_f32 p = 0x1.7e8f54p-9f;
+    p = TP_FMA(p, t, -0x1.0c0bc0p-6f);
+    p = TP_FMA(p, t, 0x1.61e4b6p-5f);
+    p = TP_FMA(p, t, -0x1.354cb2p-4f);
+    p = TP_FMA(p, t, 0x1.b4dcdep-4f);
+    p = TP_FMA(p, t, -0x1.230a62p-3f);
+    p = TP_FMA(p, t, 0x1.9978e8p-3f);
+    p = TP_FMA(p, t, -0x1.5554dcp-2f);
+    return TP_FMA(z * t, p, z);
+}
+TP_FN tp_f32 tp_atan_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), inverse = 1.0f / a, v = tp_atan_reduced_f32(a > 1.0f ? inverse : a);
+    const tp_f32 beyond = (TP_HALF_PI_HI_f32 - v) + TP_HALF_PI_LO_f32;
+    return TP_COPYSIGN_f32(a > 1.0f ? beyond : v, x);
+}
+TP_FN tp_f32 tp_atan2_f32(tp_f32 y, tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(y), b = TP_ABS_f32(x), low = a > b ? b : a, high = a > b ? a : b;
+    const tp_f32 same = high == 0.0f ? 0.0f : 1.0f, ratio = low / high;
+    const tp_f32 v = tp_atan_reduced_f32(low == high ? same : ratio);
+    const tp_f32 steep = (TP_HALF_PI_HI_f32 - v) + TP_HALF_PI_LO_f32, right = a > b ? steep : v;
+    const tp_f32 left = (2.0f * TP_HALF_PI_HI_f32 - right) + 2.0f * TP_HALF_PI_LO_f32;
+    return TP_COPYSIGN_f32((tp_i32)TP_BITS_f32(x) < 0 ? left : right, y);
+}
+
+#ifdef TP_HAVE_F64
+/* The squares of floats are no infinities in double. */
+TP_FN tp_f32 tp_hypot_f32(tp_f32 x, tp_f32 y) {
+    const tp_f64 wide = sqrt((tp_f64)x * (tp_f64)x + (tp_f64)y * (tp_f64)y);
+    const tp_bool endless = (TP_ABS_f32(x) == TP_INF_f32) | (TP_ABS_f32(y) == TP_INF_f32);
+    return endless ? TP_INF_f32 : (tp_f32)wide;
+}
+#endif
+
+/* asin(s) for 0 <= s <= 1/2, with t = s * s */
+TP_FN tp_f32 tp_asin_reduced_f32(tp_f32 s, tp_f32 t) {
+    tp_f32 p = 0x1.595666p-5f;
+    p = TP_FMA(p, t, 0x1.8c44dap-6f);
+    p = TP_FMA(p, t, 0x1.747b26p-5f);
+    p = TP_FMA(p, t, 0x1.330208p-4f);
+    p = TP_FMA(p, t, 0x1.5555c8p-3f);
+    return TP_FMA(s * t, p, s);
+}
+/* Above 1/2: asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)). */
+TP_FN tp_f32 tp_asin_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), halved = TP_FMA(-0.5f, a, 0.5f), t = a > 0.5f ? halved : a * a;
+    const tp_f32 v = tp_asin_reduced_f32(a > 0.5f ? TP_SQRT_f32(halved) : a, t);
+    const tp_f32 large = (TP_HALF_PI_HI_f32 - 2.0f * v) + TP_HALF_PI_LO_f32;
+    return TP_COPYSIGN_f32(a > 0.5f ? large : v, x);
+}
+TP_FN tp_f32 tp_acos_f32(tp_f32 x) {
+    const tp_f32 a = TP_ABS_f32(x), halved = TP_FMA(-0.5f, a, 0.5f), t = a > 0.5f ? halved : a * a;
+    const tp_f32 v = tp_asin_reduced_f32(a > 0.5f ? TP_SQRT_f32(halved) : a, t);
+    const tp_f32 left = (2.0f * TP_HALF_PI_HI_f32 - 2.0f * v) + 2.0f * TP_HALF_PI_LO_f32;
+    const tp_f32 small = TP_HALF_PI_HI_f32 - (TP_COPYSIGN_f32(v, x) - TP_HALF_PI_LO_f32);
+    const tp_f32 large = x < 0.0f ? left : 2.0f * v;
+    return a > 0.5f ? large : small;
+}
+
+#endif /* TP_LIBMVEC */
+
+/* ---- quick forms: exact to a few ULP or NaN; pointwise.c computes a block with a NaN again, with the built-in
+ * functions, which take every argument but no vectors ---- */
+#ifdef TP_OPENCL
+
+/* n pi / 2 is taken away in three steps, the first two exact up to n = 2**16. Without fma they would not be. */
+#if defined(FP_FAST_FMAF) || defined(__FMA__)
+#define TP_QUICK_LIMIT_f32 1e5f
+#else
+#define TP_QUICK_LIMIT_f32 0.0f
+#endif
+
+/* sin(r) and cos(r) where x = n pi / 2 + r and |r| <= pi / 4; gives n, of which the low bits are right */
+TP_FN tp_u32 tp_sin_cos_f32(tp_f32 x, tp_f32 *sine, tp_f32 *cosine) {
+    const tp_f32 shifted = TP_FMA(x, 0x1.45f306p-1f, TP_ROUNDER_f32), n = shifted - TP_ROUNDER_f32;
+    tp_f32 r = TP_FMA(-n, TP_HALF_PI_HI_f32, x);
+    r = TP_FMA(-n, TP_HALF_PI_LO_f32, r);
+    r = TP_FMA(-n, TP_HALF_PI_LEAST_f32, r);
+    const tp_f32 t = r * r;
+    tp_f32 p = TP_FMA(t, -0x1.99257ep-13f, 0x1.1106d8p-7f), q = TP_FMA(t, 0x1.99e42cp-16f, -0x1.6c0c20p-10f);
+    p = TP_FMA(p, t, -0x1.555544p-3f);
+    q = TP_FMA(q, t, 0x1.55554ap-5f);
+    *sine = TP_FMA(r * t, p, r);
+    *cosine = TP_FMA(t * t, q, TP_FMA(-0.5f, t, 1.0f));
+    return TP_BITS_f32(shifted);
+}
+TP_FN tp_f32 tp_quick_f32(tp_f32 x, tp_f32 value) { return TP_ABS_f32(x) < TP_QUICK_LIMIT_f32 ? value : TP_NAN_f32; }
+
+TP_FN tp_f32 tp_quick_sin_f32(tp_f32 x) {
+    tp_f32 s, c;
+    const tp_u32 n = tp_sin_cos_f32(x, &s, &c);
+    const tp_f32 v = n & 1 ? c : s, turned = n & 2 ? -v : v;
+    return tp_quick_f32(x, x == 0.0f ? x : turned);
+}
+TP_FN tp_f32 tp_quick_cos_f32(tp_f32 x) {
+    tp_f32 s, c;
+    const tp_u32 n = tp_sin_cos_f32(x, &s, &c);
+    const tp_f32 v = n & 1 ? s : c;
+    return tp_quick_f32(x, (n + 1) & 2 ? -v : v);
+}
+TP_FN tp_f32 tp_quick_tan_f32(tp_f32 x) {
+    tp_f32 s, c;
+    const tp_u32 n = tp_sin_cos_f32(x, &s, &c);
+    const tp_f32 v = n & 1 ? -c : s, by = n & 1 ? s : c;
+    return tp_quick_f32(x, x == 0.0f ? x : v / by);
+}
+
+#endif
 
 #endif

@@ -12,7 +12,6 @@
 
 #define GROUP 256         /* of a GPU's work-groups that share a line or a block of twice as many elements */
 #define SERIAL_CHUNK 8192 /* elements that a work-item merges on a CPU device */
-#define HANDFUL 32
 
 typedef struct {
     tp_cl_device *d;
@@ -55,12 +54,16 @@ typedef struct {
     uint16_t group, chunk;
 } variant;
 
+/* How many entries a work-item keeps in order for itself. */
+static int few_of(const tp_cl_device *d) { return d->is_cpu ? 256 : 32; }
+
 static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     const variant *v = given;
     tp_dtype dtype = (tp_dtype)v->dtype;
     int bits = 8 * (int)tp_itemsize(dtype);
     bool is_signed = tp_dtype_categories[dtype] == TP_SIGNED;
     tp_cl_define(s, "X", dtype, dtype);
+    tp_text_add(s, "#define FEW %d\n", few_of(d));
     tp_text_add(s, "#define KEY %s\n#define KEY_BITS %d\n#define INDEX %s\n#define GROUP %d\n#define CHUNK %d\n%s",
                 v->key == TP_UINT64 ? "ulong" : "uint", v->key == TP_UINT64 ? 64 : 32,
                 v->index == TP_UINT64 ? "ulong" : "uint", v->group, v->chunk, v->pairs ? "#define PAIRS\n" : "");
@@ -206,10 +209,21 @@ static int order_few(const lines_plan *p, entries *e, int64_t width, int64_t k, 
     return take_places(&few, e, k, out);
 }
 
-static int first_few(const lines_plan *p, int64_t k, tp_tensor *out) {
-    auto_entries e = {NULL, NULL, NULL, NULL};
+/* Among how many work-items first_few deals out a line. */
+static int64_t parts_of_line(const lines_plan *p) {
     int64_t parts = p->lines >= p->d->compute_units ? 1 : 2 * (int64_t)p->d->compute_units;
     while (parts > 1 && p->n / parts < 4096) parts /= 2;
+    return parts;
+}
+
+/* Most of a line has to be passed over, or a selection is faster. */
+static bool are_few(const lines_plan *p, int64_t k) {
+    return p->group == 1 && k <= few_of(p->d) && (k <= 32 || p->n / parts_of_line(p) >= 32 * k);
+}
+
+static int first_few(const lines_plan *p, int64_t k, tp_tensor *out) {
+    auto_entries e = {NULL, NULL, NULL, NULL};
+    int64_t parts = parts_of_line(p);
     if (make_entries(p, p->lines * parts * k, &e) < 0) return -1;
     tp_cl_call c = begin(p, "take_few");
     tp_cl_pass_tensor(&c, p->in);
@@ -257,7 +271,7 @@ int tp_cl_order(const tp_order_spec *spec, const tp_tensor *lines, int64_t n, tp
     if (spec->kind != TP_ORDER_FIRST)
         return place_of_lines(&p, spec->k, spec->kind == TP_ORDER_MEDIAN, spec->skip_nan, out);
     if (spec->k > n / 8) return sort_lines(&p, spec->k, out);
-    return p.group == 1 && spec->k <= HANDFUL ? first_few(&p, spec->k, out) : first_many(&p, spec->k, out);
+    return are_few(&p, spec->k) ? first_few(&p, spec->k, out) : first_many(&p, spec->k, out);
 }
 
 /* ---- groups of equal items ---- */

@@ -2,7 +2,8 @@
  *
  * Defined in front: X_* (element.h) of the elements; KEY (uint or ulong) and KEY_BITS; KEY_FLOAT with AS_KEY, or
  * KEY_WHOLE, the unsigned type of the elements, with KEY_SIGN, its bit of the sign (0: none); INDEX, which counts the
- * elements of a line; GROUP; CHUNK, how many elements a work-item merges; PAIRS where lines are keys and places already.
+ * elements of a line; GROUP; CHUNK, how many elements a work-item merges; FEW, how many it keeps in order; PAIRS where
+ * lines are keys and places already.
  *
  * The order of elements is that of keys, unsigned: NaN is greater than all and has the key ~0, -0 equals 0. `flip`, all
  * ones, turns it round. Places go along, and of equal keys the lower place comes first. With a GROUP of 1 a work-item
@@ -322,9 +323,9 @@ __kernel void collect(__global const X_S *in, long in_offset, __global const KEY
 #endif
 }
 
-/* A handful of the first, in order, from each part of a line: what is not before the last of them is passed over in
- * blocks. */
-#define HANDFUL 32
+/* The first k <= FEW, in order, from each part of a line, by blocks: what of a block is not before the last of them is
+ * passed over, the rest is sorted and merged into them. */
+#define AT_ONCE 32
 __kernel void take_few(__global const X_S *in, long in_offset, __global KEY *keys, long keys_offset,
                        __global INDEX *places, long places_offset, long n, long part, long parts, long lines, int k,
                        KEY flip) {
@@ -332,28 +333,37 @@ __kernel void take_few(__global const X_S *in, long in_offset, __global KEY *key
     if (id >= lines * parts) return;
     long begin = id % parts * part, end = min(n, begin + part);
     in += in_offset + id / parts * n;
-    KEY best[HANDFUL];
-    INDEX at[HANDFUL];
+    KEY best[FEW + AT_ONCE], fresh[AT_ONCE];
+    INDEX at[FEW + AT_ONCE], fresh_at[AT_ONCE];
     int kept = 0;
-    for (long i = begin; i < end; i += HANDFUL) {
-        int m = (int)min(end - i, (long)HANDFUL);
+    for (long i = begin; i < end; i += AT_ONCE) {
+        int m = (int)min(end - i, (long)AT_ONCE), found = 0;
+        KEY bound = kept == k ? best[k - 1] : ~(KEY)0;
         if (kept == k) {
             int any = 0;
-            KEY bound = best[k - 1];
             for (int j = 0; j < m; j++) any |= (key_of(in[i + j]) ^ flip) < bound;
             if (!any) continue;
         }
         for (int j = 0; j < m; j++) {
             KEY key = key_of(in[i + j]) ^ flip;
-            if (kept == k && key >= best[k - 1]) continue;
-            int p = kept < k ? kept++ : k - 1;
-            for (; p > 0 && best[p - 1] > key; p--) {
-                best[p] = best[p - 1];
-                at[p] = at[p - 1];
+            if (kept == k && key >= bound) continue;
+            int p = found++;
+            for (; p > 0 && fresh[p - 1] > key; p--) {
+                fresh[p] = fresh[p - 1];
+                fresh_at[p] = fresh_at[p - 1];
             }
-            best[p] = key;
-            at[p] = (INDEX)(i + j);
+            fresh[p] = key;
+            fresh_at[p] = (INDEX)(i + j);
         }
+        /* From the back; of equals the one that was there first stays in front. */
+        for (int to = kept + found - 1, old = kept - 1, new = found - 1; new >= 0; to--) {
+            bool behind = old < 0 || fresh[new] >= best[old];
+            best[to] = behind ? fresh[new] : best[old];
+            at[to] = behind ? fresh_at[new] : at[old];
+            if (behind) new--;
+            else old--;
+        }
+        kept = min(k, kept + found);
     }
     for (int j = 0; j < k; j++) {
         keys[keys_offset + id * k + j] = j < kept ? best[j] : ~(KEY)0;

@@ -132,3 +132,20 @@ def test_floor_division_is_exact(dtype: str) -> None:
     np.testing.assert_array_equal(
         (x // y).tolist(), [0, -1, 0, math.nan, math.nan, math.inf, -math.inf] + [math.nan] * 2
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_are_exact(dtype: str) -> None:
+    """Of numbers of all sizes, where blocks give up on the quick form, and of those where none has to; in place too."""
+    random = np.random.default_rng(0)
+    raw = random.integers(0, 1 << 32, (2, 1 << 14), dtype=np.uint64).astype(np.uint32).view(dtype)
+    near = (random.integers(-500, 500, (2, 1 << 14)) * 0.1).astype(dtype)
+    tiny = (random.integers(0, 99, (2, 1 << 10)) * np.finfo(dtype).smallest_subnormal).astype(dtype)
+    for x, y in (raw, near, tiny):
+        a, b = tp.tensor(x), tp.tensor(y)
+        with np.errstate(all="ignore"):
+            fmod = np.fmod(x, y)
+            remainder = np.where((fmod != 0) & ((fmod < 0) != (y < 0)), fmod + y, fmod)
+        for made, want in ((a.fmod(b), fmod), (a.remainder(b), remainder), (a.clone().remainder_(b), remainder)):
+            np.testing.assert_array_equal(made.numpy(), want)
+        np.testing.assert_array_equal(np.signbit(a.fmod(b).numpy())[fmod == 0], np.signbit(x)[fmod == 0])

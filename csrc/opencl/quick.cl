@@ -4,7 +4,5 @@
 #define tp_sin_f32 tp_quick_sin_f32
 #define tp_cos_f32 tp_quick_cos_f32
 #define tp_tan_f32 tp_quick_tan_f32
-#ifdef TP_HAVE_F64
 #define tp_fmod_f32 tp_quick_fmod_f32
 #define tp_remainder_f32 tp_quick_remainder_f32
-#endif

@@ -52,6 +52,7 @@ typedef double2 tp_c128;
 #define TP_BITS_f64(x) as_ulong(x)
 #define TP_FROM_BITS_f64(u) as_double(u)
 #if defined(FP_FAST_FMAF) || defined(__FMA__) /* the latter is told by CPU devices' compilers only */
+#define TP_FUSED 1
 #define TP_FMA(a, b, c) fma(a, b, c)
 #else
 #define TP_FMA(a, b, c) mad(a, b, c)
@@ -117,6 +118,7 @@ typedef double _Complex tp_c128;
          .f)
 /* Fused where the CPU does it in one instruction; elsewhere fma() would be a call, and two roundings must do. */
 #if defined(__FMA__) || defined(__aarch64__)
+#define TP_FUSED 1
 #define TP_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #define TP_FMA(a, b, c) ((a) * (b) + (c))
@@ -200,9 +202,17 @@ TP_SIMD2(hypot)
 #else
 #define TP_ROUNDING TP_LIBM
 #endif
-#if !defined(TP_OPENCL) || (defined(TP_CPU_DEVICE) && defined(TP_HAVE_F64))
-/* In double a quotient below 2**29 times a divisor of 24 bits is exact. */
+#if defined(TP_OPENCL) && !defined(TP_CPU_DEVICE)
+/* A GPU's quotients are not rounded exactly. */
+#elif defined(TP_FUSED)
+/* With one rounding the remainder of a whole quotient below 2**23 is exact; in double that of one below 2**29 is. */
+#define TP_FMOD_FAST tp_f32
+#define TP_FMOD_IN TP_ROUNDING
+#define TP_FMOD_LIMIT 0x1p23f
+#define TP_FMOD_STEP(q, b, a) TP_FMA(q, b, a)
+#elif defined(TP_HAVE_F64)
 #define TP_FMOD_FAST tp_f64
+#define TP_FMOD_IN(name) name
 #define TP_FMOD_LIMIT 0x1p29
 #define TP_FMOD_STEP(q, b, a) ((q) * (b) + (a))
 #endif
@@ -227,6 +237,7 @@ TP_SIMD2(hypot)
 #undef TP_ROUNDING
 #undef TP_OWN_ELEMENTARY
 #undef TP_FMOD_FAST
+#undef TP_FMOD_IN
 #undef TP_FMOD_LIMIT
 #undef TP_FMOD_STEP
 #undef TP_WIDE
@@ -244,14 +255,16 @@ TP_SIMD2(hypot)
 #else
 #define TP_ROUNDING TP_LIBM
 #endif
-#if !defined(TP_OPENCL) && (defined(__FMA__) || defined(__aarch64__))
+#if !defined(TP_OPENCL) && defined(TP_FUSED)
 #define TP_FMOD_FAST tp_f64
+#define TP_FMOD_IN TP_ROUNDING
 #define TP_FMOD_LIMIT 0x1p52
 #define TP_FMOD_STEP(q, b, a) __builtin_fma(q, b, a)
 #endif
 #include "tensorpy/math_real.inc"
 #include "tensorpy/math_special.inc"
 #undef TP_FMOD_FAST
+#undef TP_FMOD_IN
 #undef TP_FMOD_LIMIT
 #undef TP_FMOD_STEP
 #undef TP_R

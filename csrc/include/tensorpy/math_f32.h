@@ -339,7 +339,7 @@ TP_FN tp_f32 tp_acos_f32(tp_f32 x) {
 #ifdef TP_OPENCL
 
 /* n pi / 2 is taken away in three steps, the first two exact up to n = 2**16. Without fma they would not be. */
-#if defined(FP_FAST_FMAF) || defined(__FMA__)
+#ifdef TP_FUSED
 #define TP_QUICK_LIMIT_f32 1e5f
 #else
 #define TP_QUICK_LIMIT_f32 0.0f

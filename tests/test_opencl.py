@@ -6,6 +6,7 @@ Without a driver these tests are skipped; what each operator computes is tested 
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -456,3 +457,20 @@ def test_quick_forms_give_way_where_they_have_to(name: str) -> None:
         assert distance(want.numpy(), got.cpu().numpy()).max() <= ulp
     want, got = (getattr(x.half().to(d), name)(*by).float().cpu() for d in ("cpu", "opencl"))
     tp.testing.assert_close(got, want, rtol=2e-3, atol=1e-3, equal_nan=True)
+
+
+@needs_device
+@pytest.mark.parametrize("sizes", [(2100, 4096), (1700, 5000), (2200, 3999)])
+def test_softmax_of_more_than_the_caches_hold(sizes: tuple[int, int]) -> None:
+    """Rows that are aligned, that are not, and that are longer than what waits beside them."""
+    x = tp.randn(sizes)
+    x[3, 5], x[7, 11], x[9] = math.inf, math.nan, -math.inf
+    y = x.to("opencl")
+    for name in ("softmax", "log_softmax"):
+        want = getattr(x, name)(1)
+        tp.testing.assert_close(getattr(y, name)(1).cpu(), want, rtol=2e-6, atol=2e-6, equal_nan=True)
+    kept = x[10:].clone().requires_grad_()
+    there = x[10:].to("opencl").requires_grad_()
+    for t in (kept, there):
+        (t.log_softmax(1) * t.softmax(1)).sum().backward()
+    tp.testing.assert_close(there.grad.cpu(), kept.grad, rtol=1e-4, atol=1e-6)

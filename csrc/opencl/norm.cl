@@ -1,9 +1,9 @@
 /* norm.cl: normalisations of rows and their gradients (tp_norm_job of native/device_kernels.h).
  *
- * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there is one); EACH where weight and bias belong
- * to the elements of a row and not to its runs; GROUP, the work-items that share a row. With GROUP 1 (CPU devices) a row
- * is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN (V to VS). A row that is read more than
- * once is in the cache by then. */
+ * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there
+ * is one); EACH where weight and bias belong to the elements of a row and not to its runs; GROUP, the work-items that
+ * share a row. With GROUP 1 (CPU devices) a row is read in vectors: W elements, V and VS their types, VLOAD, VSTORE, WIDEN
+ * (V to VS). A row that is read more than once is in the cache by then. */
 typedef struct {
     long rows, runs, length, first, next;
     long groups, per_row, per_run;

@@ -16,7 +16,7 @@
 
 #define MAX_KEPT 12
 #define GROUP 128
-#define LANES 16
+#define LANES 32        /* fewer, and a sum waits for its own additions */
 #define PART 65536      /* elements of a part where parts are long, */
 #define SHORT_PART 1024 /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024

@@ -74,9 +74,50 @@ static inline T fold_sum(vec v) {
 #endif
 
 #if defined(W) && defined(ALONG)
-static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n) {
-    const long whole = n / W * W;
+/* The larger ones of each lane of n elements, by four chains that do not wait for each other. */
+static inline vec largest_vector(__global const IN_S *in, long n) {
+    vec a = (vec)(-INFINITY), b = a, c = a, d = a;
+    long i = 0;
+    for (; i + 4 * W <= n; i += 4 * W) {
+        const vec p = IN_VLOAD(in + i), q = IN_VLOAD(in + i + W), r = IN_VLOAD(in + i + 2 * W);
+        const vec s = IN_VLOAD(in + i + 3 * W);
+        a = LARGER_VECTOR(a, p), b = LARGER_VECTOR(b, q), c = LARGER_VECTOR(c, r), d = LARGER_VECTOR(d, s);
+    }
+    for (; i < n; i += W) {
+        const vec p = IN_VLOAD(in + i);
+        a = LARGER_VECTOR(a, p);
+    }
+    a = LARGER_VECTOR(a, b), c = LARGER_VECTOR(c, d);
+    return LARGER_VECTOR(a, c);
+}
+static inline T largest(__global const IN_S *in, long n) {
+    T high = fold_larger(largest_vector(in, n / W * W));
+    for (long i = n / W * W; i < n; i++) {
+        T x = IN_LOAD(in[i]);
+        high = LARGER(high, x);
+    }
+    return high;
+}
+/* What goes past the caches, which `out` would only wash out: its lines are not read first. */
+#ifdef OUT_WIDE
+#define FAR (32 << 20)
+#define MOST_KEPT 4096
+static inline bool goes_far(__global const T *out, long elements) {
+    return elements * (long)sizeof(T) >= FAR && ((ulong)out & (sizeof(vec) - 1)) == 0;
+}
+#define PUT(value, to)                                                       \
+    if (far) __builtin_nontemporal_store(value, (__global vec *)(to)); \
+    else OUT_VSTORE(value, to)
+#else
+#define goes_far(out, elements) false
+#define PUT(value, to) OUT_VSTORE(value, to)
+#endif
+/* The same place of the next row, which is on its way while this one is computed. */
+#define ASK_FOR_NEXT(p) __builtin_prefetch((__global const void *)((p) + n), 0, 2)
+
 #ifdef BACKWARD
+static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, bool far) {
+    const long whole = n / W * W;
     vec sums = (vec)(0);
     T sum = 0;
     for (long i = 0; i < whole; i += W) sums += SLOPE(IN_VLOAD(in + i), OTHER_VLOAD(other + i));
@@ -84,63 +125,77 @@ static void do_row(__global const IN_S *in, __global const OTHER_S *other, __glo
     sum += fold_sum(sums);
     for (long i = 0; i < whole; i += W) {
         vec g = IN_VLOAD(in + i), y = OTHER_VLOAD(other + i);
-        OUT_VSTORE(TO_INPUT(g, y, sum, exp_vector(y)), out + i);
+        PUT(TO_INPUT(g, y, sum, exp_vector(y)), out + i);
     }
     for (long i = whole; i < n; i++) {
         T g = IN_LOAD(in[i]), y = OTHER_LOAD(other[i]), value = TO_INPUT(g, y, sum, EXP(y));
         out[i] = OUT_STORE(value);
     }
-#else
-    vec highs = (vec)(-INFINITY), sums = (vec)(0);
-    T high = -INFINITY, sum = 0;
+}
+
+#elif defined(LOG) || !defined(OUT_WIDE)
+static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, bool far) {
+    const long whole = n / W * W;
+    const T high = largest(in, n);
+    vec sums = (vec)(0);
+    T sum = 0;
     for (long i = 0; i < whole; i += W) {
-        vec x = IN_VLOAD(in + i);
-        highs = LARGER_VECTOR(highs, x);
+        sums += power_vector(IN_VLOAD(in + i) - high);
+        ASK_FOR_NEXT(in + i);
     }
-    high = fold_larger(highs);
-    for (long i = whole; i < n; i++) {
-        T x = IN_LOAD(in[i]);
-        high = LARGER(high, x);
-    }
-#if defined(OUT_WIDE) && !defined(LOG)
-    /* The powers stay in `out` until their sum is known. The next row is on its way meanwhile. */
-    for (long i = 0; i < whole; i += W) {
-        vec e = power_vector(IN_VLOAD(in + i) - high);
-        __builtin_prefetch((__global const void *)(in + n + i), 0, 2);
-        sums += e;
-        OUT_VSTORE(e, out + i);
-    }
-    for (long i = whole; i < n; i++) sum += out[i] = EXP((T)IN_LOAD(in[i]) - high);
-    sum += fold_sum(sums);
-    const T share = isfinite(high) ? 1 / sum : (T)NAN;
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(OUT_VLOAD(out + i) * share, out + i);
-    for (long i = whole; i < n; i++) out[i] *= share;
-#else
-    for (long i = 0; i < whole; i += W) sums += power_vector(IN_VLOAD(in + i) - high);
     for (long i = whole; i < n; i++) sum += EXP((T)IN_LOAD(in[i]) - high);
     sum = isfinite(high) ? sum + fold_sum(sums) : (T)NAN;
 #ifdef LOG
     const T less = log(sum);
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(IN_VLOAD(in + i) - high - less, out + i);
+    for (long i = 0; i < whole; i += W) PUT(IN_VLOAD(in + i) - high - less, out + i);
     for (long i = whole; i < n; i++) {
         T value = (T)IN_LOAD(in[i]) - high - less;
         out[i] = OUT_STORE(value);
     }
 #else
-    for (long i = 0; i < whole; i += W) OUT_VSTORE(power_vector(IN_VLOAD(in + i) - high) / sum, out + i);
+    for (long i = 0; i < whole; i += W) PUT(power_vector(IN_VLOAD(in + i) - high) / sum, out + i);
     for (long i = whole; i < n; i++) {
         T value = EXP((T)IN_LOAD(in[i]) - high) / sum;
         out[i] = OUT_STORE(value);
     }
 #endif
-#endif
-#endif
 }
+
+#else
+/* The powers wait until their sum is known: in `out`, or in `kept` if they go far. */
+#define ROW_OF_POWERS(kept)                                                        \
+    for (long i = 0; i < whole; i += W) {                                          \
+        const vec e = power_vector(IN_VLOAD(in + i) - high);                       \
+        ASK_FOR_NEXT(in + i);                                                      \
+        sums += e;                                                                 \
+        VECTOR(vstore)(e, 0, kept + i);                                            \
+    }                                                                              \
+    for (long i = whole; i < n; i++) sum += out[i] = EXP((T)IN_LOAD(in[i]) - high); \
+    sum += fold_sum(sums);                                                         \
+    const T share = isfinite(high) ? 1 / sum : (T)NAN;                             \
+    for (long i = 0; i < whole; i += W) PUT(VECTOR(vload)(0, kept + i) * share, out + i); \
+    for (long i = whole; i < n; i++) out[i] *= share;
+static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, bool far) {
+    const long whole = n / W * W;
+    const T high = largest(in, n);
+    vec sums = (vec)(0);
+    T sum = 0;
+    if (far && n <= MOST_KEPT) {
+        T kept[MOST_KEPT];
+        ROW_OF_POWERS(kept)
+    } else {
+        far = false;
+        ROW_OF_POWERS(out)
+    }
+}
+#endif
 
 __kernel void softmax(__global const IN_S *in, long in_offset, __global const OTHER_S *other, long other_offset,
                       __global OUT_S *out, long out_offset, long rows, long n, long inner) {
     long row = get_global_id(0);
-    if (row < rows) do_row(in + in_offset + row * n, other + other_offset + row * n, out + out_offset + row * n, n);
+    if (row >= rows) return;
+    in += in_offset + row * n, other += other_offset + row * n, out += out_offset + row * n;
+    do_row(in, other, out, n, goes_far(out, rows * n));
 }
 
 #else

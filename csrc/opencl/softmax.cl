@@ -99,9 +99,8 @@ static inline T largest(__global const IN_S *in, long n) {
     return high;
 }
 /* What goes past the caches, which `out` would only wash out: its lines are not read first. */
-#ifdef OUT_WIDE
+#if defined(OUT_WIDE) && defined(TP_CPU_COMPILER)
 #define FAR (32 << 20)
-#define MOST_KEPT 4096
 static inline bool goes_far(__global const T *out, long elements) {
     return elements * (long)sizeof(T) >= FAR && ((ulong)out & (sizeof(vec) - 1)) == 0;
 }
@@ -112,8 +111,13 @@ static inline bool goes_far(__global const T *out, long elements) {
 #define goes_far(out, elements) false
 #define PUT(value, to) OUT_VSTORE(value, to)
 #endif
+#define MOST_KEPT 4096
 /* The same place of the next row, which is on its way while this one is computed. */
+#ifdef TP_CPU_COMPILER
 #define ASK_FOR_NEXT(p) __builtin_prefetch((__global const void *)((p) + n), 0, 2)
+#else
+#define ASK_FOR_NEXT(p)
+#endif
 
 #ifdef BACKWARD
 static void do_row(__global const IN_S *in, __global const OTHER_S *other, __global OUT_S *out, long n, bool far) {

@@ -19,6 +19,12 @@
 #define TP_OPENCL 1
 #endif
 
+/* The compiler makes this CPU's code at once, so its own functions are there: it makes vectors of them, and not of the
+ * driver's. */
+#if defined(TP_CPU_DEVICE) && !defined(__SPIR__) && !defined(__SPIRV__)
+#define TP_CPU_COMPILER 1
+#endif
+
 #ifdef TP_OPENCL
 
 #define TP_FN static inline __attribute__((always_inline)) /* a loop with a call is no vector loop */
@@ -197,7 +203,7 @@ TP_SIMD2(hypot)
 #else
 #define TP_LIBM(name) name##f
 #endif
-#ifdef TP_CPU_DEVICE /* whose compiler makes vectors of its own functions, not of the driver's */
+#ifdef TP_CPU_COMPILER
 #define TP_ROUNDING(name) __builtin_##name##f
 #else
 #define TP_ROUNDING TP_LIBM
@@ -218,7 +224,7 @@ TP_SIMD2(hypot)
 #endif
 #ifdef TP_HAVE_F64
 #define TP_WIDE tp_f64
-#ifdef TP_CPU_DEVICE
+#ifdef TP_CPU_COMPILER
 #define TP_WIDE_FLOOR __builtin_floor
 #else
 #define TP_WIDE_FLOOR floor
@@ -250,7 +256,7 @@ TP_SIMD2(hypot)
 #define TP_SIGNED_T tp_i64
 #define TP_C(x) x
 #define TP_LIBM(name) name
-#ifdef TP_CPU_DEVICE
+#ifdef TP_CPU_COMPILER
 #define TP_ROUNDING(name) __builtin_##name
 #else
 #define TP_ROUNDING TP_LIBM

@@ -7,6 +7,7 @@ in an expression of that class; one that is not vectorisable gets a plain stride
 from __future__ import annotations
 
 import math
+import re
 import sys
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -81,6 +82,17 @@ _declare("logaddexp logaddexp2", 2, "fc", "f", cost=5)
 _declare("xlogy xlog1py", 2, "f", "f", cost=3)
 _declare("gcd lcm", 2, "i", cost=4)
 _declare("lshift rshift", 2, "i", "i")
+
+# What has a quick form in math.h (tp_quick_sin_f32): one that vectorises where the other does not, and gives NaN where
+# it does not know better. In C, and for float in OpenCL C.
+_QUICK_C = re.compile(r"\btp_(?=(fmod|remainder)_f)")
+_QUICK_OPENCL = re.compile(r"\btp_(?=(sin|cos|tan|fmod|remainder)_f32\b)")
+
+
+def quick_form(text: str, opencl: bool = False) -> str:
+    """The same text with quick forms; itself where it calls nothing that has one."""
+    return (_QUICK_OPENCL if opencl else _QUICK_C).sub("tp_quick_", text)
+
 
 # Forms that look like calls and are part of the language.
 FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where": 3}

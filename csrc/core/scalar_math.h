@@ -40,6 +40,8 @@ TP_INLINE int64_t tp_abs_int(int64_t a) { return a < 0 ? (int64_t)(0 - (uint64_t
 TP_INLINE double tp_abs_double(double a) { return fabs(a); }
 TP_INLINE int64_t tp_min_int(int64_t a, int64_t b) { return b < a ? b : a; }
 TP_INLINE int64_t tp_max_int(int64_t a, int64_t b) { return b > a ? b : a; }
+/* n / by, rounded up, for n >= 0 and by > 0. */
+TP_INLINE int64_t tp_divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 TP_INLINE double tp_min_double(double a, double b) { return b < a ? b : a; }
 TP_INLINE double tp_max_double(double a, double b) { return b > a ? b : a; }
 

@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/parallel.h"
+#include "core/scalar_math.h"
 #include "iter/iter.h"
 
 #include <stdalign.h>
@@ -112,13 +113,8 @@ static void split_dims(plan *p, const tp_tensor *self, uint64_t mask, const tp_t
     merge(&p->reduced);
 }
 
-static int64_t numel_of(const dims *d) {
-    int64_t n = 1;
-    for (int i = 0; i < d->n; i++) n *= d->size[i];
-    return n;
-}
+static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
-static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
@@ -146,16 +142,16 @@ static void cut(plan *p) {
     int64_t outputs = at_least(TILE_BYTES / p->r->size, TILE_OUTPUTS);
     p->width = at_most(p->kept.size[0], at_least(outputs / per_output, 1));
     if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
-    p->tiles_across = divide_up(p->kept.size[0], p->width);
+    p->tiles_across = tp_divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
-    p->leaves_along = divide_up(p->reduced.size[0], p->leaf);
+    p->leaves_along = tp_divide_up(p->reduced.size[0], p->leaf);
     p->leaves = p->leaves_along * (numel_of(&p->reduced) / p->reduced.size[0]);
     int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
     p->parts = p->tiles >= MANY_TILES ? 1 : at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
     p->parts = at_least(p->parts, 1);
-    p->part_leaves = divide_up(p->leaves, p->parts);
-    p->parts = divide_up(p->leaves, p->part_leaves);
+    p->part_leaves = tp_divide_up(p->leaves, p->parts);
+    p->parts = tp_divide_up(p->leaves, p->part_leaves);
     if (p->count == 0) p->leaves = p->part_leaves = 0;
 }
 

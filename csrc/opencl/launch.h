@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/scalar.h"
+#include "core/scalar_math.h"
 #include "opencl/memory.h"
 #include "opencl/plan.h"
 #include "opencl/stream.h"
@@ -22,8 +23,6 @@ typedef struct {
     cl_uint next;
     cl_int status; /* of the first argument that failed */
 } tp_cl_call;
-
-TP_INLINE int64_t tp_divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, tp_cl_built *kernel) {
     if (kernel) {

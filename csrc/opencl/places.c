@@ -43,11 +43,7 @@ static void add_dims(dims *d, tp_places_op op, int64_t dim, const tp_tensor *sel
         else if (op == TP_PLACES_GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
 }
 
-static int64_t numel_of(const dims *d) {
-    int64_t n = 1;
-    for (int i = 0; i < d->n; i++) n *= d->size[i];
-    return n;
-}
+static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
 /* How many elements of a row a work-item of a CPU device has: few where else there is not enough to do. */
 static int64_t piece_of(const tp_cl_device *d, tp_places_op op, const dims *split) {

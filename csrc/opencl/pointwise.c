@@ -190,7 +190,7 @@ static void write_vectors(tp_text *s, const source *c) {
 
 /* A block with a NaN is computed again, element by element since PoCL's vector sin, cos and tan lose small lanes beside
  * huge ones: a quick form may have given up there. Results wait in `r` meanwhile: an operand may lie where they go. */
-static bool by_quick_blocks(const source *c) { return c->variant->rows && c->expression && c->expression->quick; }
+static bool by_quick_blocks(const source *c) { return c->variant->rows && c->expression && c->expression->quick[0]; }
 
 static void write_quick_blocks(tp_text *s, const source *c) {
     static const char loop[] = "index j = first; j < end; j++";
@@ -215,7 +215,7 @@ static void write_source(tp_text *s, const void *context) {
     const variant *k = c->variant;
     tp_text_add(s, "%s%s%s", c->expression ? tp_cl_source("math.h") : tp_cl_source("types.cl"),
                 tp_cl_source("common.cl"), c->expression ? c->expression->function : "");
-    if (by_quick_blocks(c)) tp_text_add(s, "%s%s#undef expr\n", tp_cl_source("quick.cl"), c->expression->function);
+    if (by_quick_blocks(c)) tp_text_add(s, "%s", c->expression->quick);
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
     if (k->ndim)
         tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,

@@ -14,7 +14,7 @@ typedef struct {
     const char *types;    /* of its parameters behind the inputs, separated by spaces */
     const char *how;      /* where the host takes them from, separated by commas: 0vf32, 1n, 2stanh */
     const char *built_in; /* the function of OpenCL C that `expr` is, or "" */
-    bool quick;           /* calls functions that have a quick form (quick.cl) */
+    const char *quick;    /* OpenCL C of `quick_expr`, by the quick forms of math.h, or "": there are none */
 } tp_cl_expression;
 
 typedef struct {

@@ -107,11 +107,7 @@ static void split_dims(dims *kept, dims *reduced, const tp_tensor *self, uint64_
     merge(reduced);
 }
 
-static int64_t numel_of(const dims *d) {
-    int64_t n = 1;
-    for (int i = 0; i < d->n; i++) n *= d->size[i];
-    return n;
-}
+static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
 /* ---- the cut ---- */
 

@@ -44,13 +44,16 @@ TP_FN tp_f32 tp_expm1_reduced_f32(tp_f32 r) {
     return TP_FMA(p * r, r, r);
 }
 
-TP_FN tp_f32 tp_exp_f32(tp_f32 x) {
-    tp_f32 c = x < -104.0f ? -104.0f : x;
-    c = c > 89.0f ? 89.0f : c;
-    const tp_f32 shifted = TP_FMA(c, TP_LOG2E_f32, TP_ROUNDER_f32);
+/* exp(x) * 2**k for -104 <= x <= 90 */
+TP_FN tp_f32 tp_exp_times_f32(tp_f32 x, tp_i32 k) {
+    const tp_f32 shifted = TP_FMA(x, TP_LOG2E_f32, TP_ROUNDER_f32);
     const tp_f32 n = shifted - TP_ROUNDER_f32;
-    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, c));
-    return tp_scale_f32(tp_exp_reduced_f32(r), (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)));
+    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, x));
+    return tp_scale_f32(tp_exp_reduced_f32(r), (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) + k);
+}
+TP_FN tp_f32 tp_exp_f32(tp_f32 x) {
+    const tp_f32 c = x < -104.0f ? -104.0f : x;
+    return tp_exp_times_f32(c > 89.0f ? 89.0f : c, 0);
 }
 
 TP_FN tp_f32 tp_exp2_f32(tp_f32 x) {
@@ -223,13 +226,7 @@ TP_FN tp_f32 tp_erfc_f32(tp_f32 x) {
 }
 
 /* exp(a) / 2 for a >= 0: finite a little longer than exp(a) */
-TP_FN tp_f32 tp_half_exp_f32(tp_f32 a) {
-    const tp_f32 c = a > 90.0f ? 90.0f : a;
-    const tp_f32 shifted = TP_FMA(c, TP_LOG2E_f32, TP_ROUNDER_f32);
-    const tp_f32 n = shifted - TP_ROUNDER_f32;
-    const tp_f32 r = TP_FMA(n, -TP_LN2_LO_f32, TP_FMA(n, -TP_LN2_HI_f32, c));
-    return tp_scale_f32(tp_exp_reduced_f32(r), (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) - 1);
-}
+TP_FN tp_f32 tp_half_exp_f32(tp_f32 a) { return tp_exp_times_f32(a > 90.0f ? 90.0f : a, -1); }
 
 TP_FN tp_f32 tp_sinh_f32(tp_f32 x) {
     const tp_f32 a = TP_ABS_f32(x), t = x * x, h = tp_half_exp_f32(a);
@@ -271,6 +268,9 @@ TP_FN tp_f32 tp_atanh_f32(tp_f32 x) {
 #define TP_HALF_PI_LO_f32 -0x1.777a5cp-25f
 #define TP_HALF_PI_LEAST_f32 -0x1.ee59dap-50f
 
+TP_FN tp_f32 tp_half_pi_minus_f32(tp_f32 v) { return (TP_HALF_PI_HI_f32 - v) + TP_HALF_PI_LO_f32; }
+TP_FN tp_f32 tp_pi_minus_f32(tp_f32 v) { return (2.0f * TP_HALF_PI_HI_f32 - v) + 2.0f * TP_HALF_PI_LO_f32; }
+
 /* atan(z) for 0 <= z <= 1 */
 TP_FN tp_f32 tp_atan_reduced_f32(tp_f32 z) {
     const tp_f32 t = z * z;
@@ -286,16 +286,14 @@ TP_FN tp_f32 tp_atan_reduced_f32(tp_f32 z) {
 }
 TP_FN tp_f32 tp_atan_f32(tp_f32 x) {
     const tp_f32 a = TP_ABS_f32(x), inverse = 1.0f / a, v = tp_atan_reduced_f32(a > 1.0f ? inverse : a);
-    const tp_f32 beyond = (TP_HALF_PI_HI_f32 - v) + TP_HALF_PI_LO_f32;
-    return TP_COPYSIGN_f32(a > 1.0f ? beyond : v, x);
+    return TP_COPYSIGN_f32(a > 1.0f ? tp_half_pi_minus_f32(v) : v, x);
 }
 TP_FN tp_f32 tp_atan2_f32(tp_f32 y, tp_f32 x) {
     const tp_f32 a = TP_ABS_f32(y), b = TP_ABS_f32(x), low = a > b ? b : a, high = a > b ? a : b;
     const tp_f32 same = high == 0.0f ? 0.0f : 1.0f, ratio = low / high;
     const tp_f32 v = tp_atan_reduced_f32(low == high ? same : ratio);
-    const tp_f32 steep = (TP_HALF_PI_HI_f32 - v) + TP_HALF_PI_LO_f32, right = a > b ? steep : v;
-    const tp_f32 left = (2.0f * TP_HALF_PI_HI_f32 - right) + 2.0f * TP_HALF_PI_LO_f32;
-    return TP_COPYSIGN_f32((tp_i32)TP_BITS_f32(x) < 0 ? left : right, y);
+    const tp_f32 right = a > b ? tp_half_pi_minus_f32(v) : v;
+    return TP_COPYSIGN_f32((tp_i32)TP_BITS_f32(x) < 0 ? tp_pi_minus_f32(right) : right, y);
 }
 
 #ifdef TP_HAVE_F64
@@ -307,8 +305,10 @@ TP_FN tp_f32 tp_hypot_f32(tp_f32 x, tp_f32 y) {
 }
 #endif
 
-/* asin(s) for 0 <= s <= 1/2, with t = s * s */
-TP_FN tp_f32 tp_asin_reduced_f32(tp_f32 s, tp_f32 t) {
+/* asin(a) for 0 <= a <= 1/2, and asin(sqrt((1 - a) / 2)) above. */
+TP_FN tp_f32 tp_asin_folded_f32(tp_f32 a) {
+    const tp_f32 halved = TP_FMA(-0.5f, a, 0.5f), t = a > 0.5f ? halved : a * a;
+    const tp_f32 s = a > 0.5f ? TP_SQRT_f32(halved) : a;
     tp_f32 p = 0x1.595666p-5f;
     p = TP_FMA(p, t, 0x1.8c44dap-6f);
     p = TP_FMA(p, t, 0x1.747b26p-5f);
@@ -318,17 +318,13 @@ TP_FN tp_f32 tp_asin_reduced_f32(tp_f32 s, tp_f32 t) {
 }
 /* Above 1/2: asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)). */
 TP_FN tp_f32 tp_asin_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x), halved = TP_FMA(-0.5f, a, 0.5f), t = a > 0.5f ? halved : a * a;
-    const tp_f32 v = tp_asin_reduced_f32(a > 0.5f ? TP_SQRT_f32(halved) : a, t);
-    const tp_f32 large = (TP_HALF_PI_HI_f32 - 2.0f * v) + TP_HALF_PI_LO_f32;
-    return TP_COPYSIGN_f32(a > 0.5f ? large : v, x);
+    const tp_f32 a = TP_ABS_f32(x), v = tp_asin_folded_f32(a);
+    return TP_COPYSIGN_f32(a > 0.5f ? tp_half_pi_minus_f32(2.0f * v) : v, x);
 }
 TP_FN tp_f32 tp_acos_f32(tp_f32 x) {
-    const tp_f32 a = TP_ABS_f32(x), halved = TP_FMA(-0.5f, a, 0.5f), t = a > 0.5f ? halved : a * a;
-    const tp_f32 v = tp_asin_reduced_f32(a > 0.5f ? TP_SQRT_f32(halved) : a, t);
-    const tp_f32 left = (2.0f * TP_HALF_PI_HI_f32 - 2.0f * v) + 2.0f * TP_HALF_PI_LO_f32;
+    const tp_f32 a = TP_ABS_f32(x), v = tp_asin_folded_f32(a);
     const tp_f32 small = TP_HALF_PI_HI_f32 - (TP_COPYSIGN_f32(v, x) - TP_HALF_PI_LO_f32);
-    const tp_f32 large = x < 0.0f ? left : 2.0f * v;
+    const tp_f32 large = x < 0.0f ? tp_pi_minus_f32(2.0f * v) : 2.0f * v;
     return a > 0.5f ? large : small;
 }
 

@@ -29,6 +29,7 @@ from .emit_inplace_or_view import emit_inplace_or_view
 from .emit_nodes import emit_nodes_c, emit_nodes_h
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
+from .emit_primitives import emit_primitive_kernels_h, emit_primitives_c, emit_primitives_h
 from .emit_python import (
     emit_python_functions,
     emit_python_methods,
@@ -78,7 +79,7 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
 
 def load_catalog(folder: Path) -> Catalog:
     registry = load_registry(folder)
-    catalog = build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags)
+    catalog = build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags, registry.primitives)
     check_gradients_given(catalog)
     check_decompositions(catalog)
     return catalog
@@ -90,6 +91,9 @@ def generate(catalog: Catalog) -> dict[str, str]:
     for key in registered_keys(catalog):
         files[f"Register{key}.c"] = emit_register(catalog, key)
     files["RegisterEverything.c"] = emit_register_everything(catalog, LAYERS)
+    files["Primitives.h"] = emit_primitives_h(catalog.primitives)
+    files["PrimitiveKernels.h"] = emit_primitive_kernels_h(catalog.primitives)
+    files["Primitives.c"] = emit_primitives_c(catalog.primitives)
     pointwise = catalog.pointwise()
     files |= {f"cpu/{name}": text for name, text in emit_pointwise(pointwise, POINTWISE_SHARDS).items()}
     files |= emit_table(pointwise)

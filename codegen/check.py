@@ -31,6 +31,7 @@ from .model import (
     group_native_functions,
     is_tensor_like,
 )
+from .primitives import Primitive, check_needs, load_primitives
 
 _BACKENDS = "CPU OpenCL Meta CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3".split()
 _LAYOUTS = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Mkldnn")
@@ -57,7 +58,7 @@ DISPATCH_KEYS = frozenset(
 AUTOGRAD_KEYS = frozenset(key for key in DISPATCH_KEYS if key.startswith("Autograd"))
 
 # Backends for which tensorpy makes kernels from `pointwise` and `reduction`.
-_GENERATED = ("CPU", "OpenCL", "Meta")
+_GENERATED = ("CPU", "OpenCL", "Meta", "Dense")
 # A composite kernel is for every backend; these are the keys it answers for.
 _COMPOSITE_ROLE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 
@@ -72,6 +73,7 @@ class Registry:
     tags: Mapping[str, Tag]
     derivatives: tuple[DerivativeEntry, ...]
     autocast: tuple[AutocastEntry, ...]
+    primitives: tuple[Primitive, ...] = ()
 
 
 def load_registry(folder: Path) -> Registry:
@@ -89,10 +91,15 @@ def load_registry(folder: Path) -> Registry:
     if (folder / "autocast.yaml").exists():
         autocast = load_autocast(folder / "autocast.yaml", functions, errors)
         check_autocast(autocast, errors)
+    primitives: tuple[Primitive, ...] = ()
+    if (folder / "primitives.yaml").exists():
+        primitives = load_primitives(folder / "primitives.yaml", errors)
+    for function in entries:
+        check_needs(function.prims, (p.name for p in primitives), function.at("prims"), errors)
     errors.raise_if_any()
     by_name = {str(f.name): f for f in functions}
     groups = group_native_functions(functions)
-    return Registry(tuple(functions), by_name, tuple(groups), tags, tuple(derivatives), tuple(autocast))
+    return Registry(tuple(functions), by_name, tuple(groups), tags, tuple(derivatives), tuple(autocast), primitives)
 
 
 def check_native_functions(functions: Iterable[NativeFunction], errors: ErrorCollector) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
-from .catalog import Catalog, KernelSource, Operator, structured_name
+from .catalog import ALIAS_KEYS, Catalog, KernelSource, Operator, structured_name
 from .device_checks import device_check
 from .emit_formula import emit_composite
 from .emit_functions import YAML
@@ -227,13 +227,7 @@ def emit_register(catalog: Catalog, key: str) -> str:
                 text, name, origin = _emit_kernel(op, source, catalog)
                 out.append(text)
                 rows.append(f"    {{&tp_ops[TP_OP_{op.c}], (tp_fn){name}, {c_string(origin)}}},\n")
-    alias = key in (
-        "Autograd",
-        "CompositeImplicitAutograd",
-        "CompositeExplicitAutograd",
-        "CompositeExplicitAutogradNonFunctional",
-    )
-    c_key = f"TP_ALIAS_KEY({key})" if alias else f"TP_KEY_{key}"
+    c_key = f"TP_ALIAS_KEY({key})" if key in ALIAS_KEYS else f"TP_KEY_{key}"
     out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
     out.append(
         f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n"

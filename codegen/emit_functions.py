@@ -75,24 +75,17 @@ def box_arguments(op: Operator, array: str = "args") -> str:
 def emit_functions_c(catalog: Catalog) -> str:
     out = [
         banner("emit_functions.py", YAML, "The operators' entries into the dispatcher."),
-        '#include "Redispatch.h"\n#include "dispatch/boxing.h"\n#include "dispatch/entry.h"\n\n',
+        '#include "Redispatch.h"\n#include "dispatch/entry.h"\n\n',
         "tp_op tp_ops[TP_OP_COUNT];\n\n",
     ]
     for op in catalog:
         result = c_result(op.schema)
         out.append(
-            f"static {result.decl}missing_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-            + box_arguments(op)
-            + f"    tp_missing_kernel(&tp_ops[TP_OP_{op.c}], ks, args);\n"
-            + ("    (void)result;\n" if result.kind == "value" else "")
-            + f"    return {result.failed};\n}}\n"
-        )
-        out.append(
             f"{result.decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
             f"    const tp_op *op = &tp_ops[TP_OP_{op.c}];\n"
             f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & "
             "op->live)];\n"
-            f"    if (tp_unlikely(!kernel)) return missing_{op.c}({call_arguments(op.schema, keyset='ks')});\n"
+            f"    if (tp_unlikely(!kernel)) kernel = ({function_type(op.schema)})op->info->box;\n"
             f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
         )
         out.append(

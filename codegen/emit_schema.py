@@ -5,6 +5,8 @@ Also the boxed adaptors, one pair per C signature and one packing entry per oper
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .c_types import CResult, c_arguments, c_result, c_type, function_type, is_optional, parameters, signature_code
 from .catalog import Catalog, Operator
 from .emit_functions import YAML, box_arguments
@@ -20,7 +22,7 @@ TAG_BITS = {
 }
 
 
-def _argument_rows(schema: FunctionSchema) -> str:
+def argument_rows(schema: FunctionSchema) -> str:
     out = []
     out_names = {a.name for a in schema.out}
     keyword = {a.name for a in schema.kwarg_only} | out_names
@@ -36,7 +38,7 @@ def _argument_rows(schema: FunctionSchema) -> str:
     return "".join(out)
 
 
-def _return_rows(schema: FunctionSchema) -> str:
+def return_rows(schema: FunctionSchema) -> str:
     out = []
     for r in schema.returns:
         tag = "TP_TENSOR_SEQ" if c_type(r.type).member == "tensors" else c_type(r.type).tag
@@ -47,9 +49,11 @@ def _return_rows(schema: FunctionSchema) -> str:
     return "".join(out)
 
 
-def _unbox_call(schema: FunctionSchema, result: CResult) -> str:
-    args = ["ks", *(f"tp_unbox_{a.c.code}(&args[{i}])" for i, a in enumerate(c_arguments(schema)))]
-    call = f"(({function_type(schema)})kernel)"
+def unbox_call(schema: FunctionSchema, type_: str, leading: Sequence[str]) -> str:
+    """Statements that call `kernel`, a function of type_, with what `args` holds, and keep what it gives."""
+    result = c_result(schema)
+    args = [*leading, *(f"tp_unbox_{a.c.code}(&args[{i}])" for i, a in enumerate(c_arguments(schema)))]
+    call = f"(({type_})kernel)"
     match result.kind:
         case "status":
             return f"    (void)results;\n    return {call}({', '.join(args)});\n"
@@ -62,23 +66,28 @@ def _unbox_call(schema: FunctionSchema, result: CResult) -> str:
             return f"    return tp_result_{result.code}({call}({', '.join(args)}), results);\n"
 
 
-def _box_entry(op: Operator, result: CResult) -> str:
-    """The unboxed entry that leads to a boxed kernel."""
-    body = box_arguments(op) + f"    tp_value results[{max(1, len(op.schema.returns))}] = {{{{TP_NONE}}}};\n"
-    body += f"    if (tp_call_boxed_kernel(&tp_ops[TP_OP_{op.c}], ks, args, results) < 0) return {result.failed};\n"
+def result_from_boxed(result: CResult) -> str:
+    """Statements that return what a boxed kernel left in `results`."""
     match result.kind:
         case "status":
-            body += "    return 0;\n"
+            return "    return 0;\n"
         case "tensor":
-            body += "    return results[0].tensor;\n"
+            return "    return results[0].tensor;\n"
         case "seq":
-            body += "    return results[0].seq;\n"
+            return "    return results[0].seq;\n"
         case "tensors":
             items = ", ".join(f"results[{i}].tensor" for i in range(result.count))
-            body += f"    return ({result.decl.strip()}){{{{{items}}}}};\n"
+            return f"    return ({result.decl.strip()}){{{{{items}}}}};\n"
         case _:
             assert result.value is not None
-            body += f"    *result = tp_unbox_{result.value.code}_value(&results[0]);\n    return 0;\n"
+            return f"    *result = tp_unbox_{result.value.code}_value(&results[0]);\n    return 0;\n"
+
+
+def _box_entry(op: Operator, result: CResult) -> str:
+    """The unboxed entry that leads to a boxed kernel, and says what is missing where there is none."""
+    body = box_arguments(op) + f"    tp_value results[{max(1, len(op.schema.returns))}] = {{{{TP_NONE}}}};\n"
+    body += f"    if (tp_call_boxed_kernel(&tp_ops[TP_OP_{op.c}], ks, args, results) < 0) return {result.failed};\n"
+    body += result_from_boxed(result)
     return f"static {result.decl}box_{op.c}({parameters(op.schema, keyset=True)}) {{\n{body}}}\n"
 
 
@@ -95,7 +104,7 @@ def emit_boxed_adaptors(catalog: Catalog) -> str:
             out.append(
                 f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n"
                 + ("    (void)args;\n" if not op.schema.arguments else "")
-                + _unbox_call(op.schema, c_result(op.schema))
+                + unbox_call(op.schema, function_type(op.schema), ["ks"])
                 + f"}}\nconst tp_signature tp_signature_{code} = {{call_{code}}};\n\n"
             )
     for op in catalog:
@@ -119,17 +128,20 @@ def emit_boxed_adaptors_h(catalog: Catalog) -> str:
 def emit_register_schema(catalog: Catalog) -> str:
     out = [
         banner("emit_schema.py", YAML, "What each operator is; read by tp_declare_ops."),
-        '#include "BoxedAdaptors.h"\n#include "dispatch/generated.h"\n\n',
+        '#include "BoxedAdaptors.h"\n#include "Primitives.h"\n#include "dispatch/generated.h"\n\n',
     ]
     infos = []
     for op in catalog:
         schema = op.schema
         if schema.arguments:
-            out.append(f"static const tp_argument args_{op.c}[] = {{\n{_argument_rows(schema)}}};\n")
+            out.append(f"static const tp_argument args_{op.c}[] = {{\n{argument_rows(schema)}}};\n")
         if schema.returns:
-            out.append(f"static const tp_argument returns_{op.c}[] = {{\n{_return_rows(schema)}}};\n")
+            out.append(f"static const tp_argument returns_{op.c}[] = {{\n{return_rows(schema)}}};\n")
         tags = ", ".join([*(c_string(t) for t in op.function.tags), "NULL"])
         out.append(f"static const char *const tags_{op.c}[] = {{{tags}}};\n")
+        if op.prims:
+            needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
+            out.append(f"static tp_op *const prims_{op.c}[] = {{{needed}, NULL}};\n")
         bits = " | ".join(TAG_BITS[t] for t in op.function.tags if t in TAG_BITS) or "0"
         infos.append(
             f"    [TP_OP_{op.c}] = {{\n"
@@ -141,6 +153,7 @@ def emit_register_schema(catalog: Catalog) -> str:
             f"        .returns = {f'returns_{op.c}' if schema.returns else 'NULL'}, "
             f".nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)},\n"
+            f"        .prims = {f'prims_{op.c}' if op.prims else 'NULL'},\n"
             f"    }},\n"
         )
     out.append("static tp_op_info infos[TP_OP_COUNT] = {\n" + "".join(infos) + "};\n\n")

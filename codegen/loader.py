@@ -54,7 +54,7 @@ _BOOLS = {"True": True, "true": True, "False": False, "false": False}
 T = TypeVar("T")
 
 
-class _Document:
+class Document:
     """One YAML file, its nodes, and what to do with a mistake in them."""
 
     def __init__(self, source: Path | str, errors: ErrorCollector) -> None:
@@ -221,7 +221,7 @@ def _finish(errors: ErrorCollector, own: bool) -> None:
 def load_tags(source: Path | str, errors: ErrorCollector | None = None) -> dict[str, Tag]:
     """tags.yaml: a list of `tag` and `desc`."""
     collector = ErrorCollector() if errors is None else errors
-    document = _Document(source, collector)
+    document = Document(source, collector)
     tags: dict[str, Tag] = {}
     for node in document.entries("- tag: name"):
         name = desc = None
@@ -253,7 +253,7 @@ def load_tags(source: Path | str, errors: ErrorCollector | None = None) -> dict[
 class _FunctionReader:
     """One entry of native_functions.yaml. A key's reader gives the field's value, or None after reporting."""
 
-    def __init__(self, document: _Document, tags: Collection[str] | None) -> None:
+    def __init__(self, document: Document, tags: Collection[str] | None) -> None:
         self.document = document
         self.known_tags = tags
         d = document
@@ -261,6 +261,7 @@ class _FunctionReader:
             "func": self.schema,
             "variants": self.variants,
             "dispatch": self.dispatch,
+            "prims": d.words,
             "structured": d.boolean,
             "structured_delegate": self.operator_name,
             "structured_inherits": d.text,
@@ -414,7 +415,7 @@ def load_native_functions(
 ) -> list[NativeFunction]:
     """native_functions.yaml: a path, or a text of more than one line. `tags` None accepts any tag."""
     collector = ErrorCollector() if errors is None else errors
-    document = _Document(source, collector)
+    document = Document(source, collector)
     reader = _FunctionReader(document, tags)
     read = [reader.read(node) for node in document.entries("- func: name(...) -> ...")]
     _finish(collector, errors is None)
@@ -425,7 +426,7 @@ _RESULT = re.compile(r"result\d*")
 
 
 class _DerivativeReader:
-    def __init__(self, document: _Document, functions: Iterable[NativeFunction]) -> None:
+    def __init__(self, document: Document, functions: Iterable[NativeFunction]) -> None:
         self.document = document
         self.functions: dict[str, NativeFunction] = {}
         for function in functions:
@@ -507,7 +508,7 @@ def load_derivatives(
 ) -> list[DerivativeEntry]:
     """derivatives.yaml. `functions` holds the derived variants too."""
     collector = ErrorCollector() if errors is None else errors
-    document = _Document(source, collector)
+    document = Document(source, collector)
     reader = _DerivativeReader(document, functions)
     read = [reader.read(node) for node in document.entries("- name: schema")]
     _finish(collector, errors is None)
@@ -525,7 +526,7 @@ def load_autocast(
         promote: [acos]
     """
     collector = ErrorCollector() if errors is None else errors
-    document = _Document(source, collector)
+    document = Document(source, collector)
     by_name: dict[str, NativeFunction] = {}
     for function in functions:
         by_name.setdefault(str(function.name), function)

@@ -314,6 +314,7 @@ class NativeFunction:
     locations: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     variants: tuple[str, ...] = ("function",)
     dispatch: tuple[Kernel, ...] = ()
+    prims: tuple[str, ...] = ()  # the primitives that its kernel for Dense calls
     structured: bool = False
     structured_delegate: OperatorName | None = None
     structured_inherits: str | None = None

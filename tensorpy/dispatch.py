@@ -30,13 +30,17 @@ class Event:
 
 
 class trace:
-    """Collects every layer of every call of this thread: `with trace() as t: ...`, then `t.events`."""
+    """Collects every layer of every call of this thread: `with trace() as t: ...`, then `t.events`.
 
-    def __init__(self) -> None:
+    With `primitives` also what the kernels call below the operators ("prim::scan.sum"), and on which device.
+    """
+
+    def __init__(self, *, primitives: bool = False) -> None:
         self._raw: list[list[Any]] = []
+        self._primitives = primitives
 
     def __enter__(self) -> trace:
-        self._previous = _C._set_trace(self._raw)
+        self._previous = _C._set_trace(self._raw, self._primitives)
         return self
 
     def __exit__(self, *unused: Any) -> None:
@@ -97,6 +101,11 @@ def table(operator: str) -> Table:
 def operators() -> list[str]:
     """The names of all operators, "add.Tensor" and so on."""
     return list(_C._operators())
+
+
+def primitives() -> list[str]:
+    """The names of what devices implement below the operators, "prim::scan.sum" and so on."""
+    return list(_C._primitives())
 
 
 def schema(operator: str) -> str:

@@ -21,6 +21,7 @@ typedef struct tp_thread_state {
     bool inference_mode;
     bool anomaly_mode;
     bool anomaly_check_nan;
+    bool observe;           /* a trace wants to see primitives */
     void *saved_hooks;      /* the innermost saved-tensor hooks of the host, or NULL */
     int32_t backward_depth; /* engine runs that this thread is inside of */
     bool in_parallel;       /* inside a chunk of tp_parallel_for */

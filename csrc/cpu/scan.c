@@ -1,180 +1,51 @@
-/* scan.c: running sums, products, extremes, log-sum-exps, compiled once per capability.
- *
- * The data are contiguous as (outer, n, inner); a call does `width` neighbouring columns of one outer index, `stride`
- * elements apart from step to step. Sums and products run in double (complex ones too), integers modulo 2**64. A line
- * of numbers (inner 1) is scanned in blocks: the sums of a block's segments are found first, in lanes, and then all
- * segments are scanned side by side, each from where the ones before it end. */
+/* scan.c: the primitive scan on the CPU: threads share the positions across the dimension, TP_SCAN_COLUMNS neighbouring
+ * ones at a time; the loops are in scan_loops.c. */
+#include "PrimitiveKernels.h"
+#include "core/parallel.h"
 #include "cpu/kernels.h"
 
-#include <math.h>
-#include <string.h>
+typedef struct {
+    tp_scan_fn fn;
+    char *out, *at, *in;
+    int64_t item, n, inner, chunks; /* elements' size, steps, columns, chunks of columns of one outer index */
+} scan;
 
-#define COLUMNS TP_SCAN_COLUMNS
-#define SEGMENTS 8
-#define BLOCK 4096
-#define UNROLL _Pragma("GCC unroll 8")
-
-#define PLUS(a, b) ((a) + (b))
-#define TIMES(a, b) ((a) * (b))
-
-#define OF cumsum_f32
-#define T float
-#define A double
-#define OP PLUS
-#define START 0
-#include "cpu/scan_of.h"
-
-#define OF cumsum_f64
-#define T double
-#define A double
-#define OP PLUS
-#define START 0
-#include "cpu/scan_of.h"
-
-#define OF cumsum_i64
-#define T uint64_t
-#define A uint64_t
-#define OP PLUS
-#define START 0
-#include "cpu/scan_of.h"
-
-#define OF cumprod_f32
-#define T float
-#define A double
-#define OP TIMES
-#define START 1
-#include "cpu/scan_of.h"
-
-#define OF cumprod_f64
-#define T double
-#define A double
-#define OP TIMES
-#define START 1
-#include "cpu/scan_of.h"
-
-#define OF cumprod_i64
-#define T uint64_t
-#define A uint64_t
-#define OP TIMES
-#define START 1
-#include "cpu/scan_of.h"
-
-/* Complex numbers as pairs. */
-#define SCAN_PAIRS(name, T, product)                                                                        \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
-        T *out = out_;                                                                                      \
-        const T *in = in_;                                                                                  \
-        (void)unused;                                                                                       \
-        for (int64_t k = 0; k < width; k++) {                                                               \
-            double re = product, im = 0;                                                                    \
-            for (int64_t i = 0; i < n; i++) {                                                               \
-                const T *x = in + 2 * (i * stride + k);                                                     \
-                double r = product ? re * x[0] - im * x[1] : re + x[0],                                     \
-                       m = product ? re * x[1] + im * x[0] : im + x[1];                                     \
-                re = r;                                                                                     \
-                im = m;                                                                                     \
-                out[2 * (i * stride + k)] = (T)re;                                                          \
-                out[2 * (i * stride + k) + 1] = (T)im;                                                      \
-            }                                                                                               \
-        }                                                                                                   \
+static void run_chunks(int64_t begin, int64_t end, void *context) {
+    const scan *s = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t column = i % s->chunks * TP_SCAN_COLUMNS, first = i / s->chunks * s->n * s->inner + column;
+        int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
+        s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner,
+              width);
     }
-SCAN_PAIRS(cumsum_c64, float, 0)
-SCAN_PAIRS(cumsum_c128, double, 0)
-SCAN_PAIRS(cumprod_c64, float, 1)
-SCAN_PAIRS(cumprod_c128, double, 1)
-
-/* Equal values move the place on to the last one, as in PyTorch; a NaN stays. */
-#define SCAN_EXTREME(name, T, ge)                                                                        \
-    static void name(void *out_, void *at_, const void *in_, int64_t n, int64_t stride, int64_t width) { \
-        T *out = out_, best[COLUMNS];                                                                    \
-        int64_t *at = at_, place[COLUMNS];                                                               \
-        const T *in = in_;                                                                               \
-        for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                       \
-            for (int64_t k = 0; k < width; k++) {                                                        \
-                bool take = i == 0 || (in[k] ge best[k]) || in[k] != in[k];                              \
-                best[k] = take ? in[k] : best[k];                                                        \
-                place[k] = take ? i : place[k];                                                          \
-                out[k] = best[k];                                                                        \
-                at[k] = place[k];                                                                        \
-            }                                                                                            \
-    }
-#define BOTH(suffix, T) SCAN_EXTREME(cummax_##suffix, T, >=) SCAN_EXTREME(cummin_##suffix, T, <=)
-BOTH(u8, uint8_t)
-BOTH(u16, uint16_t)
-BOTH(u32, uint32_t)
-BOTH(u64, uint64_t)
-BOTH(i8, int8_t)
-BOTH(i16, int16_t)
-BOTH(i32, int32_t)
-BOTH(i64, int64_t)
-BOTH(f32, float)
-BOTH(f64, double)
-
-#define SCAN_LOG(name, T)                                                                                       \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) {     \
-        T *out = out_;                                                                                          \
-        const T *in = in_;                                                                                      \
-        (void)unused;                                                                                           \
-        for (int64_t k = 0; k < width; k++) {                                                                   \
-            double acc = -INFINITY;                                                                             \
-            for (int64_t i = 0; i < n; i++) {                                                                   \
-                double x = in[i * stride + k], high = x > acc || x != x ? x : acc, low = high == acc ? x : acc; \
-                acc = isinf(high) && high == low ? high : high + log1p(exp(low - high));                        \
-                if (x != x || acc != acc) acc = NAN;                                                            \
-                out[i * stride + k] = (T)acc;                                                                   \
-            }                                                                                                   \
-        }                                                                                                       \
-    }
-SCAN_LOG(logcumsumexp_f32, float)
-SCAN_LOG(logcumsumexp_f64, double)
-
-/* log(exp(a) + exp(b)) of complex numbers, from the one with the larger real part. */
-TP_INLINE tp_complex128 log_add_complex(tp_complex128 a, tp_complex128 b) {
-    if (creal(a) == -INFINITY) return b;
-    if (creal(b) == -INFINITY) return a;
-    if (isnan(creal(a)) || isnan(cimag(a)) || isnan(creal(b)) || isnan(cimag(b))) return CMPLX(NAN, NAN);
-    bool first = creal(a) >= creal(b);
-    tp_complex128 high = first ? a : b, low = first ? b : a;
-    if (isinf(creal(high))) return high;
-    return high + clog(1.0 + cexp(low - high));
 }
-#define SCAN_LOG_COMPLEX(name, T)                                                                           \
-    static void name(void *out_, void *unused, const void *in_, int64_t n, int64_t stride, int64_t width) { \
-        T *out = out_;                                                                                      \
-        const T *in = in_;                                                                                  \
-        (void)unused;                                                                                       \
-        for (int64_t k = 0; k < width; k++) {                                                               \
-            tp_complex128 acc = CMPLX(-INFINITY, 0);                                                        \
-            for (int64_t i = 0; i < n; i++) {                                                               \
-                acc = log_add_complex(acc, in[i * stride + k]);                                             \
-                out[i * stride + k] = (T)acc;                                                               \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-SCAN_LOG_COMPLEX(logcumsumexp_c64, tp_complex64)
-SCAN_LOG_COMPLEX(logcumsumexp_c128, tp_complex128)
 
-/* ---- the table ---- */
+static int run(const tp_scan_fn *table, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    int64_t outer = 1, inner = 1;
+    for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
+    scan s = {table[in->dtype],
+              tp_data(out),
+              at ? tp_data(at) : NULL,
+              tp_data(in),
+              tp_itemsize((tp_dtype)in->dtype),
+              in->ndim ? in->sizes[dim] : 1,
+              inner,
+              (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
+    int64_t chunks = outer * s.chunks, grain = TP_GRAIN * chunks / (4 * in->numel + 1) + 1;
+    void *lock = in->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(chunks, grain, run_chunks, &s);
+    tp_host_lock_acquire(lock);
+    return status;
+}
 
-#define NUMBERS(name)                                                                          \
-    {                                                                                          \
-        [TP_INT64] = name##_i64,     [TP_FLOAT32] = name##_f32,     [TP_FLOAT64] = name##_f64, \
-        [TP_COMPLEX64] = name##_c64, [TP_COMPLEX128] = name##_c128,                            \
-    }
-#define ORDERED(name)                                                                                             \
-    {                                                                                                             \
-        [TP_BOOL] = name##_u8,    [TP_UINT8] = name##_u8,    [TP_UINT16] = name##_u16,  [TP_UINT32] = name##_u32, \
-        [TP_UINT64] = name##_u64, [TP_INT8] = name##_i8,     [TP_INT16] = name##_i16,   [TP_INT32] = name##_i32,  \
-        [TP_INT64] = name##_i64,  [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64,                           \
-    }
-
-const tp_scan_kernels TP_CAP(tp_scan) = {
-    .cumsum = NUMBERS(cumsum),
-    .cumprod = NUMBERS(cumprod),
-    .cummax = ORDERED(cummax),
-    .cummin = ORDERED(cummin),
-    .logcumsumexp = {[TP_FLOAT32] = logcumsumexp_f32,
-                     [TP_FLOAT64] = logcumsumexp_f64,
-                     [TP_COMPLEX64] = logcumsumexp_c64,
-                     [TP_COMPLEX128] = logcumsumexp_c128},
-};
+int scan_sum_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(tp_cpu.scan->cumsum, x, dim, out, NULL); }
+int scan_prod_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(tp_cpu.scan->cumprod, x, dim, out, NULL); }
+int scan_logsumexp_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) {
+    return run(tp_cpu.scan->logcumsumexp, x, dim, out, NULL);
+}
+int scan_max_cpu(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    return run(tp_cpu.scan->cummax, x, dim, out, at);
+}
+int scan_min_cpu(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    return run(tp_cpu.scan->cummin, x, dim, out, at);
+}

@@ -76,6 +76,11 @@ TP_INLINE tp_key tp_highest_key(tp_keyset ks) { return (tp_key)(63 - __builtin_c
 TP_INLINE tp_keyset tp_excluded_keys(void) { return tp_tls.exclude ^ TP_DEFAULT_EXCLUDED; }
 TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) { return (ks | tp_tls.include) & ~tp_excluded_keys(); }
 
+/* What a primitive is entered with (Note [Primitives] in op.h): the backend of the tensor that it writes. */
+TP_INLINE tp_keyset tp_primitive_keys(const tp_tensor *t) {
+    return (t->keys & TP_BACKEND_KEYS) | (tp_unlikely(tp_tls.observe) ? TP_BIT(Trace) : 0);
+}
+
 const char *tp_key_name(tp_key key);   /* "AutogradCPU" */
 tp_key tp_key_parse(const char *name); /* TP_KEY_Undefined for an unknown name, without an error */
 /* The backend key of a device type, its autograd and its autocast key. */

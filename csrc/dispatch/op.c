@@ -3,7 +3,8 @@
  * Note [Kernel precedence]
  * For an operator and a key, the first of these that exists is the table's entry:
  *   1. the kernel registered for the key itself (the newest one, if it was overridden);
- *   2. for a backend or layout key: CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
+ *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key:
+ *      CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
  *   3. CompositeImplicitAutograd, for a backend or layout key and for an Autograd key; for the latter only if the
  *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
@@ -45,6 +46,7 @@ static registration_node *fallbacks[TP_NUM_KEYS];
 static int64_t last_handle;
 
 static const char *const alias_names[TP_NUM_ALIAS] = {
+    [TP_ALIAS_Dense] = "Dense",
     [TP_ALIAS_Autograd] = "Autograd",
     [TP_ALIAS_CompositeImplicitAutograd] = "CompositeImplicitAutograd",
     [TP_ALIAS_CompositeExplicitAutograd] = "CompositeExplicitAutograd",
@@ -137,7 +139,7 @@ static bool is_autograd(tp_key key) { return TP_AUTOGRAD_KEYS >> key & 1; }
 
 /* Whether the backend that an Autograd key stands above has a kernel that is not made of differentiable parts. */
 static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
-    if (slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)) ||
+    if (slot_of(op, TP_ALIAS_KEY(Dense)) || slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)) ||
         slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))
         return true;
     if (autograd == TP_KEY_AutogradOther) {
@@ -148,11 +150,19 @@ static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
     return slot_of(op, TP_KEY_CPU + (autograd - TP_KEY_AutogradCPU)) != NULL;
 }
 
+static bool has_primitives(const tp_op *op, tp_key backend) {
+    for (tp_op *const *p = op->info->prims; p && *p; p++)
+        if (!slot_of(*p, backend)) return false;
+    return true;
+}
+
 /* Note [Kernel precedence]. NULL: nothing. */
 static registration_node *resolve(const tp_op *op, tp_key key) {
     registration_node *r = slot_of(op, key);
     if (r) return r;
     if (is_backend(key)) {
+        r = TP_BACKEND_KEYS >> key & 1 ? slot_of(op, TP_ALIAS_KEY(Dense)) : NULL;
+        if (r && has_primitives(op, key)) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
@@ -181,6 +191,13 @@ static void compute_table(tp_op *op) {
     for (int k = 1; k < TP_NUM_KEYS; k++) compute_entry(op, (tp_key)k);
 }
 
+/* A primitive that came or went also decides which operators a backend runs itself. */
+static void compute_after_registration(tp_op *op, tp_key key) {
+    compute_table(op);
+    for (int64_t i = 0; op->info->is_primitive && key < TP_NUM_KEYS && i < op_count; i++)
+        if (all_ops[i]->info->prims) compute_entry(all_ops[i], key);
+}
+
 const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback) {
     registration_node *r = resolve(op, key);
     if (is_fallback) *is_fallback = r && !r->op;
@@ -206,13 +223,29 @@ static int ensure_registrations(tp_op *op) {
     return op->registrations ? 0 : tp_fail_memory(sizeof *op->registrations);
 }
 
+/* Without computing the table; the caller holds the lock. */
+static int register_at_load(tp_op *op, const tp_registration *r) {
+    if (ensure_registrations(op) < 0) return -1;
+    return add_registration(op, &op->registrations->slot[r->key], r) < 0 ? -1 : 0;
+}
+
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
     pthread_mutex_lock(&lock);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
-        tp_op *op = entries[i].op;
         tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source};
-        if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
+        status = register_at_load(entries[i].op, &r);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source) {
+    pthread_mutex_lock(&lock);
+    int status = 0;
+    for (int64_t i = 0; status == 0 && i < n; i++) {
+        tp_registration r = {.key = key, .boxed = boxed, .source = source};
+        status = register_at_load(&ops[i], &r);
     }
     pthread_mutex_unlock(&lock);
     return status;
@@ -242,7 +275,7 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
             .key = key, .fn = fn, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
         handle = add_registration(op, &op->registrations->slot[key], &r);
     }
-    if (handle > 0) compute_table(op);
+    if (handle > 0) compute_after_registration(op, key);
     else free(kept);
     pthread_mutex_unlock(&lock);
     return handle;
@@ -297,7 +330,7 @@ int tp_deregister(int64_t handle) {
     tp_op *op = NULL;
     int key = 0;
     registration_node *node = unlink_anywhere(handle, &op, &key);
-    if (node && node->op) compute_table(node->op);
+    if (node && node->op) compute_after_registration(node->op, node->r.key);
     else if (node)
         for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], (tp_key)key);
     pthread_mutex_unlock(&lock);
@@ -333,6 +366,7 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n) {
 
 int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
     const registration_node *r = resolve(op, tp_highest_key(ks & op->live));
+    if (!r) return tp_missing_kernel(op, ks, args);
     return r->r.boxed(op, ks, args, results, r->r.context);
 }
 
@@ -343,7 +377,29 @@ int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_
     return op->info->signature->call(op->table[key], ks, args, results);
 }
 
+/* The tensor by which a primitive is entered; NULL and the error set if the others are not beside it. */
+static const tp_tensor *guide_of(const tp_op *op, const tp_value *args) {
+    const tp_value *v = &args[op->info->guide];
+    const tp_tensor *guide = v->tag == TP_TENSOR ? v->tensor : v->tag == TP_TENSORS && v->tensors.size > 0 ? v->tensors.data[0] : NULL;
+    char name[128];
+    if (!guide) return tp_fail_null(TP_RuntimeError, "%s: %s is missing", tp_op_name(op, name), op->info->args[op->info->guide].name);
+    for (int i = 0; i < op->info->nargs; i++) {
+        bool list = args[i].tag == TP_TENSORS;
+        int64_t n = list ? args[i].tensors.size : args[i].tag == TP_TENSOR;
+        for (int64_t k = 0; k < n; k++) {
+            const tp_tensor *t = list ? args[i].tensors.data[k] : args[i].tensor;
+            if (t && !tp_device_equal(t->device, guide->device))
+                return tp_fail_null(TP_RuntimeError, "%s: %s is on another device", tp_op_name(op, name), op->info->args[i].name);
+        }
+    }
+    return guide;
+}
+
 int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results) {
+    if (op->info->is_primitive) {
+        const tp_tensor *guide = guide_of(op, args);
+        return guide ? tp_redispatch_boxed(op, tp_primitive_keys(guide), args, results) : -1;
+    }
     return tp_redispatch_boxed(op, tp_effective_keys(tp_keys_of_values(args, op->info->nargs)), args, results);
 }
 

@@ -9,7 +9,14 @@
  * is the set that led to this kernel; a layer passes `ks & TP_BELOW_...` on. The boxed convention `int kernel(op, ks,
  * args, results, context)` serves custom operators and fallbacks. The generator makes the adaptors, one pair per C
  * signature (tp_signature): a boxed kernel is called from unboxed code through `info->box`, an entry stub per operator;
- * an unboxed one from boxed code through `signature->call`. */
+ * an unboxed one from boxed code through `signature->call`.
+ *
+ * Note [Primitives]
+ * What a device implements is declared in yaml/primitives.yaml: operators of the namespace `prim`, in this list and with
+ * tables like these, but entered another way: at the backend key of the tensor that is written, whatever the thread's
+ * include and exclude sets say. So no layer can be met by one, and a tensor without a dense backend (a layout's, a
+ * payload's) finds no kernel. Their C functions take no key set. An operator made of primitives is registered once,
+ * under the alias key Dense; a backend takes that kernel as soon as it has all that `prims` names. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter)
@@ -51,6 +58,7 @@ typedef struct {
 
 /* Alias keys: a registration for many runtime keys at once. */
 typedef enum {
+    TP_ALIAS_Dense, /* every backend of dense tensors: a kernel made of primitives (Note [Primitives]) */
     TP_ALIAS_Autograd,
     TP_ALIAS_CompositeImplicitAutograd,
     TP_ALIAS_CompositeExplicitAutograd,
@@ -77,6 +85,9 @@ typedef struct {
     uint32_t tag_bits;
     const tp_signature *signature; /* NULL for a custom operator: boxed only */
     tp_fn box;                     /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
+    struct tp_op *const *prims;    /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
+    bool is_primitive;             /* Note [Primitives] */
+    uint8_t guide;                 /* of a primitive: the argument whose backend runs it */
 } tp_op_info;
 
 typedef struct tp_op {
@@ -106,6 +117,8 @@ typedef struct {
 } tp_kernel_entry;
 /* Registers the generator's kernels of one key. */
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
+/* The same boxed kernel for n operators in a row. */
+int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source);
 /* Registers one kernel at run time. With `allow_override` false, a kernel that is there already for the key is a
  * RuntimeError that names both sources. Returns a handle > 0 for tp_deregister, or -1. */
 int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
@@ -139,5 +152,6 @@ const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback
 typedef struct tp_tracer {
     void (*enter)(struct tp_tracer *t, const tp_op *op, tp_key key, const tp_value *args);
     void (*leave)(struct tp_tracer *t, const tp_op *op, tp_key key, double seconds, int status);
+    bool primitives; /* it is told of them too */
 } tp_tracer;
 tp_tracer *tp_set_tracer(tp_tracer *t); /* returns the previous one; adds or removes Trace from the include set */

@@ -42,6 +42,7 @@ tp_tracer *tp_set_tracer(tp_tracer *t) {
     }
     tp_tracer *old = current;
     current = t;
+    tp_tls.observe = t && t->primitives;
     tp_tls.include = t ? tp_tls.include | TP_BIT(Trace) : tp_tls.include & ~TP_BIT(Trace);
     return old;
 }

@@ -76,9 +76,6 @@ typedef struct {
     /* check NULL: the index is the library's own, and in range. */
     int (*places)(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
                   const tp_index_check *check);
-    /* fn: the CPU's entry for the scan; in, out and at (NULL: none) are contiguous, of the dtype that is computed in.
-     */
-    int (*scan)(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at);
     /* lines: contiguous, n elements each, neither complex nor a 16-bit float; out: int64, contiguous. */
     int (*order)(const tp_order_spec *spec, const tp_tensor *lines, int64_t n, tp_tensor *out);
     /* Where values go in sequences of n elements; `each` values belong to one sequence (0: there is only one). All are

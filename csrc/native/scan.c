@@ -1,49 +1,11 @@
-/* scan.c: operators that run along a dimension and keep every step; the kernels are in cpu/scan.c.
- *
- * A kernel wants contiguous data of the dtype that it computes in. What is laid out otherwise goes through contiguous
- * temporaries; threads share the positions across the dimension. */
+/* scan.c: operators that run along a dimension and keep every step. The primitive wants plain tensors: what is laid out
+ * otherwise, or of another dtype, goes through temporaries. */
 #include "NativeFunctions.h"
-#include "core/parallel.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
+#include "Primitives.h"
+#include "iter/iter.h"
 
-typedef struct {
-    tp_scan_fn fn;
-    char *out, *at, *in;
-    int64_t item, n, inner, chunks; /* elements' size, steps, columns, chunks of columns of one outer index */
-} scan;
-
-static void run_chunks(int64_t begin, int64_t end, void *context) {
-    const scan *s = context;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t column = i % s->chunks * TP_SCAN_COLUMNS, first = i / s->chunks * s->n * s->inner + column;
-        int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
-        s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner,
-              width);
-    }
-}
-
-static int run_scan(tp_scan_fn fn, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
-    if (tp_elsewhere(in)) {
-        const tp_device_kernels *k = tp_device_kernels_of(in->device);
-        return k ? k->scan(fn, in, dim, out, at) : -1;
-    }
-    int64_t outer = 1, inner = 1;
-    for (int64_t d = 0; d < in->ndim; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : in->sizes[d];
-    scan s = {fn,
-              tp_data(out),
-              at ? tp_data(at) : NULL,
-              tp_data(in),
-              tp_itemsize((tp_dtype)in->dtype),
-              in->ndim ? in->sizes[dim] : 1,
-              inner,
-              (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
-    int64_t chunks = outer * s.chunks, grain = TP_GRAIN * chunks / (4 * in->numel + 1) + 1;
-    void *lock = in->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(chunks, grain, run_chunks, &s);
-    tp_host_lock_acquire(lock);
-    return status;
-}
+typedef int (*scan_fn)(tp_tensor *x, int64_t dim, tp_tensor *out);
+typedef int (*extreme_fn)(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at);
 
 static tp_tensor *ready(tp_tensor *t, tp_dtype dtype, bool read) {
     if ((tp_dtype)t->dtype == dtype && tp_is_contiguous(t)) return tp_retain(t);
@@ -53,16 +15,13 @@ static tp_tensor *ready(tp_tensor *t, tp_dtype dtype, bool read) {
 
 static int finish(tp_tensor *made, tp_tensor *wanted) { return made == wanted ? 0 : tp_copy_data(wanted, made); }
 
-/* Scans self, read as `dtype`, into out (and places into at). */
-static int scan_into(tp_scan_fn fn, tp_dtype dtype, tp_tensor *self, int64_t dim, tp_tensor *out, tp_tensor *at) {
+/* Scans self, read as `dtype`, into out. */
+static int scan_into(scan_fn scan, tp_dtype dtype, tp_tensor *self, int64_t dim, tp_tensor *out) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return -1;
     if (self->numel == 0) return 0;
     tp_autoref *in = ready(self, dtype, true), *made = in ? ready(out, dtype, false) : NULL;
-    tp_autoref *places = made && at ? ready(at, TP_INT64, false) : NULL;
-    if (!made || (at && !places) || run_scan(fn, in, d, made, places) < 0) return -1;
-    if (finish(made, out) < 0) return -1;
-    return at ? finish(places, at) : 0;
+    return made && scan(in, d, made) == 0 ? finish(made, out) : -1;
 }
 
 /* ---- cumsum, cumprod ---- */
@@ -75,23 +34,23 @@ static int running_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype
 }
 
 /* Elements become the result's dtype first, so that a bool result counts with bools. */
-static int running(const tp_scan_fn *table, tp_tensor *self, int64_t dim, tp_tensor *out) {
+static int running(scan_fn scan, tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype result = (tp_dtype)out->dtype, compute = result < TP_FLOAT16 ? TP_INT64 : tp_compute_dtype(result);
     bool narrows = result < TP_FLOAT16 && result != TP_INT64 && (tp_dtype)self->dtype != result;
     tp_autoref *in = narrows ? ready(self, result, true) : tp_retain(self);
-    return in ? scan_into(table[compute], compute, in, dim, out, NULL) : -1;
+    return in ? scan_into(scan, compute, in, dim, out) : -1;
 }
 
 /* cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
 int cumsum_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
-int cumsum_cpu(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
-    return running(tp_cpu.scan->cumsum, self, dim, out);
+int cumsum_dense(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    return running(tp_prim_scan_sum, self, dim, out);
 }
 
 /* cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
 int cumprod_meta(tp_meta *m, tp_tensor *self, int64_t dim, tp_dtype dtype) { return running_meta(m, self, dim, dtype); }
-int cumprod_cpu(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
-    return running(tp_cpu.scan->cumprod, self, dim, out);
+int cumprod_dense(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    return running(tp_prim_scan_prod, self, dim, out);
 }
 
 /* The sum of all later elements, itself included. */
@@ -138,21 +97,27 @@ static int extremes_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
     return tp_meta_output(m, 1, tp_sizes(self), TP_NO_INTS, TP_INT64, self->device);
 }
 
-static int extremes(const tp_scan_fn *table, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+static int extremes(extreme_fn scan, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
     tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
-    return scan_into(table[compute], compute, self, dim, values, indices);
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0) return -1;
+    if (self->numel == 0) return 0;
+    tp_autoref *in = ready(self, compute, true), *made = in ? ready(values, compute, false) : NULL;
+    tp_autoref *at = made ? ready(indices, TP_INT64, false) : NULL;
+    if (!at || scan(in, d, made, at) < 0 || finish(made, values) < 0) return -1;
+    return finish(at, indices);
 }
 
 /* cummax(Tensor self, int dim) -> (Tensor values, Tensor indices) */
 int cummax_meta(tp_meta *m, tp_tensor *self, int64_t dim) { return extremes_meta(m, self, dim); }
-int cummax_cpu(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
-    return extremes(tp_cpu.scan->cummax, self, dim, values, indices);
+int cummax_dense(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    return extremes(tp_prim_scan_max, self, dim, values, indices);
 }
 
 /* cummin(Tensor self, int dim) -> (Tensor values, Tensor indices) */
 int cummin_meta(tp_meta *m, tp_tensor *self, int64_t dim) { return extremes_meta(m, self, dim); }
-int cummin_cpu(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
-    return extremes(tp_cpu.scan->cummin, self, dim, values, indices);
+int cummin_dense(tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
+    return extremes(tp_prim_scan_min, self, dim, values, indices);
 }
 
 /* cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor */
@@ -170,9 +135,9 @@ int logcumsumexp_meta(tp_meta *m, tp_tensor *self, int64_t dim) {
         return tp_fail(TP_NotImplementedError, "logcumsumexp: not implemented for %s", tp_dtype_names[self->dtype]);
     return tp_meta_output(m, 0, tp_sizes(self), TP_NO_INTS, (tp_dtype)self->dtype, self->device);
 }
-int logcumsumexp_cpu(tp_tensor *self, int64_t dim, tp_tensor *out) {
+int logcumsumexp_dense(tp_tensor *self, int64_t dim, tp_tensor *out) {
     tp_dtype compute = tp_compute_dtype((tp_dtype)self->dtype);
-    return scan_into(tp_cpu.scan->logcumsumexp[compute], compute, self, dim, out, NULL);
+    return scan_into(tp_prim_scan_logsumexp, compute, self, dim, out);
 }
 
 /* grad_i / exp(result_i) summed from behind, times exp(self): in logarithms, positive and negative gradients apart.

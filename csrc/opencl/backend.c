@@ -40,7 +40,6 @@ static const tp_device_kernels kernels = {
     .gemm = tp_cl_gemm,
     .softmax = tp_cl_softmax,
     .places = tp_cl_places,
-    .scan = tp_cl_scan,
     .order = tp_cl_order,
     .search = tp_cl_search,
     .pack = tp_cl_pack,

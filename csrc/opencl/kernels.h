@@ -9,7 +9,6 @@ int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool
 int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype made, tp_dtype dtype, int64_t n);
 int tp_cl_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta);
 int tp_cl_softmax(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log);
-int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at);
 int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
                  const tp_index_check *check);
 int tp_cl_order(const tp_order_spec *spec, const tp_tensor *lines, int64_t n, tp_tensor *out);

@@ -3,8 +3,7 @@
  * Lines of neighbouring elements are walked by a work-item each on a CPU device and by a work-group on a GPU; lines
  * that lie side by side by a work-item for a few of them, or one. Where that keeps the device idle, lines are cut into
  * parts. Sums and products run in double where the device has it, as on the CPU. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 
@@ -15,16 +14,8 @@
 #define LEAST_PART 4096
 #define ACCUMULATOR 16 /* bytes, at most */
 
-enum { CUMSUM, CUMPROD, CUMMAX, CUMMIN, LOGCUMSUMEXP, NONE };
+enum { CUMSUM, CUMPROD, CUMMAX, CUMMIN, LOGCUMSUMEXP };
 static const char *const names[] = {"CUMSUM", "CUMPROD", "CUMMAX", "CUMMIN", "LOGCUMSUMEXP"};
-
-static int find_operation(tp_scan_fn fn, tp_dtype d) {
-    const tp_scan_fn *const tables[] = {tp_cpu.scan->cumsum, tp_cpu.scan->cumprod, tp_cpu.scan->cummax,
-                                        tp_cpu.scan->cummin, tp_cpu.scan->logcumsumexp};
-    int op = 0;
-    while (op < NONE && (!fn || tables[op][d] != fn)) op++;
-    return op;
-}
 
 typedef struct {
     int64_t outer, n, inner, part, parts, blocks;
@@ -83,14 +74,11 @@ static void pass_cut(tp_cl_call *call, const cut *c) {
     tp_cl_pass_long(call, c->parts);
 }
 
-int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
-    tp_tensor *const tensors[] = {(tp_tensor *)in, out};
+static int run(int op, tp_tensor *in, int64_t dim, tp_tensor *out, tp_tensor *at) {
+    tp_tensor *const tensors[] = {in, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
     tp_dtype dtype = (tp_dtype)in->dtype;
-    int op = find_operation(fn, dtype);
-    if (op == NONE)
-        return tp_fail(TP_NotImplementedError, "OpenCL: a scan of %s without a kernel", tp_dtype_names[dtype]);
     cut c = cut_of(d, in, dim);
     const variant v = {(uint8_t)dtype, (uint8_t)op, (uint16_t)c.group, (uint16_t)c.columns};
     tp_autoref *partial =
@@ -118,3 +106,9 @@ int tp_cl_scan(tp_scan_fn fn, const tp_tensor *in, int64_t dim, tp_tensor *out, 
     pass_cut(&call, &c);
     return tp_cl_run(&call, units * c.group, group);
 }
+
+int scan_sum_opencl(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(CUMSUM, x, dim, out, NULL); }
+int scan_prod_opencl(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(CUMPROD, x, dim, out, NULL); }
+int scan_logsumexp_opencl(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(LOGCUMSUMEXP, x, dim, out, NULL); }
+int scan_max_opencl(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at) { return run(CUMMAX, x, dim, out, at); }
+int scan_min_opencl(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at) { return run(CUMMIN, x, dim, out, at); }

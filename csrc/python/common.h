@@ -106,7 +106,7 @@ extern PyBufferProcs tp_py_tensor_buffer;
 PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op);
 
 /* Traces the thread's calls into a list, to the standard output (True), or no longer (None); the previous sink, new. */
-PyObject *tp_py_set_trace(PyObject *sink);
+PyObject *tp_py_set_trace(PyObject *sink, bool primitives);
 
 /* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

@@ -52,7 +52,7 @@ static void trace_enter(tp_tracer *base, const tp_op *op, tp_key key, const tp_v
     } else {
         PyGILState_STATE gil = PyGILState_Ensure();
         PyObject *arguments = describe_arguments(op, args);
-        tp_keyset keys = tp_keys_of_values(args, op->info->nargs);
+        tp_keyset keys = op->info->is_primitive ? (tp_keyset)1 << key : tp_keys_of_values(args, op->info->nargs);
         PyObject *event = arguments ? Py_BuildValue("[s,s,N,d,i,K]", name, tp_key_name(key), arguments, 0.0, t->depth,
                                                     (unsigned long long)keys)
                                     : NULL;
@@ -81,10 +81,11 @@ static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double sec
 
 static __thread py_tracer tracer = {.base = {trace_enter, trace_leave}};
 
-/* _set_trace(list | None | True): collect into a list, print, or stop. Returns the previous sink. */
-PyObject *tp_py_set_trace(PyObject *arg) {
+/* Collects into a list, prints (True), or stops (None); returns the previous sink. */
+PyObject *tp_py_set_trace(PyObject *arg, bool primitives) {
     PyObject *old = tracer.events;
     tracer.events = PyList_Check(arg) ? Py_NewRef(arg) : NULL;
+    tracer.base.primitives = primitives;
     tp_tracer *previous = tp_set_tracer(arg == Py_None ? NULL : &tracer.base);
     if (tp_error_pending()) return tp_py_raise();
     tracer.depth = 0;
@@ -92,9 +93,11 @@ PyObject *tp_py_set_trace(PyObject *arg) {
     return previous ? Py_NewRef(Py_True) : Py_NewRef(Py_None);
 }
 
-static PyObject *set_trace(PyObject *self, PyObject *arg) {
-    (void)self;
-    return tp_py_set_trace(arg);
+/* _set_trace(sink, primitives). */
+static PyObject *set_trace(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *sink;
+    int primitives = 0;
+    return PyArg_ParseTuple(args, "O|p", &sink, &primitives) ? tp_py_set_trace(sink, primitives) : NULL;
 }
 
 /* ---- tables ---- */
@@ -141,15 +144,20 @@ static PyObject *operator_info(PyObject *self, PyObject *arg) {
     return tags ? Py_BuildValue("sNs", op->info->schema, tags, op->info->declared_at) : NULL;
 }
 
-static PyObject *operators(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    PyObject *list = PyList_New(tp_op_count());
+static PyObject *names_of(bool primitives) {
+    PyObject *list = PyList_New(0);
     for (int64_t i = 0; list && i < tp_op_count(); i++) {
+        if (tp_op_at(i)->info->is_primitive != primitives) continue;
         char name[128];
-        PyList_SET_ITEM(list, i, PyUnicode_FromString(tp_op_name(tp_op_at(i), name)));
+        PyObject *text = PyUnicode_FromString(tp_op_name(tp_op_at(i), name));
+        if (!text || PyList_Append(list, text) < 0) Py_CLEAR(list);
+        Py_XDECREF(text);
     }
     return list;
 }
+
+static PyObject *operators(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) { return names_of(false); }
+static PyObject *primitives(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) { return names_of(true); }
 
 static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
     (void)self;
@@ -175,10 +183,11 @@ static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *name) {
 }
 
 static PyMethodDef functions[] = {
-    {"_set_trace", set_trace, METH_O, NULL},         {"_dispatch_table", dispatch_table, METH_O, NULL},
+    {"_set_trace", set_trace, METH_VARARGS, NULL},   {"_dispatch_table", dispatch_table, METH_O, NULL},
     {"_operator_info", operator_info, METH_O, NULL}, {"_operators", operators, METH_NOARGS, NULL},
-    {"_tensor_keys", tensor_keys, METH_O, NULL},     {"_load_backend", load_backend, METH_O, NULL},
-    {"_host_calls", host_calls, METH_O, NULL},       {NULL, NULL, 0, NULL},
+    {"_primitives", primitives, METH_NOARGS, NULL},  {"_tensor_keys", tensor_keys, METH_O, NULL},
+    {"_load_backend", load_backend, METH_O, NULL},   {"_host_calls", host_calls, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_dispatch(PyObject *m) { return PyModule_AddFunctions(m, functions); }

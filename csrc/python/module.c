@@ -67,7 +67,7 @@ PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc) {
 static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
-    if (tp_register_schemas() < 0 || tp_register_everything() < 0) return -1;
+    if (tp_register_schemas() < 0 || tp_register_primitives() < 0 || tp_register_everything() < 0) return -1;
     if (tp_cl_load() < 0) return -1;
     tp_compute_all_tables();
     return 0;

@@ -1,0 +1,117 @@
+"""Primitives: what a device implements, below the operators (yaml/primitives.yaml).
+
+A primitive is an operator of the namespace `prim`: a schema, a table entry per key, traced and boxed as any other. It
+differs in how it is entered: straight at the backend key of the tensor that it writes, so that no layer sees it and no
+thread state is asked; so it has no autograd, no variants and no place in Python. Its kernel for a key is the C function
+`<primitive>_<key>`, and on Meta it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .c_types import NoCType, c_result, c_type
+from .errors import ErrorCollector, Location, suggest
+from .loader import Document
+from .model import FunctionSchema, is_tensor_like
+from .schema import parse_schema
+
+NAMESPACE = "prim"
+BACKENDS = ("CPU", "OpenCL")
+KEYS = ("func", "backends", "doc")
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    schema: FunctionSchema
+    backends: tuple[str, ...]
+    doc: str
+    location: Location = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.schema.name)
+
+    @property
+    def c(self) -> str:
+        return self.schema.name.c_name
+
+    def kernel(self, key: str) -> str:
+        return f"{self.c}_{key.lower()}"
+
+    @property
+    def guide(self) -> str:
+        """The argument whose backend runs the primitive: the first tensor that it always writes, else the first."""
+        tensors = [a for a in self.schema.arguments if is_tensor_like(a.type)]
+        written = [a for a in tensors if a.is_write and not a.is_optional]
+        return (written or tensors)[0].name
+
+
+class _Reader:
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def read(self, node: object) -> Primitive | None:
+        d = self.document
+        schema: FunctionSchema | None = None
+        backends: Sequence[str] = BACKENDS
+        doc: str | None = None
+        for key, key_node, value in d.mapping(node, "a primitive", "write '- func: name(...) -> ()'"):
+            if key == "func":
+                text = d.text(value, key)
+                schema = None if text is None else d.parsed(value, key, text, parse_schema)
+            elif key == "backends":
+                backends = d.words(value, key)
+                for word in backends:
+                    if word not in BACKENDS:
+                        d.error(value, f"'{key}' has '{word}'", suggest(word, BACKENDS, f"use {', '.join(BACKENDS)}"))
+            elif key == "doc":
+                doc = d.text(value, key)
+            else:
+                d.error(key_node, f"unknown key '{key}'", suggest(key, KEYS, f"use one of {', '.join(KEYS)}"))
+        if schema is None or doc is None:
+            d.error(node, "a primitive without 'func' or 'doc'", "give its schema, and say in 'doc' what it promises")
+            return None
+        return Primitive(schema, tuple(backends), doc, d.at(node))
+
+
+def _check(primitive: Primitive, errors: ErrorCollector) -> None:
+    schema, where = primitive.schema, primitive.location
+    if not any(is_tensor_like(a.type) for a in schema.arguments):
+        errors.add(where, f"{primitive.name} takes no tensor", "give it one: its device runs the primitive")
+    if schema.returns and any(a.is_write for a in schema.arguments):
+        errors.add(where, f"{primitive.name} writes and returns", "end with '-> ()', or write nothing")
+    try:
+        c_result(schema)
+        for argument in schema.arguments:
+            c_type(argument.type)
+    except NoCType as error:
+        errors.add(where, f"{primitive.name}: {error} has no C type", "use a type that c_types.py knows")
+
+
+def load_primitives(source: Path | str, errors: ErrorCollector | None = None) -> tuple[Primitive, ...]:
+    collector = ErrorCollector() if errors is None else errors
+    document = Document(source, collector)
+    reader = _Reader(document)
+    read = [reader.read(node) for node in document.entries("- func: name(...) -> ()")]
+    found = [p for p in read if p is not None]
+    seen: dict[str, Primitive] = {}
+    for primitive in found:
+        first = seen.setdefault(primitive.c, primitive)
+        if first is not primitive:
+            what = f"the primitive {primitive.name} is declared twice; also in line {first.location.line}"
+            collector.add(primitive.location, what, "take one out, or give it an overload name")
+        _check(primitive, collector)
+    if errors is None:
+        collector.raise_if_any()
+    return tuple(found)
+
+
+def check_needs(needs: Iterable[str], primitives: Iterable[str], where: Location, errors: ErrorCollector) -> None:
+    """What an entry's `prims` names is there."""
+    known = tuple(primitives)
+    for name in needs:
+        if name not in known:
+            errors.add(where, f"'prims' names '{name}'", suggest(name, known, "declare it in primitives.yaml"))

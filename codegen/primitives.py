@@ -36,7 +36,7 @@ class Primitive:
 
     @property
     def c(self) -> str:
-        return self.schema.name.c_name
+        return str(self.schema.name).replace(".", "_")
 
     def kernel(self, key: str) -> str:
         return f"{self.c}_{key.lower()}"

@@ -73,7 +73,7 @@ def test_print_dispatcher(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_table_names_the_origin_of_each_kernel() -> None:
     table = {e.key: e for e in tp.dispatch.table("mm")}
-    assert table["CPU"].source == "mm_cpu" and table["CPU"].kind == "kernel"
+    assert table["CPU"].source == "mm_dense" and table["CPU"].kind == "kernel"
     assert table["AutogradCPU"].registered_as == "Autograd"
     assert table["OpenCL"].kind == "kernel" and "PrivateUse1" not in table
 

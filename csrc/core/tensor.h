@@ -145,6 +145,8 @@ tp_tensor *tp_new_empty_like(const tp_tensor *like, tp_dtype dtype);
 tp_tensor *tp_new_wrapped_number(const tp_scalar *s);
 /* A new tensor on the same storage, without any autograd state or view relation. The geometry is checked against the
  * storage's bounds by the caller. byte_offset is from the start of the storage. */
+/* Meta tensors have none: what is checked of values is not asked of them. */
+TP_INLINE bool tp_has_values(const tp_tensor *t) { return t->device.type != TP_DEVICE_META; }
 tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset);
 tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype);
 

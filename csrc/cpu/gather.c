@@ -1,13 +1,17 @@
-/* gather.c: the loops of gather, scatter and the index_* family.
+/* gather.c: the primitives take and put on the CPU, below gather, scatter and the index_* family.
  *
  * The walk has two inner loops, over the indexed dimension and over the last one, whichever is nearer in memory inside.
  * Elements that may go to one place are always in one thread and in order, so sums do not depend on the threads. */
-#include "cpu/gather.h"
-
+#include "PrimitiveKernels.h"
 #include "core/half.h"
 #include "core/parallel.h"
+#include "core/scalar_math.h"
+#include "iter/plain.h"
+#include "prim/fault.h"
 
 #include <string.h>
+
+typedef enum { GET, SET, ADD, MUL, MIN, MAX } places_op;
 
 /* Strides in elements: of the outer and the inner loop. */
 typedef struct {
@@ -152,10 +156,10 @@ static const walk_fn folds[TP_NUM_DTYPES][4] = {
     [TP_COMPLEX128] = {add_COMPLEX128, mul_COMPLEX128},
 };
 
-static walk_fn choose(tp_places_op op, tp_dtype d) {
+static walk_fn choose(places_op op, tp_dtype d) {
     static const walk_fn moves[2][5] = {{get_8, get_16, get_32, get_64, get_128},
                                         {set_8, set_16, set_32, set_64, set_128}};
-    if (op > TP_PLACES_SET) return folds[d][op - TP_PLACES_ADD];
+    if (op > SET) return folds[d][op - ADD];
     return moves[op][__builtin_ctzll((unsigned long long)tp_itemsize(d))];
 }
 
@@ -168,10 +172,10 @@ typedef struct {
     int ndim; /* of the blocks */
     int64_t sizes[TP_MAX_DIMS], self_strides[TP_MAX_DIMS], index_strides[TP_MAX_DIMS], other_strides[TP_MAX_DIMS];
     bool split_inner; /* one block, whose inner loop is split instead */
-} places;
+} places_run;
 
 static void run_part(int64_t begin, int64_t end, void *context) {
-    const places *p = context;
+    const places_run *p = context;
     if (p->split_inner) {
         walk w = p->w;
         w.inner = end - begin;
@@ -192,8 +196,9 @@ static void run_part(int64_t begin, int64_t end, void *context) {
     }
 }
 
-int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
-    places p = {.fn = choose(op, (tp_dtype)self->dtype),
+/* For every element of index, which is in range: self at that place along `dim` against other at its coordinates. */
+static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
+    places_run p = {.fn = choose(op, (tp_dtype)self->dtype),
                 .itemsize = tp_itemsize((tp_dtype)self->dtype),
                 .self = tp_data(self),
                 .other = tp_data(other),
@@ -201,7 +206,6 @@ int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor
                 .w = {.outer = 1, .inner = 1}};
     if (!p.fn)
         return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
-    if (index->numel == 0) return 0;
     int last = index->ndim - 1;
     int64_t blocks = 1;
     walk *w = &p.w;
@@ -225,10 +229,110 @@ int tp_places_run(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor
         p.other_strides[p.ndim++] = other->strides[d];
         blocks *= index->sizes[d];
     }
-    p.split_inner = blocks == 1 && (dim != last || op == TP_PLACES_GET);
+    p.split_inner = blocks == 1 && (dim != last || op == GET);
     int64_t n = p.split_inner ? w->inner : blocks, cost = index->numel / n;
     void *lock = index->numel > TP_GRAIN ? tp_host_lock_release() : NULL;
     int status = tp_parallel_for(n, cost < TP_GRAIN / 4 ? TP_GRAIN / 4 / (cost + 1) + 1 : 1, run_part, &p);
     if (index->numel > TP_GRAIN) tp_host_lock_acquire(lock);
     return status;
+}
+
+/* ---- checks ---- */
+
+/* The index without the dimensions that it is expanded over. */
+static tp_tensor *core_of(const tp_tensor *index) {
+    int64_t sizes[TP_MAX_DIMS];
+    for (int i = 0; i < index->ndim; i++) sizes[i] = index->strides[i] == 0 ? 1 : index->sizes[i];
+    return tp_new_alias(index, (tp_ints){sizes, index->ndim}, tp_strides(index), index->byte_offset);
+}
+
+/* The same values as if they had the index's shape. */
+static tp_tensor *spread(const tp_tensor *core, const tp_tensor *index) {
+    int64_t strides[TP_MAX_DIMS];
+    for (int i = 0; i < index->ndim; i++) strides[i] = index->strides[i] == 0 ? 0 : core->strides[i];
+    return tp_new_alias(core, tp_sizes(index), (tp_ints){strides, index->ndim}, core->byte_offset);
+}
+
+/* 0: all are in [0, size); 1: some are negative, to be wrapped; -1 and the error set: one is out of range. */
+static int look_at(const int64_t *v, int64_t n, int64_t dim, int64_t size, int fault, bool wrap) {
+    int64_t bad = -1, signs = 0; /* negative once an index is below 0 or above size - 1 */
+    for (int64_t i = 0; i < n; i++) signs |= v[i] | (int64_t)((uint64_t)size - 1 - (uint64_t)v[i]);
+    if (signs >= 0) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (wrap ? v[i] < -size || v[i] >= size : (uint64_t)v[i] >= (uint64_t)size) bad = i;
+    return bad < 0 ? 1 : tp_raise_fault(fault, v[bad], dim, size, "");
+}
+
+/* The index with all values in [0, size), itself where they are so; new. */
+static tp_tensor *checked(const tp_tensor *self, int64_t dim, tp_tensor *index, int fault, bool wrap) {
+    int64_t size = tp_size_at(tp_sizes(self), dim);
+    if (fault == TP_TRUSTED) return tp_retain(index);
+    tp_autoref *core = tp_is_contiguous(index) ? tp_retain(index) : core_of(index);
+    tp_autoref *plain = core ? tp_plain(core, TP_INT64) : NULL;
+    int negative = plain ? look_at(tp_data(plain), plain->numel, dim, size, fault, wrap) : -1;
+    if (negative < 0) return NULL;
+    if (!negative) return tp_retain(index);
+    tp_autoref *own = tp_new_empty(tp_sizes(core), TP_INT64, TP_CPU);
+    if (!own) return NULL;
+    const int64_t *v = tp_data(plain);
+    int64_t *w = tp_data(own);
+    for (int64_t i = 0; i < own->numel; i++) w[i] = v[i] < 0 ? v[i] + size : v[i];
+    return spread(own, index);
+}
+
+/* ---- the primitives ---- */
+
+typedef struct {
+    const char *from;
+    char *to;
+    const int64_t *index;
+    int64_t step, n, size, bytes; /* from index to index; rows chosen, rows there, bytes of a row */
+} rows;
+
+static void copy_rows(int64_t begin, int64_t end, void *context) {
+    const rows *r = context;
+    for (int64_t i = begin; i < end; i++)
+        memcpy(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n * r->step]) * r->bytes,
+               (size_t)r->bytes);
+}
+
+/* Whole rows of contiguous memory, chosen by one line of indices. */
+static bool is_of_rows(const tp_tensor *self, int64_t dim, const tp_tensor *index, const tp_tensor *out, rows *r) {
+    if (!self->ndim || !tp_is_contiguous(self) || !tp_is_contiguous(out)) return false;
+    *r = (rows){tp_data(self),      tp_data(out),    tp_data(index), index->strides[dim],
+                index->sizes[dim], self->sizes[dim], tp_itemsize((tp_dtype)self->dtype)};
+    for (int i = 0; i < self->ndim; i++) {
+        if (i != dim && (index->sizes[i] != self->sizes[i] || (index->sizes[i] > 1 && index->strides[i]))) return false;
+        if (i > dim) r->bytes *= self->sizes[i];
+    }
+    return r->bytes >= 64;
+}
+
+int take_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, int64_t fault, bool wrap, tp_tensor *out) {
+    rows r;
+    tp_autoref *places = checked(self, dim, index, (int)fault, wrap);
+    if (!places) return -1;
+    if (!is_of_rows(self, dim, places, out, &r)) return run(GET, self, dim, places, out);
+    int64_t n = out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes;
+    return tp_parallel_for(n, TP_GRAIN / r.bytes + 1, copy_rows, &r);
+}
+
+static int put(places_op op, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    tp_autoref *places = checked(self, dim, index, (int)fault, wrap);
+    return places ? run(op, self, dim, places, src) : -1;
+}
+int put_set_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return put(SET, self, dim, index, src, fault, wrap);
+}
+int put_add_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return put(ADD, self, dim, index, src, fault, wrap);
+}
+int put_mul_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return put(MUL, self, dim, index, src, fault, wrap);
+}
+int put_min_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return put(MIN, self, dim, index, src, fault, wrap);
+}
+int put_max_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return put(MAX, self, dim, index, src, fault, wrap);
 }

@@ -5,6 +5,7 @@
  * copied. */
 #include "cpu/gemm.h"
 
+#include "PrimitiveKernels.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/copy.h"
@@ -236,16 +237,8 @@ static int check_fits(const tp_tensor *a, const tp_tensor *out) {
     return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
 }
 
-/* A product over no elements is zero. Callers with another beta have scaled out themselves. */
-static int scale(tp_tensor *out, const tp_scalar *beta) {
-    if (!tp_scalar_equals_int(beta, 0)) return 0;
-    tp_scalar zero = {.kind = TP_SCALAR_INT, .i = 0};
-    return tp_fill_data(out, &zero);
-}
-
-int tp_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
-    if (out->numel == 0) return 0;
-    if (a->sizes[1] == 0) return tp_scalar_equals_int(beta, 1) ? 0 : scale(out, beta);
+static int multiply_one(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
+                        const tp_scalar *beta) {
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
     if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
         return integer_gemm(dtype, matrix_of(a), matrix_of(b), matrix_of(out), alpha, beta);
@@ -294,10 +287,8 @@ static void run_batch(int64_t begin, int64_t end, void *context) {
     }
 }
 
-int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
-                    const tp_scalar *beta) {
-    if (out->numel == 0) return 0;
-    if (a->sizes[2] == 0) return scale(out, beta);
+static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
+                          const tp_scalar *beta) {
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
     if (a->sizes[2] > INT32_MAX || out->sizes[1] > INT32_MAX || out->sizes[2] > INT32_MAX)
         return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
@@ -318,4 +309,8 @@ int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, cons
     if (work * (double)n > 1e5) tp_host_lock_acquire(host);
     if (status < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);
+}
+
+int product_cpu(tp_tensor *a, tp_tensor *b, const tp_scalar *alpha, const tp_scalar *beta, tp_tensor *out) {
+    return (out->ndim == 3 ? multiply_batch : multiply_one)(a, b, out, alpha, beta);
 }

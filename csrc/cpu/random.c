@@ -1,182 +1,185 @@
-/* random.c: the inner loops of random draws: blocks of numbers from (seed, offset, element number), compiled once per
- * capability.
- *
- * A kernel always makes a whole block, so an element's value does not depend on how much of the block is wanted or on
- * how the work was split. The words are laid out by Note [Words of an element] in core/philox.h. */
+/* random.c: random draws and samples on the CPU: threads share the blocks of a draw; the loops are in random_loops.c. */
+#include "PrimitiveKernels.h"
+#include "core/parallel.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
-#include "tensorpy/math.h"
+#include "iter/plain.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define LANES                                                                                               \
-    64 /* Philox blocks side by side: enough of them that gcc vectorises the loops and does not unroll them \
-        */
+/* What is made of a block of uniform doubles where a kind has no loop of its own; NULL: nothing. */
+typedef void (*transform_fn)(double *v, int64_t n, double a, double b);
 
-/* 4 * LANES words, those of the Philox blocks from `index` on. */
-static void philox_lanes(tp_philox_state s, uint64_t index, uint32_t *out) {
-    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
-    uint32_t k0 = (uint32_t)s.seed, k1 = (uint32_t)(s.seed >> 32);
-    for (int l = 0; l < LANES; l++) {
-        c0[l] = (uint32_t)(index + (uint64_t)l);
-        c1[l] = (uint32_t)((index + (uint64_t)l) >> 32);
-        c2[l] = (uint32_t)s.offset;
-        c3[l] = (uint32_t)(s.offset >> 32);
-    }
-    for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-        for (int l = 0; l < LANES; l++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[l], p1 = (uint64_t)0xCD9E8D57u * c2[l];
-            c0[l] = (uint32_t)(p1 >> 32) ^ c1[l] ^ k0;
-            c1[l] = (uint32_t)p1;
-            c2[l] = (uint32_t)(p0 >> 32) ^ c3[l] ^ k1;
-            c3[l] = (uint32_t)p0;
+typedef struct {
+    tp_draw draw;
+    void (*make)(const tp_draw *d, int64_t first, void *out);
+    transform_fn transform;
+    double a, b;     /* of the transform */
+    tp_loop_fn cast; /* NULL: made in place */
+    int64_t made_size, to_size, n;
+    char *to;
+} draw_run;
+
+static void run_blocks(int64_t begin, int64_t end, void *context) {
+    const draw_run *r = context;
+    _Alignas(64) char made[TP_DRAW_BLOCK * 8];
+    for (int64_t b = begin; b < end; b++) {
+        int64_t first = b * TP_DRAW_BLOCK, count = r->n - first < TP_DRAW_BLOCK ? r->n - first : TP_DRAW_BLOCK;
+        char *to = r->to + first * r->to_size;
+        if (!r->cast && !r->transform && count == TP_DRAW_BLOCK) {
+            r->make(&r->draw, first, to);
+            continue;
         }
-    }
-    for (int l = 0; l < LANES; l++) {
-        out[4 * l] = c0[l];
-        out[4 * l + 1] = c1[l];
-        out[4 * l + 2] = c2[l];
-        out[4 * l + 3] = c3[l];
+        r->make(&r->draw, first, made);
+        if (r->transform) r->transform((double *)made, count, r->a, r->b);
+        if (r->cast) r->cast((char *const[]){to, made}, (const int64_t[]){r->to_size, r->made_size}, count, NULL);
+        else memcpy(to, made, (size_t)(count * r->to_size));
     }
 }
 
-/* n words from word `first` on; both are multiples of 4 * LANES. */
-static void words(const tp_draw *d, int64_t first, int64_t n, uint32_t *out) {
-    for (int64_t i = 0; i < n; i += 4 * LANES) philox_lanes(d->state, (uint64_t)(first + i) / 4, out + i);
-}
-#define WORDS(name, per_element)                \
-    uint32_t name[TP_DRAW_BLOCK * per_element]; \
-    words(d, first *per_element, TP_DRAW_BLOCK *per_element, name)
-
-/* tp_uniform_double in conversions that every CPU has as vectors. */
-TP_INLINE double uniform_of(uint32_t low, uint32_t high) {
-    double upper = (double)(int32_t)(high ^ 0x80000000u) + 0x1p31;
-    return (upper * 0x1p21 + (double)(int32_t)(low >> 11)) * 0x1p-53;
-}
-
-static void uniform_float(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 1);
-    float *out = out_, unit = ldexpf(1.0f, -d->bits), a = (float)d->a, span = (float)(d->b - d->a);
-    int shift = 32 - d->bits;
-    for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = (float)(int32_t)(w[i] >> shift) * unit * span + a;
+static int run(draw_run *r, tp_draw_kind kind, tp_dtype made, int64_t seed, int64_t offset, tp_tensor *out) {
+    tp_dtype dtype = (tp_dtype)out->dtype;
+    r->draw.state = (tp_philox_state){(uint64_t)seed, (uint64_t)offset};
+    r->draw.bits = dtype == TP_FLOAT16 ? 11 : dtype == TP_BFLOAT16 ? 8 : 24;
+    r->make = tp_cpu.random->make[kind];
+    r->cast = made == dtype ? NULL : tp_cast_loop(made, dtype);
+    r->made_size = tp_itemsize(made);
+    r->to_size = tp_itemsize(dtype);
+    r->n = out->numel;
+    r->to = tp_data(out);
+    void *lock = r->n > TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status =
+        tp_parallel_for((r->n + TP_DRAW_BLOCK - 1) / TP_DRAW_BLOCK, TP_GRAIN / TP_DRAW_BLOCK / 4, run_blocks, r);
+    if (r->n > TP_GRAIN) tp_host_lock_acquire(lock);
+    return status;
 }
 
-static void uniform_double(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 2);
-    double *out = out_, a = d->a, span = d->b - d->a;
-    for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = uniform_of(w[2 * i], w[2 * i + 1]) * span + a;
+/* `single` is the kind for float; the next one serves double. */
+static int run_real(tp_draw_kind single, double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    bool wide = out->dtype == TP_FLOAT64;
+    draw_run r = {.draw = {.a = a, .b = b}};
+    return run(&r, (tp_draw_kind)(single + wide), wide ? TP_FLOAT64 : TP_FLOAT32, seed, offset, out);
+}
+int draw_uniform_cpu(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_UNIFORM_FLOAT, a, b, seed, offset, out);
+}
+int draw_normal_cpu(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_NORMAL_FLOAT, a, b, seed, offset, out);
+}
+int draw_exponential_cpu(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_EXPONENTIAL_FLOAT, a, b, seed, offset, out);
+}
+int draw_bernoulli_cpu(double a, double b TP_UNUSED, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run(&(draw_run){.draw = {.a = a}}, TP_DRAW_BERNOULLI, TP_BOOL, seed, offset, out);
+}
+int draw_integers_cpu(int64_t base, int64_t range, int64_t seed, int64_t offset, tp_tensor *out) {
+    draw_run r = {.draw = {.base = base, .range = (uint64_t)range}};
+    return run(&r, TP_DRAW_INTEGERS, TP_INT64, seed, offset, out);
 }
 
-/* sin and cos of 2 pi u for u a multiple of 2**-24 in [0, 1): a whole number of quarters, and a rest r (in quarters,
- * exact) for the series around 0. */
-TP_INLINE void turn(float u, float *sine, float *cosine) {
-    float quarter = (float)(int32_t)(4.0f * u + 0.5f), r = 4.0f * u - quarter, r2 = r * r;
-    float s = TP_FMA(0x1.507834p-13f, r2, -0x1.32d2ccp-8f), c = TP_FMA(-0x1.a6d1f2p-16f, r2, 0x1.e1f506p-11f);
-    s = TP_FMA(s, r2, 0x1.466bc6p-4f);
-    s = TP_FMA(s, r2, -0x1.4abbcep-1f);
-    s = TP_FMA(s, r2, 0x1.921fb6p+0f) * r;
-    c = TP_FMA(c, r2, -0x1.55d3c8p-6f);
-    c = TP_FMA(c, r2, 0x1.03c1f0p-2f);
-    c = TP_FMA(c, r2, -0x1.3bd3ccp+0f);
-    c = TP_FMA(c, r2, 1.0f);
-    int32_t q = (int32_t)quarter;
-    float at_sine = q & 1 ? c : s, at_cosine = q & 1 ? s : c;
-    *sine = q & 2 ? -at_sine : at_sine;
-    *cosine = (q + 1) & 2 ? -at_cosine : at_cosine;
+/* ---- from uniform doubles ---- */
+
+static void to_cauchy(double *v, int64_t n, double median, double scale) {
+    for (int64_t i = 0; i < n; i++) v[i] = median + scale * tan(M_PI * (v[i] - 0.5));
 }
 
-/* Box and Muller, as tp_normal_float does it, with functions that vectorise. */
-static void normal_float(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 1);
-    float *out = out_, mean = (float)d->a, deviation = (float)d->b;
-    float radius[TP_DRAW_BLOCK / 2], sine[TP_DRAW_BLOCK / 2], cosine[TP_DRAW_BLOCK / 2];
-    for (int j = 0; j < TP_DRAW_BLOCK / 2; j++) {
-        float u = (float)(int32_t)(w[2 * j] >> 8) * 0x1p-24f, v = (float)(int32_t)(w[2 * j + 1] >> 8) * 0x1p-24f;
-        radius[j] = __builtin_sqrtf(-2.0f * tp_log_f32(1.0f - u));
-        turn(v, &sine[j], &cosine[j]);
-    }
-    for (int j = 0; j < TP_DRAW_BLOCK / 2; j++) {
-        out[2 * j] = TP_FMA(radius[j] * cosine[j], deviation, mean);
-        out[2 * j + 1] = TP_FMA(radius[j] * sine[j], deviation, mean);
+/* How many trials a success takes: at least one. 1 - u is in (0, 1]. */
+static void to_geometric(double *v, int64_t n, double log_failure, double unused TP_UNUSED) {
+    for (int64_t i = 0; i < n; i++) {
+        double trials = ceil(log1p(-v[i]) / log_failure);
+        v[i] = trials < 1 ? 1 : trials;
     }
 }
 
-/* turn in double: Taylor's series of x = pi r / 2, |x| <= pi / 4. (sin and cos of one argument would become one call of
- * sincos, which has no vector form.) */
-TP_INLINE void turn_double(double u, double *sine, double *cosine) {
-    double quarter = (double)(int32_t)(4.0 * u + 0.5), x = (4.0 * u - quarter) * 1.57079632679489661923, x2 = x * x;
-    double s = 1.0, c = 1.0;
-    for (int k = 8; k > 0; k--) s = 1.0 - s * x2 * (1.0 / (2 * k * (2 * k + 1)));
-    for (int k = 9; k > 0; k--) c = 1.0 - c * x2 * (1.0 / ((2 * k - 1) * 2 * k));
-    s *= x;
-    int32_t q = (int32_t)quarter;
-    double at_sine = q & 1 ? c : s, at_cosine = q & 1 ? s : c;
-    *sine = q & 2 ? -at_sine : at_sine;
-    *cosine = (q + 1) & 2 ? -at_cosine : at_cosine;
+static int run_transform(transform_fn transform, double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    draw_run r = {.draw = {.a = 0, .b = 1}, .transform = transform, .a = a, .b = b};
+    return run(&r, TP_DRAW_UNIFORM_DOUBLE, TP_FLOAT64, seed, offset, out);
+}
+int draw_cauchy_cpu(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_transform(to_cauchy, a, b, seed, offset, out);
+}
+int draw_geometric_cpu(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_transform(to_geometric, a, b, seed, offset, out);
 }
 
-static void normal_double(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 2);
-    double *out = out_;
-    double radius[TP_DRAW_BLOCK / 2], sine[TP_DRAW_BLOCK / 2], cosine[TP_DRAW_BLOCK / 2];
-    for (int j = 0; j < TP_DRAW_BLOCK / 2; j++) {
-        double u = uniform_of(w[4 * j], w[4 * j + 1]), v = uniform_of(w[4 * j + 2], w[4 * j + 3]);
-        radius[j] = __builtin_sqrt(-2.0 * log(1.0 - u));
-        turn_double(v, &sine[j], &cosine[j]);
-    }
-    for (int j = 0; j < TP_DRAW_BLOCK / 2; j++) {
-        out[2 * j] = radius[j] * cosine[j] * d->b + d->a;
-        out[2 * j + 1] = radius[j] * sine[j] * d->b + d->a;
-    }
+/* ---- samples of given weights ---- */
+
+/* Number `element` of a draw of doubles, in [0, 1). */
+static double uniform_at(tp_philox_state s, uint64_t element) {
+    uint32_t w[4];
+    tp_philox(s.seed, s.offset, element / 2, w);
+    return tp_uniform_double(w[2 * (element % 2)], w[2 * (element % 2) + 1]);
 }
 
-/* -log(u) / rate for u in (0, 1]; never 0, so that it can be divided by. */
-static void exponential_float(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 1);
-    float *out = out_, rate = (float)d->a;
-    for (int i = 0; i < TP_DRAW_BLOCK; i++) {
-        float u = 1.0f - (float)(int32_t)(w[i] >> 8) * 0x1p-24f;
-        out[i] = (u == 1.0f ? 0x1p-25f : -tp_log_f32(u)) / rate;
+static int check_weights(const double *p, int64_t n, int64_t wanted) {
+    double sum = 0;
+    int64_t positive = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!(p[i] >= 0) || isinf(p[i]))
+            return tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
+        sum += p[i];
+        positive += p[i] > 0;
     }
+    if (!(sum > 0)) return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    return positive >= wanted
+               ? 0
+               : tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough "
+                                          "non-negative category to sample)");
 }
 
-static void exponential_double(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 2);
-    double *out = out_, rate = d->a;
-    for (int i = 0; i < TP_DRAW_BLOCK; i++) {
-        double u = 1.0 - uniform_of(w[2 * i], w[2 * i + 1]);
-        out[i] = (u == 1.0 ? 0x1p-54 : -log(u)) / rate;
+static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                        uint64_t first) {
+    double sum = 0;
+    int64_t last = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sums[i] = sum += p[i];
+        if (p[i] > 0) last = i;
     }
-}
-
-/* The upper half of word * range (D. Lemire, "Fast random integer generation in an interval", 2019, without rejection:
- * the bias is at most range / 2**64). */
-static void integers(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 2);
-    int64_t *out = out_;
-    uint64_t range = d->range, base = (uint64_t)d->base;
-    if (range == 0) {
-        for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = (int64_t)(tp_random_u64(w[2 * i], w[2 * i + 1]) + base);
-    } else if (range <= UINT32_MAX) {
-        for (int i = 0; i < TP_DRAW_BLOCK; i++) {
-            uint64_t low = (uint64_t)w[2 * i] * (uint32_t)range >> 32;
-            out[i] = (int64_t)((((uint64_t)w[2 * i + 1] * (uint32_t)range + low) >> 32) + base);
+    for (int64_t k = 0; k < wanted; k++) {
+        double u = uniform_at(s, first + (uint64_t)k) * sum;
+        int64_t low = 0, high = last;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (sums[middle] > u) high = middle;
+            else low = middle + 1;
         }
-    } else {
-        for (int i = 0; i < TP_DRAW_BLOCK; i++) {
-            unsigned __int128 product = (unsigned __int128)tp_random_u64(w[2 * i], w[2 * i + 1]) * range;
-            out[i] = (int64_t)((uint64_t)(product >> 64) + base);
-        }
+        out[k] = low;
     }
 }
 
-static void bernoulli(const tp_draw *d, int64_t first, void *out_) {
-    WORDS(w, 1);
-    bool *out = out_;
-    uint64_t below = (uint64_t)(d->a * 0x1p32);
-    uint32_t last = (uint32_t)(below - 1);
-    for (int i = 0; i < TP_DRAW_BLOCK; i++) out[i] = below != 0 && w[i] <= last;
+typedef struct {
+    double time;
+    int64_t index;
+} arrival;
+static int by_time(const void *a, const void *b) {
+    double x = ((const arrival *)a)->time, y = ((const arrival *)b)->time;
+    return (x > y) - (x < y);
+}
+/* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006).
+ */
+static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                           uint64_t first) {
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (arrival){p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
+    qsort(order, (size_t)n, sizeof *order, by_time);
+    for (int64_t k = 0; k < wanted; k++) out[k] = order[k].index;
 }
 
-const tp_random_kernels TP_CAP(tp_random) = {{uniform_float, uniform_double, normal_float, normal_double,
-                                              exponential_float, exponential_double, integers, bernoulli}};
+int multinomial_cpu(tp_tensor *weights, bool replacement, int64_t seed, int64_t offset, tp_tensor *out) {
+    int64_t nrows = weights->sizes[0], n = weights->sizes[1], wanted = out->numel / nrows, *to = tp_data(out);
+    tp_philox_state state = {(uint64_t)seed, (uint64_t)offset};
+    tp_autoref *rows = tp_plain(weights, TP_FLOAT64);
+    tp_autoref *work = rows ? tp_new_empty(TP_INTS(2 * n), TP_FLOAT64, TP_CPU) : NULL;
+    if (!work) return -1;
+    const double *p = tp_data(rows);
+    for (int64_t r = 0; r < nrows; r++)
+        if (check_weights(p + r * n, n, replacement ? 1 : wanted) < 0) return -1;
+    for (int64_t r = 0; r < nrows; r++, to += wanted) {
+        uint64_t first = (uint64_t)(r * (replacement ? wanted : n));
+        if (replacement) sample_with(p + r * n, tp_data(work), n, to, wanted, state, first);
+        else sample_without(p + r * n, tp_data(work), n, to, wanted, state, first);
+    }
+    return 0;
+}

@@ -1,39 +1,48 @@
-/* softmax.c: softmax, log_softmax and their gradients, compiled once per capability.
- *
- * A row's largest element is subtracted first, so nothing overflows. Rows along memory are taken one by one, in lanes;
- * rows across memory, COLUMNS neighbours at a time. Sums run in a fixed order, whatever the capability. The loops are
- * in softmax_rows.h, once for every dtype. */
-#include "cpu/softmax.h"
-
+/* softmax.c: the primitive softmax on the CPU: threads share the rows; the loops are in softmax_loops.c. 16-bit floats
+ * are computed in float32 temporaries. */
+#include "PrimitiveKernels.h"
+#include "core/parallel.h"
 #include "cpu/kernels.h"
-#include "cpu/pointwise_loop.h"
+#include "iter/plain.h"
 
-#define LANES 32
-#define SHORT 16
-#define COLUMNS 64
+typedef struct {
+    const void *in, *other;
+    void *out;
+    int64_t n, inner;
+    bool log;
+    const tp_softmax_loops *loops;
+} job;
 
-/* Where row i of n elements starts, `inner` rows lying side by side. */
-TP_INLINE int64_t start_of(int64_t i, int64_t n, int64_t inner) {
-    return inner == 1 ? i * n : i / inner * n * inner + i % inner;
+static void run_rows(int64_t begin, int64_t end, void *context) {
+    const job *j = context;
+    if (j->other) j->loops->backward(j->in, j->other, j->out, j->n, j->inner, begin, end, j->log);
+    else j->loops->forward(j->in, j->out, j->n, j->inner, begin, end, j->log);
 }
 
-/* How many rows from row i on are neighbours, below `last`. */
-TP_INLINE int64_t columns_from(int64_t i, int64_t inner, int64_t last) {
-    int64_t m = inner == 1 ? 1 : inner - i % inner;
-    m = m > COLUMNS ? COLUMNS : m;
-    return m > last - i ? last - i : m;
+static int run(tp_tensor *in, tp_tensor *output, int64_t dim, bool log, tp_tensor *out) {
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)in->dtype);
+    tp_autoref *a = tp_plain(in, dtype), *b = tp_plain(output, dtype);
+    tp_autoref *target = (tp_dtype)out->dtype == dtype ? tp_retain(out) : tp_new_empty(tp_sizes(out), dtype, TP_CPU);
+    if (!a || !target || (output && !b)) return -1;
+    job j = {.in = tp_data(a),
+             .other = b ? tp_data(b) : NULL,
+             .out = tp_data(target),
+             .n = in->ndim ? in->sizes[dim] : 1,
+             .inner = 1,
+             .log = log,
+             .loops = dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
+    for (int64_t i = dim + 1; i < in->ndim; i++) j.inner *= in->sizes[i];
+    void *host = in->numel > 100000 ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(in->numel / j.n, 1 + TP_GRAIN / 4 / j.n, run_rows, &j);
+    if (in->numel > 100000) tp_host_lock_acquire(host);
+    return status < 0 || target == out ? status : tp_copy_data(out, target);
 }
 
-#define T float
-#define OF(name) name##_f32
-#include "cpu/softmax_rows.h"
-#undef T
-#undef OF
-
-#define T double
-#define OF(name) name##_f64
-#include "cpu/softmax_rows.h"
-#undef T
-#undef OF
-
-const tp_softmax_kernels TP_CAP(tp_softmax) = {.f32 = {forward_f32, backward_f32}, .f64 = {forward_f64, backward_f64}};
+int softmax_forward_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(x, NULL, dim, false, out); }
+int softmax_log_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(x, NULL, dim, true, out); }
+int softmax_backward_cpu(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out) {
+    return run(grad, output, dim, false, out);
+}
+int softmax_log_backward_cpu(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out) {
+    return run(grad, output, dim, true, out);
+}

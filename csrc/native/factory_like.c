@@ -1,6 +1,6 @@
 /* factory_like.c: tensors in the dtype and on the device of another, and tensors from numbers and parts. */
 #include "NativeFunctions.h"
-#include "native/device_kernels.h"
+#include "Primitives.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
@@ -79,42 +79,16 @@ tp_tensor *eye_composite(int64_t n, OPTIONS) { return eye_m_composite(n, n, dtyp
 
 /* ---- triangles ---- */
 
-static tp_tensor *triangle_empty(const char *op, tp_tensor *self) {
-    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "%s: input tensor must have at least 2 dimensions", op);
-    return tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
-}
-/* Rows of the result are a copied and a zeroed part. */
 static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bool lower) {
-    tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT), *out = from ? triangle_empty(op, self) : NULL;
+    if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "%s: input tensor must have at least 2 dimensions", op);
+    tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *out = from ? tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
-    if (tp_elsewhere(out)) {
-        const tp_device_kernels *k = tp_device_kernels_of(out->device);
-        return k && k->triangle(from, out, diagonal, lower) == 0 ? tp_take(out) : NULL;
-    }
-    int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1],
-            item = tp_itemsize((tp_dtype)self->dtype);
-    diagonal = tp_max_int(-rows - 1, tp_min_int(columns, diagonal));
-    const char *in = tp_data(from);
-    char *to = tp_data(out);
-    for (int64_t r = 0; r < out->numel / columns; r++, in += columns * item, to += columns * item) {
-        int64_t cut = tp_max_int(0, tp_min_int(columns, r % rows + diagonal + (lower ? 1 : 0)));
-        int64_t first = lower ? 0 : cut, last = lower ? cut : columns;
-        memset(to, 0, (size_t)(first * item));
-        memcpy(to + first * item, in + first * item, (size_t)((last - first) * item));
-        memset(to + last * item, 0, (size_t)((columns - last) * item));
-    }
-    return tp_take(out);
+    int status = (lower ? tp_prim_triangle_lower : tp_prim_triangle_upper)(from, diagonal, out);
+    return status == 0 ? tp_take(out) : NULL;
 }
-tp_tensor *tril_meta(tp_tensor *self, int64_t diagonal) {
-    (void)diagonal;
-    return triangle_empty("tril", self);
-}
-tp_tensor *triu_meta(tp_tensor *self, int64_t diagonal) {
-    (void)diagonal;
-    return triangle_empty("triu", self);
-}
-tp_tensor *tril_cpu(tp_tensor *self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
-tp_tensor *triu_cpu(tp_tensor *self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
+tp_tensor *tril_dense(tp_tensor *self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
+tp_tensor *triu_dense(tp_tensor *self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
 /* Elements of the lower triangle up to the diagonal `offset`, which is at most a step outside the matrix. */
 static __int128 lower_count(int64_t row, int64_t col, __int128 offset) {
@@ -137,26 +111,13 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
     __int128 count = lower ? lower_count(row, col, offset) : (__int128)row * col - lower_count(row, col, offset - 1);
     if (count > INT64_MAX / 16)
         return tp_fail_null(TP_RuntimeError, "%s: the sizes overflow", lower ? "tril_indices" : "triu_indices");
-    int64_t n = (int64_t)count, at = 0;
-    if (device.type == TP_DEVICE_META)
-        return tp_empty_memory_format(TP_INTS(2, n), dtype, layout, device, pin_memory, TP_NO_FORMAT);
-    bool elsewhere = device.type >= 0 && device.type != TP_DEVICE_CPU && (__int128)row * col < INT64_MAX / 8;
-    tp_autoref *made =
-        tp_empty_memory_format(TP_INTS(2, n), TP_INT64, layout, elsewhere ? device : TP_CPU, pin_memory, TP_NO_FORMAT);
+    /* A matrix too large for a kernel's counting has few indices all the same, which are made on the host. */
+    bool countable = (__int128)row * col < INT64_MAX / 8;
+    tp_autoref *made = tp_empty_memory_format(TP_INTS(2, (int64_t)count), TP_INT64, layout,
+                                              countable ? device : TP_CPU, pin_memory, TP_NO_FORMAT);
     if (!made) return NULL;
-    if (elsewhere) {
-        const tp_device_kernels *k = tp_device_kernels_of(made->device);
-        if (!k || (n && k->triangle_indices(made, row, col, offset, lower) < 0)) return NULL;
-        return tp_to_dtype(made, dtype, false, false, TP_NO_FORMAT);
-    }
-    int64_t *rows = tp_data(made), *cols = rows + n;
-    for (int64_t r = lower && offset < 0 ? -offset : 0; at < n; r++) {
-        int64_t cut = tp_max_int(0, tp_min_int(col, r + offset + (lower ? 1 : 0)));
-        for (int64_t c = lower ? 0 : cut; c < (lower ? cut : col); c++, at++) {
-            rows[at] = r;
-            cols[at] = c;
-        }
-    }
+    if (count && (lower ? tp_prim_triangle_indices_lower : tp_prim_triangle_indices_upper)(row, col, offset, made) < 0)
+        return NULL;
     return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
 }
 tp_tensor *tril_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {

@@ -1,13 +1,11 @@
-/* gather.c: gather, scatter and the index_* operators: checks, and their loops' (cpu/gather.c) common form.
+/* gather.c: gather, scatter and the index_* operators: checks, and the common form of the primitives take and put.
  *
  * A one-dimensional index of index_select and its kin is the same as a gather index expanded to the source's shape,
- * with strides of zero. Every index is checked before anything is written. */
-#include "NativeFunctions.h"
-#include "core/parallel.h"
-#include "core/scalar_math.h"
-#include "cpu/gather.h"
-#include "native/device_kernels.h"
+ * with strides of zero. */
 #include "native/gather.h"
+
+#include "NativeFunctions.h"
+#include "core/scalar_math.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -17,39 +15,6 @@
 static int check_index_dtype(const char *op, const tp_tensor *index) {
     if (index->dtype == TP_INT64 || index->dtype == TP_INT32) return 0;
     return tp_fail(TP_RuntimeError, "%s(): Expected dtype int32/int64 for index", op);
-}
-
-static tp_tensor *fail_index(tp_error_class cls, int64_t value, int64_t dim, int64_t size) {
-    return tp_fail_null(cls,
-                        "index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)",
-                        (long long)value, (long long)dim, (long long)size);
-}
-
-/* The index as int64 with all values in [0, size). Elsewhere than on the CPU it is as given: the kernel checks it. */
-static tp_tensor *checked_index(const tp_index_check *check, tp_tensor *index) {
-    tp_error_class cls = check->cls;
-    int64_t dim = check->dim, size = check->size;
-    bool wrap = check->wrap;
-    tp_autoref *wide = tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT),
-               *flat = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (!flat || tp_elsewhere(flat)) return tp_take(flat);
-    const int64_t *v = tp_data(flat);
-    int64_t bad = -1, signs = 0; /* negative once an index is below 0 or above size - 1 */
-    for (int64_t i = 0; i < flat->numel; i++) signs |= v[i] | (int64_t)((uint64_t)size - 1 - (uint64_t)v[i]);
-    if (signs >= 0) return tp_take(flat);
-    bool negative = false;
-    for (int64_t i = 0; i < flat->numel; i++) {
-        bool out = wrap ? v[i] < -size || v[i] >= size : (uint64_t)v[i] >= (uint64_t)size;
-        if (out) bad = i;
-        negative |= v[i] < 0;
-    }
-    if (bad >= 0) return fail_index(cls, v[bad], dim, size);
-    if (!negative) return tp_take(flat);
-    tp_autoref *own = tp_clone(flat, TP_CONTIGUOUS_FORMAT);
-    int64_t *w = own ? tp_data(own) : NULL;
-    for (int64_t i = 0; w && i < own->numel; i++)
-        if (w[i] < 0) w[i] += size;
-    return tp_take(own);
 }
 
 static int check_same_dtype(const char *op, const tp_tensor *self, const tp_tensor *src) {
@@ -84,38 +49,32 @@ static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, con
 
 /* ---- gather ---- */
 
-static tp_tensor *gather_empty(tp_tensor *self, int64_t *dim, tp_tensor *index) {
-    *dim = tp_wrap_dim(*dim, self->ndim);
-    if (*dim < 0 || check_scatter("gather", self, *dim, index, NULL) < 0) return NULL;
-    return tp_new_empty(tp_sizes(index), (tp_dtype)self->dtype, self->device);
-}
-tp_tensor *gather_meta(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad) {
-    (void)sparse_grad;
-    return gather_empty(self, &dim, index);
-}
+static tp_tensor *as_int64(tp_tensor *index) { return tp_to_dtype(index, TP_INT64, false, false, TP_NO_FORMAT); }
+
 /* gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor */
-tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad) {
-    (void)sparse_grad;
-    tp_autoref *out = gather_empty(self, &dim, index);
+tp_tensor *gather_dense(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad TP_UNUSED) {
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0 || check_scatter("gather", self, d, index, NULL) < 0) return NULL;
+    tp_autoref *out = tp_new_empty(tp_sizes(index), (tp_dtype)self->dtype, self->device);
     if (!out || out->numel == 0) return tp_take(out);
-    tp_index_check check = {TP_RuntimeError, "gather", dim, tp_size_at(tp_sizes(self), dim), false};
-    tp_autoref *places = checked_index(&check, index);
-    return places && tp_run_places(TP_PLACES_GET, self, dim, places, out, &check) == 0 ? tp_take(out) : NULL;
+    tp_autoref *places = as_int64(index);
+    int fault = TP_INDEX_FAULT(TP_RuntimeError, "gather");
+    return places && tp_prim_take(self, d, places, fault, false, out) == 0 ? tp_take(out) : NULL;
 }
 
 /* ---- scatter ---- */
 
-static int scatter_into(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
+static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index,
                         tp_tensor *src) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
+    const char *op = tp_fault_at(fault)->op;
     if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    if (index->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
-    tp_index_check check = {TP_RuntimeError, op, d, tp_size_at(tp_sizes(self), d), false};
-    tp_autoref *places = checked_index(&check, index);
+    if (index->numel == 0) return 0;
+    tp_autoref *places = as_int64(index);
     tp_autoref *from =
         tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
-    return places && from ? tp_run_places(how, self, d, places, from, &check) : -1;
+    return places && from ? how(self, d, places, from, fault, false) : -1;
 }
 /* A number as a source: one element for every place. */
 static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, const tp_scalar *value) {
@@ -124,52 +83,52 @@ static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, con
     if (!one || tp_fill__Scalar(one, value) < 0) return NULL;
     return tp_new_alias(one, tp_sizes(index), (tp_ints){zeros, index->ndim}, 0);
 }
-static int scatter_number(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index,
+static int scatter_number(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index,
                           const tp_scalar *value) {
     tp_autoref *src = number_like(self, index, value);
-    return src ? scatter_into(op, how, self, dim, index, src) : -1;
+    return src ? scatter_into(fault, how, self, dim, index, src) : -1;
 }
-static int reduction_named(const char *reduce) {
-    if (strcmp(reduce, "add") == 0) return TP_PLACES_ADD;
-    if (strcmp(reduce, "multiply") == 0) return TP_PLACES_MUL;
-    return tp_fail(TP_RuntimeError, "reduce argument must be either add or multiply.");
+static tp_put_fn reduction_named(const char *reduce) {
+    if (strcmp(reduce, "add") == 0) return tp_prim_put_add;
+    if (strcmp(reduce, "multiply") == 0) return tp_prim_put_mul;
+    return tp_fail_null(TP_RuntimeError, "reduce argument must be either add or multiply.");
 }
 
-int scatter__src_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
-    return scatter_into("scatter", TP_PLACES_SET, self, dim, index, src);
+int scatter__src_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
+    return scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), tp_prim_put_set, self, dim, index, src);
 }
-int scatter__value_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
-    return scatter_number("scatter", TP_PLACES_SET, self, dim, index, value);
+int scatter__value_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
+    return scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), tp_prim_put_set, self, dim, index, value);
 }
-int scatter__reduce_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce) {
-    int how = reduction_named(reduce);
-    return how < 0 ? -1 : scatter_into("scatter", (tp_places_op)how, self, dim, index, src);
+int scatter__reduce_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce) {
+    tp_put_fn how = reduction_named(reduce);
+    return !how ? -1 : scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), how, self, dim, index, src);
 }
-int scatter__value_reduce_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value,
+int scatter__value_reduce_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value,
                               const char *reduce) {
-    int how = reduction_named(reduce);
-    return how < 0 ? -1 : scatter_number("scatter", (tp_places_op)how, self, dim, index, value);
+    tp_put_fn how = reduction_named(reduce);
+    return !how ? -1 : scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), how, self, dim, index, value);
 }
-int scatter_add__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
-    return scatter_into("scatter_add", TP_PLACES_ADD, self, dim, index, src);
+int scatter_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
+    return scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter_add"), tp_prim_put_add, self, dim, index, src);
 }
 
 /* What a reduction starts from; false if there is no such reduction. */
-static bool reduction_start(const char *reduce, tp_dtype d, tp_places_op *how, tp_scalar *start) {
+static bool reduction_start(const char *reduce, tp_dtype d, tp_put_fn *how, tp_scalar *start) {
     static const struct {
         const char *name;
-        tp_places_op op;
-    } known[] = {{"sum", TP_PLACES_ADD},
-                 {"mean", TP_PLACES_ADD},
-                 {"prod", TP_PLACES_MUL},
-                 {"amin", TP_PLACES_MIN},
-                 {"amax", TP_PLACES_MAX}};
+        tp_put_fn put;
+    } known[] = {{"sum", tp_prim_put_add},
+                 {"mean", tp_prim_put_add},
+                 {"prod", tp_prim_put_mul},
+                 {"amin", tp_prim_put_min},
+                 {"amax", tp_prim_put_max}};
     for (int64_t i = 0; i < TP_COUNTOF(known); i++) {
         if (strcmp(reduce, known[i].name)) continue;
-        *how = known[i].op;
-        *start = (tp_scalar){.kind = TP_SCALAR_INT, .i = *how == TP_PLACES_MUL};
-        if (*how < TP_PLACES_MIN) return true;
-        bool high = *how == TP_PLACES_MIN;
+        *how = known[i].put;
+        *start = (tp_scalar){.kind = TP_SCALAR_INT, .i = *how == tp_prim_put_mul};
+        if (*how != tp_prim_put_min && *how != tp_prim_put_max) return true;
+        bool high = *how == tp_prim_put_min;
         int bits = 8 * (int)tp_itemsize(d);
         if (d == TP_BOOL) *start = (tp_scalar){.kind = TP_SCALAR_BOOL, .b = high};
         else if (tp_is_floating_dtype(d))
@@ -187,16 +146,16 @@ static bool reduction_start(const char *reduce, tp_dtype d, tp_places_op *how, t
 /* self divided by the number of elements that went into each place. */
 static int divide_by_counts(tp_tensor *self, int64_t dim, tp_tensor *index, bool include_self) {
     tp_autoref *counts = tp_full(tp_sizes(self), TP_SCALAR_I(include_self), TP_INT64, TP_STRIDED, self->device, -1);
-    if (!counts || scatter_number("scatter_reduce", TP_PLACES_ADD, counts, dim, index, TP_SCALAR_I(1)) < 0) return -1;
+    if (!counts || scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_add, counts, dim, index, TP_SCALAR_I(1)) < 0) return -1;
     if (tp_clamp_min_(counts, TP_SCALAR_I(1)) < 0) return -1;
     bool whole = tp_is_integral_dtype((tp_dtype)self->dtype);
     return tp_div__Tensor_mode(self, counts, whole ? "floor" : NULL);
 }
 /* scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) ->
  * Tensor(a!) */
-int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce,
+int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce,
                             bool include_self) {
-    tp_places_op how;
+    tp_put_fn how;
     tp_scalar start;
     if (!reduction_start(reduce, (tp_dtype)self->dtype, &how, &start))
         return tp_fail(TP_RuntimeError, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
@@ -204,19 +163,18 @@ int scatter_reduce__two_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_t
     if (d < 0 || check_scatter("scatter_reduce", self, d, index, src) < 0 ||
         check_same_dtype("scatter_reduce", self, src) < 0)
         return -1;
-    if (!include_self && scatter_number("scatter_reduce", TP_PLACES_SET, self, dim, index, &start) < 0) return -1;
-    if (scatter_into("scatter_reduce", how, self, dim, index, src) < 0) return -1;
-    bool mean = strcmp(reduce, "mean") == 0 && index->numel && self->device.type != TP_DEVICE_META;
+    if (!include_self && scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_set, self, dim, index, &start) < 0) return -1;
+    if (scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), how, self, dim, index, src) < 0) return -1;
+    bool mean = strcmp(reduce, "mean") == 0 && index->numel;
     return mean ? divide_by_counts(self, d, index, include_self) : 0;
 }
 
 /* ---- one-dimensional indices ---- */
 
-/* The checked index as if it had the shape of source, which is self's but for dim. NULL on failure. */
-static tp_tensor *spread_index(const tp_index_check *check, tp_tensor *self, tp_tensor *index,
+/* The index as if it had the shape of source, which is self's but for dim. NULL on failure. */
+static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index,
                                const tp_tensor *source) {
-    const char *op = check->op;
-    int64_t strides[TP_MAX_DIMS] = {0}, dim = check->dim;
+    int64_t strides[TP_MAX_DIMS] = {0};
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
@@ -232,34 +190,33 @@ static tp_tensor *spread_index(const tp_index_check *check, tp_tensor *self, tp_
             "dimension %lld and %lld indices",
             op, a.text, b.text, (long long)dim, (long long)index->numel);
     }
-    tp_autoref *places = checked_index(check, index);
+    tp_autoref *places = as_int64(index);
     if (!places) return NULL;
-    if (source->ndim) strides[dim] = 1;
+    if (source->ndim) strides[dim] = places->ndim ? places->strides[0] : 1;
     return tp_new_alias(places, tp_sizes(source), (tp_ints){strides, source->ndim}, places->byte_offset);
 }
-int tp_index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
+int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
                    bool wrap) {
+    const char *op = tp_fault_at(fault)->op;
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_error_class cls = strcmp(op, "index_add") == 0 ? TP_RuntimeError : TP_IndexError;
-    tp_index_check check = {cls, op, d, tp_size_at(tp_sizes(self), d), wrap};
-    tp_autoref *places = spread_index(&check, self, index, source);
+    tp_autoref *places = spread_index(op, self, d, index, source);
     if (!places) return -1;
-    if (source->numel == 0 || self->device.type == TP_DEVICE_META) return 0;
+    if (source->numel == 0) return 0;
     tp_autoref *from =
         tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
-    return from ? tp_run_places(how, self, d, places, from, &check) : -1;
+    return from ? how(self, d, places, from, fault, wrap) : -1;
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
-int index_add__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
+int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
-    return scaled ? tp_index_write("index_add", TP_PLACES_ADD, self, dim, index, scaled, false) : -1;
+    return scaled ? tp_index_write(TP_INDEX_FAULT(TP_RuntimeError, "index_add"), tp_prim_put_add, self, dim, index, scaled, false) : -1;
 }
-int index_copy__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
-    return tp_index_write("index_copy_", TP_PLACES_SET, self, dim, index, source, false);
+int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
+    return tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_copy_"), tp_prim_put_set, self, dim, index, source, false);
 }
 /* index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!) */
-int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
+int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
     int64_t d = tp_wrap_dim(dim, self->ndim), sizes[TP_MAX_DIMS], zeros[TP_MAX_DIMS] = {0};
     if (d < 0) return -1;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
@@ -267,15 +224,15 @@ int index_fill__int_Scalar_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, c
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return -1;
     tp_autoref *source = tp_new_alias(one, (tp_ints){sizes, self->ndim}, (tp_ints){zeros, self->ndim}, 0);
-    return source ? tp_index_write("index_fill_", TP_PLACES_SET, self, d, index, source, true) : -1;
+    return source ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_fill_"), tp_prim_put_set, self, d, index, source, true) : -1;
 }
-int index_fill__int_Tensor_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
+int index_fill__int_Tensor_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
     tp_scalar number;
     if (value->ndim != 0)
         return tp_fail(TP_RuntimeError,
                        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                        value->ndim);
-    return tp_item(value, &number) < 0 ? -1 : index_fill__int_Scalar_cpu(self, dim, index, &number);
+    return tp_item(value, &number) < 0 ? -1 : index_fill__int_Scalar_dense(self, dim, index, &number);
 }
 
 /* ---- index_select ---- */
@@ -293,44 +250,13 @@ static tp_tensor *index_select_empty(tp_tensor *self, int64_t *dim, tp_tensor *i
     if (self->ndim) sizes[*dim] = index->numel;
     return tp_new_empty((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device);
 }
-tp_tensor *index_select_meta(tp_tensor *self, int64_t dim, tp_tensor *index) {
-    return index_select_empty(self, &dim, index);
-}
-
-typedef struct {
-    const char *from;
-    char *to;
-    const int64_t *index;
-    int64_t n, size, bytes; /* rows chosen, rows there, bytes of a row */
-} rows;
-static void copy_rows(int64_t begin, int64_t end, void *context) {
-    const rows *r = context;
-    for (int64_t i = begin; i < end; i++)
-        memcpy(r->to + i * r->bytes, r->from + (i / r->n * r->size + r->index[i % r->n]) * r->bytes, (size_t)r->bytes);
-}
-tp_tensor *tp_index_take(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
+tp_tensor *tp_index_take(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
     tp_autoref *out = index_select_empty(self, &dim, index);
-    tp_index_check check = {TP_IndexError, op, dim, out ? tp_size_at(tp_sizes(self), dim) : 0, wrap};
-    tp_autoref *places = out ? checked_index(&check, index) : NULL;
-    if (!places) return NULL;
-    if (out->numel == 0) return tp_take(out);
-    rows r = {.from = tp_data(self),
-              .to = tp_data(out),
-              .index = tp_data(places),
-              .n = places->numel,
-              .size = tp_size_at(tp_sizes(self), dim),
-              .bytes = tp_itemsize((tp_dtype)self->dtype)};
-    for (int64_t d = dim + 1; d < self->ndim; d++) r.bytes *= self->sizes[d];
-    if (tp_is_contiguous(self) && r.bytes >= 64 && !tp_elsewhere(self))
-        return tp_parallel_for(out->numel * tp_itemsize((tp_dtype)self->dtype) / r.bytes, TP_GRAIN / r.bytes + 1,
-                               copy_rows, &r) < 0
-                   ? NULL
-                   : tp_take(out);
-    check.wrap = wrap && tp_elsewhere(self); /* the CPU's are wrapped by now */
-    tp_autoref *spread = spread_index(&check, self, places, out);
-    return spread && tp_run_places(TP_PLACES_GET, self, dim, spread, out, &check) == 0 ? tp_take(out) : NULL;
+    if (!out || out->numel == 0) return tp_take(out);
+    tp_autoref *spread = spread_index(tp_fault_at(fault)->op, self, dim, index, out);
+    return spread && tp_prim_take(self, dim, spread, fault, wrap, out) == 0 ? tp_take(out) : NULL;
 }
 /* index_select(Tensor self, int dim, Tensor index) -> Tensor */
-tp_tensor *index_select_cpu(tp_tensor *self, int64_t dim, tp_tensor *index) {
-    return tp_index_take("index_select", self, dim, index, false);
+tp_tensor *index_select_dense(tp_tensor *self, int64_t dim, tp_tensor *index) {
+    return tp_index_take(TP_INDEX_FAULT(TP_IndexError, "index_select"), self, dim, index, false);
 }

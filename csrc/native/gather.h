@@ -1,10 +1,14 @@
-/* gather.h: index_select and its kin under the name of the operator that stands on them, which errors give. */
+/* gather.h: index_select and its kin under a fault of the operator that stands on them (prim/fault.h). */
 #pragma once
 
-#include "cpu/gather.h"
+#include "Primitives.h"
+#include "prim/fault.h"
+
+/* One of the primitives put. */
+typedef int (*tp_put_fn)(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap);
 
 /* Rows of self along a dimension; new. `wrap`: negative indices count from the end. */
-tp_tensor *tp_index_take(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap);
+tp_tensor *tp_index_take(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap);
 /* The rows of source into those of self; both have one dtype. */
-int tp_index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
+int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
                    bool wrap);

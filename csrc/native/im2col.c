@@ -6,7 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "native/device_kernels.h"
-#include "native/plain.h"
+#include "iter/plain.h"
 
 typedef struct {
     int64_t batch, channels, in[2], out[2], padded[2];

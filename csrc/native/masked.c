@@ -3,10 +3,10 @@
  * Masks are bool and broadcast; elements are taken and given in row-major order. */
 #include "NativeFunctions.h"
 #include "core/parallel.h"
-#include "cpu/gather.h"
 #include "cpu/masked.h"
 #include "iter/iter.h"
 #include "native/device_kernels.h"
+#include "native/gather.h"
 
 #include <string.h>
 
@@ -124,36 +124,21 @@ static int check_put(const tp_tensor *self, const tp_tensor *index, const tp_ten
                ? tp_fail(TP_IndexError, "put_(): Expected self to be non-empty, but it has no elements")
                : 0;
 }
-/* The index as a new line of places in [0, size). */
-static tp_tensor *places_of(tp_tensor *index, int64_t size) {
-    tp_autoref *flat = tp_reshape(index, TP_INTS(-1)), *own = flat ? tp_clone(flat, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (own && tp_elsewhere(own)) return tp_take(own); /* its kernel does that */
-    int64_t *v = own ? tp_data(own) : NULL;
-    for (int64_t i = 0; v && i < own->numel; i++) {
-        if (v[i] < -size || v[i] >= size)
-            return tp_fail_null(TP_IndexError, "out of range: tried to access index %lld on a tensor of %lld elements.",
-                                (long long)v[i], (long long)size);
-        if (v[i] < 0) v[i] += size;
-    }
-    return tp_take(own);
-}
 /* put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!) */
-int put__cpu(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
+int put__dense(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
     if (check_put(self, index, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = places_of(index, self->numel), *line = places ? tp_reshape(source, TP_INTS(-1)) : NULL;
+    tp_autoref *places = tp_reshape(index, TP_INTS(-1)), *line = places ? tp_reshape(source, TP_INTS(-1)) : NULL;
     tp_autoref *from = !line                                          ? NULL
                        : tp_overlap_of(self, line) == TP_OVERLAP_NONE ? tp_retain(line)
                                                                       : tp_clone(line, TP_CONTIGUOUS_FORMAT);
     tp_autoref *into = !from ? NULL : tp_is_contiguous(self) ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     tp_autoref *flat = into ? tp_new_alias(into, TP_INTS(into->numel), TP_INTS(1), into->byte_offset) : NULL;
-    tp_index_check check = {TP_IndexError, "put_", 0, self->numel, true};
     if (!flat) return -1;
-    if (tp_run_places(accumulate ? TP_PLACES_ADD : TP_PLACES_SET, flat, 0, places, from, &check) < 0) return -1;
+    int fault = TP_INDEX_FAULT(TP_IndexError, "put_");
+    if (flat->numel && from->numel &&
+        (accumulate ? tp_prim_put_add : tp_prim_put_set)(flat, 0, places, from, fault, true) < 0)
+        return -1;
     return into == self ? 0 : tp_copy_data(self, into);
-}
-int put__meta(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
-    (void)accumulate;
-    return check_put(self, index, source);
 }
 /* put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor */
 tp_tensor *put_composite(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {

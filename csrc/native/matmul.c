@@ -1,9 +1,8 @@
 /* matmul.c: matrix products: shapes and checks, and matmul on top of mm and bmm. */
 #include "NativeFunctions.h"
+#include "Primitives.h"
 #include "core/scalar_math.h"
 #include "cpu/copy.h"
-#include "cpu/gemm.h"
-#include "native/device_kernels.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -30,6 +29,12 @@ static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b
     return check_same_dtype("mat1 and mat2", a, b);
 }
 
+static int multiply(tp_tensor *a, tp_tensor *b, tp_tensor *out) {
+    if (out->numel == 0) return 0;
+    if (a->numel == 0) return tp_fill_data(out, TP_SCALAR_I(0));
+    return tp_prim_product(a, b, TP_SCALAR_I(1), TP_SCALAR_I(0), out);
+}
+
 /* ---- mm, addmm ---- */
 
 /* mm(Tensor self, Tensor mat2) -> Tensor */
@@ -39,8 +44,8 @@ int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
                           self->device);
 }
 
-int mm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return tp_run_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+int mm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
+    return multiply(self, mat2, out);
 }
 
 /* What is added has to expand to the sizes of the product. */
@@ -74,12 +79,12 @@ int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, co
                : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)mat1->dtype, mat1->device);
 }
 
-int addmm_cpu(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta, const tp_scalar *alpha,
+int addmm_dense(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta, const tp_scalar *alpha,
               tp_tensor *out) {
     bool empty = mat1->sizes[1] == 0;
     if (out->numel == 0) return 0;
     return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0)
-                                                      : tp_run_gemm(mat1, mat2, out, alpha, beta);
+                                                      : tp_prim_product(mat1, mat2, alpha, beta, out);
 }
 
 /* ---- batches ---- */
@@ -105,8 +110,8 @@ int bmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
                           (tp_dtype)self->dtype, self->device);
 }
 
-int bmm_cpu(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return tp_run_gemm(self, mat2, out, TP_SCALAR_I(1), TP_SCALAR_I(0));
+int bmm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
+    return multiply(self, mat2, out);
 }
 
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
@@ -120,12 +125,12 @@ int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batc
                : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)batch1->dtype, batch1->device);
 }
 
-int baddbmm_cpu(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha,
+int baddbmm_dense(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha,
                 tp_tensor *out) {
     bool empty = batch1->sizes[2] == 0;
     if (out->numel == 0) return 0;
     if (start(self, out, beta, empty) < 0) return -1;
-    return empty ? 0 : tp_run_gemm(batch1, batch2, out, alpha, beta);
+    return empty ? 0 : tp_prim_product(batch1, batch2, alpha, beta, out);
 }
 
 /* addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: one product, with the
@@ -165,14 +170,11 @@ static tp_tensor *row(const tp_tensor *t) {
 }
 
 /* mv(Tensor self, Tensor vec) -> Tensor */
-tp_tensor *mv_meta(tp_tensor *self, tp_tensor *vec) {
-    return check_mv(self, vec) < 0 ? NULL : tp_new_empty(TP_INTS(self->sizes[0]), (tp_dtype)self->dtype, self->device);
-}
-
-tp_tensor *mv_cpu(tp_tensor *self, tp_tensor *vec) {
-    tp_autoref *out = mv_meta(self, vec);
+tp_tensor *mv_dense(tp_tensor *self, tp_tensor *vec) {
+    if (check_mv(self, vec) < 0) return NULL;
+    tp_autoref *out = tp_new_empty(TP_INTS(self->sizes[0]), (tp_dtype)self->dtype, self->device);
     tp_autoref *x = out ? column(vec) : NULL, *y = out ? column(out) : NULL;
-    return x && y && tp_run_gemm(self, x, y, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
+    return x && y && multiply(self, x, y) == 0 ? tp_take(out) : NULL;
 }
 
 /* addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
@@ -194,15 +196,12 @@ static int check_dot(const char *op, const tp_tensor *self, const tp_tensor *oth
 }
 
 /* dot(Tensor self, Tensor tensor) -> Tensor */
-tp_tensor *dot_meta(tp_tensor *self, tp_tensor *tensor) {
-    return check_dot("dot", self, tensor) < 0 ? NULL : tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
-}
-
-tp_tensor *dot_cpu(tp_tensor *self, tp_tensor *tensor) {
-    tp_autoref *out = dot_meta(self, tensor);
+tp_tensor *dot_dense(tp_tensor *self, tp_tensor *tensor) {
+    if (check_dot("dot", self, tensor) < 0) return NULL;
+    tp_autoref *out = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     tp_autoref *x = out ? row(self) : NULL, *y = out ? column(tensor) : NULL;
     tp_autoref *cell = out ? tp_new_alias(out, TP_INTS(1, 1), TP_INTS(1, 1), out->byte_offset) : NULL;
-    return x && y && cell && tp_run_gemm(x, y, cell, TP_SCALAR_I(1), TP_SCALAR_I(0)) == 0 ? tp_take(out) : NULL;
+    return x && y && cell && multiply(x, y, cell) == 0 ? tp_take(out) : NULL;
 }
 
 /* vdot(Tensor self, Tensor other) -> Tensor */

@@ -4,7 +4,7 @@
  * by the sum of the weights of the rows that count. Sums run in double, in the order of the rows. */
 #include "NativeFunctions.h"
 #include "cpu/copy.h"
-#include "native/plain.h"
+#include "iter/plain.h"
 
 #include <math.h>
 #include <string.h>

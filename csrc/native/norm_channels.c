@@ -11,7 +11,7 @@
 #include "cpu/copy.h"
 #include "cpu/kernels.h"
 #include "native/device_kernels.h"
-#include "native/plain.h"
+#include "iter/plain.h"
 #include "native/variants.h"
 
 #include <math.h>

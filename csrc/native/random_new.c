@@ -3,7 +3,7 @@
 #include "core/generator.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
-#include "native/device_kernels.h"
+#include "Primitives.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,11 +136,6 @@ static tp_tensor *randperm_empty(int64_t n, OPTIONS) {
     if (n < 0) return tp_fail_null(TP_RuntimeError, "n must be non-negative, got %lld", (long long)n);
     return empty(TP_INTS(n), dtype == TP_NO_DTYPE ? TP_INT64 : dtype, layout, device, pin_memory);
 }
-tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) {
-    (void)generator;
-    return randperm_empty(n, PASS_OPTIONS);
-}
-
 /* Each step depends on the ones before it, so a permutation for another device is made here too, and sent there.
  * Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
 #define SHUFFLE(name, T)                                                                              \
@@ -165,15 +160,15 @@ tp_tensor *randperm_generator_meta(int64_t n, tp_generator *generator, OPTIONS) 
     }
 SHUFFLE(shuffle, int64_t)
 SHUFFLE(shuffle_short, int32_t) /* half the memory to walk through at random */
-tp_tensor *randperm_generator_cpu(int64_t n, tp_generator *generator, OPTIONS) {
+tp_tensor *randperm_generator_dense(int64_t n, tp_generator *generator, OPTIONS) {
     tp_philox_state state;
     tp_autoref *t = randperm_empty(n, dtype, layout, device, pin_memory);
-    if (!t) return NULL;
-    if (tp_elsewhere(t) && generator == NULL && !(generator = tp_default_generator_borrow(t->device))) return NULL;
+    if (!t || !tp_has_values(t)) return tp_take(t);
+    if (!generator && !(generator = tp_default_generator_borrow(t->device))) return NULL;
     if (tp_scalar_check_fits(TP_SCALAR_I(n ? n - 1 : 0), (tp_dtype)t->dtype) < 0)
         return tp_fail_null(TP_RuntimeError, "n is too large for result tensor type: '%s'", tp_dtype_names[t->dtype]);
     bool small = n >= 4096 && n <= INT32_MAX;
-    tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64) && !tp_elsewhere(t)
+    tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64) && tp_device_equal(t->device, TP_CPU)
                             ? tp_retain(t)
                             : tp_new_empty(TP_INTS(n), small ? TP_INT32 : TP_INT64, TP_CPU);
     if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
@@ -190,7 +185,7 @@ static int check_dropout(double p) {
                             : tp_fail(TP_RuntimeError, "dropout probability has to be between 0 and 1, but got %g", p);
 }
 /* native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor) */
-tp_tensor2 native_dropout_cpu(tp_tensor *input, double p, tp_opt_bool train) {
+tp_tensor2 native_dropout_dense(tp_tensor *input, double p, tp_opt_bool train) {
     tp_tensor2 failed = {{NULL, NULL}};
     if (check_dropout(p) < 0) return failed;
     tp_autoref *mask = tp_empty_like(input, TP_BOOL, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
@@ -204,10 +199,6 @@ tp_tensor2 native_dropout_cpu(tp_tensor *input, double p, tp_opt_bool train) {
     tp_autoref *out = tp_native_dropout_backward(input, mask, p == 1 ? 0 : 1 / (1 - p));
     return out ? (tp_tensor2){{tp_take(out), tp_take(mask)}} : failed;
 }
-tp_tensor2 native_dropout_meta(tp_tensor *input, double p, tp_opt_bool train) {
-    return native_dropout_cpu(input, p, train);
-}
-
 /* dropout(Tensor input, float p, bool train) -> Tensor */
 tp_tensor *dropout_composite(tp_tensor *input, double p, bool train) {
     if (check_dropout(p) < 0) return NULL;
@@ -239,102 +230,18 @@ static tp_tensor *multinomial_empty(tp_tensor *self, int64_t n, bool replacement
     if (categories > 1 << 24) return tp_fail_null(TP_RuntimeError, "number of categories cannot exceed 2^24");
     return tp_new_empty(self->ndim == 1 ? TP_INTS(n) : TP_INTS(self->sizes[0], n), TP_INT64, self->device);
 }
-tp_tensor *multinomial_meta(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
-    (void)generator;
-    return multinomial_empty(self, num_samples, replacement);
-}
-
-/* Number `element` of a draw of doubles, in [0, 1). */
-static double uniform_at(tp_philox_state s, uint64_t element) {
-    uint32_t w[4];
-    tp_philox(s.seed, s.offset, element / 2, w);
-    return tp_uniform_double(w[2 * (element % 2)], w[2 * (element % 2) + 1]);
-}
-
-static int check_weights(const double *p, int64_t n, int64_t wanted) {
-    double sum = 0;
-    int64_t positive = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!(p[i] >= 0) || isinf(p[i]))
-            return tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
-        sum += p[i];
-        positive += p[i] > 0;
-    }
-    if (!(sum > 0)) return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
-    return positive >= wanted
-               ? 0
-               : tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough "
-                                          "non-negative category to sample)");
-}
-
-static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
-                        uint64_t first) {
-    double sum = 0;
-    int64_t last = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sums[i] = sum += p[i];
-        if (p[i] > 0) last = i;
-    }
-    for (int64_t k = 0; k < wanted; k++) {
-        double u = uniform_at(s, first + (uint64_t)k) * sum;
-        int64_t low = 0, high = last;
-        while (low < high) {
-            int64_t middle = (low + high) / 2;
-            if (sums[middle] > u) high = middle;
-            else low = middle + 1;
-        }
-        out[k] = low;
-    }
-}
-
-typedef struct {
-    double time;
-    int64_t index;
-} arrival;
-static int by_time(const void *a, const void *b) {
-    double x = ((const arrival *)a)->time, y = ((const arrival *)b)->time;
-    return (x > y) - (x < y);
-}
-/* Exponential arrivals of rate p: the first `wanted` are a sample without replacement (Efraimidis and Spirakis, 2006).
- */
-static void sample_without(const double *p, arrival *order, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
-                           uint64_t first) {
-    for (int64_t i = 0; i < n; i++)
-        order[i] = (arrival){p[i] > 0 ? -log(1.0 - uniform_at(s, first + (uint64_t)i)) / p[i] : HUGE_VAL, i};
-    qsort(order, (size_t)n, sizeof *order, by_time);
-    for (int64_t k = 0; k < wanted; k++) out[k] = order[k].index;
-}
-
-/* On another device, whose kernel checks the weights. */
-static int multinomial_elsewhere(tp_tensor *self, bool replacement, tp_generator *generator, tp_tensor *out) {
-    const tp_device_kernels *k = tp_device_kernels_of(self->device);
-    tp_philox_state state;
-    tp_autoref *rows = tp_reshape(self, TP_INTS(self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1])),
-               *plain = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (!plain || (!generator && !(generator = tp_default_generator_borrow(self->device)))) return -1;
-    if (!k || tp_generator_reserve(generator, 1, &state) < 0) return -1;
-    return k->multinomial(plain, replacement, state, out);
-}
 /* multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
-tp_tensor *multinomial_cpu(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
-    tp_autoref *out = multinomial_empty(self, num_samples, replacement);
-    if (out && tp_elsewhere(out))
-        return multinomial_elsewhere(self, replacement, generator, out) < 0 ? NULL : tp_take(out);
-    tp_autoref *weights = out ? tp_to_dtype(self, TP_FLOAT64, false, false, TP_NO_FORMAT) : NULL;
-    tp_autoref *rows = weights ? tp_contiguous(weights, TP_CONTIGUOUS_FORMAT) : NULL;
-    int64_t n = self->ndim ? self->sizes[self->ndim - 1] : 0, nrows = self->ndim == 2 ? self->sizes[0] : 1;
-    tp_autoref *work = rows ? tp_new_empty(TP_INTS(2 * n), TP_FLOAT64, TP_CPU) : NULL;
+tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
     tp_philox_state state;
-    if (!work) return NULL;
-    const double *p = tp_data(rows);
-    for (int64_t r = 0; r < nrows; r++)
-        if (check_weights(p + r * n, n, replacement ? 1 : num_samples) < 0) return NULL;
+    tp_autoref *out = multinomial_empty(self, num_samples, replacement);
+    tp_autoref *rows =
+        out ? tp_reshape(self, TP_INTS(self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1])) : NULL;
+    tp_autoref *weights = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
+    if (!weights || out->numel == 0) return weights ? tp_take(out) : NULL;
+    if (weights->numel == 0)
+        return tp_fail_null(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    if (!generator && !(generator = tp_default_generator_borrow(self->device))) return NULL;
     if (tp_generator_reserve(generator, 1, &state) < 0) return NULL;
-    int64_t *to = tp_data(out);
-    for (int64_t r = 0; r < nrows; r++, to += num_samples) {
-        uint64_t first = (uint64_t)(r * (replacement ? num_samples : n));
-        if (replacement) sample_with(p + r * n, tp_data(work), n, to, num_samples, state, first);
-        else sample_without(p + r * n, tp_data(work), n, to, num_samples, state, first);
-    }
-    return tp_take(out);
+    int status = tp_prim_multinomial(weights, replacement, (int64_t)state.seed, (int64_t)state.offset, out);
+    return status == 0 ? tp_take(out) : NULL;
 }

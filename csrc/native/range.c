@@ -1,56 +1,16 @@
-/* range.c: arange's, linspace's and logspace's numbers: made as int64 or double in blocks that stay in the L1 cache,
- * then converted. */
+/* range.c: arange's, linspace's and logspace's checks, and the numbers that make their sequences. */
 #include "native/range.h"
 
 #include "NativeFunctions.h"
-#include "core/parallel.h"
+#include "Primitives.h"
 #include "iter/iter.h"
-#include "native/device_kernels.h"
 
 #include <math.h>
 
-#define BLOCK 1024
-
-typedef struct {
-    const tp_range *r;
-    char *data;
-    int64_t itemsize, n;
-    tp_loop_fn cast;
-} run;
-
-static void make_whole(const tp_range *r, int64_t begin, int64_t n, int64_t *out) {
-    for (int64_t i = 0; i < n; i++) out[i] = (int64_t)((uint64_t)r->first + (uint64_t)(begin + i) * (uint64_t)r->step);
-}
-static void make_real(const tp_range *r, int64_t begin, int64_t n, int64_t total, double *out) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t k = begin + i;
-        out[i] = k < r->half ? r->a + (double)k * r->b : r->last - (double)(total - 1 - k) * r->b;
-        if (r->single)
-            out[i] = (float)(k < r->half ? r->a : r->last) + (float)(k < r->half ? k : k + 1 - total) * (float)r->b;
-    }
-    if (r->base != 0)
-        for (int64_t i = 0; i < n; i++) out[i] = pow(r->base, out[i]);
-}
-static void run_blocks(int64_t first, int64_t end, void *context) {
-    const run *c = context;
-    int64_t whole[BLOCK];
-    double real[BLOCK];
-    for (int64_t b = first; b < end; b++) {
-        int64_t begin = b * BLOCK, n = c->n - begin < BLOCK ? c->n - begin : BLOCK;
-        if (c->r->whole) make_whole(c->r, begin, n, whole);
-        else make_real(c->r, begin, n, c->n, real);
-        char *from = c->r->whole ? (char *)whole : (char *)real;
-        c->cast((char *const[]){c->data + begin * c->itemsize, from}, (const int64_t[]){c->itemsize, 8}, n, NULL);
-    }
-}
 int tp_fill_range(tp_tensor *t, const tp_range *r) {
-    if (tp_elsewhere(t)) {
-        const tp_device_kernels *k = tp_device_kernels_of(t->device);
-        return k ? k->range(t, r) : -1;
-    }
-    run c = {r, tp_data(t), tp_itemsize((tp_dtype)t->dtype), t->numel,
-             tp_cast_loop(r->whole ? TP_INT64 : TP_FLOAT64, (tp_dtype)t->dtype)};
-    return tp_parallel_for((t->numel + BLOCK - 1) / BLOCK, TP_GRAIN / BLOCK, run_blocks, &c);
+    if (t->numel == 0) return 0;
+    if (r->whole) return tp_prim_range_int(r->first, r->step, t);
+    return tp_prim_range_float(r->a, r->b, r->last, r->base, r->half, r->single, t);
 }
 
 /* ---- linspace, logspace ---- */
@@ -86,23 +46,16 @@ static int fill_complex(tp_tensor *t, tp_complex128 start, tp_complex128 end) {
     tp_autoref *both = tp_complex(re, im);
     return both ? tp_copy_data(t, both) : -1;
 }
-tp_tensor *linspace_meta(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
-    return space_empty("linspace", start, end, steps, PASS_OPTIONS);
-}
 /* linspace(Scalar start, Scalar end, int steps, *, ...) -> Tensor */
-tp_tensor *linspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
+tp_tensor *linspace_dense(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
     tp_autoref *t = space_empty("linspace", start, end, steps, PASS_OPTIONS);
     if (!t) return NULL;
     tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);
     int status = tp_is_complex(t) && (cimag(a) != 0 || cimag(b) != 0) ? fill_complex(t, a, b) : fill_space(t, a, b, 0);
     return status == 0 ? tp_take(t) : NULL;
 }
-tp_tensor *logspace_meta(const tp_scalar *start, const tp_scalar *end, int64_t steps, double base, OPTIONS) {
-    (void)base;
-    return space_empty("logspace", start, end, steps, PASS_OPTIONS);
-}
 /* logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ...) -> Tensor */
-tp_tensor *logspace_cpu(const tp_scalar *start, const tp_scalar *end, int64_t steps, double base, OPTIONS) {
+tp_tensor *logspace_dense(const tp_scalar *start, const tp_scalar *end, int64_t steps, double base, OPTIONS) {
     tp_autoref *t = space_empty("logspace", start, end, steps, PASS_OPTIONS);
     if (!t) return NULL;
     tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);

@@ -1,15 +1,9 @@
-/* softmax.c: softmax and log_softmax as operators; the loops are in cpu/softmax.c. */
-#include "cpu/softmax.h"
-
+/* softmax.c: softmax and log_softmax as operators. */
 #include "NativeFunctions.h"
-#include "core/parallel.h"
-#include "cpu/copy.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
-#include "native/plain.h"
+#include "Primitives.h"
+#include "iter/plain.h"
 
 #include <math.h>
-#include <string.h>
 
 static int declare(tp_meta *m, const tp_tensor *self, tp_dtype dtype) {
     int64_t strides[TP_MAX_DIMS];
@@ -25,61 +19,41 @@ static int forward_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim
     return tp_wrap_dim(dim, self->ndim) < 0 ? -1 : declare(m, self, (tp_dtype)self->dtype);
 }
 
-typedef struct {
-    const void *in, *other;
-    void *out;
-    int64_t n, inner;
-    bool log, backward;
-    const tp_softmax_loops *loops;
-} job;
+static tp_tensor *contiguous(tp_tensor *t) { return tp_plain(t, (tp_dtype)t->dtype); }
 
-static void run_rows(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    if (j->backward) j->loops->backward(j->in, j->other, j->out, j->n, j->inner, begin, end, j->log);
-    else j->loops->forward(j->in, j->out, j->n, j->inner, begin, end, j->log);
+/* What a primitive writes instead of out, where that has gaps; finish copies it over. */
+static tp_tensor *target_of(tp_tensor *out) {
+    return tp_is_contiguous(out) ? tp_retain(out) : tp_new_empty(tp_sizes(out), (tp_dtype)out->dtype, out->device);
 }
 
-/* in: self, or the gradient with `output` the forward's result. */
-static int run(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log) {
+static int finish(tp_tensor *made, tp_tensor *out) { return made == out ? 0 : tp_copy_data(out, made); }
+
+static int forward(int (*softmax)(tp_tensor *x, int64_t dim, tp_tensor *out), tp_tensor *self, int64_t dim,
+                   tp_tensor *out) {
     if (out->numel == 0) return 0;
-    if (tp_elsewhere(out)) {
-        const tp_device_kernels *k = tp_device_kernels_of(out->device);
-        return k ? k->softmax(in, output, tp_wrap_dim(dim, in->ndim), out, log) : -1;
-    }
-    tp_dtype dtype = tp_compute_dtype((tp_dtype)in->dtype);
-    tp_autoref *a = tp_plain(in, dtype), *b = tp_plain(output, dtype);
-    bool direct = (tp_dtype)out->dtype == dtype && tp_is_contiguous(out);
-    tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), dtype, out->device);
-    if (!a || !target || (output && !b)) return -1;
-    job j = {tp_data(a),
-             b ? tp_data(b) : NULL,
-             tp_data(target),
-             1,
-             1,
-             log,
-             b != NULL,
-             dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
-    int64_t d = tp_wrap_dim(dim, in->ndim);
-    if (in->ndim) j.n = in->sizes[d];
-    for (int64_t i = d + 1; i < in->ndim; i++) j.inner *= in->sizes[i];
-    void *host = in->numel > 100000 ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(in->numel / j.n, 1 + TP_GRAIN / 4 / j.n, run_rows, &j);
-    if (in->numel > 100000) tp_host_lock_acquire(host);
-    return status < 0 || direct ? status : tp_copy_data(out, target);
+    tp_autoref *x = contiguous(self), *made = x ? target_of(out) : NULL;
+    return made && softmax(x, tp_wrap_dim(dim, self->ndim), made) == 0 ? finish(made, out) : -1;
+}
+
+static int backward(int (*softmax)(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out), tp_tensor *grad,
+                    tp_tensor *output, int64_t dim, tp_tensor *out) {
+    if (out->numel == 0) return 0;
+    tp_autoref *g = contiguous(grad), *y = g ? contiguous(output) : NULL, *made = y ? target_of(out) : NULL;
+    return made && softmax(g, y, tp_wrap_dim(dim, grad->ndim), made) == 0 ? finish(made, out) : -1;
 }
 
 /* _softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
 int _softmax_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool half_to_float) {
     return forward_meta(m, "softmax", self, dim, half_to_float);
 }
-int _softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
-    return run(self, NULL, dim, out, false);
+int _softmax_dense(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
+    return forward(tp_prim_softmax_forward, self, dim, out);
 }
 int _log_softmax_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool half_to_float) {
     return forward_meta(m, "log_softmax", self, dim, half_to_float);
 }
-int _log_softmax_cpu(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
-    return run(self, NULL, dim, out, true);
+int _log_softmax_dense(tp_tensor *self, int64_t dim, bool half_to_float TP_UNUSED, tp_tensor *out) {
+    return forward(tp_prim_softmax_log, self, dim, out);
 }
 
 /* ---- gradients ---- */
@@ -97,17 +71,17 @@ int _softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *o
                                 tp_dtype input_dtype) {
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
-int _softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED,
+int _softmax_backward_data_dense(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED,
                                tp_tensor *grad_input) {
-    return run(grad_output, output, dim, grad_input, false);
+    return backward(tp_prim_softmax_backward, grad_output, output, dim, grad_input);
 }
 int _log_softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim,
                                     tp_dtype input_dtype) {
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
-int _log_softmax_backward_data_cpu(tp_tensor *grad_output, tp_tensor *output, int64_t dim,
+int _log_softmax_backward_data_dense(tp_tensor *grad_output, tp_tensor *output, int64_t dim,
                                    tp_dtype input_dtype TP_UNUSED, tp_tensor *out) {
-    return run(grad_output, output, dim, out, true);
+    return backward(tp_prim_softmax_log_backward, grad_output, output, dim, out);
 }
 
 /* ---- the user's forms ---- */

@@ -34,20 +34,9 @@ static const tp_device_ops ops = {
 };
 
 static const tp_device_kernels kernels = {
-    .range = tp_cl_range,
-    .triangle = tp_cl_triangle,
-    .draw = tp_cl_draw,
-    .gemm = tp_cl_gemm,
-    .softmax = tp_cl_softmax,
-    .places = tp_cl_places,
-    .order = tp_cl_order,
-    .search = tp_cl_search,
     .pack = tp_cl_pack,
     .unpack = tp_cl_unpack,
     .nonzero = tp_cl_nonzero,
-    .distinct = tp_cl_distinct,
-    .triangle_indices = tp_cl_triangle_indices,
-    .multinomial = tp_cl_multinomial,
     .convolution = tp_cl_convolution,
     .pool = tp_cl_pool,
     .norm = tp_cl_norm,

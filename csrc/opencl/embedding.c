@@ -10,7 +10,7 @@ int embedding_renorm__opencl(tp_tensor *self, tp_tensor *indices, double max_nor
     tp_dtype dtype = (tp_dtype)self->dtype;
     tp_autoref *flat = tp_reshape(indices, TP_INTS(-1));
     if (!flat || flat->numel == 0) return flat ? 0 : -1;
-    tp_autoref *rows = tp_index_take("embedding_renorm_", self, 0, flat, false);
+    tp_autoref *rows = tp_index_take(TP_INDEX_FAULT(TP_IndexError, "embedding_renorm_"), self, 0, flat, false);
     tp_autoref *wide = rows ? tp_to_dtype(rows, tp_compute_dtype(dtype), false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *norm = wide ? tp_norm_ScalarOpt_dim(wide, &p, TP_INTS(1), true) : NULL;
     tp_autoref *bound = norm ? tp_add_Scalar(norm, TP_SCALAR_F(1e-7), TP_SCALAR_I(1)) : NULL;
@@ -20,5 +20,5 @@ int embedding_renorm__opencl(tp_tensor *self, tp_tensor *indices, double max_nor
     tp_autoref *scale = is_long ? tp_where_ScalarOther(is_long, factor, TP_SCALAR_F(1)) : NULL;
     tp_autoref *scaled = scale ? tp_mul_Tensor(wide, scale) : NULL;
     tp_autoref *made = scaled ? tp_to_dtype(scaled, dtype, false, false, TP_NO_FORMAT) : NULL;
-    return made ? tp_index_write("embedding_renorm_", TP_PLACES_SET, self, 0, flat, made, false) : -1;
+    return made ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "embedding_renorm_"), tp_prim_put_set, self, 0, flat, made, false) : -1;
 }

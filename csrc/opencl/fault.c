@@ -3,20 +3,9 @@
 
 #include "core/parallel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MAX_KINDS 256
-
-/* What a note's kind means: an operator and its error. Entries are never removed. */
-typedef struct {
-    tp_error_class cls;
-    const char *op, *message;
-} fault_kind;
-
-static fault_kind kinds[MAX_KINDS];
-static int nkinds;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the device's lock but where said otherwise. */
 static struct {
@@ -36,23 +25,6 @@ bool tp_cl_checks_wait(void) {
 
 void tp_cl_set_checks_wait(bool wait) { waits = wait; }
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
-
-/* From 1 on; a table that is full gives its last entry away. */
-static cl_int kind_of(tp_error_class cls, const char *op, const char *message) {
-    int i = 0;
-    pthread_mutex_lock(&lock);
-    while (i < nkinds && (kinds[i].cls != cls || !same_text(kinds[i].op, op) || !same_text(kinds[i].message, message)))
-        i++;
-    if (i == nkinds) {
-        if (nkinds < MAX_KINDS) nkinds++;
-        else i--;
-        kinds[i] = (fault_kind){cls, op, message};
-    }
-    pthread_mutex_unlock(&lock);
-    return i + 1;
-}
-
 static cl_int start_words(tp_cl_device *d) {
     static const int64_t none[4];
     cl_int status;
@@ -64,17 +36,17 @@ static cl_int start_words(tp_cl_device *d) {
     return status;
 }
 
-void tp_cl_pass_fault(tp_cl_call *c, tp_error_class cls, const char *op, const char *message) {
+void tp_cl_pass_fault(tp_cl_call *c, int fault) {
     if (!c->kernel) return;
     int at = c->device->index;
-    cl_int kind = kind_of(cls, op, message), status = devices[at].words ? CL_SUCCESS : start_words(c->device);
+    cl_int status = devices[at].words ? CL_SUCCESS : start_words(c->device);
     if (status != CL_SUCCESS) {
         if (c->status == CL_SUCCESS) c->status = status;
         return;
     }
     devices[at].unseen |= 1u << tp_cl_stream(c->device);
     tp_cl_pass(c, sizeof(cl_mem), &devices[at].words);
-    tp_cl_pass_int(c, kind);
+    tp_cl_pass_int(c, fault + 1); /* 0: nothing was noted */
 }
 
 /* Waits for the stream. */
@@ -124,20 +96,16 @@ int tp_cl_look_idle(tp_cl_device *d) {
 
 int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
     static const int64_t none[4];
-    int kind = look->looks ? (int)(int32_t)look->words[0] : 0;
-    if (tp_likely(kind <= 0 || kind > nkinds)) return 0;
+    int fault = look->looks ? (int)(int32_t)look->words[0] - 1 : -1;
+    if (tp_likely(!tp_fault_at(fault))) return 0;
     pthread_mutex_lock(&d->lock);
     tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0, NULL,
                               NULL);
     pthread_mutex_unlock(&d->lock);
-    fault_kind k = kinds[kind - 1];
-    const char *hint = tp_cl_checks_wait() ? ""
-                                           : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in "
-                                             "the call that is at fault, for its traceback";
-    if (k.message) return tp_fail(k.cls, "%s: %s (found on opencl:%d)%s", k.op, k.message, d->index, hint);
-    return tp_fail(k.cls,
-                   "%s: index %lld is out of bounds for dimension %lld with size %lld (index out of range in self; "
-                   "found on opencl:%d)%s",
-                   k.op, (long long)look->words[1], (long long)look->words[2], (long long)look->words[3], d->index,
-                   hint);
+    char where[200];
+    snprintf(where, sizeof where, " (found on opencl:%d)%s", d->index,
+             tp_cl_checks_wait() ? ""
+                                 : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in the call that "
+                                   "is at fault, for its traceback");
+    return tp_raise_fault(fault, look->words[1], look->words[2], look->words[3], where);
 }

@@ -1,4 +1,4 @@
-/* fault.h: what a kernel finds wrong with the values it is given: an index out of range, a negative probability.
+/* fault.h: how a kernel tells what it finds wrong with the values that it is given (prim/fault.h).
  *
  * A kernel does not read or write what a bad value leads to. It leaves a note in a few words of device memory, if there
  * is none yet, and goes on (report() in common.cl). The host looks there where it waits anyway: when something is
@@ -12,10 +12,10 @@
 #pragma once
 
 #include "opencl/launch.h"
+#include "prim/fault.h"
 
-/* Passes `volatile __global int *fault, int kind`. `message` is all that is said behind the operator's name; NULL: an
- * index, with its dimension and size. Both live as long as the process. */
-void tp_cl_pass_fault(tp_cl_call *c, tp_error_class cls, const char *op, const char *message);
+/* Passes `volatile __global int *fault, int kind` for a fault by its number. */
+void tp_cl_pass_fault(tp_cl_call *c, int fault);
 /* tp_cl_run for a kernel that was passed a fault. */
 int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group);
 

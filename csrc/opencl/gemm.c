@@ -3,10 +3,8 @@
  * Which kernel: CLBlast's where it is installed (clblast.h); of the own ones, on a CPU device floats of some size go
  * through a copy of b in panels, on a GPU through tiles in local memory; what is small, and integers and complex
  * numbers, is one work-item for each element. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "core/scalar.h"
-#include "cpu/copy.h"
 #include "opencl/clblast.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
@@ -110,12 +108,10 @@ static int run_panels(const product *p) {
     return tp_cl_run(&call, p->batches * panels * ((p->g.m + ROWS - 1) / ROWS), 16);
 }
 
-int tp_cl_gemm(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha, const tp_scalar *beta) {
-    if (out->numel == 0) return 0;
+int product_opencl(tp_tensor *a, tp_tensor *b, const tp_scalar *alpha, const tp_scalar *beta, tp_tensor *out) {
     tp_tensor *const tensors[] = {out};
     product p = {.device = tp_cl_device_of(tensors, 1), .a = a, .b = b, .out = out, .alpha = alpha, .beta = beta};
     if (!p.device) return -1;
-    if (a->numel == 0) return tp_scalar_equals_int(beta, 0) ? tp_fill_data(out, TP_SCALAR_I(0)) : 0;
     p.compute = tp_compute_dtype((tp_dtype)out->dtype);
     p.g.m = out->sizes[out->ndim - 2];
     p.g.n = out->sizes[out->ndim - 1];

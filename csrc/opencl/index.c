@@ -40,7 +40,7 @@ int tp_cl_check_index(const char *op, tp_error_class cls, const tp_tensor *index
     tp_cl_pass_long(&c, dim);
     tp_cl_pass_int(&c, wrap);
     tp_cl_pass_int(&c, first);
-    tp_cl_pass_fault(&c, cls, op, NULL);
+    tp_cl_pass_fault(&c, tp_fault_id(cls, op, NULL));
     return tp_cl_run_checked(&c, index->numel, 0);
 }
 
@@ -121,12 +121,12 @@ tp_tensor *index_Tensor_opencl(tp_tensor *self, tp_tensors indices) {
     if (tp_checked_numel(result) == 0) return tp_new_empty(result, (tp_dtype)self->dtype, self->device);
     if (p.nindices == 1) {
         tp_autoref *line = index_line(&p, 0, self);
-        tp_autoref *taken = line ? tp_index_take("index", self, p.dims[0], line, true) : NULL;
+        tp_autoref *taken = line ? tp_index_take(TP_INDEX_FAULT(TP_IndexError, "index"), self, p.dims[0], line, true) : NULL;
         return taken ? tp_reshape(taken, result) : NULL;
     }
     tp_autoref *rows = row_numbers("index", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
     tp_autoref *matrix = first ? as_rows(&p, first) : NULL,
-               *taken = matrix ? tp_index_take("index", matrix, 0, rows, false) : NULL;
+               *taken = matrix ? tp_index_take(TP_INDEX_FAULT(TP_IndexError, "index"), matrix, 0, rows, false) : NULL;
     if (!taken) return NULL;
     memcpy(sizes, p.places, sizeof *sizes * (size_t)p.nplaces);
     for (int i = 0; i < p.nrest; i++) sizes[p.nplaces + i] = self->sizes[p.rest[i]];
@@ -166,7 +166,7 @@ static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
 }
 
 /* index_put_ with one index: rows along its dimension. */
-static int put_rows(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, tp_places_op how) {
+static int put_rows(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, tp_put_fn how) {
     int64_t sizes[TP_MAX_DIMS];
     tp_autoref *line = index_line(p, 0, self);
     tp_autoref *spread = line ? tp_expand(values, (tp_ints){p->sizes, p->ndim}, false) : NULL;
@@ -174,14 +174,14 @@ static int put_rows(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, 
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[p->dims[0]] = line->numel;
     tp_autoref *from = tp_reshape(spread, (tp_ints){sizes, self->ndim});
-    return from ? tp_index_write("index_put_", how, self, p->dims[0], line, from, true) : -1;
+    return from ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, self, p->dims[0], line, from, true) : -1;
 }
 
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
 int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
     tp_auto_index_plan p = {.nindices = 0};
     int64_t strides[TP_MAX_DIMS];
-    tp_places_op how = accumulate ? TP_PLACES_ADD : TP_PLACES_SET;
+    tp_put_fn how = accumulate ? tp_prim_put_add : tp_prim_put_set;
     int filled = accumulate ? 0 : fill_masked(self, indices, values);
     if (filled) return filled < 0 ? -1 : 0;
     if (values->dtype != self->dtype)
@@ -199,7 +199,7 @@ int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bo
     tp_autoref *rows = row_numbers("index_put_", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
     tp_autoref *matrix = first ? as_rows(&p, first) : NULL;
     tp_autoref *from = matrix ? value_rows(&p, own, matrix->sizes[1]) : NULL;
-    if (!from || tp_index_write("index_put_", how, matrix, 0, rows, from, false) < 0) return -1;
+    if (!from || tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, matrix, 0, rows, from, false) < 0) return -1;
     if (matrix->storage == self->storage) return 0;
     tp_autoref *back = tp_reshape(matrix, tp_sizes(first));
     return back ? tp_copy_(first, back, false) : -1;

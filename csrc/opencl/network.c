@@ -14,7 +14,7 @@ tp_tensor *embedding_opencl(tp_tensor *weight, tp_tensor *indices, int64_t paddi
                             bool sparse) {
     tp_autoref *out = embedding_meta(weight, indices, padding_idx, scale_grad_by_freq, sparse);
     tp_autoref *flat = out ? tp_reshape(indices, TP_INTS(-1)) : NULL;
-    tp_autoref *rows = flat ? tp_index_take("embedding", weight, 0, flat, false) : NULL;
+    tp_autoref *rows = flat ? tp_index_take(TP_INDEX_FAULT(TP_IndexError, "embedding"), weight, 0, flat, false) : NULL;
     return rows ? tp_reshape(rows, tp_sizes(out)) : NULL;
 }
 

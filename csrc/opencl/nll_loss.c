@@ -3,7 +3,7 @@
  * The forward notes a class that is out of range (fault.h); both pass over such rows. */
 #include "NativeFunctions.h"
 #include "cpu/copy.h"
-#include "native/plain.h"
+#include "iter/plain.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
 #include "opencl/launch.h"
@@ -88,7 +88,7 @@ static int run_rows(const job *j, const tp_tensor *self, tp_tensor *losses, tp_t
     tp_cl_pass_tensor(&c, losses);
     tp_cl_pass_tensor(&c, weights);
     pass_rest(&c, j);
-    tp_cl_pass_fault(&c, TP_IndexError, "nll_loss", NULL);
+    tp_cl_pass_fault(&c, TP_INDEX_FAULT(TP_IndexError, "nll_loss"));
     return tp_cl_run_checked(&c, j->n, 64);
 }
 

@@ -117,7 +117,8 @@ int tp_cl_unpack(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask) 
     tp_cl_pass_tensor(&c, from->numel ? from : into);
     tp_cl_pass_tensor(&c, into);
     tp_cl_pass_long(&c, from->numel);
-    tp_cl_pass_fault(&c, TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
+    tp_cl_pass_fault(&c, tp_fault_id(TP_RuntimeError, "masked_scatter_",
+                                      "Number of elements of source < number of ones in mask"));
     return tp_cl_run_checked(&c, items_of(&m), group_of(&m));
 }
 
@@ -139,13 +140,14 @@ tp_tensor *tp_cl_nonzero(const tp_tensor *mask) {
     return tp_cl_run(&c, items_of(&m), group_of(&m)) == 0 ? tp_take(out) : NULL;
 }
 
-int tp_cl_number_groups(const tp_tensor *begins, const tp_tensor *order, tp_distinct *out) {
+tp_tensor3 tp_cl_number_groups(const tp_tensor *begins, const tp_tensor *order) {
+    const tp_tensor3 failed = {{NULL, NULL, NULL}};
     auto_numbering m = {.offsets = NULL};
     int64_t n = begins->numel, total = number(&m, begins) < 0 ? -1 : total_of(&m);
     tp_autoref *firsts = total < 0 ? NULL : tp_new_empty(TP_INTS(total), TP_INT64, begins->device),
                *starts = firsts ? tp_new_empty(TP_INTS(total + 1), TP_INT64, begins->device) : NULL,
                *inverse = starts ? tp_new_empty(TP_INTS(n), TP_INT64, begins->device) : NULL;
-    if (!inverse) return -1;
+    if (!inverse) return failed;
     tp_cl_call c = begin_walk(&m, (variant){.walk = GROUPS});
     tp_cl_pass_tensor(&c, order ? order : inverse);
     tp_cl_pass_tensor(&c, firsts);
@@ -153,10 +155,7 @@ int tp_cl_number_groups(const tp_tensor *begins, const tp_tensor *order, tp_dist
     tp_cl_pass_tensor(&c, inverse);
     tp_cl_pass_int(&c, order != NULL);
     tp_cl_pass_long(&c, total);
-    if (tp_cl_run(&c, items_of(&m), group_of(&m)) < 0) return -1;
-    out->counts = tp_diff(starts, 1, 0, NULL, NULL);
-    if (!out->counts) return -1;
-    out->firsts = tp_take(firsts);
-    out->inverse = tp_take(inverse);
-    return 0;
+    if (tp_cl_run(&c, items_of(&m), group_of(&m)) < 0) return failed;
+    tp_autoref *counts = tp_diff(starts, 1, 0, NULL, NULL);
+    return counts ? (tp_tensor3){{tp_take(firsts), tp_take(counts), tp_take(inverse)}} : failed;
 }

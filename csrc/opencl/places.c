@@ -2,9 +2,8 @@
  *
  * Dimensions that lie behind each other in all three tensors are one. On a CPU device a work-item has a long piece of
  * the innermost one, where the compiler finds vectors; on a GPU an element, so that neighbours read neighbours. */
-#include "opencl/kernels.h"
-
-#include "cpu/copy.h"
+#include "PrimitiveKernels.h"
+#include "iter/iter.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
 
@@ -14,6 +13,15 @@
 #define SHORT_PIECE 16
 #define LONG_LINE 64 /* along the index, */
 #define MANY_UNITS 8192
+
+typedef enum { GET, SET, ADD, MUL, MIN, MAX, NUM_PLACES } places_op;
+
+/* What an index is checked against; fault TP_TRUSTED: nothing. */
+typedef struct {
+    int fault;
+    int64_t dim, size;
+    bool wrap;
+} index_check;
 
 typedef struct {
     int n; /* fastest first */
@@ -35,30 +43,30 @@ static void add_dim(dims *d, int64_t size, int64_t self, int64_t index, int64_t 
     d->other[at] = other;
 }
 
-static void add_dims(dims *d, tp_places_op op, int64_t dim, const tp_tensor *self, const tp_tensor *index,
+static void add_dims(dims *d, places_op op, int64_t dim, const tp_tensor *self, const tp_tensor *index,
                      const tp_tensor *other) {
     d->n = 0;
     for (int i = index->ndim - 1; i >= 0; i--)
         if (i != dim) add_dim(d, index->sizes[i], self->strides[i], index->strides[i], other->strides[i]);
-        else if (op == TP_PLACES_GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
+        else if (op == GET) add_dim(d, index->sizes[i], 0, index->strides[i], other->strides[i]);
 }
 
 static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
 /* How many elements of a row a work-item of a CPU device has: few where else there is not enough to do. */
-static int64_t piece_of(const tp_cl_device *d, tp_places_op op, const dims *split) {
-    if (op == TP_PLACES_GET) return LONG_PIECE;
+static int64_t piece_of(const tp_cl_device *d, places_op op, const dims *split) {
+    if (op == GET) return LONG_PIECE;
     return numel_of(split) / PIECE >= 2 * (int64_t)d->compute_units ? PIECE : SHORT_PIECE;
 }
 
 /* The words of the kernel's `geometry`; returns how many work-items there are. */
-static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t piece, tp_places_op op, int64_t dim,
+static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t piece, places_op op, int64_t dim,
                              const tp_tensor *self, const tp_tensor *index, const tp_tensor *other,
-                             const tp_index_check *check) {
+                             const index_check *check) {
     int64_t words[4 * MAX_DIMS + 13], outer = 1;
     int at = 0, from = columns ? 1 : 0, kept = d->n > from ? d->n - from : 0;
     const int64_t *const arrays[] = {d->size, d->self, d->index, d->other};
-    bool writes = op != TP_PLACES_GET && index->ndim;
+    bool writes = op != GET && index->ndim;
     for (int k = 0; k < 4; k++) {
         if (!kept) words[at++] = k == 0 ? 1 : 0;
         for (int i = 0; i < kept; i++) words[at++] = arrays[k][from + i];
@@ -72,9 +80,9 @@ static int64_t pass_geometry(tp_cl_call *c, const dims *d, bool columns, int64_t
     words[at++] = self->ndim ? self->strides[dim] : 0;
     words[at++] = writes ? index->strides[dim] : 0;
     words[at++] = writes && other->ndim ? other->strides[dim] : 0;
-    words[at++] = check ? check->size : 0;
-    words[at++] = check ? check->dim : 0;
-    words[at++] = check ? check->wrap : 0;
+    words[at++] = check->size;
+    words[at++] = check->dim;
+    words[at++] = check->wrap;
     tp_cl_pass(c, (size_t)at * sizeof *words, words);
     return pieces * outer;
 }
@@ -87,7 +95,7 @@ typedef struct {
 } variant;
 
 static void define(tp_text *s, const tp_cl_device *d, const void *given) {
-    static const char *const names[TP_NUM_PLACES] = {"GET", "SET", "ADD", "MUL", "MIN", "MAX"};
+    static const char *const names[NUM_PLACES] = {"GET", "SET", "ADD", "MUL", "MIN", "MAX"};
     const variant *v = given;
     tp_dtype compute = tp_compute_dtype((tp_dtype)v->dtype);
     tp_cl_define(s, "X", (tp_dtype)v->dtype, compute);
@@ -125,9 +133,9 @@ static tp_tensor *index_lines(const tp_tensor *index, int64_t dim, bool one) {
 }
 
 /* A GPU has too little to do with a work-item for each of few long lines. */
-static bool wants_order(const tp_cl_device *d, tp_places_op op, const dims *split, const tp_tensor *index, int64_t dim,
-                        const tp_index_check *check) {
-    if (d->is_cpu || op == TP_PLACES_GET || !index->ndim || (check && check->wrap)) return false;
+static bool wants_order(const tp_cl_device *d, places_op op, const dims *split, const tp_tensor *index, int64_t dim,
+                        const index_check *check) {
+    if (d->is_cpu || op == GET || !index->ndim || check->wrap) return false;
     return index->sizes[dim] >= LONG_LINE && numel_of(split) < MANY_UNITS;
 }
 
@@ -136,20 +144,20 @@ static bool wants_order(const tp_cl_device *d, tp_places_op op, const dims *spli
 static tp_tensor *writing_order(const tp_tensor *index, int64_t dim, bool one) {
     tp_autoref *lines = index_lines(index, dim, one);
     tp_autoref *order = lines ? tp_new_empty(tp_sizes(lines), TP_INT64, index->device) : NULL;
-    const tp_order_spec all = {TP_ORDER_FIRST, index->sizes[dim], false, false};
-    return order && tp_cl_order(&all, lines, index->sizes[dim], order) == 0 ? tp_take(order) : NULL;
+    return order && sort_opencl(lines, false, order) == 0 ? tp_take(order) : NULL;
 }
 
-int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other,
-                 const tp_index_check *check) {
+static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other, int64_t fault,
+               bool wrap) {
+    const index_check against = {(int)fault, dim, tp_size_at(tp_sizes(self), dim), wrap}, *check = &against;
     tp_tensor *const tensors[] = {self, other};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     dims split;
-    if (!d || index->numel == 0) return d ? 0 : -1;
+    if (!d) return -1;
     if (index->ndim > MAX_DIMS)
         return tp_fail(TP_RuntimeError, "OpenCL: an index has at most %d dimensions, not %d", MAX_DIMS, index->ndim);
     add_dims(&split, op, dim, self, index, other);
-    bool rows = split.n && (op == TP_PLACES_GET || (split.self[0] == 1 && split.other[0] <= 1));
+    bool rows = split.n && (op == GET || (split.self[0] == 1 && split.other[0] <= 1));
     bool columns = d->is_cpu ? rows : split.n > 0;
     int kept = split.n > (columns ? 1 : 0) ? split.n - (columns ? 1 : 0) : 1;
     int64_t piece = d->is_cpu ? piece_of(d, op, &split) : 1;
@@ -159,7 +167,7 @@ int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor 
     const variant v = {.dtype = self->dtype,
                        .op = (uint8_t)op,
                        .ndim = (uint8_t)kept,
-                       .checked = check != NULL,
+                       .checked = fault != TP_TRUSTED,
                        .single = !columns || piece == 1,
                        .ordered = ordered,
                        .by_lines = ordered && !one,
@@ -174,7 +182,26 @@ int tp_cl_places(tp_places_op op, tp_tensor *self, int64_t dim, const tp_tensor 
         items *= index->sizes[dim];
     }
     size_t group = d->is_cpu ? (items < 64 ? 1 : 16) : 64;
-    if (!check) return tp_cl_run(&c, items, group);
-    tp_cl_pass_fault(&c, check->cls, check->op, NULL);
+    if (fault == TP_TRUSTED) return tp_cl_run(&c, items, group);
+    tp_cl_pass_fault(&c, (int)fault);
     return tp_cl_run_checked(&c, items, group);
+}
+
+int take_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, int64_t fault, bool wrap, tp_tensor *out) {
+    return run(GET, self, dim, index, out, fault, wrap);
+}
+int put_set_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return run(SET, self, dim, index, src, fault, wrap);
+}
+int put_add_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return run(ADD, self, dim, index, src, fault, wrap);
+}
+int put_mul_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return run(MUL, self, dim, index, src, fault, wrap);
+}
+int put_min_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return run(MIN, self, dim, index, src, fault, wrap);
+}
+int put_max_opencl(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap) {
+    return run(MAX, self, dim, index, src, fault, wrap);
 }

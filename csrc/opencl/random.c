@@ -1,6 +1,6 @@
 /* random.c: random draws, and samples of given weights; the kernels are in random.cl. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
+#include "cpu/kernels.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
 
@@ -58,20 +58,47 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
 
 static const tp_cl_family family = {"random.cl", define, .size = TP_CL_SIZE(variant)};
 
-int tp_cl_draw(tp_tensor *into, tp_draw_kind kind, const tp_draw *draw, tp_dtype made, tp_dtype dtype, int64_t n) {
-    tp_cl_device *d = tp_cl_device_of(&into, 1);
+static int run(tp_draw_kind kind, tp_dtype made, tp_draw draw, int64_t seed, int64_t offset, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
     if (!d) return -1;
     if (made == TP_FLOAT64 && !d->has_fp64) made = TP_FLOAT32;
-    const variant v = {(uint8_t)kind, (uint8_t)dtype, (uint8_t)made};
+    const variant v = {(uint8_t)kind, (uint8_t)out->dtype, (uint8_t)made};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "random", &v));
-    pass_draw(&c, kind, draw);
-    /* A complex tensor is written as its parts. */
-    tp_cl_place p = tp_cl_place_of(into, tp_data(into));
-    p.offset /= tp_itemsize(dtype);
-    tp_cl_pass_place(&c, p);
-    tp_cl_pass_long(&c, n);
+    draw.state = (tp_philox_state){(uint64_t)seed, (uint64_t)offset};
+    draw.bits = out->dtype == TP_FLOAT16 ? 11 : out->dtype == TP_BFLOAT16 ? 8 : 24;
+    pass_draw(&c, kind, &draw);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, out->numel);
     int64_t each = 4 / kinds[kind].words * blocks_on(d);
-    return tp_cl_run(&c, (n + each - 1) / each, d->is_cpu ? 16 : 0);
+    return tp_cl_run(&c, (out->numel + each - 1) / each, d->is_cpu ? 16 : 0);
+}
+
+/* `single` is the kind for float; the next one serves double. */
+static int run_real(tp_draw_kind single, double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    bool wide = out->dtype == TP_FLOAT64;
+    return run((tp_draw_kind)(single + wide), wide ? TP_FLOAT64 : TP_FLOAT32, (tp_draw){.a = a, .b = b}, seed, offset,
+               out);
+}
+int draw_uniform_opencl(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_UNIFORM_FLOAT, a, b, seed, offset, out);
+}
+int draw_normal_opencl(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_NORMAL_FLOAT, a, b, seed, offset, out);
+}
+int draw_exponential_opencl(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run_real(TP_DRAW_EXPONENTIAL_FLOAT, a, b, seed, offset, out);
+}
+int draw_cauchy_opencl(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run(TP_DRAW_CAUCHY, TP_FLOAT64, (tp_draw){.a = a, .b = b}, seed, offset, out);
+}
+int draw_geometric_opencl(double a, double b, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run(TP_DRAW_GEOMETRIC, TP_FLOAT64, (tp_draw){.a = a, .b = b}, seed, offset, out);
+}
+int draw_bernoulli_opencl(double a, double b TP_UNUSED, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run(TP_DRAW_BERNOULLI, TP_BOOL, (tp_draw){.a = a}, seed, offset, out);
+}
+int draw_integers_opencl(int64_t base, int64_t range, int64_t seed, int64_t offset, tp_tensor *out) {
+    return run(TP_DRAW_INTEGERS, TP_INT64, (tp_draw){.base = base, .range = (uint64_t)range}, seed, offset, out);
 }
 
 /* ---- multinomial ---- */
@@ -112,13 +139,12 @@ static int sum_weights(const sampling *s, bool replacement) {
     tp_cl_pass_long(&c, s->rows);
     tp_cl_pass_long(&c, s->n);
     tp_cl_pass_long(&c, replacement ? 1 : s->wanted);
-    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
-                     "probability tensor contains either `inf`, `nan` or element < 0");
-    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
-                     "invalid multinomial distribution (sum of probabilities <= 0)");
-    tp_cl_pass_fault(&c, TP_RuntimeError, "multinomial",
-                     "invalid multinomial distribution (with replacement=False, not enough non-negative category to "
-                     "sample)");
+    static const char *const messages[] = {
+        "probability tensor contains either `inf`, `nan` or element < 0",
+        "invalid multinomial distribution (sum of probabilities <= 0)",
+        "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"};
+    for (int i = 0; i < TP_COUNTOF(messages); i++)
+        tp_cl_pass_fault(&c, tp_fault_id(TP_RuntimeError, "multinomial", messages[i]));
     return tp_cl_run_checked(&c, s->rows, 16);
 }
 
@@ -140,15 +166,12 @@ static int sample_without(const sampling *s, tp_tensor *out) {
     tp_cl_pass_tensor(&c, s->sums);
     tp_cl_pass_long(&c, s->rows * s->n);
     if (tp_cl_run(&c, s->rows * s->n, 0) < 0) return -1;
-    tp_order_spec first = {TP_ORDER_FIRST, s->wanted, false, false};
-    return tp_cl_order(&first, s->sums, s->n, out);
+    return topk_opencl(s->sums, s->wanted, false, out);
 }
 
-int tp_cl_multinomial(const tp_tensor *weights, bool replacement, tp_philox_state state, tp_tensor *out) {
-    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)weights}, 1);
-    if (!d || out->numel == 0) return d ? 0 : -1;
-    if (weights->numel == 0)
-        return tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+int multinomial_opencl(tp_tensor *weights, bool replacement, int64_t seed, int64_t offset, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&weights, 1);
+    if (!d) return -1;
     TP_CLEANUP(free_sampling)
     sampling s = {.d = d,
                   .weights = weights,
@@ -156,7 +179,7 @@ int tp_cl_multinomial(const tp_tensor *weights, bool replacement, tp_philox_stat
                   .rows = weights->sizes[0],
                   .n = weights->sizes[1],
                   .wanted = out->sizes[out->ndim - 1],
-                  .state = state};
+                  .state = {(uint64_t)seed, (uint64_t)offset}};
     s.sums = tp_new_empty(tp_sizes(weights), s.real, weights->device);
     s.last = s.sums ? tp_new_empty(TP_INTS(s.rows), TP_INT64, weights->device) : NULL;
     if (!s.last || sum_weights(&s, replacement) < 0) return -1;

@@ -1,6 +1,5 @@
 /* range.c: sequences and triangles; the kernels are in range.cl. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 
@@ -23,25 +22,34 @@ static void define_range(tp_text *s, const tp_cl_device *d, const void *given) {
 
 static const tp_cl_family ranges = {"range.cl", define_range, .size = TP_CL_SIZE(variant)};
 
-int tp_cl_range(tp_tensor *t, const tp_range *r) {
-    tp_cl_device *d = tp_cl_device_of(&t, 1);
-    if (!d || t->numel == 0) return d ? 0 : -1;
-    const variant v = {t->dtype, r->whole};
+static tp_cl_call begin_range(tp_cl_device *d, const tp_tensor *out, bool whole) {
+    const variant v = {out->dtype, whole};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &ranges, "range", &v));
-    tp_cl_pass_tensor(&c, t);
-    tp_cl_pass_long(&c, t->numel);
-    if (r->whole) {
-        tp_cl_pass_long(&c, r->first);
-        tp_cl_pass_long(&c, r->step);
-    } else {
-        pass_real(&c, r->a);
-        pass_real(&c, r->b);
-        pass_real(&c, r->last);
-        pass_real(&c, r->base);
-        tp_cl_pass_long(&c, r->half);
-        tp_cl_pass_int(&c, r->single);
-    }
-    return tp_cl_run(&c, t->numel, 0);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_long(&c, out->numel);
+    return c;
+}
+
+int range_int_opencl(int64_t first, int64_t step, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
+    if (!d) return -1;
+    tp_cl_call c = begin_range(d, out, true);
+    tp_cl_pass_long(&c, first);
+    tp_cl_pass_long(&c, step);
+    return tp_cl_run(&c, out->numel, 0);
+}
+
+int range_float_opencl(double a, double b, double last, double base, int64_t half, bool single, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
+    if (!d) return -1;
+    tp_cl_call c = begin_range(d, out, false);
+    pass_real(&c, a);
+    pass_real(&c, b);
+    pass_real(&c, last);
+    pass_real(&c, base);
+    tp_cl_pass_long(&c, half);
+    tp_cl_pass_int(&c, single);
+    return tp_cl_run(&c, out->numel, 0);
 }
 
 static void define_triangle(tp_text *s, const tp_cl_device *d, const void *given) {
@@ -53,8 +61,8 @@ static void define_triangle(tp_text *s, const tp_cl_device *d, const void *given
 
 static const tp_cl_family triangles = {"range.cl", define_triangle, .size = TP_CL_SIZE(variant)};
 
-int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool lower) {
-    tp_tensor *const tensors[] = {(tp_tensor *)self, out};
+static int triangle(tp_tensor *self, int64_t diagonal, bool lower, tp_tensor *out) {
+    tp_tensor *const tensors[] = {self, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
     const variant v = {self->dtype, true};
@@ -69,7 +77,7 @@ int tp_cl_triangle(const tp_tensor *self, tp_tensor *out, int64_t diagonal, bool
     return tp_cl_run(&c, out->numel, 0);
 }
 
-int tp_cl_triangle_indices(tp_tensor *out, int64_t rows, int64_t columns, int64_t diagonal, bool lower) {
+static int triangle_indices(int64_t rows, int64_t columns, int64_t diagonal, bool lower, tp_tensor *out) {
     tp_cl_device *d = tp_cl_device_of(&out, 1);
     if (!d) return -1;
     const variant v = {TP_INT64, true};
@@ -81,4 +89,12 @@ int tp_cl_triangle_indices(tp_tensor *out, int64_t rows, int64_t columns, int64_
     tp_cl_pass_long(&c, diagonal);
     tp_cl_pass_int(&c, lower);
     return tp_cl_run(&c, out->sizes[1], 0);
+}
+int triangle_lower_opencl(tp_tensor *x, int64_t diagonal, tp_tensor *out) { return triangle(x, diagonal, true, out); }
+int triangle_indices_lower_opencl(int64_t rows, int64_t columns, int64_t diagonal, tp_tensor *out) {
+    return triangle_indices(rows, columns, diagonal, true, out);
+}
+int triangle_upper_opencl(tp_tensor *x, int64_t diagonal, tp_tensor *out) { return triangle(x, diagonal, false, out); }
+int triangle_indices_upper_opencl(int64_t rows, int64_t columns, int64_t diagonal, tp_tensor *out) {
+    return triangle_indices(rows, columns, diagonal, false, out);
 }

@@ -1,6 +1,5 @@
 /* search.c: searchsorted; the kernel is search.cl. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 
@@ -23,18 +22,23 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
 
 static const tp_cl_family family = {"search.cl", define, .size = TP_CL_SIZE(variant)};
 
-int tp_cl_search(const tp_tensor *sequence, int64_t n, const tp_tensor *values, int64_t each, bool right,
-                 tp_tensor *out) {
-    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)values}, 1);
-    if (!d || values->numel == 0) return d ? 0 : -1;
+static int run(tp_tensor *sequence, tp_tensor *values, bool right, tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&values, 1);
+    if (!d) return -1;
     const variant v = {values->dtype, right};
     int lanes = lanes_of(d);
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, "search", &v));
-    tp_cl_pass_tensor(&c, sequence->numel ? sequence : values);
+    tp_cl_pass_tensor(&c, sequence);
     tp_cl_pass_tensor(&c, values);
     tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, values->numel);
-    tp_cl_pass_long(&c, n);
-    tp_cl_pass_long(&c, each);
+    tp_cl_pass_long(&c, sequence->sizes[sequence->ndim - 1]);
+    tp_cl_pass_long(&c, sequence->ndim == 1 ? 0 : values->sizes[values->ndim - 1]);
     return tp_cl_run(&c, (values->numel + lanes - 1) / lanes, d->is_cpu ? 16 : 0);
+}
+int search_left_opencl(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) {
+    return run(sequence, values, false, out);
+}
+int search_right_opencl(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) {
+    return run(sequence, values, true, out);
 }

@@ -1,6 +1,5 @@
 /* softmax.c: softmax, log_softmax and their gradients; the kernel is softmax.cl. On a GPU a work-group shares a row. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 
@@ -37,8 +36,10 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
 
 static const tp_cl_family family = {"softmax.cl", define, .size = TP_CL_SIZE(variant)};
 
-static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other, int64_t dim, tp_tensor *out,
-                   bool log) {
+static int run(tp_tensor *in, tp_tensor *other, int64_t dim, bool log, tp_tensor *out) {
+    tp_tensor *const tensors[] = {in, other, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 3);
+    if (!d) return -1;
     int64_t n = in->ndim ? in->sizes[dim] : 1, inner = 1;
     for (int64_t i = dim + 1; i < in->ndim; i++) inner *= in->sizes[i];
     int group = d->is_cpu || n < GROUP / 2 ? 1 : GROUP;
@@ -58,19 +59,11 @@ static int softmax(tp_cl_device *d, const tp_tensor *in, const tp_tensor *other,
     return tp_cl_run(&c, units * group, (size_t)(group > 1 ? group : d->is_cpu ? (units < 64 ? 1 : 4) : 16));
 }
 
-static tp_tensor *contiguous(tp_tensor *t) {
-    if (!t || tp_is_contiguous(t)) return tp_retain(t);
-    tp_autoref *made = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
-    return made && tp_copy_data(made, t) == 0 ? tp_take(made) : NULL;
+int softmax_forward_opencl(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(x, NULL, dim, false, out); }
+int softmax_log_opencl(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(x, NULL, dim, true, out); }
+int softmax_backward_opencl(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out) {
+    return run(grad, output, dim, false, out);
 }
-
-int tp_cl_softmax(tp_tensor *in, tp_tensor *output, int64_t dim, tp_tensor *out, bool log) {
-    tp_tensor *const tensors[] = {in, output, out};
-    tp_cl_device *d = tp_cl_device_of(tensors, 3);
-    if (!d || out->numel == 0) return d ? 0 : -1;
-    tp_autoref *a = contiguous(in), *b = contiguous(output);
-    tp_autoref *to =
-        tp_is_contiguous(out) ? tp_retain(out) : tp_new_empty(tp_sizes(out), (tp_dtype)out->dtype, out->device);
-    if (!a || (output && !b) || !to || softmax(d, a, b, dim, to, log) < 0) return -1;
-    return to == out ? 0 : tp_copy_data(out, to);
+int softmax_log_backward_opencl(tp_tensor *grad, tp_tensor *output, int64_t dim, tp_tensor *out) {
+    return run(grad, output, dim, true, out);
 }

@@ -4,8 +4,7 @@
  * A line is sorted in blocks, which are then merged, two and two, between two arrays. On a CPU device there are as many
  * blocks as compute units, so that lines are whole where there are enough of them; on a GPU a block is what a
  * work-group sorts in local memory. A few of many are not sorted out of all: the k-th is found by counting. */
-#include "opencl/kernels.h"
-
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
 #include "opencl/pack.h"
@@ -263,15 +262,40 @@ static int first_many(const lines_plan *p, int64_t k, tp_tensor *out) {
     return order_few(p, &e, k, k, out);
 }
 
-int tp_cl_order(const tp_order_spec *spec, const tp_tensor *lines, int64_t n, tp_tensor *out) {
-    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)lines}, 1);
-    if (!d || lines->numel == 0 || out->numel == 0) return d ? 0 : -1;
-    lines_plan p = plan_of(d, lines, n, spec->descending);
-    if (spec->kind == TP_ORDER_MODE) return mode_of_lines(&p, spec->skip_nan, out);
-    if (spec->kind != TP_ORDER_FIRST)
-        return place_of_lines(&p, spec->k, spec->kind == TP_ORDER_MEDIAN, spec->skip_nan, out);
-    if (spec->k > n / 8) return sort_lines(&p, spec->k, out);
-    return are_few(&p, spec->k) ? first_few(&p, spec->k, out) : first_many(&p, spec->k, out);
+/* The device of the lines and how they are dealt out; false and the error set if there is none. */
+static bool plan_lines(lines_plan *p, tp_tensor *lines, bool descending) {
+    tp_cl_device *d = tp_cl_device_of(&lines, 1);
+    if (d) *p = plan_of(d, lines, lines->ndim ? lines->sizes[lines->ndim - 1] : 1, descending);
+    return d;
+}
+
+int sort_opencl(tp_tensor *lines, bool descending, tp_tensor *out) {
+    lines_plan p;
+    return plan_lines(&p, lines, descending) ? sort_lines(&p, p.n, out) : -1;
+}
+
+int topk_opencl(tp_tensor *lines, int64_t k, bool largest, tp_tensor *out) {
+    lines_plan p;
+    if (!plan_lines(&p, lines, largest)) return -1;
+    if (k > p.n / 8) return sort_lines(&p, k, out);
+    return are_few(&p, k) ? first_few(&p, k, out) : first_many(&p, k, out);
+}
+
+int kth_opencl(tp_tensor *lines, int64_t k, tp_tensor *out) {
+    lines_plan p;
+    return plan_lines(&p, lines, false) ? place_of_lines(&p, k, false, false, out) : -1;
+}
+
+int median_opencl(tp_tensor *lines, bool skip_nan, tp_tensor *out) {
+    lines_plan p;
+    if (!plan_lines(&p, lines, false)) return -1;
+    if (!tp_is_floating(lines)) return place_of_lines(&p, (p.n - 1) / 2, false, false, out);
+    return place_of_lines(&p, 0, true, skip_nan, out);
+}
+
+int mode_opencl(tp_tensor *lines, tp_tensor *out) {
+    lines_plan p;
+    return plan_lines(&p, lines, false) ? mode_of_lines(&p, tp_is_floating(lines), out) : -1;
 }
 
 /* ---- groups of equal items ---- */
@@ -282,10 +306,7 @@ static tp_tensor *order_items(const lines_plan *p, int64_t n, int64_t width) {
     serial.group = 1;
     serial.chunk = p->d->is_cpu ? 64 : 16;
     tp_autoref *order = tp_new_empty(TP_INTS(n), TP_INT64, p->in->device);
-    if (!order || width == 1) {
-        tp_order_spec all = {TP_ORDER_FIRST, n, false, false};
-        return order && tp_cl_order(&all, p->in, n, order) == 0 ? tp_take(order) : NULL;
-    }
+    if (!order || width == 1) return order && sort_lines(p, n, order) == 0 ? tp_take(order) : NULL;
     tp_autoref *more = tp_new_empty(TP_INTS(n), TP_INT64, p->in->device);
     if (!more) return NULL;
     int64_t items = tp_divide_up(n, serial.chunk);
@@ -311,27 +332,23 @@ static tp_tensor *order_items(const lines_plan *p, int64_t n, int64_t width) {
     return tp_take(order);
 }
 
-int tp_cl_distinct(const tp_tensor *items, bool sorted, tp_distinct *out) {
-    tp_cl_device *d = tp_cl_device_of((tp_tensor *const[]){(tp_tensor *)items}, 1);
-    int64_t n = items->sizes[0], width = n ? items->numel / n : 0;
-    if (!d) return -1;
-    if (n == 0) {
-        out->firsts = tp_new_empty(TP_INTS(0), TP_INT64, items->device);
-        out->counts = out->firsts ? tp_new_empty(TP_INTS(0), TP_INT64, items->device) : NULL;
-        out->inverse = out->counts ? tp_new_empty(TP_INTS(0), TP_INT64, items->device) : NULL;
-        return out->inverse ? 0 : -1;
-    }
+tp_tensor3 distinct_opencl(tp_tensor *items, bool sorted) {
+    const tp_tensor3 failed = {{NULL, NULL, NULL}};
+    tp_cl_device *d = tp_cl_device_of(&items, 1);
+    int64_t n = items->sizes[0], width = items->numel / n;
+    if (!d) return failed;
     lines_plan p = plan_of(d, items, n, false);
+    p.lines = 1;
     tp_autoref *begins = tp_new_empty(TP_INTS(n), TP_BOOL, items->device),
                *order = begins && sorted ? order_items(&p, n, width) : NULL;
-    if (!begins || (sorted && !order)) return -1;
+    if (!begins || (sorted && !order)) return failed;
     tp_cl_call c = begin(&p, "begin_groups");
-    tp_cl_pass_tensor(&c, items->numel ? items : begins);
+    tp_cl_pass_tensor(&c, items);
     tp_cl_pass_tensor(&c, order ? order : begins);
     tp_cl_pass_tensor(&c, begins);
     tp_cl_pass_long(&c, n);
     tp_cl_pass_long(&c, width);
     tp_cl_pass_int(&c, sorted);
-    if (tp_cl_run(&c, n, 0) < 0) return -1;
-    return tp_cl_number_groups(begins, order, out);
+    if (tp_cl_run(&c, n, 0) < 0) return failed;
+    return tp_cl_number_groups(begins, order);
 }

@@ -1,0 +1,91 @@
+/* distinct.c: the primitive distinct on the CPU.
+ *
+ * Elements are compared by keys (lines.h), longer items lexicographically by the keys of their elements. What is found is
+ * a list of groups: where each begins in some order of the items, and for every item its group. */
+#include "PrimitiveKernels.h"
+#include "core/alloc.h"
+#include "cpu/lines.h"
+
+#include <string.h>
+
+/* n items of `width` keys each. `order` is a permutation of them. */
+typedef struct {
+    const uint64_t *keys;
+    int64_t n, width;
+    bool nan_apart; /* no NaN equals another */
+} items;
+
+static int compare_items(const items *it, int64_t a, int64_t b) {
+    const uint64_t *x = it->keys + a * it->width, *y = it->keys + b * it->width;
+    for (int64_t i = 0; i < it->width; i++)
+        if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+static bool same_item(const items *it, int64_t a, int64_t b) {
+    const uint64_t *x = it->keys + a * it->width, *y = it->keys + b * it->width;
+    for (int64_t i = 0; i < it->width; i++)
+        if (x[i] != y[i] || (it->nan_apart && x[i] == TP_NAN_KEY)) return false;
+    return true;
+}
+/* A merge sort of the indices: stable. */
+static void sort_items(const items *it, int64_t *order, int64_t *spare, int64_t n) {
+    if (n < 2) return;
+    int64_t half = n / 2, i = 0, j = half, k = 0;
+    sort_items(it, order, spare, half);
+    sort_items(it, order + half, spare, n - half);
+    while (i < half && j < n) spare[k++] = compare_items(it, order[j], order[i]) < 0 ? order[j++] : order[i++];
+    while (i < half) spare[k++] = order[i++];
+    while (j < n) spare[k++] = order[j++];
+    memcpy(order, spare, (size_t)n * sizeof *order);
+}
+
+/* Groups of neighbours in `order`: the first item of each, their sizes, and each item's group. Returns their number. */
+static int64_t group(const items *it, const int64_t *order, int64_t *first, int64_t *count, int64_t *inverse) {
+    int64_t groups = 0;
+    for (int64_t i = 0; i < it->n; i++) {
+        if (i == 0 || !same_item(it, order[i], order[i - 1])) first[groups] = order[i], count[groups++] = 0;
+        count[groups - 1]++;
+        inverse[order[i]] = groups - 1;
+    }
+    return groups;
+}
+
+/* The places of single elements in order, by radix. */
+static int sort_elements(const tp_tensor *t, int64_t *order) {
+    int64_t n = t->numel;
+    size_t bytes = (size_t)n * 2 * sizeof(tp_entry);
+    tp_entry *e = tp_alloc(bytes);
+    if (!e) return tp_fail_memory((int64_t)bytes);
+    tp_make_entries(e, t, 0, n, false);
+    tp_sort_entries(e, e + n, n);
+    for (int64_t i = 0; i < n; i++) order[i] = e[i].index;
+    tp_free(e, bytes);
+    return 0;
+}
+
+/* The first n of a line of int64, new. */
+static tp_tensor *head(const tp_tensor *line, int64_t n) {
+    tp_tensor *made = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
+    if (made && n) memcpy(tp_data(made), tp_data(line), (size_t)n * sizeof(int64_t));
+    return made;
+}
+
+tp_tensor3 distinct_cpu(tp_tensor *items_, bool sorted) {
+    const tp_tensor3 failed = {{NULL, NULL, NULL}};
+    int64_t n = items_->sizes[0], width = items_->numel / n;
+    tp_autoref *keys = tp_new_empty(TP_INTS(items_->numel), TP_INT64, TP_CPU),
+               *order = keys ? tp_new_empty(TP_INTS(n, 2), TP_INT64, TP_CPU) : NULL,
+               *firsts = order ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
+               *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
+               *inverse = counts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
+    if (!inverse) return failed;
+    tp_make_keys(tp_data(keys), items_, 0, items_->numel, false);
+    items it = {tp_data(keys), n, width, tp_is_floating(items_)};
+    int64_t *o = tp_data(order);
+    for (int64_t i = 0; i < n; i++) o[i] = i;
+    if (sorted && width == 1 && sort_elements(items_, o) < 0) return failed;
+    if (sorted && width != 1) sort_items(&it, o, o + n, n);
+    int64_t groups = group(&it, o, tp_data(firsts), tp_data(counts), tp_data(inverse));
+    tp_autoref *places = head(firsts, groups), *sizes = places ? head(counts, groups) : NULL;
+    return sizes ? (tp_tensor3){{tp_take(places), tp_take(sizes), tp_take(inverse)}} : failed;
+}

@@ -1,21 +1,7 @@
-/* pool.h: pooling of one plane of up to three dimensions; fewer are preceded by dimensions of size one. */
+/* pool.h: pooling of one plane on the CPU. */
 #pragma once
 
-#include "core/tensor.h"
-
-typedef struct {
-    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-    bool adaptive;          /* the windows divide the plane evenly; kernel, stride and padding do not matter */
-    bool count_include_pad; /* an average's divisor counts the border */
-    int64_t divisor;        /* or is this, if not 0 */
-} tp_pool_plan;
-
-/* What a window covers along one dimension: [begin, end) in steps, and its length with the border. */
-typedef struct {
-    int64_t begin, end, step, padded;
-} tp_pool_range;
-
-typedef enum { TP_POOL_MAX, TP_POOL_MAX_BACKWARD, TP_POOL_AVERAGE, TP_POOL_AVERAGE_BACKWARD } tp_pool_what;
+#include "prim/pool.h"
 
 enum { TP_POOL_F32, TP_POOL_F64, TP_POOL_I64, TP_POOL_TYPES };
 
@@ -27,28 +13,3 @@ typedef struct {
     void (*average[TP_POOL_TYPES])(const tp_pool_plan *p, const void *in, void *out);
     void (*average_backward[TP_POOL_TYPES])(const tp_pool_plan *p, const void *grad, void *in);
 } tp_pool_kernels;
-
-TP_INLINE tp_pool_range tp_pool_range_at(const tp_pool_plan *p, int d, int64_t o) {
-    tp_pool_range r = {.step = 1};
-    if (p->adaptive) {
-        r.begin = o * p->in[d] / p->out[d], r.end = ((o + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
-        r.padded = r.end - r.begin;
-        return r;
-    }
-    r.step = p->dilation[d];
-    r.begin = o * p->stride[d] - p->padding[d];
-    r.end = r.begin + (p->kernel[d] - 1) * r.step + 1;
-    if (r.end > p->in[d] + p->padding[d]) r.end = p->in[d] + p->padding[d];
-    r.padded = r.end - r.begin;
-    if (r.begin < 0) r.begin += (r.step - 1 - r.begin) / r.step * r.step;
-    if (r.end > p->in[d]) r.end = p->in[d];
-    return r;
-}
-
-/* What an average over a window divides by. */
-TP_INLINE int64_t tp_pool_divisor(const tp_pool_plan *p, tp_pool_range z, tp_pool_range y, tp_pool_range x) {
-    if (p->divisor) return p->divisor;
-    int64_t n = p->count_include_pad ? z.padded * y.padded * x.padded
-                                     : (z.end - z.begin) * (y.end - y.begin) * (x.end - x.begin);
-    return n ? n : 1;
-}

@@ -1,14 +1,10 @@
-/* convolution.c: convolutions as operators: shapes, checks, the user's forms, gradients; the products are in
- * cpu/convolution.c.
+/* convolution.c: convolutions as operators: shapes, checks, the user's forms, gradients.
  *
  * A transposed convolution with weight [in, out/groups, ...] is the data gradient of the convolution that the same
  * weight describes from its output to its input; its own gradients are that convolution and its weight gradient. */
-#include "cpu/convolution.h"
-
 #include "NativeFunctions.h"
+#include "Primitives.h"
 #include "cpu/copy.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
 #include "iter/plain.h"
 
 #include <string.h>
@@ -134,41 +130,34 @@ static int check_all(const tp_tensor *input, const tp_tensor *weight, const tp_t
     return output_sizes(input, weight, s, sizes);
 }
 
-/* The plan of the (not transposed) convolution with this weight, between a small side and a large side. */
-static tp_conv_plan make_plan(tp_dtype dtype, const tp_tensor *weight, const settings *s, tp_ints large,
-                              tp_ints small) {
-    tp_conv_plan p = {.dtype = dtype,
-                      .batch = large.data[0],
-                      .groups = s->groups,
-                      .in_channels = weight->sizes[1],
-                      .out_channels = weight->sizes[0] / s->groups};
-    int64_t skipped = 5 - weight->ndim;
-    for (int64_t d = 0; d < 3; d++) {
-        int64_t i = d - skipped;
-        p.in[d] = i < 0 ? 1 : large.data[i + 2];
-        p.out[d] = i < 0 ? 1 : small.data[i + 2];
-        p.kernel[d] = i < 0 ? 1 : weight->sizes[i + 2];
-        p.stride[d] = i < 0 ? 1 : at(s->stride, i);
-        p.padding[d] = i < 0 ? 0 : at(s->padding, i);
-        p.dilation[d] = i < 0 ? 1 : at(s->dilation, i);
-    }
-    return p;
-}
+/* The numbers of the settings, one for each spatial dimension, as the primitives take them. */
+typedef struct {
+    int64_t stride[3], padding[3], dilation[3], n;
+} lists;
 
-/* The CPU's kernel, or the device's. */
-static int run(tp_conv_product which, const tp_conv_plan *p, const tp_tensor *a, const tp_tensor *b,
-               const tp_tensor *bias, tp_tensor *made) {
-    const tp_convolution_kernels *cpu = tp_cpu.convolution;
-    if (tp_elsewhere(made)) {
-        const tp_device_kernels *k = tp_device_kernels_of(made->device);
-        return k ? k->convolution(which, p, a, b, bias, made) : -1;
+static lists lists_of(const settings *s, const tp_tensor *weight) {
+    lists l = {.n = weight->ndim - 2};
+    for (int64_t i = 0; i < l.n; i++) {
+        l.stride[i] = at(s->stride, i);
+        l.padding[i] = at(s->padding, i);
+        l.dilation[i] = at(s->dilation, i);
     }
-    const void *bias_data = bias ? tp_data(bias) : NULL;
-    switch (which) {
-    case TP_CONV_FORWARD: return cpu->forward(p, tp_data(a), tp_data(b), bias_data, tp_data(made));
-    case TP_CONV_DATA: return cpu->data(p, tp_data(a), tp_data(b), bias_data, tp_data(made));
-    default: return cpu->weight(p, tp_data(a), tp_data(b), tp_data(made));
+    return l;
+}
+#define PASS_LISTS(l) (tp_ints){(l).stride, (l).n}, (tp_ints){(l).padding, (l).n}, (tp_ints){(l).dilation, (l).n}
+
+/* The convolution, or where that is asked for, its adjoint; without channels or window the bias, or zeros. */
+static int run(bool adjoint, tp_tensor *x, tp_tensor *weight, tp_tensor *bias, const settings *s, tp_tensor *out) {
+    if (out->numel == 0) return 0;
+    if (x->numel == 0 || weight->numel == 0) {
+        if (!bias) return tp_fill_data(out, TP_SCALAR_I(0));
+        int64_t strides[5] = {0, bias->strides[0]};
+        tp_autoref *spread = tp_new_alias(bias, tp_sizes(out), (tp_ints){strides, out->ndim}, bias->byte_offset);
+        return spread ? tp_copy_data(out, spread) : -1;
     }
+    lists l = lists_of(s, weight);
+    return (adjoint ? tp_prim_convolution_data : tp_prim_convolution_forward)(x, weight, bias, PASS_LISTS(l), s->groups,
+                                                                              out);
 }
 
 /* ---- the operator ---- */
@@ -188,29 +177,18 @@ static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, 
     tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
     tp_autoref *out = tp_new_empty(sizes, dtype, input->device);
     if (!x || !w || !out || (bias && !b)) return NULL;
-    tp_conv_plan plan =
-        s->transposed ? make_plan(dtype, w, s, sizes, tp_sizes(x)) : make_plan(dtype, w, s, tp_sizes(x), sizes);
-    if (out->numel && run(s->transposed ? TP_CONV_DATA : TP_CONV_FORWARD, &plan, x, w, b, out) < 0) return NULL;
+    if (run(s->transposed, x, w, b, s, out) < 0) return NULL;
     return tp_in_format_steal(tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype), result_format(input, weight));
 }
 
 /* convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool
  * transposed, SymInt[] output_padding, SymInt groups) -> Tensor */
-tp_tensor *convolution_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
+tp_tensor *convolution_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
                            tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     int64_t sizes[TP_MAX_DIMS];
     if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
     return compute(input, weight, bias, &s, (tp_ints){sizes, input->ndim});
-}
-
-tp_tensor *convolution_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
-                            tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
-    settings s = {stride, padding, dilation, output_padding, transposed, groups};
-    int64_t sizes[TP_MAX_DIMS];
-    if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
-    return tp_new_empty_format((tp_ints){sizes, input->ndim}, (tp_dtype)input->dtype, input->device,
-                               result_format(input, weight));
 }
 
 /* ---- gradients ---- */
@@ -240,11 +218,8 @@ static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *w
     tp_autoref *g = tp_plain(grad, dtype), *w = tp_plain(w0, dtype),
                *out = tp_new_empty(tp_sizes(input), dtype, input->device);
     if (!g || !w || !out) return NULL;
-    tp_conv_plan plan = s->transposed ? make_plan(dtype, w, s, tp_sizes(g), tp_sizes(out))
-                                      : make_plan(dtype, w, s, tp_sizes(out), tp_sizes(g));
-    return run(s->transposed ? TP_CONV_FORWARD : TP_CONV_DATA, &plan, g, w, NULL, out) == 0
-               ? tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype)
-               : NULL;
+    if (run(!s->transposed, g, w, NULL, s, out) < 0) return NULL;
+    return tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype);
 }
 
 /* Of a transposed convolution the gradient is the large side and the input the small one. The kernel multiplies without
@@ -256,9 +231,9 @@ static tp_tensor *weight_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *
     tp_autoref *g = tp_plain(grad, dtype), *x = x0 ? tp_plain(x0, dtype) : NULL,
                *out = tp_new_empty(tp_sizes(weight), dtype, input->device);
     if (!g || !x || !out) return NULL;
-    const tp_tensor *large = s->transposed ? g : x, *small = s->transposed ? x : g;
-    tp_conv_plan plan = make_plan(dtype, weight, s, tp_sizes(large), tp_sizes(small));
-    if (run(TP_CONV_WEIGHT, &plan, small, large, NULL, out) < 0) return NULL;
+    tp_tensor *large = s->transposed ? g : x, *small = s->transposed ? x : g;
+    lists l = lists_of(s, weight);
+    if (out->numel && tp_prim_convolution_weight(small, large, PASS_LISTS(l), s->groups, out) < 0) return NULL;
     return tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype);
 }
 
@@ -288,7 +263,7 @@ static tp_tensor3 all_or_none(tp_tensor3 r, tp_bools mask) {
 /* convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[]
  * padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor,
  * Tensor, Tensor) */
-tp_tensor3 convolution_backward_cpu(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
+tp_tensor3 convolution_backward_dense(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
                                     tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
                                     bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
@@ -297,19 +272,6 @@ tp_tensor3 convolution_backward_cpu(tp_tensor *grad_output, tp_tensor *input, tp
     if (wanted(output_mask, 0)) r.v[0] = input_gradient(grad_output, input, weight, &s);
     if (wanted(output_mask, 1)) r.v[1] = weight_gradient(grad_output, input, weight, &s);
     if (wanted(output_mask, 2)) r.v[2] = bias_gradient(grad_output);
-    return all_or_none(r, output_mask);
-}
-
-tp_tensor3 convolution_backward_meta(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
-                                     tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
-                                     bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
-    settings s = {stride, padding, dilation, output_padding, transposed, groups};
-    tp_tensor3 r = {{NULL}};
-    if (check_gradient(grad_output, input, weight, &s) < 0) return r;
-    tp_dtype dtype = (tp_dtype)input->dtype;
-    if (wanted(output_mask, 0)) r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
-    if (wanted(output_mask, 1)) r.v[1] = tp_new_empty(tp_sizes(weight), dtype, input->device);
-    if (wanted(output_mask, 2)) r.v[2] = tp_new_empty(TP_INTS(grad_output->sizes[1]), dtype, input->device);
     return all_or_none(r, output_mask);
 }
 

@@ -4,16 +4,9 @@
  * tensor of another device goes to that device's entry here. */
 #pragma once
 
-#include "cpu/convolution.h"
 #include "core/generator.h"
 #include "cpu/kernels.h"
-#include "cpu/pool.h"
 #include "native/range.h"
-
-/* Windows of images of `planes` planes of `in` pixels (native/im2col.c); only int64_t, since kernels take it whole. */
-typedef struct {
-    int64_t planes, in[2], out[2], kernel[2], dilation[2], padding[2], stride[2];
-} tp_fold;
 
 /* A normalisation on contiguous tensors of one floating dtype. A row is `runs` runs of `length` neighbours, `next`
  * elements apart; row r begins at r * first. */
@@ -43,14 +36,6 @@ typedef struct {
     tp_tensor *(*pack)(const tp_tensor *from, const tp_tensor *mask);
     int (*unpack)(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask);
     tp_tensor *(*nonzero)(const tp_tensor *mask);
-    /* The product of tp_cpu.convolution with its operands in their order, contiguous and of the plan's dtype. */
-    int (*convolution)(tp_conv_product which, const tp_conv_plan *p, const tp_tensor *a, const tp_tensor *b,
-                       const tp_tensor *bias, tp_tensor *made);
-    /* Over contiguous planes of float32, float64 or int64; index: the places of maxima, or NULL. by_two: windows of
-     * 2x2 side by side. */
-    int (*pool)(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index, bool by_two);
-    /* columns are contiguous and have elements, as images are. */
-    int (*col2im)(const tp_fold *f, const tp_tensor *columns, tp_tensor *images);
     int (*norm)(tp_norm_what what, const tp_norm_job *j);
 } tp_device_kernels;
 

@@ -3,9 +3,8 @@
  * The columns are a view of the image with its border, as_strided with overlapping windows; col2im adds them up. Each
  * is the other's gradient. */
 #include "NativeFunctions.h"
-#include "core/parallel.h"
+#include "Primitives.h"
 #include "cpu/copy.h"
-#include "native/device_kernels.h"
 #include "iter/plain.h"
 
 typedef struct {
@@ -86,54 +85,6 @@ tp_tensor *im2col_composite(tp_tensor *self, tp_ints kernel_size, tp_ints dilati
 
 /* ---- and back ---- */
 
-/* to[i * step] += from[i] */
-#define ADD_ROW(T, s)                                                                \
-    static void add_row_##s(char *to, const char *from, int64_t n, int64_t step) {   \
-        for (int64_t i = 0; i < n; i++) ((T *)to)[i * step] += ((const T *)from)[i]; \
-    }
-ADD_ROW(float, f32)
-ADD_ROW(double, f64)
-ADD_ROW(tp_complex64, c64)
-ADD_ROW(tp_complex128, c128)
-
-typedef struct {
-    const windows *w;
-    const char *columns;
-    char *images;
-    const int64_t *padding, *dilation, *stride;
-    int64_t item;
-    void (*add_row)(char *to, const char *from, int64_t n, int64_t step);
-} job;
-
-/* The output places along a dimension whose windows have element k inside the image: [*first, *last). */
-static void inside(const job *j, int d, int64_t k, int64_t *first, int64_t *last) {
-    int64_t s = j->stride[d], shift = j->padding[d] - k * j->dilation[d], room = j->w->in[d] - 1 + shift;
-    *first = shift > 0 ? (shift + s - 1) / s : 0;
-    *last = room < 0 ? 0 : room / s + 1;
-    if (*last > j->w->out[d]) *last = j->w->out[d];
-}
-
-static void add_planes(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const windows *w = j->w;
-    int64_t area = w->sizes[2] * w->sizes[3], row = w->out[1] * j->item;
-    for (int64_t i = begin; i < end; i++) {
-        const char *from = j->columns + i * area * w->out[0] * row;
-        char *to = j->images + i * w->in[0] * w->in[1] * j->item;
-        for (int64_t k = 0; k < area; k++, from += w->out[0] * row) {
-            int64_t ky = k / w->sizes[3], kx = k % w->sizes[3], y0, y1, x0, x1;
-            inside(j, 0, ky, &y0, &y1);
-            inside(j, 1, kx, &x0, &x1);
-            for (int64_t y = y0; y < y1 && x0 < x1; y++) {
-                int64_t at_y = y * j->stride[0] - j->padding[0] + ky * j->dilation[0];
-                int64_t at_x = x0 * j->stride[1] - j->padding[1] + kx * j->dilation[1];
-                j->add_row(to + (at_y * w->in[1] + at_x) * j->item, from + y * row + x0 * j->item, x1 - x0,
-                           j->stride[1]);
-            }
-        }
-    }
-}
-
 /* The sizes of the images, and the windows in them. */
 static int col2im_windows(windows *w, tp_tensor *x, tp_ints output_size, tp_ints kernel, tp_ints dilation,
                           tp_ints padding, tp_ints stride) {
@@ -156,59 +107,22 @@ static int col2im_windows(windows *w, tp_tensor *x, tp_ints output_size, tp_ints
         (long long)w->out[0], (long long)w->out[1], (long long)(w->out[0] * w->out[1]), (long long)x->sizes[2]);
 }
 
-static int add_elsewhere(const job *j, tp_tensor *x, tp_tensor *images) {
-    const windows *w = j->w;
-    const tp_device_kernels *k = tp_device_kernels_of(x->device);
-    tp_fold f = {.planes = w->batch * w->channels};
-    for (int i = 0; i < 2; i++) {
-        f.in[i] = w->in[i], f.out[i] = w->out[i], f.kernel[i] = w->sizes[2 + i];
-        f.dilation[i] = j->dilation[i], f.padding[i] = j->padding[i], f.stride[i] = j->stride[i];
-    }
-    if (!k || images->numel == 0) return k ? 0 : -1;
-    return k->col2im(&f, x, images);
-}
-
-static int add_columns(job *j, tp_dtype dtype, tp_tensor *x, tp_tensor *images) {
-    switch (dtype) {
-    case TP_FLOAT32: j->add_row = add_row_f32; break;
-    case TP_FLOAT64: j->add_row = add_row_f64; break;
-    case TP_COMPLEX64: j->add_row = add_row_c64; break;
-    case TP_COMPLEX128: j->add_row = add_row_c128; break;
-    default: return tp_fail(TP_NotImplementedError, "\"col2im\" not implemented for '%s'", tp_scalar_type_name(dtype));
-    }
-    if (tp_elsewhere(x)) return add_elsewhere(j, x, images);
-    if (tp_fill_data(images, TP_SCALAR_I(0)) < 0) return -1;
-    j->columns = tp_data(x), j->images = tp_data(images), j->item = tp_itemsize(dtype);
-    int64_t planes = j->w->batch * j->w->channels;
-    return planes ? tp_parallel_for(planes, 1 + TP_GRAIN / (x->numel / planes + 1), add_planes, j) : 0;
-}
-
-static tp_tensor *col2im(tp_tensor *self, tp_ints output_size, tp_ints kernel_size, tp_ints dilation, tp_ints padding,
-                         tp_ints stride, bool compute) {
+/* col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) ->
+ * Tensor */
+tp_tensor *col2im_dense(tp_tensor *self, tp_ints output_size, tp_ints kernel_size, tp_ints dilation, tp_ints padding,
+                        tp_ints stride) {
     windows w;
     bool added;
     tp_dtype given = (tp_dtype)self->dtype, dtype = tp_compute_dtype(given);
     tp_autoref *x = with_batch("col2im", self, 2, &added);
     if (!x || col2im_windows(&w, x, output_size, kernel_size, dilation, padding, stride) < 0) return NULL;
-    tp_autoref *plain = compute ? tp_plain(x, dtype) : tp_retain(x);
+    if (!tp_is_floating(self) && !tp_is_complex(self))
+        return tp_fail_null(TP_NotImplementedError, "\"col2im\" not implemented for '%s'", tp_scalar_type_name(given));
+    tp_autoref *plain = tp_plain(x, dtype);
     tp_autoref *images =
-        plain ? tp_new_empty(TP_INTS(w.batch, w.channels, w.in[0], w.in[1]), compute ? dtype : given, self->device)
-              : NULL;
+        plain ? tp_new_empty(TP_INTS(w.batch, w.channels, w.in[0], w.in[1]), dtype, self->device) : NULL;
     if (!images) return NULL;
-    job j = {.w = &w, .padding = padding.data, .dilation = dilation.data, .stride = stride.data};
-    if (compute && add_columns(&j, dtype, plain, images) < 0) return NULL;
+    if (images->numel && tp_prim_fold(plain, kernel_size, dilation, padding, stride, images) < 0) return NULL;
     tp_autoref *out = tp_narrow_steal(tp_take(images), given);
     return out && added ? tp_squeeze_dim(out, 0) : tp_take(out);
-}
-
-/* col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) ->
- * Tensor */
-tp_tensor *col2im_cpu(tp_tensor *self, tp_ints output_size, tp_ints kernel_size, tp_ints dilation, tp_ints padding,
-                      tp_ints stride) {
-    return col2im(self, output_size, kernel_size, dilation, padding, stride, true);
-}
-
-tp_tensor *col2im_meta(tp_tensor *self, tp_ints output_size, tp_ints kernel_size, tp_ints dilation, tp_ints padding,
-                       tp_ints stride) {
-    return col2im(self, output_size, kernel_size, dilation, padding, stride, false);
 }

@@ -2,10 +2,7 @@
  *
  * Masks are bool and broadcast; elements are taken and given in row-major order. */
 #include "NativeFunctions.h"
-#include "core/parallel.h"
-#include "cpu/masked.h"
 #include "iter/iter.h"
-#include "native/device_kernels.h"
 #include "native/gather.h"
 
 #include <string.h>
@@ -22,7 +19,7 @@ static tp_tensor *spread(tp_tensor *t, tp_ints shape) {
 /* ---- masked_select ---- */
 
 /* masked_select(Tensor self, Tensor mask) -> Tensor */
-tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
+tp_tensor *masked_select_dense(tp_tensor *self, tp_tensor *mask) {
     int64_t sizes[TP_MAX_DIMS];
     if (mask->dtype != TP_BOOL) return tp_fail_null(TP_RuntimeError, "masked_select: expected BoolTensor for mask");
     int ndim = broadcast_shape(self, mask, sizes);
@@ -30,15 +27,10 @@ tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
     tp_ints shape = {sizes, ndim};
     tp_autoref *from = spread(self, shape), *where = from ? spread(mask, shape) : NULL;
     if (!where) return NULL;
-    if (tp_elsewhere(from)) {
-        const tp_device_kernels *k = tp_device_kernels_of(from->device);
-        return k ? k->pack(from, where) : NULL;
-    }
-    int64_t n = tp_mask_count(tp_data(where), where->numel);
-    tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, TP_CPU);
-    if (out && n)
-        tp_mask_pack(tp_data(out), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
-    return tp_take(out);
+    if (!tp_has_values(from))
+        return tp_fail_null(TP_NotImplementedError,
+                            "masked_select: not possible on Meta tensors, which have no values to say how many there are");
+    return from->numel ? tp_prim_pack(from, where) : tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
 }
 /* masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor */
 tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, tp_tensor *mask) {
@@ -63,27 +55,17 @@ static int check_masked_scatter(const tp_tensor *self, const tp_tensor *mask, co
     return broadcast_shape(self, mask, sizes) < 0 ? -1 : 0;
 }
 /* masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!) */
-int masked_scatter__cpu(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
+int masked_scatter__dense(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
     if (check_masked_scatter(self, mask, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *where = spread(mask, tp_sizes(self)),
                *from = where ? tp_contiguous(source, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!from) return -1;
-    if (!tp_elsewhere(self) && tp_mask_count(tp_data(where), where->numel) > from->numel)
-        return tp_fail(TP_RuntimeError,
-                       "masked_scatter_: Number of elements of source < number of ones in mask (source has %lld)",
-                       (long long)from->numel);
     bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
     tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (!into) return -1;
-    if (tp_elsewhere(into)) {
-        const tp_device_kernels *k = tp_device_kernels_of(into->device);
-        return !k || k->unpack(into, from, where) < 0 ? -1 : into == self ? 0 : tp_copy_data(self, into);
-    }
-    tp_mask_unpack(tp_data(into), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+    int fault = tp_fault_id(TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
+    if (into->numel && tp_prim_unpack(from, where, fault, into) < 0) return -1;
     return into == self ? 0 : tp_copy_data(self, into);
-}
-int masked_scatter__meta(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
-    return check_masked_scatter(self, mask, source);
 }
 /* masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor */
 tp_tensor *masked_scatter_composite(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {

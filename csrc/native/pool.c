@@ -1,14 +1,13 @@
-/* pool.c: pooling as operators: shapes and checks; the loops over one plane are in cpu/pool.c.
+/* pool.c: pooling as operators: shapes and checks.
  *
  * Inputs are (C, ...) or (N, C, ...): only the number of planes differs. One to three dimensions are pooled; one is two
- * of which the first is of size one. Kernels see contiguous planes in their compute dtype. */
-#include "cpu/pool.h"
-
+ * of which the first is of size one. The primitives see contiguous planes in their compute dtype. */
 #include "NativeFunctions.h"
-#include "core/parallel.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
+#include "Primitives.h"
+#include "cpu/copy.h"
 #include "iter/plain.h"
+#include "prim/fault.h"
+#include "prim/pool.h"
 
 #include <string.h>
 
@@ -77,7 +76,7 @@ static int make_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_i
         check_list(k, "padding", padding, false, 0) < 0 || check_list(k, "dilation", dilation, false, 1) < 0 ||
         check_input(k, self) < 0)
         return -1;
-    *p = (tp_pool_plan){.count_include_pad = true};
+    *p = (tp_pool_plan){.dims = k->dims, .count_include_pad = true};
     int missing = 3 - k->dims;
     bool small = false;
     for (int d = 0; d < 3; d++) {
@@ -131,74 +130,35 @@ static int check_indices(const kind *k, const tp_tensor *indices, const tp_tenso
 
 /* ---- over the planes ---- */
 
-typedef struct {
-    const tp_pool_plan *plan;
-    char *in, *out;
-    int64_t *index;
-    int64_t item, n_in, n_out;
-    int type;
-    tp_pool_what what;
-    bool by_two; /* MAX: windows of 2x2 side by side */
-} job;
-
-static void run_planes(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_pool_plan *p = j->plan;
-    const tp_pool_kernels *k = tp_cpu.pool;
-    for (int64_t i = begin; i < end; i++) {
-        char *in = j->in + i * j->n_in * j->item, *out = j->out + i * j->n_out * j->item;
-        int64_t *index = j->index ? j->index + i * j->n_out : NULL;
-        switch (j->what) {
-        case TP_POOL_MAX: (j->by_two ? k->max22 : k->max)[j->type](p, in, out, index); break;
-        case TP_POOL_MAX_BACKWARD: k->max_backward[j->type](p, out, index, in); break;
-        case TP_POOL_AVERAGE: k->average[j->type](p, in, out); break;
-        case TP_POOL_AVERAGE_BACKWARD: k->average_backward[j->type](p, out, in); break;
-        }
-    }
-}
+typedef enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } pooling;
 
 static tp_dtype loop_dtype(tp_dtype d) { return tp_is_integral_dtype(d) ? TP_INT64 : tp_compute_dtype(d); }
 
-static bool is_by_two(const tp_pool_plan *p) {
-    bool plain = !p->adaptive && p->in[0] == 1 && p->kernel[0] == 1 && !p->padding[0];
-    plain = plain && p->out[2] <= 512;
-    for (int d = 1; d < 3; d++)
-        plain = plain && p->kernel[d] == 2 && p->stride[d] == 2 && p->dilation[d] == 1 && !p->padding[d] &&
-                2 * p->out[d] <= p->in[d];
-    return plain;
-}
+/* The plan's lists as the primitives take them: a number for each dimension. */
+#define LIST(p, name) ((tp_ints){(p)->name + 3 - (p)->dims, (p)->dims})
 
-static int run(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
-    bool by_two = what == TP_POOL_MAX && is_by_two(p);
-    if (tp_elsewhere(out)) {
-        const tp_device_kernels *k = tp_device_kernels_of(out->device);
-        return k ? k->pool(p, what, in, out, index, by_two) : -1;
+static int run(const tp_pool_plan *p, pooling what, tp_tensor *from, tp_tensor *to, tp_tensor *index) {
+    tp_ints kernel = p->adaptive ? TP_EMPTY_INTS : LIST(p, kernel);
+    switch (what) {
+    case MAX: return tp_prim_pool_max(from, kernel, LIST(p, stride), LIST(p, padding), LIST(p, dilation), to, index);
+    case MAX_BACKWARD:
+        return tp_prim_pool_max_backward(from, index, p->dims,
+                                         TP_INDEX_FAULT(TP_RuntimeError, "max_pool_with_indices_backward"), to);
+    case AVERAGE:
+        return tp_prim_pool_average(from, kernel, LIST(p, stride), LIST(p, padding), p->count_include_pad, p->divisor,
+                                    to);
+    default:
+        return tp_prim_pool_average_backward(from, kernel, LIST(p, stride), LIST(p, padding), p->count_include_pad,
+                                             p->divisor, to);
     }
-    int type = in->dtype == TP_FLOAT32 ? TP_POOL_F32 : in->dtype == TP_FLOAT64 ? TP_POOL_F64 : TP_POOL_I64;
-    job j = {.plan = p,
-             .in = tp_data(in),
-             .out = tp_data(out),
-             .index = index ? tp_data(index) : NULL,
-             .item = tp_itemsize((tp_dtype)in->dtype),
-             .n_in = p->in[0] * p->in[1] * p->in[2],
-             .n_out = p->out[0] * p->out[1] * p->out[2],
-             .type = type,
-             .what = what,
-             .by_two = by_two};
-    int64_t window = p->adaptive || what == TP_POOL_MAX_BACKWARD ? 1 : p->kernel[0] * p->kernel[1] * p->kernel[2];
-    int64_t work = j.n_out * window + j.n_in, planes = in->numel / j.n_in;
-    bool long_work = (double)work * (double)planes > 1e6;
-    void *host = long_work ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(planes, 1 + TP_GRAIN / work, run_planes, &j);
-    if (long_work) tp_host_lock_acquire(host);
-    return status;
 }
 
 /* Computes into `target` (the operator's dtype) through the loop's dtype. The places of maxima in `index` are written
  * beside, or read: then they are plain. */
-static int convert_and_run(const tp_pool_plan *p, tp_pool_what what, tp_tensor *source, tp_tensor *target,
+static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *source, tp_tensor *target,
                            tp_tensor *index) {
     if (target->numel == 0) return 0;
+    if (source->numel == 0) return tp_fill_data(target, TP_SCALAR_I(0)); /* a gradient that nothing flows into */
     tp_dtype dtype = loop_dtype((tp_dtype)target->dtype);
     tp_autoref *from = tp_plain(source, dtype);
     bool direct = (tp_dtype)target->dtype == dtype && tp_is_contiguous(target);
@@ -206,8 +166,7 @@ static int convert_and_run(const tp_pool_plan *p, tp_pool_what what, tp_tensor *
     bool places = !index || tp_is_contiguous(index);
     tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
     if (!from || !to || (index && !at)) return -1;
-    bool backward = what == TP_POOL_MAX_BACKWARD || what == TP_POOL_AVERAGE_BACKWARD;
-    if (run(p, what, backward ? to : from, backward ? from : to, at) < 0) return -1;
+    if (run(p, what, from, to, at) < 0) return -1;
     if (!places && tp_copy_data(index, at) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
 }
@@ -229,14 +188,7 @@ static int declare_max_backward(tp_meta *m, const kind *k, tp_tensor *grad, tp_t
 static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indices, tp_tensor *grad_input) {
     tp_autoref *index = tp_plain(indices, TP_INT64);
     if (!index) return -1;
-    /* A device's kernel passes over what is outside, so that nothing waits for the indices. */
-    if (tp_elsewhere(index)) return convert_and_run(p, TP_POOL_MAX_BACKWARD, grad, grad_input, index);
-    const int64_t *v = tp_data(index), plane = p->in[0] * p->in[1] * p->in[2];
-    for (int64_t i = 0; i < index->numel; i++)
-        if (v[i] < 0 || v[i] >= plane)
-            return tp_fail(TP_RuntimeError, "max_pool_with_indices_backward: index %lld is outside a plane of %lld",
-                           (long long)v[i], (long long)plane);
-    return convert_and_run(p, TP_POOL_MAX_BACKWARD, grad, grad_input, index);
+    return convert_and_run(p, MAX_BACKWARD, grad, grad_input, index);
 }
 
 /* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
@@ -249,11 +201,11 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
         return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                         \
     }                                                                                                               \
-    int max_pool##n##d_with_indices_cpu(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,      \
+    int max_pool##n##d_with_indices_dense(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,      \
                                         tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
         tp_pool_plan p;                                                                                             \
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_MAX, self, out, indices);                              \
+        return status < 0 ? -1 : convert_and_run(&p, MAX, self, out, indices);                              \
     }                                                                                                               \
     int max_pool##n##d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
                                                   tp_ints kernel_size, tp_ints stride, tp_ints padding,             \
@@ -262,7 +214,7 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
         int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
         return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);          \
     }                                                                                                               \
-    int max_pool##n##d_with_indices_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,      \
+    int max_pool##n##d_with_indices_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,      \
                                                  tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode, \
                                                  tp_tensor *indices, tp_tensor *grad_input) {                       \
         tp_pool_plan p;                                                                                             \
@@ -325,11 +277,11 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
         return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                      \
     }                                                                                                                \
-    int avg_pool##n##d_cpu(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count,  \
+    int avg_pool##n##d_dense(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count,  \
                            tp_opt_int divisor, tp_tensor *out) {                                                     \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_AVERAGE, self, out, NULL);                              \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE, self, out, NULL);                              \
     }                                                                                                                \
     int avg_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel,            \
                                      tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {   \
@@ -337,12 +289,12 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
         return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                \
     }                                                                                                                \
-    int avg_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,         \
+    int avg_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,         \
                                     tp_ints padding, bool ceil, bool count, tp_opt_int divisor,                      \
                                     tp_tensor *grad_input) {                                                         \
         tp_pool_plan p;                                                                                              \
         int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, TP_POOL_AVERAGE_BACKWARD, grad_output, grad_input, NULL);       \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL);       \
     }
 AVG_POOL(2)
 AVG_POOL(3)
@@ -356,7 +308,7 @@ static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, 
     if (!tp_is_floating(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
                        tp_scalar_type_name((tp_dtype)self->dtype));
-    *p = (tp_pool_plan){.adaptive = true, .in = {1, 1, 1}, .out = {1, 1, 1}};
+    *p = (tp_pool_plan){.dims = k->dims, .adaptive = true, .in = {1, 1, 1}, .out = {1, 1, 1}};
     for (int i = 0; i < k->dims; i++) {
         int d = 3 - k->dims + i;
         p->in[d] = self->sizes[self->ndim - k->dims + i];
@@ -385,7 +337,7 @@ static int average_planes(int dims, tp_tensor *self, tp_tensor *out) {
     return tp_mean_out(self, (tp_ints){last, dims}, true, TP_NO_DTYPE, out);
 }
 
-static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_size, bool compute) {
+static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_size) {
     tp_pool_plan p;
     int64_t sizes[5];
     const kind *k = adaptive_avg + dims;
@@ -395,35 +347,29 @@ static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_siz
     if (!out) return NULL;
     int status = 0;
     bool one = p.out[0] == 1 && p.out[1] == 1 && p.out[2] == 1;
-    if (compute && one && self->numel) status = average_planes(dims, self, out);
-    else if (compute) status = convert_and_run(&p, TP_POOL_AVERAGE, self, out, NULL);
+    if (one && self->numel) status = average_planes(dims, self, out);
+    else status = convert_and_run(&p, AVERAGE, self, out, NULL);
     return status == 0 ? tp_take(out) : NULL;
 }
 
-static tp_tensor *adaptive_average_backward(int dims, tp_tensor *grad, tp_tensor *self, bool compute) {
+static tp_tensor *adaptive_average_backward(int dims, tp_tensor *grad, tp_tensor *self) {
     tp_pool_plan p;
     if (adaptive_plan_of(&p, adaptive_avg + dims, grad, self) < 0) return NULL;
     tp_autoref *out = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
-    if (!out || (compute && convert_and_run(&p, TP_POOL_AVERAGE_BACKWARD, grad, out, NULL) < 0)) return NULL;
+    if (!out || convert_and_run(&p, AVERAGE_BACKWARD, grad, out, NULL) < 0) return NULL;
     return tp_take(out);
 }
 
 /* _adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor, and in three dimensions. */
-#define ADAPTIVE_AVG(n)                                                                          \
-    tp_tensor *_adaptive_avg_pool##n##d_meta(tp_tensor *self, tp_ints output_size) {             \
-        return adaptive_average(n, self, output_size, false);                                    \
-    }                                                                                            \
-    tp_tensor *_adaptive_avg_pool##n##d_cpu(tp_tensor *self, tp_ints output_size) {              \
-        return adaptive_average(n, self, output_size, true);                                     \
-    }                                                                                            \
-    tp_tensor *_adaptive_avg_pool##n##d_backward_meta(tp_tensor *grad_output, tp_tensor *self) { \
-        return adaptive_average_backward(n, grad_output, self, false);                           \
-    }                                                                                            \
-    tp_tensor *_adaptive_avg_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self) {  \
-        return adaptive_average_backward(n, grad_output, self, true);                            \
-    }                                                                                            \
-    tp_tensor *adaptive_avg_pool##n##d_composite(tp_tensor *self, tp_ints output_size) {         \
-        return tp__adaptive_avg_pool##n##d(self, output_size);                                   \
+#define ADAPTIVE_AVG(n)                                                                           \
+    tp_tensor *_adaptive_avg_pool##n##d_dense(tp_tensor *self, tp_ints output_size) {             \
+        return adaptive_average(n, self, output_size);                                            \
+    }                                                                                             \
+    tp_tensor *_adaptive_avg_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self) { \
+        return adaptive_average_backward(n, grad_output, self);                                   \
+    }                                                                                             \
+    tp_tensor *adaptive_avg_pool##n##d_composite(tp_tensor *self, tp_ints output_size) {          \
+        return tp__adaptive_avg_pool##n##d(self, output_size);                                    \
     }
 ADAPTIVE_AVG(2)
 ADAPTIVE_AVG(3)
@@ -436,11 +382,11 @@ ADAPTIVE_AVG(3)
                    ? -1                                                                                         \
                    : declare_max(m, adaptive_max + n, self, &p);                                                \
     }                                                                                                           \
-    int adaptive_max_pool##n##d_cpu(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) { \
+    int adaptive_max_pool##n##d_dense(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) { \
         tp_pool_plan p;                                                                                         \
         return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
                    ? -1                                                                                         \
-                   : convert_and_run(&p, TP_POOL_MAX, self, out, indices);                                      \
+                   : convert_and_run(&p, MAX, self, out, indices);                                      \
     }                                                                                                           \
     int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
                                               tp_tensor *indices) {                                             \
@@ -448,7 +394,7 @@ ADAPTIVE_AVG(3)
         int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
         return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);     \
     }                                                                                                           \
-    int adaptive_max_pool##n##d_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,       \
+    int adaptive_max_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,       \
                                              tp_tensor *grad_input) {                                           \
         tp_pool_plan p;                                                                                         \
         int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \

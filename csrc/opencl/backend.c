@@ -37,10 +37,7 @@ static const tp_device_kernels kernels = {
     .pack = tp_cl_pack,
     .unpack = tp_cl_unpack,
     .nonzero = tp_cl_nonzero,
-    .convolution = tp_cl_convolution,
-    .pool = tp_cl_pool,
     .norm = tp_cl_norm,
-    .col2im = tp_cl_col2im,
 };
 
 int tp_cl_load(void) {

@@ -4,10 +4,11 @@
  * on a GPU through tiles in local memory; other dtypes, and groups of one channel, are one work-item for each element.
  *
  * Invariant: how sums are cut into parts depends on shapes only, so results are the same in every run. */
-#include "opencl/kernels.h"
+#include "PrimitiveKernels.h"
 
 #include "opencl/element.h"
 #include "opencl/launch.h"
+#include "prim/convolution.h"
 
 #include <string.h>
 
@@ -313,24 +314,43 @@ static int choose_way(const product *p) {
     return p->g.outputs > 1 ? BY_TILES : BY_ELEMENT;
 }
 
-int tp_cl_convolution(tp_conv_product which, const tp_conv_plan *plan, const tp_tensor *a, const tp_tensor *b,
-                      const tp_tensor *bias, tp_tensor *made) {
-    if (made->numel == 0) return 0;
-    tp_tensor *const tensors[] = {made};
-    tp_cl_device *d = tp_cl_device_of(tensors, 1);
+static int run(bool adjoint, const tp_conv_plan *plan, tp_tensor *x, tp_tensor *weight, tp_tensor *bias,
+               tp_tensor *out) {
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
     if (!d) return -1;
-    product p = make_product(d, plan, which == TP_CONV_DATA);
-    p.way = choose_way(&p) | (which == TP_CONV_WEIGHT ? WEIGHT : 0);
-    if (!a->numel) a = made; /* sums of nothing: not looked at, but it has to be a buffer */
-    if (!b->numel) b = made;
+    product p = make_product(d, plan, adjoint);
+    p.way = choose_way(&p);
     switch (p.way) {
-    case BY_PANELS: return run_panels(&p, a, b, bias, made);
-    case BY_ROWS: return run_single(&p, a, b, bias, made);
-    case BY_TILES: return run_tiled(&p, a, b, bias, made);
-    case BY_ELEMENT: return run_direct(&p, a, b, bias, made);
-    case WEIGHT | BY_PANELS: return run_panels_weight(&p, a, b, made);
-    case WEIGHT | BY_ROWS: return run_single_weight(&p, a, b, made);
-    case WEIGHT | BY_TILES: return run_tiled_weight(&p, a, b, made);
-    default: return run_direct_weight(&p, a, b, made);
+    case BY_PANELS: return run_panels(&p, x, weight, bias, out);
+    case BY_ROWS: return run_single(&p, x, weight, bias, out);
+    case BY_TILES: return run_tiled(&p, x, weight, bias, out);
+    default: return run_direct(&p, x, weight, bias, out);
+    }
+}
+
+int convolution_forward_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
+                               tp_ints dilation, int64_t groups, tp_tensor *out) {
+    tp_conv_plan plan = tp_conv_plan_of(x, weight, out, stride, padding, dilation, groups);
+    return run(false, &plan, x, weight, bias, out);
+}
+
+int convolution_data_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
+                            tp_ints dilation, int64_t groups, tp_tensor *out) {
+    tp_conv_plan plan = tp_conv_plan_of(out, weight, x, stride, padding, dilation, groups);
+    return run(true, &plan, x, weight, bias, out);
+}
+
+int convolution_weight_opencl(tp_tensor *grad, tp_tensor *x, tp_ints stride, tp_ints padding, tp_ints dilation,
+                              int64_t groups, tp_tensor *out) {
+    tp_conv_plan plan = tp_conv_plan_of(x, out, grad, stride, padding, dilation, groups);
+    tp_cl_device *d = tp_cl_device_of(&out, 1);
+    if (!d) return -1;
+    product p = make_product(d, &plan, false);
+    p.way = choose_way(&p) | WEIGHT;
+    switch (p.way) {
+    case WEIGHT | BY_PANELS: return run_panels_weight(&p, grad, x, out);
+    case WEIGHT | BY_ROWS: return run_single_weight(&p, grad, x, out);
+    case WEIGHT | BY_TILES: return run_tiled_weight(&p, grad, x, out);
+    default: return run_direct_weight(&p, grad, x, out);
     }
 }

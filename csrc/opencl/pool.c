@@ -1,11 +1,12 @@
 /* pool.c: pooling; the kernels are in pool.cl. */
-#include "opencl/kernels.h"
-
-#include "cpu/copy.h"
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
+#include "prim/pool.h"
 
 #include <string.h>
+
+typedef enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } pooling;
 
 #define BAND 16 /* as in pool.cl */
 
@@ -43,23 +44,23 @@ static void pass_geometry(tp_cl_call *c, const tp_pool_plan *p, int64_t planes) 
     tp_cl_pass(c, sizeof words, words);
 }
 
-static int kernel_of(const tp_cl_device *d, tp_pool_what what, bool by_two) {
+static int kernel_of(const tp_cl_device *d, pooling what, bool by_two) {
     switch (what) {
-    case TP_POOL_MAX: return by_two ? LARGEST_BY_TWO : LARGEST;
-    case TP_POOL_MAX_BACKWARD: return d->is_cpu ? SCATTER_LARGEST : TO_LARGEST;
-    case TP_POOL_AVERAGE: return AVERAGE;
+    case MAX: return by_two ? LARGEST_BY_TWO : LARGEST;
+    case MAX_BACKWARD: return d->is_cpu ? SCATTER_LARGEST : TO_LARGEST;
+    case AVERAGE: return AVERAGE;
     default: return TO_AVERAGE;
     }
 }
 
-int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tensor *out, tp_tensor *index, bool by_two) {
+/* Between the large side, `in`, and the small one. */
+static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *out, tp_tensor *index) {
+    bool by_two = what == MAX && tp_pool_is_by_two(p);
     tp_tensor *const tensors[] = {in, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
-    bool backward = what == TP_POOL_MAX_BACKWARD || what == TP_POOL_AVERAGE_BACKWARD;
+    bool backward = what == MAX_BACKWARD || what == AVERAGE_BACKWARD;
     tp_tensor *made = backward ? in : out;
-    if (made->numel == 0) return 0;
-    if (out->numel == 0) return tp_fill_data(in, TP_SCALAR_I(0));
     const variant v = {in->dtype, (uint8_t)kernel_of(d, what, by_two), p->adaptive};
     int64_t planes = in->numel / (p->in[0] * p->in[1] * p->in[2]), rows = made->numel / (backward ? p->in : p->out)[2];
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[v.kernel], &v));
@@ -67,7 +68,39 @@ int tp_cl_pool(const tp_pool_plan *p, tp_pool_what what, tp_tensor *in, tp_tenso
     tp_cl_pass_tensor(&c, in);
     tp_cl_pass_tensor(&c, out);
     if (index) tp_cl_pass_tensor(&c, index);
-    if (what == TP_POOL_MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
+    if (what == MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
     if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 4);
     return tp_cl_run(&c, d->is_cpu ? rows : made->numel, d->is_cpu ? 16 : 64);
+}
+
+int pool_max_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, tp_ints dilation, tp_tensor *out,
+                 tp_tensor *at) {
+    tp_pool_plan p = tp_pool_plan_of(x, out, kernel, stride, padding, dilation);
+    return run(&p, MAX, x, out, at);
+}
+
+/* Places outside of the plane are passed over, so that nothing waits for them. */
+int pool_max_backward_opencl(tp_tensor *grad, tp_tensor *at, int64_t dims, int64_t fault TP_UNUSED, tp_tensor *out) {
+    tp_pool_plan p = tp_pool_plan_of(out, grad, TP_EMPTY_INTS, (tp_ints){out->sizes, dims}, TP_EMPTY_INTS, TP_EMPTY_INTS);
+    return run(&p, MAX_BACKWARD, out, grad, at);
+}
+
+static tp_pool_plan average_plan(const tp_tensor *large, const tp_tensor *small, tp_ints kernel, tp_ints stride,
+                                 tp_ints padding, bool pad_counts, int64_t divisor) {
+    tp_pool_plan p = tp_pool_plan_of(large, small, kernel, stride, padding, TP_INTS(1, 1, 1));
+    p.count_include_pad = pad_counts;
+    p.divisor = divisor;
+    return p;
+}
+
+int pool_average_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, bool pad_counts, int64_t divisor,
+                     tp_tensor *out) {
+    tp_pool_plan p = average_plan(x, out, kernel, stride, padding, pad_counts, divisor);
+    return run(&p, AVERAGE, x, out, NULL);
+}
+
+int pool_average_backward_opencl(tp_tensor *grad, tp_ints kernel, tp_ints stride, tp_ints padding, bool pad_counts,
+                              int64_t divisor, tp_tensor *out) {
+    tp_pool_plan p = average_plan(out, grad, kernel, stride, padding, pad_counts, divisor);
+    return run(&p, AVERAGE_BACKWARD, out, grad, NULL);
 }

@@ -1,0 +1,46 @@
+/* pool_loops.c: the loops of pooling over contiguous planes, compiled once per capability.
+ *
+ * A plane is one channel of one image. A window is clipped to the plane; what lies outside counts for an average only
+ * as the operator says. The loops are in pool_windows.h, once for every dtype. */
+#include "cpu/pool.h"
+
+#include "cpu/kernels.h"
+
+#include <math.h>
+
+#define BAND 1024 /* elements of the rows that are taken at once */
+
+#define T float
+#define SIDE int32_t
+#define OF(name) name##_f32
+#define LOWEST (-INFINITY)
+#define IS_NAN(v) ((v) != (v))
+#include "cpu/pool_windows.h"
+#undef T
+#undef SIDE
+#undef OF
+
+#define T double
+#define SIDE int64_t
+#define OF(name) name##_f64
+#include "cpu/pool_windows.h"
+#undef T
+#undef SIDE
+#undef OF
+#undef LOWEST
+#undef IS_NAN
+
+#define T int64_t
+#define SIDE int64_t
+#define OF(name) name##_i64
+#define LOWEST INT64_MIN
+#define IS_NAN(v) false
+#include "cpu/pool_windows.h"
+
+const tp_pool_kernels TP_CAP(tp_pool) = {
+    .max = {max_f32, max_f64, max_i64},
+    .max22 = {max22_f32, max22_f64, max22_i64},
+    .max_backward = {max_backward_f32, max_backward_f64, max_backward_i64},
+    .average = {average_f32, average_f64, average_i64},
+    .average_backward = {average_backward_f32, average_backward_f64, average_backward_i64},
+};

@@ -37,7 +37,7 @@ tp_tensor *masked_select_cpu(tp_tensor *self, tp_tensor *mask) {
     int64_t n = tp_mask_count(tp_data(where), where->numel);
     tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, TP_CPU);
     if (out && n)
-        tp_mask_pack(tp_data(out), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+        tp_mask_pack(tp_data(out), n, tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
     return tp_take(out);
 }
 /* masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor */
@@ -79,7 +79,8 @@ int masked_scatter__cpu(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
         const tp_device_kernels *k = tp_device_kernels_of(into->device);
         return !k || k->unpack(into, from, where) < 0 ? -1 : into == self ? 0 : tp_copy_data(self, into);
     }
-    tp_mask_unpack(tp_data(into), tp_data(from), tp_data(where), where->numel, tp_itemsize((tp_dtype)self->dtype));
+    tp_mask_unpack(tp_data(into), tp_data(from), from->numel, tp_data(where), where->numel,
+                   tp_itemsize((tp_dtype)self->dtype));
     return into == self ? 0 : tp_copy_data(self, into);
 }
 int masked_scatter__meta(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {

@@ -115,9 +115,10 @@ tp_tensor2 tp_order_lines(const tp_line_op *op, tp_tensor *self, int64_t d, bool
         int64_t n = tp_size_at(tp_sizes(self), d);
         bool last = d == self->ndim - 1 || self->ndim == 0;
         tp_autoref *moved = last ? NULL : keys ? tp_transpose_int(indices, d, -1) : NULL;
-        tp_autoref *order = !keys  ? NULL
-                            : last ? tp_retain(indices)
-                                   : tp_new_empty(tp_sizes(moved), TP_INT64, self->device);
+        tp_autoref *order = !keys   ? NULL
+                            : last  ? tp_retain(indices)
+                            : moved ? tp_new_empty(tp_sizes(moved), TP_INT64, self->device)
+                                    : NULL;
         if (!order || order_keys(op, keys, n, order) < 0) return failed;
         if (!last && tp_copy_data(moved, order) < 0) return failed;
         if (tp_run_places(TP_PLACES_GET, self, d, indices, values, NULL) < 0) return failed;

@@ -288,3 +288,17 @@ def test_meta() -> None:
     t = tp.zeros([4, 5], device="meta")
     assert t[1:, None, 2].shape == (3, 1)
     assert t[[0, 1, 2]].shape == (3, 5)
+
+
+@pytest.mark.parametrize("dtype", [tp.int8, tp.int16, tp.float32, tp.int64, tp.complex128])
+def test_masks_of_any_bytes(dtype: tp.dtype) -> None:
+    """A view of other memory as bools may have any bytes: none of them moves the end of a result."""
+    octets = np.random.RandomState(3).choice(np.array([0, 1, 2, 128, 255], np.uint8), 1003)
+    odd, plain = tp.from_numpy(octets).view(tp.bool), tp.from_numpy(octets != 0)
+    t = tp.arange(1003).to(dtype)
+    for take in (lambda m: t[m], lambda m: t.masked_select(m), lambda m: tp.zeros_like(t).masked_scatter(m, t)):
+        assert take(odd).tolist() == take(plain).tolist()
+    assert odd.nonzero().tolist() == plain.nonzero().tolist()
+    assert odd.sum().item() == plain.sum().item() == np.count_nonzero(octets)
+    with pytest.raises(RuntimeError, match="Number of elements of source"):
+        tp.zeros_like(t).masked_scatter_(odd, t[:5])

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorpy as tp
-from tensorpy.testing.harness import arguments, call, fresh, function_of, inputs_of, over
+from tensorpy.testing.checks import takes_out
+from tensorpy.testing.harness import arguments, call, each_argument, fresh, function_of, inputs_of, over
 from tensorpy.testing.samples import OpInfo
 
 CLASSES = ("bool", "int64", "float32", "complex64")
@@ -51,6 +52,15 @@ def quietly(action: Callable[[], Any]) -> None:
         action()
     except EXPECTED:
         pass
+
+
+def refused(action: Callable[[], Any]) -> bool:
+    """Whether the call raises, whatever is allocated."""
+    try:
+        action()
+    except EXPECTED:
+        return True
+    return False
 
 
 @over()
@@ -145,6 +155,7 @@ def fail_each(action: Callable[[], Any], what: str, check: Callable[[], None]) -
         finally:
             reached = not tp._C._fail_allocation_after(-1)
             gc.enable()
+        failed = raised is not None
         if raised is not None:
             raised = raised.with_traceback(None)
         check()
@@ -152,19 +163,64 @@ def fail_each(action: Callable[[], Any], what: str, check: Callable[[], None]) -
         assert live() == before, f"{what}: allocation {n} failed, and {live()[0] - before[0]} blocks stay"
         if not reached:
             return
+        assert failed, f"{what}: allocation {n} failed, and the call did not"
 
 
 @over()
 def test_failing_allocations(info: OpInfo) -> None:
+    """Of every sample, so along every dimension and by every way through the operator."""
     function = function_of(info)
-    dtype = "float32" if "float32" in info.dtypes else some_dtypes(info)[-1]
-    for sample in info.samples(dtype, 1):
+    for dtype in some_dtypes(info):
+        for sample in info.samples(dtype):
+            args, kwargs = arguments(sample, "cpu", info)
+            tensors = each_argument([*args, *kwargs.values()])
+            copies = [repr(t.tolist()) for t in tensors]
+
+            def unchanged() -> None:
+                for t, c in zip(tensors, copies, strict=True):  # noqa: B023
+                    assert repr(t.tolist()) == c, f"{info.name}: an input was changed"
+
+            action = lambda: function(*fresh(info, args), **kwargs)  # noqa: B023, E731
+            if not refused(action):
+                fail_each(action, f"{info.name}{sample}", unchanged)
+
+
+@over(lambda info: info.variant("inplace") or takes_out(info))
+def test_failing_allocations_of_variants(info: OpInfo) -> None:
+    """What is written to may be written in part."""
+    function = function_of(info)
+    for dtype in some_dtypes(info):
+        for sample in info.some(dtype):
+            args, kwargs = arguments(sample, "cpu", info)
+            if info.variant("inplace"):
+                inplace = function_of(info, inplace=True)
+                action = lambda: inplace(args[0].clone(), *args[1:], **kwargs)  # noqa: B023, E731
+                if not refused(action):
+                    fail_each(action, f"{info.name}{sample}, in place", lambda: None)
+            if takes_out(info):
+                names = {a.name for a in info.variant("out").schema.arguments}
+                given = {k: v for k, v in kwargs.items() if k in names}
+                into = [tp.empty(0, dtype=e.dtype) for e in call(function, fresh(info, args), kwargs)]
+                out = into[0] if str(info.op.schema.returns[0].type) == "Tensor" and len(into) == 1 else tuple(into)
+                action = lambda: function(*fresh(info, args), **given, out=out)  # noqa: B023, E731
+                if not refused(action):  # and from now on `into` has the shapes that it needs
+                    fail_each(action, f"{info.name}{sample}, out=", lambda: None)
+
+
+@over(lambda info: info.differentiable and {"float64", "complex128"} & set(info.dtypes))
+def test_failing_allocations_in_backward(info: OpInfo) -> None:
+    function = function_of(info)
+    dtype = next(d for d in ("float64", "complex128") if d in info.dtypes)
+    for sample in info.some(dtype):
         args, kwargs = arguments(sample, "cpu", info)
-        tensors = [a for a in args if isinstance(a, tp.Tensor)]
-        copies = [t.tolist() for t in tensors]
+        inputs, fill = inputs_of(info, args, kwargs)
 
-        def unchanged() -> None:
-            for t, c in zip(tensors, copies, strict=True):  # noqa: B023
-                assert repr(t.tolist()) == repr(c), f"{info.name}: an input was changed"
+        def backward() -> None:
+            leaves = tuple(i.detach().requires_grad_() for i in inputs)  # noqa: B023
+            given, named = fill(leaves)  # noqa: B023
+            kept = [r for r in call(function, fresh(info, given), named) if r.requires_grad]
+            if kept:
+                tp.autograd.grad(kept, leaves, [tp.ones_like(r) for r in kept], allow_unused=True)
 
-        fail_each(lambda: function(*fresh(info, args), **kwargs), f"{info.name}{sample}", unchanged)  # noqa: B023
+        if inputs and not refused(backward):
+            fail_each(backward, f"{info.name}{sample}, backward", lambda: None)

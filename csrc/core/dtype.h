@@ -1,7 +1,9 @@
 /* dtype.h: element types, their properties and promotion.
  *
  * TP_FORALL_DTYPES is the only list of dtypes in the C tree: X(enumerator, name, C type, category). The order inside a
- * category is the order of width. `ScalarType` in a schema and `tensorpy.<name>` in Python use the names. */
+ * category is the order of width. The C type is that of memory: a bool is read as its byte, which a view of other
+ * memory may have set to anything, and is true when it is not 0. `ScalarType` in a schema and `tensorpy.<name>` in
+ * Python use the names. */
 #pragma once
 
 #include "core/base.h"
@@ -13,7 +15,7 @@ typedef float _Complex tp_complex64;
 typedef double _Complex tp_complex128;
 
 #define TP_FORALL_DTYPES(X)                        \
-    X(BOOL, bool, bool, BOOLEAN)                   \
+    X(BOOL, bool, uint8_t, BOOLEAN)                \
     X(UINT8, uint8, uint8_t, UNSIGNED)             \
     X(UINT16, uint16, uint16_t, UNSIGNED)          \
     X(UINT32, uint32, uint32_t, UNSIGNED)          \

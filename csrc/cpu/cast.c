@@ -7,7 +7,7 @@
 #include "cpu/pointwise_loop.h"
 
 #define READ_PLAIN(v) (v)
-#define READ_BOOL(v) (*(const uint8_t *)&(v)) /* vectors of bytes the compiler knows, of bools it does not */
+#define READ_BOOL(v) ((v) != 0)
 #define READ_UINT8 READ_PLAIN
 #define READ_UINT16 READ_PLAIN
 #define READ_UINT32 READ_PLAIN

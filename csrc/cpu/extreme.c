@@ -292,8 +292,8 @@ TP_INLINE uint64_t bits_of(bytes mask) {
                .fold_rows = name##_fold_rows,  \
                .combine = name##_combine,      \
                .finish = name##_finish}
-#define PLACE(dtype, name)                                                      \
-    [dtype] = {.in = dtype,                                                     \
+#define PLACE_OF(dtype, as, name)                                               \
+    [dtype] = {.in = as,                                                        \
                .out = TP_INT64,                                                 \
                .size = sizeof(name##_place),                                    \
                .leaf_rows = sizeof(name##_element) == 1 ? FEW_ROWS : MANY_ROWS, \
@@ -303,9 +303,13 @@ TP_INLINE uint64_t bits_of(bytes mask) {
                .fold_rows = name##_place_fold_rows,                             \
                .combine = name##_place_combine,                                 \
                .finish = name##_place_finish}
+#define PLACE(dtype, name) PLACE_OF(dtype, dtype, name)
+/* A true byte may be larger than another: the place of a bool is looked for among the numbers 0 and 1. */
+#define PLACE_OF_BOOL(which) PLACE_OF(TP_BOOL, TP_UINT8, which##_u8)
+#define VALUE_OF_BOOL(which) VALUE(TP_BOOL, which##_u8)
 #define ALL(ROW, which)                                                                          \
     {                                                                                            \
-        ROW(TP_BOOL, which##_u8),     ROW(TP_UINT8, which##_u8),    ROW(TP_UINT16, which##_u16), \
+        ROW##_OF_BOOL(which),         ROW(TP_UINT8, which##_u8),    ROW(TP_UINT16, which##_u16), \
         ROW(TP_UINT32, which##_u32),  ROW(TP_UINT64, which##_u64),  ROW(TP_INT8, which##_i8),    \
         ROW(TP_INT16, which##_i16),   ROW(TP_INT32, which##_i32),   ROW(TP_INT64, which##_i64),  \
         ROW(TP_FLOAT32, which##_f32), ROW(TP_FLOAT64, which##_f64),                              \

@@ -105,7 +105,7 @@ MOVE(128, tp_complex128)
 #define READ_INT16 PLAIN
 #define READ_INT32 PLAIN
 #define READ_INT64 PLAIN
-#define READ_BOOL PLAIN
+#define READ_BOOL(v) ((v) != 0)
 #define READ_FLOAT32 PLAIN
 #define READ_FLOAT64 PLAIN
 #define READ_COMPLEX64 PLAIN
@@ -145,14 +145,14 @@ FOLD(add, COMPLEX64, tp_complex64, (x + y))
 FOLD(mul, COMPLEX64, tp_complex64, (x * y))
 FOLD(add, COMPLEX128, tp_complex128, (x + y))
 FOLD(mul, COMPLEX128, tp_complex128, (x * y))
-FOLD(add, BOOL, bool, (x | y))
-FOLD(mul, BOOL, bool, (x & y))
-FOLD(min, BOOL, bool, (x & y))
-FOLD(max, BOOL, bool, (x | y))
+FOLD(add, BOOL, uint8_t, (x | y))
+FOLD(mul, BOOL, uint8_t, (x & y))
+FOLD(min, BOOL, uint8_t, (x & y))
+FOLD(max, BOOL, uint8_t, (x | y))
 
 #define FOLDS(id, T) [TP_##id] = {add_##id, mul_##id, min_##id, max_##id},
 static const walk_fn folds[TP_NUM_DTYPES][4] = {
-    INTEGER_TYPES(FOLDS) FLOAT_TYPES(FOLDS) FOLDS(BOOL, bool)[TP_COMPLEX64] = {add_COMPLEX64, mul_COMPLEX64},
+    INTEGER_TYPES(FOLDS) FLOAT_TYPES(FOLDS) FOLDS(BOOL, uint8_t)[TP_COMPLEX64] = {add_COMPLEX64, mul_COMPLEX64},
     [TP_COMPLEX128] = {add_COMPLEX128, mul_COMPLEX128},
 };
 

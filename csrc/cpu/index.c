@@ -8,6 +8,7 @@
 #include "NativeFunctions.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
+#include "cpu/masked.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -60,7 +61,7 @@ static copiers copiers_of(int64_t itemsize) {
             *place = plus(*place, *(const type *)(from + i * from_step));                             \
         }                                                                                             \
     }
-ADD_ROW(BOOL, bool, OR)
+ADD_ROW(BOOL, uint8_t, OR)
 ADD_ROW(UINT8, uint8_t, WRAP_PLUS)
 ADD_ROW(UINT16, uint16_t, WRAP_PLUS)
 ADD_ROW(UINT32, uint32_t, WRAP_PLUS)
@@ -240,35 +241,6 @@ static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values,
     return status;
 }
 
-static int64_t count_true(const bool *mask, int64_t n) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += mask[i];
-    return count;
-}
-
-/* The elements behind true bytes, eight at a time where all agree. Never writes past out[count]. */
-#define COMPRESS(name, type)                                                                     \
-    static void name(const char *from, const bool *mask, int64_t count, char *to) {              \
-        const type *in = (const type *)from;                                                     \
-        type *out = (type *)to;                                                                  \
-        int64_t i = 0, k = 0;                                                                    \
-        while (count - k >= 8) {                                                                 \
-            uint64_t eight;                                                                      \
-            memcpy(&eight, mask + i, 8);                                                         \
-            if (eight == 0x0101010101010101u) memcpy(out + k, in + i, 8 * sizeof(type)), k += 8; \
-            else if (eight)                                                                      \
-                for (int b = 0; b < 8; b++) out[k] = in[i + b], k += mask[i + b];                \
-            i += 8;                                                                              \
-        }                                                                                        \
-        for (; k < count; i++)                                                                   \
-            if (mask[i]) out[k++] = in[i];                                                       \
-    }
-COMPRESS(compress1, uint8_t)
-COMPRESS(compress2, uint16_t)
-COMPRESS(compress4, uint32_t)
-COMPRESS(compress8, uint64_t)
-COMPRESS(compress16, bytes16)
-
 /* self[mask] with a mask of self's shape, both contiguous. */
 static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
     const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
@@ -277,16 +249,10 @@ static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
 }
 
 static tp_tensor *select_masked(const tp_tensor *self, const tp_tensor *mask) {
-    int64_t n = count_true(tp_data(mask), mask->numel);
+    int64_t n = tp_mask_count(tp_data(mask), mask->numel), itemsize = tp_itemsize((tp_dtype)self->dtype);
     tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, self->device);
     if (!out) return NULL;
-    switch (tp_itemsize((tp_dtype)self->dtype)) {
-    case 1: compress1(tp_data(self), tp_data(mask), n, tp_data(out)); break;
-    case 2: compress2(tp_data(self), tp_data(mask), n, tp_data(out)); break;
-    case 4: compress4(tp_data(self), tp_data(mask), n, tp_data(out)); break;
-    case 8: compress8(tp_data(self), tp_data(mask), n, tp_data(out)); break;
-    default: compress16(tp_data(self), tp_data(mask), n, tp_data(out));
-    }
+    tp_mask_pack(tp_data(out), n, tp_data(self), tp_data(mask), mask->numel, itemsize);
     return tp_take(out);
 }
 
@@ -339,15 +305,6 @@ int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool 
 
 /* ---- nonzero ---- */
 
-/* Flat positions of the `count` true elements. Without a branch, since masks have no pattern. */
-static void find_true(const bool *mask, int64_t count, int64_t *out) {
-    int64_t k = 0;
-    for (int64_t i = 0; k < count; i++) {
-        out[k] = i;
-        k += mask[i];
-    }
-}
-
 /* self as contiguous bools: whether each element is not zero. */
 static tp_tensor *as_mask(tp_tensor *self) {
     if (self->dtype == TP_BOOL && tp_is_contiguous(self)) return tp_retain(self);
@@ -359,12 +316,12 @@ static tp_tensor *as_mask(tp_tensor *self) {
 tp_tensor *nonzero_cpu(tp_tensor *self) {
     tp_autoref *mask = as_mask(self);
     if (!mask) return NULL;
-    int64_t n = count_true(tp_data(mask), mask->numel);
+    int64_t n = tp_mask_count(tp_data(mask), mask->numel);
     int last = self->ndim - 1;
     tp_autoref *out = tp_new_empty_strided(TP_INTS(n, self->ndim), TP_INTS(1, n > 0 ? n : 1), TP_INT64, self->device);
     if (!out || self->ndim == 0 || n == 0) return tp_take(out);
     int64_t *columns = tp_data(out), *flat = columns + last * n;
-    find_true(tp_data(mask), n, flat);
+    tp_mask_places(flat, n, tp_data(mask), mask->numel);
     for (int64_t k = 0; last > 0 && k < n; k++) {
         int64_t rest = flat[k];
         for (int d = last; d >= 0; rest /= self->sizes[d--]) columns[d * n + k] = rest % self->sizes[d];

@@ -1,17 +1,26 @@
-/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from: bools are
- * counted eight at a time, and packing moves on by what the mask says. */
+/* masked.c: packing and unpacking by a mask. A mask has no pattern that a branch could be predicted from: its bytes are
+ * looked at eight at a time, and packing moves on by what the mask says.
+ *
+ * Where a loop ends follows from the sizes of what it reads and writes, never from the mask alone: its bytes may be
+ * any, and another thread may write them. */
 #include "cpu/masked.h"
 
 #include <string.h>
 
-int64_t tp_mask_count(const bool *mask, int64_t n) {
+#define ONES UINT64_C(0x0101010101010101)
+#define LOW (0x7f * ONES)
+
+/* Eight bytes as eight truths of 0 or 1. */
+TP_INLINE uint64_t truths(const uint8_t *mask) {
+    uint64_t eight;
+    memcpy(&eight, mask, 8);
+    return (((eight & LOW) + LOW) | eight) >> 7 & ONES;
+}
+
+int64_t tp_mask_count(const uint8_t *mask, int64_t n) {
     int64_t count = 0, i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t eight;
-        memcpy(&eight, mask + i, 8);
-        count += (int64_t)(eight * UINT64_C(0x0101010101010101) >> 56);
-    }
-    for (; i < n; i++) count += mask[i];
+    for (; i + 8 <= n; i += 8) count += (int64_t)(truths(mask + i) * ONES >> 56);
+    for (; i < n; i++) count += mask[i] != 0;
     return count;
 }
 
@@ -19,18 +28,23 @@ typedef struct {
     uint64_t half[2];
 } bytes16;
 
-/* Packing writes every element, and its place moves on where the mask is true; it stops before room runs out. */
-#define MASKED(suffix, T)                                                              \
-    static void pack_##suffix(T *to, const T *from, const bool *mask, int64_t count) { \
-        int64_t k = 0;                                                                 \
-        for (int64_t i = 0; k < count; i++) {                                          \
-            to[k] = from[i];                                                           \
-            k += mask[i];                                                              \
-        }                                                                              \
-    }                                                                                  \
-    static void unpack_##suffix(T *to, const T *from, const bool *mask, int64_t n) {   \
-        for (int64_t i = 0, k = 0; i < n; i++)                                         \
-            if (mask[i]) to[i] = from[k++];                                            \
+/* Eight at a time, while there is room for eight: all of them, none, or each written and kept where the mask is true.
+ */
+#define MASKED(suffix, T)                                                                                \
+    static void pack_##suffix(T *to, int64_t count, const T *from, const uint8_t *mask, int64_t n) {     \
+        int64_t i = 0, k = 0;                                                                            \
+        for (; count - k >= 8 && n - i >= 8; i += 8) {                                                   \
+            uint64_t eight = truths(mask + i);                                                           \
+            if (eight == ONES) memcpy(to + k, from + i, 8 * sizeof(T)), k += 8;                          \
+            else if (eight)                                                                              \
+                for (int b = 0; b < 8; b++, eight >>= 8) to[k] = from[i + b], k += (int64_t)(eight & 1); \
+        }                                                                                                \
+        for (; k < count && i < n; i++)                                                                  \
+            if (mask[i]) to[k++] = from[i];                                                              \
+    }                                                                                                    \
+    static void unpack_##suffix(T *to, const T *from, int64_t count, const uint8_t *mask, int64_t n) {   \
+        for (int64_t i = 0, k = 0; k < count && i < n; i++)                                              \
+            if (mask[i]) to[i] = from[k++];                                                              \
     }
 MASKED(1, uint8_t)
 MASKED(2, uint16_t)
@@ -38,22 +52,28 @@ MASKED(4, uint32_t)
 MASKED(8, uint64_t)
 MASKED(16, bytes16)
 
-void tp_mask_pack(void *to, const void *from, const bool *mask, int64_t n, int64_t itemsize) {
-    int64_t count = tp_mask_count(mask, n);
+void tp_mask_pack(void *to, int64_t count, const void *from, const uint8_t *mask, int64_t n, int64_t itemsize) {
     switch (itemsize) {
-    case 1: pack_1(to, from, mask, count); break;
-    case 2: pack_2(to, from, mask, count); break;
-    case 4: pack_4(to, from, mask, count); break;
-    case 8: pack_8(to, from, mask, count); break;
-    default: pack_16(to, from, mask, count);
+    case 1: pack_1(to, count, from, mask, n); break;
+    case 2: pack_2(to, count, from, mask, n); break;
+    case 4: pack_4(to, count, from, mask, n); break;
+    case 8: pack_8(to, count, from, mask, n); break;
+    default: pack_16(to, count, from, mask, n);
     }
 }
-void tp_mask_unpack(void *to, const void *from, const bool *mask, int64_t n, int64_t itemsize) {
+void tp_mask_unpack(void *to, const void *from, int64_t count, const uint8_t *mask, int64_t n, int64_t itemsize) {
     switch (itemsize) {
-    case 1: unpack_1(to, from, mask, n); break;
-    case 2: unpack_2(to, from, mask, n); break;
-    case 4: unpack_4(to, from, mask, n); break;
-    case 8: unpack_8(to, from, mask, n); break;
-    default: unpack_16(to, from, mask, n);
+    case 1: unpack_1(to, from, count, mask, n); break;
+    case 2: unpack_2(to, from, count, mask, n); break;
+    case 4: unpack_4(to, from, count, mask, n); break;
+    case 8: unpack_8(to, from, count, mask, n); break;
+    default: unpack_16(to, from, count, mask, n);
+    }
+}
+
+void tp_mask_places(int64_t *to, int64_t count, const uint8_t *mask, int64_t n) {
+    for (int64_t i = 0, k = 0; k < count && i < n; i++) {
+        to[k] = i;
+        k += mask[i] != 0;
     }
 }

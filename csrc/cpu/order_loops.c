@@ -33,6 +33,10 @@ static void keys_double(const void *in_, int64_t n, uint64_t flip, uint64_t *key
         const T *in = in_;                                                                 \
         for (int64_t i = 0; i < n; i++) keys[i] = (uint64_t)((U)in[i] ^ (U)(sign)) ^ flip; \
     }
+static void keys_bool(const void *in_, int64_t n, uint64_t flip, uint64_t *keys) {
+    const uint8_t *in = in_;
+    for (int64_t i = 0; i < n; i++) keys[i] = (uint64_t)(in[i] != 0) ^ flip;
+}
 KEYS(u8, uint8_t, uint8_t, 0)
 KEYS(u16, uint16_t, uint16_t, 0)
 KEYS(u32, uint32_t, uint32_t, 0)
@@ -98,7 +102,7 @@ REVERSE(64, uint64_t)
 REVERSE(128, tp_complex128)
 
 const tp_order_kernels TP_CAP(tp_order) = {
-    .keys = {[TP_BOOL] = keys_u8,
+    .keys = {[TP_BOOL] = keys_bool,
              [TP_UINT8] = keys_u8,
              [TP_UINT16] = keys_u16,
              [TP_UINT32] = keys_u32,

@@ -84,21 +84,26 @@ SCAN_PAIRS(cumprod_c64, float, 1)
 SCAN_PAIRS(cumprod_c128, double, 1)
 
 /* Equal values move the place on to the last one, as in PyTorch; a NaN stays. */
-#define SCAN_EXTREME(name, T, ge)                                                                        \
+#define SCAN_EXTREME(name, T, READ, ge)                                                                  \
     static void name(void *out_, void *at_, const void *in_, int64_t n, int64_t stride, int64_t width) { \
         T *out = out_, best[COLUMNS];                                                                    \
         int64_t *at = at_, place[COLUMNS];                                                               \
         const T *in = in_;                                                                               \
         for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                       \
             for (int64_t k = 0; k < width; k++) {                                                        \
-                bool take = i == 0 || (in[k] ge best[k]) || in[k] != in[k];                              \
-                best[k] = take ? in[k] : best[k];                                                        \
+                const T x = READ(in[k]);                                                                 \
+                bool take = i == 0 || (x ge best[k]) || x != x;                                          \
+                best[k] = take ? x : best[k];                                                            \
                 place[k] = take ? i : place[k];                                                          \
                 out[k] = best[k];                                                                        \
                 at[k] = place[k];                                                                        \
             }                                                                                            \
     }
-#define BOTH(suffix, T) SCAN_EXTREME(cummax_##suffix, T, >=) SCAN_EXTREME(cummin_##suffix, T, <=)
+#define PLAIN(v) (v)
+#define TRUTH(v) ((v) != 0)
+#define BOTH_OF(suffix, T, READ) SCAN_EXTREME(cummax_##suffix, T, READ, >=) SCAN_EXTREME(cummin_##suffix, T, READ, <=)
+#define BOTH(suffix, T) BOTH_OF(suffix, T, PLAIN)
+BOTH_OF(bool, uint8_t, TRUTH)
 BOTH(u8, uint8_t)
 BOTH(u16, uint16_t)
 BOTH(u32, uint32_t)
@@ -163,7 +168,7 @@ SCAN_LOG_COMPLEX(logcumsumexp_c128, tp_complex128)
     }
 #define ORDERED(name)                                                                                             \
     {                                                                                                             \
-        [TP_BOOL] = name##_u8,    [TP_UINT8] = name##_u8,    [TP_UINT16] = name##_u16,  [TP_UINT32] = name##_u32, \
+        [TP_BOOL] = name##_bool,  [TP_UINT8] = name##_u8,    [TP_UINT16] = name##_u16,  [TP_UINT32] = name##_u32, \
         [TP_UINT64] = name##_u64, [TP_INT8] = name##_i8,     [TP_INT16] = name##_i16,   [TP_INT32] = name##_i32,  \
         [TP_INT64] = name##_i64,  [TP_FLOAT32] = name##_f32, [TP_FLOAT64] = name##_f64,                           \
     }

@@ -1,5 +1,7 @@
 /* pack.cl: what lies behind the true bytes of a mask, in order: numbered, packed, unpacked.
  *
+ * A mask's bytes may be any, all but 0 being true; nothing is written outside of what the sizes allow, whatever it says.
+ *
  * Defined in front: OP_PACK (elements E), OP_UNPACK (elements E), OP_NONZERO (NDIM), OP_GROUPS; GROUP.
  *
  * The mask is cut into parts of `part` bytes. count_parts counts the true ones of each; offsets turns the counts into
@@ -17,7 +19,7 @@ __kernel void count_parts(__global const uchar *mask, long mask_offset, __global
     long begin = unit * part, end = min(n, begin + part);
     int sum = 0;
     mask += mask_offset;
-    for (long i = begin + id; i < end; i += GROUP) sum += mask[i];
+    for (long i = begin + id; i < end; i += GROUP) sum += mask[i] != 0;
 #if GROUP > 1
     shared[id] = sum;
     for (int width = GROUP / 2; width; width /= 2) {
@@ -111,7 +113,7 @@ __kernel void walk_parts(__global const uchar *mask, long mask_offset, __global 
     __local int shared[GROUP];
     long unit = get_group_id(0);
     int id = get_local_id(0);
-    long begin = unit * part, end = min(n, begin + part), base = counts[unit];
+    long begin = unit * part, end = min(n, begin + part), base = counts[unit], last = counts[unit + 1];
     for (long first_i = begin; first_i < end; first_i += GROUP) {
         long i = first_i + id;
         int mine = i < end && mask[i], sum = mine;
@@ -123,7 +125,7 @@ __kernel void walk_parts(__global const uchar *mask, long mask_offset, __global 
             shared[id] = sum += other;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (mine) {
+        if (mine && base + sum <= last) {
             WRITE(i, base + sum - 1)
         }
 #ifdef EACH
@@ -147,16 +149,16 @@ __kernel void walk_parts(__global const uchar *mask, long mask_offset, __global 
 #endif
     }
 #elif defined(OP_NONZERO) && NDIM > 1
-    for (long i = begin; k < last; i++)
+    for (long i = begin; k < last && i < end; i++)
         if (mask[i]) {
             WRITE(i, k)
             k++;
         }
 #else
     /* Without a branch, since masks have no pattern; up to the place where the next part begins. */
-    for (long i = begin; k < last; i++) {
+    for (long i = begin; k < last && i < end; i++) {
         WRITE(i, k)
-        k += mask[i];
+        k += mask[i] != 0;
     }
 #endif
 #endif

@@ -13,7 +13,7 @@ static inline KEY key_of(X_S x) {
     KEY bits = AS_KEY(x == 0 ? (X_S)0 : x), sign = (KEY)1 << (KEY_BITS - 1);
     return x == x ? bits ^ (bits & sign ? ~(KEY)0 : sign) : ~(KEY)0;
 #else
-    return (KEY)((KEY_WHOLE)x ^ (KEY_WHOLE)(KEY_SIGN));
+    return (KEY)((KEY_WHOLE)X_LOAD(x) ^ (KEY_WHOLE)(KEY_SIGN)); /* a bool of any byte is 0 or 1 */
 #endif
 }
 
@@ -425,7 +425,7 @@ __kernel void begin_groups(__global const X_S *in, long in_offset, __global cons
     if (i) {
         __global const X_S *a = in + (ordered ? order[i] : i) * width;
         __global const X_S *b = in + (ordered ? order[i - 1] : i - 1) * width;
-        for (long k = 0; k < width && !begins_here; k++) begins_here = !(a[k] == b[k]);
+        for (long k = 0; k < width && !begins_here; k++) begins_here = !(X_LOAD(a[k]) == X_LOAD(b[k]));
     }
     begins[begins_offset + i] = begins_here;
 }

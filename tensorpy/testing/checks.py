@@ -295,6 +295,49 @@ def one_layout(info: OpInfo, sample: OpSample, layout: Callable[[Array, str], tp
     check_same(info, call(inplace, args, kwargs)[0], wanted, f"{what}, in place", exact=False)
 
 
+# ---- bytes of bools ----
+
+ODD_BYTES = np.array([2, 255, 128, 1, 254, 64], dtype=np.uint8)
+
+
+def odd_bools(a: Array, device: str) -> tp.Tensor:
+    """Bools whose bytes are whatever a view of other memory may hold: 0, and several that all mean true."""
+    if a.dtype != "bool" or not a.values.size:
+        return to_tensor(a, device)
+    odd = np.resize(ODD_BYTES, a.values.shape)
+    return _C.tensor(np.where(a.values, odd, 0).tolist(), dtype=tp.uint8).to(device=device).view(tp.bool)
+
+
+def _takes_bools(info: OpInfo) -> Sequence[str]:
+    """The dtypes with a sample among whose tensors one is of bools."""
+    return [d for d in info.dtypes if any(a.dtype == "bool" for s in info.samples(d) for a in _arrays(s))]
+
+
+@check("bool bytes", lambda info: info.name != "view.dtype", _takes_bools)
+def bool_bytes(info: OpInfo, dtype: str, device: str) -> None:
+    """Every byte of a bool that is not 0 is true: bytes of 1 and others give the same, the variant in place too."""
+    functions = [function_of(info)] + ([function_of(info, inplace=True)] if info.variant("inplace") else [])
+    for sample in info.some(dtype):
+        if not any(a.dtype == "bool" for a in _arrays(sample)):
+            continue
+        for function in functions:
+            results = []
+            for make in (to_tensor, odd_bools):
+                args, kwargs = arguments(sample, device, info, make)
+                if function is not functions[0]:
+                    args[0] = args[0].clone()
+                try:
+                    results.append(call(function, fresh(info, args), kwargs))
+                except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                    results.append(type(error))
+            what = f"{info.name}{sample}, bools of other bytes"
+            if isinstance(results[0], type):
+                assert results[0] is results[1], f"{what}: {results[1]}, expected {results[0]}"
+                continue
+            for got, expected in zip(results[1], results[0], strict=True):
+                check_same(info, got, expected, what)
+
+
 # ---- variants ----
 
 

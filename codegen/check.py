@@ -81,8 +81,13 @@ def load_registry(folder: Path) -> Registry:
     errors = ErrorCollector()
     tags = load_tags(folder / "tags.yaml", errors)
     entries = load_native_functions(folder / "native_functions.yaml", tags, errors)
+    primitives: tuple[Primitive, ...] = ()
+    if (folder / "primitives.yaml").exists():
+        primitives = load_primitives(folder / "primitives.yaml", errors)
+    errors.raise_if_any()  # what builds on a file that is not sound would only repeat its mistakes
     functions = expand_autogen(entries, errors)
     check_native_functions(functions, errors)
+    errors.raise_if_any()
     derivatives: list[DerivativeEntry] = []
     autocast: list[AutocastEntry] = []
     if (folder / "derivatives.yaml").exists():
@@ -91,9 +96,6 @@ def load_registry(folder: Path) -> Registry:
     if (folder / "autocast.yaml").exists():
         autocast = load_autocast(folder / "autocast.yaml", functions, errors)
         check_autocast(autocast, errors)
-    primitives: tuple[Primitive, ...] = ()
-    if (folder / "primitives.yaml").exists():
-        primitives = load_primitives(folder / "primitives.yaml", errors)
     for function in entries:
         check_needs(function.prims, (p.name for p in primitives), function.at("prims"), errors)
     errors.raise_if_any()

@@ -73,9 +73,9 @@ def _box_entry(p: Primitive, result: CResult) -> str:
 def _entry(p: Primitive) -> str:
     return (
         f"{_declaration(p, 'tp_prim_' + p.c)} {{\n"
-        f"    {function_type(p)} kernel = ({function_type(p)})tp_prims[TP_PRIM_{p.c}].table[tp_highest_key({_keys(p)})];\n"
-        f"    if (tp_unlikely(!kernel)) kernel = box_{p.c};\n"
-        f"    return kernel({call_arguments(p.schema)});\n}}\n\n"
+        f"    {function_type(p)} entry_ = ({function_type(p)})tp_prims[TP_PRIM_{p.c}].table[tp_highest_key({_keys(p)})];\n"
+        f"    if (tp_unlikely(!entry_)) entry_ = box_{p.c};\n"
+        f"    return entry_({call_arguments(p.schema)});\n}}\n\n"
     )
 
 

@@ -1,4 +1,4 @@
-/* index.c: index, index_put_ and nonzero on the CPU.
+/* index.c: index and index_put_ on the CPU.
  *
  * The places that the indices name become byte offsets, checked once. Then every place is a block of elements (the
  * dimensions behind the indices), which is read, written or added to. Reads are split over threads; writes are not, so
@@ -301,30 +301,4 @@ int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool 
     }
     if (tp_index_fit_values(&p, values, strides) < 0) return -1;
     return run_index(&p, self, values, strides, true, accumulate ? add_rows[self->dtype] : NULL);
-}
-
-/* ---- nonzero ---- */
-
-/* self as contiguous bools: whether each element is not zero. */
-static tp_tensor *as_mask(tp_tensor *self) {
-    if (self->dtype == TP_BOOL && tp_is_contiguous(self)) return tp_retain(self);
-    tp_autoref *mask = tp_new_empty(tp_sizes(self), TP_BOOL, self->device);
-    return mask && tp_copy_data(mask, self) == 0 ? tp_take(mask) : NULL;
-}
-
-/* nonzero(Tensor self) -> Tensor: one row per element, one column per dimension; columns lie behind each other. */
-tp_tensor *nonzero_cpu(tp_tensor *self) {
-    tp_autoref *mask = as_mask(self);
-    if (!mask) return NULL;
-    int64_t n = tp_mask_count(tp_data(mask), mask->numel);
-    int last = self->ndim - 1;
-    tp_autoref *out = tp_new_empty_strided(TP_INTS(n, self->ndim), TP_INTS(1, n > 0 ? n : 1), TP_INT64, self->device);
-    if (!out || self->ndim == 0 || n == 0) return tp_take(out);
-    int64_t *columns = tp_data(out), *flat = columns + last * n;
-    tp_mask_places(flat, n, tp_data(mask), mask->numel);
-    for (int64_t k = 0; last > 0 && k < n; k++) {
-        int64_t rest = flat[k];
-        for (int d = last; d >= 0; rest /= self->sizes[d--]) columns[d * n + k] = rest % self->sizes[d];
-    }
-    return tp_take(out);
 }

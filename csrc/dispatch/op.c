@@ -150,7 +150,13 @@ static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
     return slot_of(op, TP_KEY_CPU + (autograd - TP_KEY_AutogradCPU)) != NULL;
 }
 
+/* What a result's sizes follow from, or what is read as a number: Meta tensors have none. */
+static bool needs_values(const tp_op *op) {
+    return op->info->tag_bits & (TP_TAG_DYNAMIC_OUTPUT_SHAPE | TP_TAG_DATA_DEPENDENT_OUTPUT);
+}
+
 static bool has_primitives(const tp_op *op, tp_key backend) {
+    if (backend == TP_KEY_Meta && needs_values(op)) return false;
     for (tp_op *const *p = op->info->prims; p && *p; p++)
         if (!slot_of(*p, backend)) return false;
     return true;
@@ -431,8 +437,7 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     char name[128];
     tp_key key = tp_highest_key(ks & op->live);
     tp_autotext arguments = {0}, backends = {0};
-    uint32_t needs_values = TP_TAG_DYNAMIC_OUTPUT_SHAPE | TP_TAG_DATA_DEPENDENT_OUTPUT;
-    if ((ks & TP_BIT(Meta)) && (op->info->tag_bits & needs_values))
+    if ((ks & TP_BIT(Meta)) && needs_values(op))
         return tp_fail(
             TP_NotImplementedError, "%s: not possible on Meta tensors, which have no values: the operator is tagged %s",
             tp_op_name(op, name),

@@ -30,12 +30,6 @@ typedef struct {
 } tp_norm_job;
 
 typedef struct {
-    /* Masks are bool and contiguous like what they speak of. The elements behind true, new; the same back into place
-     * (RuntimeError where `from` has too few); and the coordinates of true, one row for each, columns behind each
-     * other. */
-    tp_tensor *(*pack)(const tp_tensor *from, const tp_tensor *mask);
-    int (*unpack)(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask);
-    tp_tensor *(*nonzero)(const tp_tensor *mask);
     int (*norm)(tp_norm_what what, const tp_norm_job *j);
 } tp_device_kernels;
 

@@ -1,4 +1,4 @@
-/* masked.c: elements picked by a mask or by flat places: masked_select, masked_scatter, put.
+/* masked.c: elements picked by a mask or by flat places: masked_select, nonzero, masked_scatter, put.
  *
  * Masks are bool and broadcast; elements are taken and given in row-major order. */
 #include "NativeFunctions.h"
@@ -27,9 +27,6 @@ tp_tensor *masked_select_dense(tp_tensor *self, tp_tensor *mask) {
     tp_ints shape = {sizes, ndim};
     tp_autoref *from = spread(self, shape), *where = from ? spread(mask, shape) : NULL;
     if (!where) return NULL;
-    if (!tp_has_values(from))
-        return tp_fail_null(TP_NotImplementedError,
-                            "masked_select: not possible on Meta tensors, which have no values to say how many there are");
     return from->numel ? tp_prim_pack(from, where) : tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
 }
 /* masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor */
@@ -39,6 +36,16 @@ tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, t
     if (ndim < 0) return NULL;
     tp_autoref *into = tp_zeros((tp_ints){sizes, ndim}, (tp_dtype)grad->dtype, TP_NO_LAYOUT, grad->device, -1);
     return into ? tp_masked_scatter(into, mask, grad) : NULL;
+}
+
+/* ---- nonzero ---- */
+
+/* nonzero(Tensor self) -> Tensor: one row per element, one column per dimension; columns lie behind each other. */
+tp_tensor *nonzero_dense(tp_tensor *self) {
+    bool ready = self->dtype == TP_BOOL && tp_is_contiguous(self);
+    tp_autoref *mask = ready ? tp_retain(self) : tp_new_empty(tp_sizes(self), TP_BOOL, self->device);
+    if (!mask || (!ready && tp_copy_data(mask, self) < 0)) return NULL;
+    return mask->numel ? tp_prim_nonzero(mask) : tp_new_empty(TP_INTS(0, self->ndim), TP_INT64, self->device);
 }
 
 /* ---- masked_scatter ---- */

@@ -34,9 +34,6 @@ static const tp_device_ops ops = {
 };
 
 static const tp_device_kernels kernels = {
-    .pack = tp_cl_pack,
-    .unpack = tp_cl_unpack,
-    .nonzero = tp_cl_nonzero,
     .norm = tp_cl_norm,
 };
 

@@ -1,4 +1,4 @@
-/* index.c: index, index_put_ and nonzero on an OpenCL device.
+/* index.c: index and index_put_ on an OpenCL device.
  *
  * One index takes or writes rows along its dimension. Of several the dimensions are brought to the front and become the
  * rows of a matrix, the others the columns; the indices become row numbers. Where the indexed dimensions lead already,
@@ -7,11 +7,11 @@
 #include "opencl/index.h"
 
 #include "NativeFunctions.h"
+#include "PrimitiveKernels.h"
 #include "iter/iter.h"
 #include "native/gather.h"
 #include "native/index.h"
 #include "opencl/fault.h"
-#include "opencl/kernels.h"
 
 #include <string.h>
 
@@ -106,7 +106,7 @@ static tp_tensor *only_mask(const tp_tensor *self, tp_tensors indices, int *dim)
 static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {
     tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT),
                *where = from ? tp_contiguous(mask, TP_CONTIGUOUS_FORMAT) : NULL;
-    return where ? tp_cl_pack(from, where) : NULL;
+    return where ? pack_opencl(from, where) : NULL;
 }
 
 /* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
@@ -203,14 +203,4 @@ int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bo
     if (matrix->storage == self->storage) return 0;
     tp_autoref *back = tp_reshape(matrix, tp_sizes(first));
     return back ? tp_copy_(first, back, false) : -1;
-}
-
-/* ---- nonzero ---- */
-
-/* nonzero(Tensor self) -> Tensor */
-tp_tensor *nonzero_opencl(tp_tensor *self) {
-    bool ready = self->dtype == TP_BOOL && tp_is_contiguous(self);
-    tp_autoref *mask = ready ? tp_retain(self) : tp_new_empty(tp_sizes(self), TP_BOOL, self->device);
-    if (!mask || (!ready && tp_copy_data(mask, self) < 0)) return NULL;
-    return tp_cl_nonzero(mask);
 }

@@ -3,9 +3,9 @@
 #include "opencl/pack.h"
 
 #include "NativeFunctions.h"
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
-#include "opencl/kernels.h"
 
 #define GROUP 256
 #define MAX_DIMS 16
@@ -97,9 +97,8 @@ static variant moving(uint8_t walk, const tp_tensor *t) {
     return (variant){.walk = walk, .itemsize = (uint8_t)tp_itemsize((tp_dtype)t->dtype)};
 }
 
-tp_tensor *tp_cl_pack(const tp_tensor *from, const tp_tensor *mask) {
+tp_tensor *pack_opencl(tp_tensor *from, tp_tensor *mask) {
     auto_numbering m = {.offsets = NULL};
-    if (mask->numel == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)from->dtype, from->device);
     int64_t total = number(&m, mask) < 0 ? -1 : total_of(&m);
     tp_autoref *out = total < 0 ? NULL : tp_new_empty(TP_INTS(total), (tp_dtype)from->dtype, from->device);
     if (!out || total == 0) return tp_take(out);
@@ -109,26 +108,23 @@ tp_tensor *tp_cl_pack(const tp_tensor *from, const tp_tensor *mask) {
     return tp_cl_run(&c, items_of(&m), group_of(&m)) == 0 ? tp_take(out) : NULL;
 }
 
-int tp_cl_unpack(tp_tensor *into, const tp_tensor *from, const tp_tensor *mask) {
+int unpack_opencl(tp_tensor *from, tp_tensor *mask, int64_t fault, tp_tensor *out) {
     auto_numbering m = {.offsets = NULL};
-    if (mask->numel == 0) return 0;
     if (number(&m, mask) < 0) return -1;
-    tp_cl_call c = begin_walk(&m, moving(UNPACK, into));
-    tp_cl_pass_tensor(&c, from->numel ? from : into);
-    tp_cl_pass_tensor(&c, into);
+    tp_cl_call c = begin_walk(&m, moving(UNPACK, out));
+    tp_cl_pass_tensor(&c, from->numel ? from : out);
+    tp_cl_pass_tensor(&c, out);
     tp_cl_pass_long(&c, from->numel);
-    tp_cl_pass_fault(&c, tp_fault_id(TP_RuntimeError, "masked_scatter_",
-                                      "Number of elements of source < number of ones in mask"));
+    tp_cl_pass_fault(&c, (int)fault);
     return tp_cl_run_checked(&c, items_of(&m), group_of(&m));
 }
 
-tp_tensor *tp_cl_nonzero(const tp_tensor *mask) {
+tp_tensor *nonzero_opencl(tp_tensor *mask) {
     auto_numbering m = {.offsets = NULL};
     int ndim = mask->ndim;
     if (ndim > MAX_DIMS)
         return tp_fail_null(TP_RuntimeError, "OpenCL: nonzero takes at most %d dimensions, not %d", MAX_DIMS, ndim);
-    if (mask->numel && number(&m, mask) < 0) return NULL;
-    int64_t total = mask->numel ? total_of(&m) : 0;
+    int64_t total = number(&m, mask) < 0 ? -1 : total_of(&m);
     if (total < 0) return NULL;
     tp_autoref *out =
         tp_new_empty_strided(TP_INTS(total, ndim), TP_INTS(1, total > 0 ? total : 1), TP_INT64, mask->device);

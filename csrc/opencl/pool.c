@@ -10,7 +10,7 @@ typedef enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } pooling;
 
 #define BAND 16 /* as in pool.cl */
 
-enum { LARGEST, LARGEST_BY_TWO, TO_LARGEST, SCATTER_LARGEST, AVERAGE, TO_AVERAGE };
+enum { LARGEST, LARGEST_BY_TWO, TO_LARGEST, SCATTER_LARGEST, MEAN, TO_MEAN };
 static const char *const kernels[] = {"largest",         "largest_by_two", "to_largest",
                                       "scatter_largest", "average",        "to_average"};
 
@@ -48,8 +48,8 @@ static int kernel_of(const tp_cl_device *d, pooling what, bool by_two) {
     switch (what) {
     case MAX: return by_two ? LARGEST_BY_TWO : LARGEST;
     case MAX_BACKWARD: return d->is_cpu ? SCATTER_LARGEST : TO_LARGEST;
-    case AVERAGE: return AVERAGE;
-    default: return TO_AVERAGE;
+    case AVERAGE: return MEAN;
+    default: return TO_MEAN;
     }
 }
 

@@ -1,6 +1,5 @@
 /* diagonal.c: diagonals taken out and put in, and indices as matrices. */
 #include "NativeFunctions.h"
-#include "native/device_kernels.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
@@ -87,25 +86,19 @@ tp_tensor *op_take_composite(tp_tensor *self, tp_tensor *index) {
     return out ? tp_view(out, tp_sizes(index)) : NULL;
 }
 
-/* The smallest and the largest of int64 elements, 0 and -1 without any; waits for another device. */
+/* The smallest and the largest of int64 elements, 0 and -1 without any; waits for a device. */
 static int extremes_of(tp_tensor *line, int64_t *least, int64_t *most) {
-    if (tp_elsewhere(line) && line->numel) {
-        tp_scalar low, high;
-        tp_autoref *a = tp_min(line), *b = a ? tp_max(line) : NULL;
-        if (!b || tp__local_scalar_dense(a, &low) < 0 || tp__local_scalar_dense(b, &high) < 0) return -1;
-        *least = low.i;
-        *most = high.i;
-        return 0;
-    }
-    const int64_t *v = tp_data(line);
-    for (int64_t i = 0; i < line->numel; i++) {
-        *least = tp_min_int(*least, v[i]);
-        *most = tp_max_int(*most, v[i]);
-    }
+    tp_scalar low, high;
+    *least = 0, *most = -1;
+    if (line->numel == 0) return 0;
+    tp_autoref *a = tp_min(line), *b = a ? tp_max(line) : NULL;
+    if (!b || tp__local_scalar_dense(a, &low) < 0 || tp__local_scalar_dense(b, &high) < 0) return -1;
+    *least = low.i;
+    *most = high.i;
     return 0;
 }
 /* bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor */
-tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) {
+tp_tensor *bincount_dense(tp_tensor *self, tp_tensor *weights, int64_t minlength) {
     if (self->ndim != 1 || !tp_is_integral_dtype((tp_dtype)self->dtype))
         return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
     if (minlength < 0) return tp_fail_null(TP_RuntimeError, "minlength should be >= 0");
@@ -114,7 +107,7 @@ tp_tensor *bincount_cpu(tp_tensor *self, tp_tensor *weights, int64_t minlength) 
     tp_autoref *wide = tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT),
                *line = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!line) return NULL;
-    int64_t least = 0, most = -1;
+    int64_t least, most;
     if (extremes_of(line, &least, &most) < 0) return NULL;
     if (least < 0) return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
     int64_t size = tp_max_int(minlength, most + 1);

@@ -1,17 +1,11 @@
-/* norm.c: normalisations over the last dimensions; those over channels are in norm_channels.c, the loops in cpu/norm.c.
+/* norm.c: normalisations over the last dimensions; those over channels are in norm_channels.c.
  *
  * Statistics run in double over float32 and float64; 16-bit floats go through float32. */
-#include "cpu/norm.h"
-
 #include "NativeFunctions.h"
-#include "core/parallel.h"
+#include "Primitives.h"
 #include "cpu/copy.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
 #include "iter/plain.h"
-
-#include <math.h>
-#include <string.h>
+#include "prim/norm.h"
 
 /* ---- layer_norm ---- */
 
@@ -50,55 +44,9 @@ static tp_tensor *statistics(const tp_tensor *input, int64_t reduced, tp_dtype d
     return tp_new_empty((tp_ints){sizes, input->ndim}, dtype, input->device);
 }
 
-static const tp_norm_loops *loops_of(tp_dtype dtype) {
-    return dtype == TP_FLOAT32 ? &tp_cpu.norm->f32 : &tp_cpu.norm->f64;
-}
-
-typedef struct {
-    const tp_norm_loops *loops;
-    const char *input, *grad, *weight, *bias;
-    char *out, *to_weight, *to_bias; /* the last two: PARTS sums each */
-    void *mean, *rstd;
-    int64_t rows, n, bytes; /* of a row */
-    double eps;
-} job;
-
-static void forward_rows(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    for (int64_t r = begin; r < end; r++) {
-        const char *x = j->input + r * j->bytes;
-        double mean = j->loops->sum(x, j->n, 1, 0) / (double)j->n;
-        double rstd = 1 / sqrt(j->loops->squares(x, j->n, 1, 0, mean) / (double)j->n + j->eps);
-        j->loops->elements(x, j->out + r * j->bytes, j->n, mean, rstd, j->weight, j->bias);
-        j->loops->put(j->mean, r, mean);
-        j->loops->put(j->rstd, r, rstd);
-    }
-}
-
-static void backward_rows(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    for (int64_t r = begin; r < end; r++) {
-        const char *x = j->input + r * j->bytes, *g = j->grad + r * j->bytes;
-        double mean = j->loops->get(j->mean, r), rstd = j->loops->get(j->rstd, r), sums[2] = {0};
-        j->loops->products(g, x, j->weight, j->n, 1, 0, mean, sums);
-        double shift = rstd * sums[0] / (double)j->n, slope = rstd * rstd * rstd * sums[1] / (double)j->n;
-        j->loops->spread(g, x, j->weight, j->out + r * j->bytes, j->n, mean, rstd, shift, slope);
-    }
-}
-
 /* Part i sums rows i * rows / parts on: the split depends on the rows only. */
 #define PARTS 8
 static int64_t parts_of(int64_t rows) { return rows >= 2 * PARTS ? PARTS : 1; }
-
-static void weight_parts(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    int64_t parts = parts_of(j->rows);
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t r = i * j->rows / parts; r < (i + 1) * j->rows / parts; r++)
-            j->loops->accumulate(j->grad + r * j->bytes, j->input + r * j->bytes, j->n, j->loops->get(j->mean, r),
-                                 j->loops->get(j->rstd, r), j->to_weight ? j->to_weight + i * j->bytes : NULL,
-                                 j->to_bias ? j->to_bias + i * j->bytes : NULL);
-}
 
 static void release_all(tp_tensor3 *r) {
     for (int i = 0; i < 3; i++) {
@@ -107,30 +55,14 @@ static void release_all(tp_tensor3 *r) {
     }
 }
 
-/* ---- on another device ---- */
-
-static int run_elsewhere(tp_norm_what what, tp_norm_job *d, const job *j) {
-    const tp_device_kernels *k = tp_device_kernels_of(d->input->device);
-    d->rows = j->rows, d->runs = 1, d->length = d->first = j->n, d->each = true, d->per_run = 1, d->eps = j->eps;
-    return k ? k->norm(what, d) : -1;
+/* Rows of n neighbours, whose elements have each a weight of their own. */
+static tp_norm_rows rows_of(int64_t rows, int64_t n) {
+    return (tp_norm_rows){.rows = rows, .runs = 1, .length = n, .first = n, .per_run = 1, .each = 1};
 }
 
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
  * Tensor, Tensor) */
-tp_tensor3 native_layer_norm_meta(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
-                                  double eps TP_UNUSED) {
-    int64_t rows, n;
-    tp_tensor3 r = {{NULL}};
-    tp_dtype dtype = (tp_dtype)input->dtype;
-    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
-    r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
-    r.v[1] = statistics(input, normalized_shape.size, dtype);
-    r.v[2] = statistics(input, normalized_shape.size, dtype);
-    if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
-    return r;
-}
-
-tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
+tp_tensor3 native_layer_norm_dense(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
                                  double eps) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
@@ -142,21 +74,9 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
     r.v[1] = statistics(input, normalized_shape.size, dtype);
     r.v[2] = statistics(input, normalized_shape.size, dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
-    job j = {.loops = loops_of(dtype),
-             .input = tp_data(x),
-             .weight = w ? tp_data(w) : NULL,
-             .bias = b ? tp_data(b) : NULL,
-             .out = tp_data(r.v[0]),
-             .mean = tp_data(r.v[1]),
-             .rstd = tp_data(r.v[2]),
-             .rows = rows,
-             .n = n,
-             .bytes = n * tp_itemsize(dtype),
-             .eps = eps};
-    tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = r.v[1], .rstd = r.v[2], .out = r.v[0]};
-    int status = !rows || !n           ? 0
-                 : tp_elsewhere(input) ? run_elsewhere(TP_NORM_FORWARD, &d, &j)
-                                       : tp_parallel_for(rows, 1 + TP_GRAIN / 2 / n, forward_rows, &j);
+    tp_norm_rows walk = rows_of(rows, n);
+    int status = !rows || !n ? 0
+                             : tp_prim_norm_forward(x, w, b, tp_norm_words(&walk), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL);
     if (status < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
@@ -164,24 +84,18 @@ tp_tensor3 native_layer_norm_cpu(tp_tensor *input, tp_ints normalized_shape, tp_
 }
 
 /* Sums over the rows for the weight (wanted[1]) and the bias (wanted[2]). */
-static int weight_gradients(job *j, tp_norm_job *d, tp_dtype dtype, tp_ints shape, tp_tensor *const like[3],
-                            const bool wanted[3], tp_tensor3 *r) {
-    int64_t parts = parts_of(j->rows);
+static int weight_gradients(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, const tp_norm_rows *walk,
+                            tp_ints shape, tp_tensor *const like[3], const bool wanted[3], tp_tensor3 *r) {
+    int64_t parts = parts_of(walk->rows);
+    bool some = walk->rows && walk->length;
     tp_tensor *sums[3] = {NULL};
     int status = 0;
     for (int i = 1; i < 3; i++)
         if (wanted[i] && status == 0) {
-            sums[i] = tp_new_empty(TP_INTS(parts, j->n), dtype, like[0]->device);
-            status = sums[i] ? tp_fill_data(sums[i], TP_SCALAR_I(0)) : -1;
+            sums[i] = tp_new_empty(TP_INTS(parts, walk->length), (tp_dtype)x->dtype, x->device);
+            status = !sums[i] ? -1 : some ? 0 : tp_fill_data(sums[i], TP_SCALAR_I(0));
         }
-    if (status == 0) {
-        j->to_weight = sums[1] ? tp_data(sums[1]) : NULL;
-        j->to_bias = sums[2] ? tp_data(sums[2]) : NULL;
-        d->to_weight = sums[1], d->to_bias = sums[2], d->parts = parts;
-        if (j->rows && j->n && tp_elsewhere(like[0])) status = run_elsewhere(TP_NORM_COLUMNS, d, j);
-        else if (j->rows && j->n)
-            status = tp_parallel_for(parts, 1 + TP_GRAIN / 2 * parts / (j->rows * j->n + 1), weight_parts, j);
-    }
+    if (status == 0 && some) status = tp_prim_norm_columns(g, x, mean, rstd, tp_norm_words(walk), sums[1], sums[2]);
     for (int i = 1; i < 3; i++) {
         if (wanted[i] && status == 0) {
             tp_autoref *sum = tp_sum_dim_IntList(sums[i], TP_INTS(0), false, TP_NO_DTYPE);
@@ -195,7 +109,7 @@ static int weight_gradients(job *j, tp_norm_job *d, tp_dtype dtype, tp_ints shap
 
 /* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
  * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_layer_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
+tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
                                           tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
                                           tp_bools output_mask) {
     int64_t rows, n;
@@ -207,40 +121,15 @@ tp_tensor3 native_layer_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
     if (!x || !g || !m || !s || (weight && !w)) return r;
     tp_tensor *like[] = {input, weight, bias};
     const bool wanted[] = {output_mask.data[0], output_mask.data[1] && weight, output_mask.data[2] && bias};
-    job j = {.loops = loops_of(dtype),
-             .input = tp_data(x),
-             .grad = tp_data(g),
-             .weight = w ? tp_data(w) : NULL,
-             .mean = tp_data(m),
-             .rstd = tp_data(s),
-             .rows = rows,
-             .n = n,
-             .bytes = n * tp_itemsize(dtype)};
-    tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = m, .rstd = s};
+    tp_norm_rows walk = rows_of(rows, n);
     if (wanted[0]) {
         if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
-        j.out = tp_data(r.v[0]), d.out = r.v[0];
-        int status = !rows || !n           ? 0
-                     : tp_elsewhere(input) ? run_elsewhere(TP_NORM_BACKWARD, &d, &j)
-                                           : tp_parallel_for(rows, 1 + TP_GRAIN / 4 / n, backward_rows, &j);
-        if (status < 0) return release_all(&r), r;
+        if (rows && n && tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&walk), r.v[0], NULL, NULL) < 0)
+            return release_all(&r), r;
         if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
     }
-    if ((wanted[1] || wanted[2]) && weight_gradients(&j, &d, dtype, normalized_shape, like, wanted, &r) < 0)
+    if ((wanted[1] || wanted[2]) && weight_gradients(g, x, m, s, &walk, normalized_shape, like, wanted, &r) < 0)
         release_all(&r);
-    return r;
-}
-
-tp_tensor3 native_layer_norm_backward_meta(tp_tensor *grad_out TP_UNUSED, tp_tensor *input,
-                                           tp_ints normalized_shape TP_UNUSED, tp_tensor *mean TP_UNUSED,
-                                           tp_tensor *rstd TP_UNUSED, tp_tensor *weight, tp_tensor *bias,
-                                           tp_bools output_mask) {
-    tp_tensor3 r = {{NULL}};
-    tp_tensor *like[] = {input, weight, bias};
-    for (int i = 0; i < 3; i++)
-        if (output_mask.data[i] && like[i] &&
-            !(r.v[i] = tp_new_empty(tp_sizes(like[i]), (tp_dtype)like[i]->dtype, input->device)))
-            return release_all(&r), r;
     return r;
 }
 

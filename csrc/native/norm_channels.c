@@ -1,18 +1,14 @@
-/* norm_channels.c: normalisations of (N, C, ...) tensors: batch_norm, group_norm and instance_norm; the loops are in
- * cpu/norm.c.
+/* norm_channels.c: normalisations of (N, C, ...) tensors: batch_norm, group_norm and instance_norm.
  *
  * A channel of one image is a run of `rest` neighbours. batch_norm's statistics are those of a channel over all images,
  * group_norm's those of a group of channels of one image, which is one long run. Without further dimensions batch_norm
  * works on the transposed input, so that channels are runs there too. */
-#include "cpu/norm.h"
-
 #include "NativeFunctions.h"
-#include "core/parallel.h"
+#include "Primitives.h"
 #include "cpu/copy.h"
-#include "cpu/kernels.h"
-#include "native/device_kernels.h"
 #include "iter/plain.h"
 #include "native/variants.h"
+#include "prim/norm.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,113 +44,9 @@ static int check_channels(const char *op, const tp_tensor *input, tp_tensor *con
     return 0;
 }
 
-typedef struct {
-    const tp_norm_loops *loops;
-    const char *input, *grad;
-    char *out;
-    const void *weight, *bias; /* per channel */
-    void *mean, *rstd, *var;
-    void *to_weight, *to_bias;
-    int64_t images, channels, rest, groups, run; /* run: bytes of one channel of one image */
-    double eps;
-    bool frozen; /* mean and rstd are given */
-} job;
-
-static const tp_norm_loops *loops_of(tp_dtype dtype) {
-    return dtype == TP_FLOAT32 ? &tp_cpu.norm->f32 : &tp_cpu.norm->f64;
-}
-
-static double get_or(const job *j, const void *per_channel, int64_t c, double otherwise) {
-    return per_channel ? j->loops->get(per_channel, c) : otherwise;
-}
-
-static int run_job(job *j, int64_t n, tp_range_fn fn) {
-    int64_t each = j->images * j->channels * j->rest / (n ? n : 1);
-    bool long_work = j->images * j->channels * j->rest > 200000;
-    void *host = long_work ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(n, 1 + TP_GRAIN / 2 / (each + 1), fn, j);
-    if (long_work) tp_host_lock_acquire(host);
-    return status;
-}
-
-static int run_elsewhere(tp_norm_what what, const tp_norm_job *d) {
-    const tp_device_kernels *k = tp_device_kernels_of(d->input->device);
-    return k ? k->norm(what, d) : -1;
-}
-
 /* ---- batch_norm ---- */
 
-/* Rows are channels. */
-static void batch_rows_elsewhere(tp_norm_job *d, const job *j) {
-    d->rows = d->groups = j->channels, d->runs = j->images, d->length = d->first = j->rest;
-    d->next = j->channels * j->rest, d->per_row = 1, d->eps = j->eps, d->frozen = j->frozen;
-}
-
-static int batch_elsewhere(tp_norm_job *d, const job *j, tp_tensor *running_mean, tp_tensor *running_var,
-                           double momentum) {
-    tp_tensor *const running[] = {running_mean, running_var};
-    tp_dtype dtype = (tp_dtype)d->input->dtype;
-    bool moving = j->frozen || momentum != 0;
-    tp_autoref *mean = moving ? tp_plain(running_mean, dtype) : NULL,
-               *var = moving ? tp_plain(running_var, dtype) : NULL;
-    tp_tensor *const made[] = {mean, var};
-    if (moving && ((running_mean && !mean) || (running_var && !var))) return -1;
-    batch_rows_elsewhere(d, j);
-    d->running_mean = mean, d->running_var = var, d->momentum = momentum;
-    if (run_elsewhere(TP_NORM_FORWARD, d) < 0) return -1;
-    for (int i = 0; i < 2 && !j->frozen; i++)
-        if (made[i] != running[i] && made[i] && tp_copy_data(running[i], made[i]) < 0) return -1;
-    return 0;
-}
-
 static const char *const batch_names[] = {"weight", "bias", "running_mean", "running_var"};
-
-static void batch_channels(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_norm_loops *l = j->loops;
-    double count = (double)(j->images * j->rest);
-    int64_t next = j->channels * j->rest;
-    for (int64_t c = begin; c < end; c++) {
-        double mean = 0, square = 0;
-        if (j->frozen) {
-            mean = l->get(j->mean, c);
-        } else {
-            mean = l->sum(j->input + c * j->run, j->rest, j->images, next) / count;
-            square = l->squares(j->input + c * j->run, j->rest, j->images, next, mean);
-        }
-        double var = j->frozen ? l->get(j->var, c) : square / count, rstd = 1 / sqrt(var + j->eps);
-        double w = get_or(j, j->weight, c, 1), b = get_or(j, j->bias, c, 0);
-        for (int64_t n = 0; n < j->images; n++) {
-            int64_t at = (n * j->channels + c) * j->run;
-            l->run(j->input + at, j->out + at, j->rest, mean, rstd, w, b);
-        }
-        if (j->frozen) continue;
-        l->put(j->mean, c, mean);
-        l->put(j->rstd, c, rstd);
-        l->put(j->var, c, count > 1 ? square / (count - 1) : square);
-    }
-}
-
-static void batch_backward_channels(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_norm_loops *l = j->loops;
-    double count = (double)(j->images * j->rest);
-    for (int64_t c = begin; c < end; c++) {
-        double mean = l->get(j->mean, c), rstd = l->get(j->rstd, c), sums[2] = {0};
-        l->products(j->grad + c * j->run, j->input + c * j->run, NULL, j->rest, j->images, j->channels * j->rest, mean,
-                    sums);
-        if (j->to_weight) l->put(j->to_weight, c, sums[1] * rstd);
-        if (j->to_bias) l->put(j->to_bias, c, sums[0]);
-        if (!j->out) continue;
-        double scale = get_or(j, j->weight, c, 1) * rstd;
-        double shift = j->frozen ? 0 : scale * sums[0] / count,
-               slope = j->frozen ? 0 : scale * rstd * rstd * sums[1] / count;
-        for (int64_t n = 0; n < j->images; n++) {
-            int64_t at = (n * j->channels + c) * j->run;
-            l->spread(j->grad + at, j->input + at, NULL, j->out + at, j->rest, mean, scale, shift, slope);
-        }
-    }
-}
 
 /* Channels as runs: t itself, contiguous and in the dtype, or transposed where it has two dimensions; new. */
 static tp_tensor *channel_runs(tp_tensor *t, tp_dtype dtype) {
@@ -173,12 +65,14 @@ static tp_tensor *from_channel_runs_steal(tp_tensor *made, const tp_tensor *like
     return out && tp_copy_data(out, turned) == 0 ? tp_take(out) : NULL;
 }
 
-static job batch_job(const tp_tensor *input, tp_dtype dtype) {
+/* Rows are channels: a run of each image. */
+static tp_norm_rows batch_rows(const tp_tensor *input) {
     int64_t n = input->sizes[0], c = input->sizes[1], rest = n && c ? input->numel / (n * c) : 0;
     bool turned = input->ndim == 2;
-    job j = {.loops = loops_of(dtype), .channels = c, .images = turned ? 1 : n, .rest = turned ? n : rest};
-    j.run = j.rest * tp_itemsize(dtype);
-    return j;
+    tp_norm_rows r = {.rows = c, .groups = c, .per_row = 1, .runs = turned ? 1 : n, .length = turned ? n : rest};
+    r.first = r.length;
+    r.next = c * r.length;
+    return r;
 }
 
 static int check_batch(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *mean, tp_tensor *var,
@@ -194,17 +88,20 @@ static tp_tensor *per_channel(tp_tensor *like, int64_t n, tp_dtype dtype) {
     return tp_new_empty(TP_INTS(n), dtype, like->device);
 }
 
-/* running = (1 - momentum) * running + momentum * value */
-static int update_running(tp_tensor *running, const void *values, const job *j, double momentum) {
-    if (!running || momentum == 0) return 0;
-    tp_dtype dtype = j->loops == &tp_cpu.norm->f32 ? TP_FLOAT32 : TP_FLOAT64;
-    tp_autoref *made = tp_plain(running, dtype);
-    if (!made) return -1;
-    for (int64_t c = 0; c < j->channels; c++) {
-        double old = j->loops->get(tp_data(made), c), v = j->loops->get(values, c);
-        j->loops->put(tp_data(made), c, (1 - momentum) * old + momentum * v);
-    }
-    return made == running ? 0 : tp_copy_data(running, made);
+/* Training: the statistics of x, and the running ones brought up to date. */
+static int batch_forward(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, const tp_norm_rows *rows, double eps,
+                         double momentum, tp_tensor *out, tp_tensor *mean, tp_tensor *rstd,
+                         tp_tensor *const running[2]) {
+    tp_dtype dtype = (tp_dtype)x->dtype;
+    bool moving = momentum != 0;
+    tp_autoref *m = moving ? tp_plain(running[0], dtype) : NULL, *v = moving ? tp_plain(running[1], dtype) : NULL;
+    tp_tensor *const made[] = {m, v};
+    for (int i = 0; i < 2; i++)
+        if (moving && running[i] && !made[i]) return -1;
+    if (tp_prim_norm_forward(x, weight, bias, tp_norm_words(rows), eps, momentum, out, mean, rstd, m, v) < 0) return -1;
+    for (int i = 0; i < 2; i++)
+        if (made[i] && made[i] != running[i] && tp_copy_data(running[i], made[i]) < 0) return -1;
+    return 0;
 }
 
 static tp_dtype statistics_dtype(tp_tensor *input, tp_tensor *weight) {
@@ -213,21 +110,7 @@ static tp_dtype statistics_dtype(tp_tensor *input, tp_tensor *weight) {
 
 /* native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
  * training, float momentum, float eps) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_batch_norm_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
-                                  tp_tensor *running_var, bool training, double momentum TP_UNUSED,
-                                  double eps TP_UNUSED) {
-    tp_tensor3 r = {{NULL}};
-    if (check_batch(input, weight, bias, running_mean, running_var, training) < 0) return r;
-    tp_dtype dtype = (tp_dtype)input->dtype, kept = statistics_dtype(input, weight);
-    int64_t n = training ? input->sizes[1] : 0;
-    r.v[0] = tp_new_empty_format(tp_sizes(input), dtype, input->device, tp_suggest_memory_format(input));
-    r.v[1] = per_channel(input, n, kept);
-    r.v[2] = per_channel(input, n, kept);
-    all_there(&r);
-    return r;
-}
-
-tp_tensor3 native_batch_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
+tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
                                  tp_tensor *running_var, bool training, double momentum, double eps) {
     tp_tensor3 r = {{NULL}};
     if (check_batch(input, weight, bias, running_mean, running_var, training) < 0) return r;
@@ -236,27 +119,21 @@ tp_tensor3 native_batch_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     tp_autoref *x = channel_runs(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
     tp_autoref *out = x ? tp_new_empty(tp_sizes(x), dtype, input->device) : NULL;
     tp_autoref *mean = training ? per_channel(input, channels, dtype) : tp_plain(running_mean, dtype),
-               *var = training ? per_channel(input, channels, dtype) : tp_plain(running_var, dtype),
-               *rstd = per_channel(input, channels, dtype);
-    if (!out || !mean || !var || !rstd || (weight && !w) || (bias && !b)) return r;
-    job j = batch_job(input, dtype);
-    j.input = tp_data(x), j.out = tp_data(out), j.weight = w ? tp_data(w) : NULL, j.bias = b ? tp_data(b) : NULL;
-    j.mean = tp_data(mean), j.var = tp_data(var), j.rstd = tp_data(rstd), j.eps = eps, j.frozen = !training;
-    if (input->numel && tp_elsewhere(input)) {
-        tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = mean, .rstd = rstd, .out = out};
-        if (batch_elsewhere(&d, &j, running_mean, running_var, momentum) < 0) return r;
-    } else if (input->numel) {
-        if (run_job(&j, channels, batch_channels) < 0) return r;
-        if (training && (update_running(running_mean, j.mean, &j, momentum) < 0 ||
-                         update_running(running_var, j.var, &j, momentum) < 0))
-            return r;
-    } else if (training && (tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(rstd, TP_SCALAR_I(0)) < 0)) {
-        return r;
-    }
+               *spread = training ? per_channel(input, channels, dtype) : tp_plain(running_var, dtype);
+    if (!out || !mean || !spread || (weight && !w) || (bias && !b)) return r;
+    tp_norm_rows rows = batch_rows(input);
+    int status = 0;
+    if (!input->numel)
+        status = training && (tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0) ? -1 : 0;
+    else if (training)
+        status = batch_forward(x, w, b, &rows, eps, momentum, out, mean, spread,
+                               (tp_tensor *const[]){running_mean, running_var});
+    else status = tp_prim_norm_frozen(x, w, b, mean, spread, tp_norm_words(&rows), eps, out);
+    if (status < 0) return r;
     tp_dtype kept = statistics_dtype(input, weight);
     r.v[0] = tp_in_format_steal(from_channel_runs_steal(tp_take(out), input), tp_suggest_memory_format(input));
     r.v[1] = training ? tp_narrow_steal(tp_take(mean), kept) : per_channel(input, 0, kept);
-    r.v[2] = training ? tp_narrow_steal(tp_take(rstd), kept) : per_channel(input, 0, kept);
+    r.v[2] = training ? tp_narrow_steal(tp_take(spread), kept) : per_channel(input, 0, kept);
     all_there(&r);
     return r;
 }
@@ -270,21 +147,7 @@ int native_batch_norm_out_composite(tp_tensor *input, tp_tensor *weight, tp_tens
 
 /* native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var,
  * Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_batch_norm_backward_meta(tp_tensor *grad_out TP_UNUSED, tp_tensor *input, tp_tensor *weight,
-                                           tp_tensor *running_mean TP_UNUSED, tp_tensor *running_var TP_UNUSED,
-                                           tp_tensor *save_mean TP_UNUSED, tp_tensor *save_invstd TP_UNUSED,
-                                           bool train TP_UNUSED, double eps TP_UNUSED, tp_bools output_mask) {
-    tp_tensor3 r = {{NULL}};
-    for (int i = 0; i < 3; i++) {
-        if (!output_mask.data[i]) continue;
-        r.v[i] = i == 0 ? tp_new_empty(tp_sizes(input), (tp_dtype)input->dtype, input->device)
-                        : per_channel(input, input->sizes[1], statistics_dtype(input, weight));
-        if (!r.v[i]) return release_all(&r), r;
-    }
-    return r;
-}
-
-tp_tensor3 native_batch_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input, tp_tensor *weight,
+tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_tensor *weight,
                                           tp_tensor *running_mean, tp_tensor *running_var, tp_tensor *save_mean,
                                           tp_tensor *save_invstd, bool train, double eps, tp_bools output_mask) {
     tp_tensor3 r = {{NULL}};
@@ -295,28 +158,20 @@ tp_tensor3 native_batch_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
     int64_t channels = input->sizes[1];
     tp_autoref *x = channel_runs(input, dtype), *g = channel_runs(grad_out, dtype), *w = tp_plain(weight, dtype);
     tp_autoref *mean = tp_plain(train ? save_mean : running_mean, dtype),
-               *rstd = train ? tp_plain(save_invstd, dtype) : per_channel(input, channels, dtype),
-               *var = tp_plain(train ? save_invstd : running_var, dtype);
-    if (!x || !g || !mean || !rstd || !var || (weight && !w)) return r;
+               *spread = tp_plain(train ? save_invstd : running_var, dtype);
+    if (!x || !g || !mean || !spread || (weight && !w)) return r;
     tp_tensor *made[3] = {NULL};
     for (int i = 0; i < 3; i++)
         if (output_mask.data[i]) {
             made[i] = i ? per_channel(input, channels, dtype) : tp_new_empty(tp_sizes(x), dtype, input->device);
             if (!made[i] || (i && !input->numel && tp_fill_data(made[i], TP_SCALAR_I(0)) < 0)) goto done;
         }
-    job j = batch_job(input, dtype);
-    j.input = tp_data(x), j.grad = tp_data(g), j.weight = w ? tp_data(w) : NULL, j.frozen = !train;
-    j.mean = tp_data(mean), j.rstd = tp_data(rstd), j.out = made[0] ? tp_data(made[0]) : NULL;
-    j.to_weight = made[1] ? tp_data(made[1]) : NULL, j.to_bias = made[2] ? tp_data(made[2]) : NULL;
-    if (input->numel && tp_elsewhere(input)) {
-        tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = mean, .rstd = train ? rstd : var, .out = made[0]};
-        batch_rows_elsewhere(&d, &j);
-        d.to_weight = made[1], d.to_bias = made[2], d.eps = eps;
-        if (run_elsewhere(TP_NORM_BACKWARD, &d) < 0) goto done;
-    } else if (input->numel) {
-        for (int64_t c = 0; !train && c < channels; c++)
-            j.loops->put(j.rstd, c, 1 / sqrt(j.loops->get(tp_data(var), c) + eps));
-        if (run_job(&j, channels, batch_backward_channels) < 0) goto done;
+    tp_norm_rows rows = batch_rows(input);
+    if (input->numel) {
+        int status = train ? tp_prim_norm_backward(g, x, w, mean, spread, tp_norm_words(&rows), made[0], made[1], made[2])
+                           : tp_prim_norm_frozen_backward(g, x, w, mean, spread, tp_norm_words(&rows), eps, made[0],
+                                                          made[1], made[2]);
+        if (status < 0) goto done;
     }
     for (int i = 0; i < 3; i++) {
         if (!made[i]) continue;
@@ -347,62 +202,6 @@ tp_tensor *batch_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *
 
 /* ---- group_norm ---- */
 
-static void group_rows(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_norm_loops *l = j->loops;
-    int64_t depth = j->channels / j->groups, n = depth * j->rest;
-    for (int64_t r = begin; r < end; r++) {
-        const char *x = j->input + r * depth * j->run;
-        double mean = l->sum(x, n, 1, 0) / (double)n,
-               rstd = 1 / sqrt(l->squares(x, n, 1, 0, mean) / (double)n + j->eps);
-        for (int64_t d = 0; d < depth; d++) {
-            int64_t c = r % j->groups * depth + d, at = d * j->run;
-            l->run(x + at, j->out + r * depth * j->run + at, j->rest, mean, rstd, get_or(j, j->weight, c, 1),
-                   get_or(j, j->bias, c, 0));
-        }
-        l->put(j->mean, r, mean);
-        l->put(j->rstd, r, rstd);
-    }
-}
-
-static void group_backward_rows(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_norm_loops *l = j->loops;
-    int64_t depth = j->channels / j->groups;
-    for (int64_t r = begin; r < end; r++) {
-        const char *x = j->input + r * depth * j->run, *g = j->grad + r * depth * j->run;
-        char *out = j->out + r * depth * j->run;
-        double mean = l->get(j->mean, r), rstd = l->get(j->rstd, r), total[2] = {0}, n = (double)(depth * j->rest);
-        for (int64_t d = 0; d < depth; d++) {
-            double w = get_or(j, j->weight, r % j->groups * depth + d, 1), sums[2] = {0};
-            l->products(g + d * j->run, x + d * j->run, NULL, j->rest, 1, 0, mean, sums);
-            total[0] += w * sums[0], total[1] += w * sums[1];
-        }
-        double shift = rstd * total[0] / n, slope = rstd * rstd * rstd * total[1] / n;
-        for (int64_t d = 0; d < depth; d++) {
-            double w = get_or(j, j->weight, r % j->groups * depth + d, 1);
-            l->spread(g + d * j->run, x + d * j->run, NULL, out + d * j->run, j->rest, mean, w * rstd, shift, slope);
-        }
-    }
-}
-
-static void group_weight_channels(int64_t begin, int64_t end, void *context) {
-    const job *j = context;
-    const tp_norm_loops *l = j->loops;
-    int64_t depth = j->channels / j->groups;
-    for (int64_t c = begin; c < end; c++) {
-        double weight = 0, bias = 0;
-        for (int64_t n = 0; n < j->images; n++) {
-            int64_t r = n * j->groups + c / depth, at = (n * j->channels + c) * j->run;
-            double sums[2] = {0};
-            l->products(j->grad + at, j->input + at, NULL, j->rest, 1, 0, l->get(j->mean, r), sums);
-            weight += sums[1] * l->get(j->rstd, r), bias += sums[0];
-        }
-        if (j->to_weight) l->put(j->to_weight, c, weight);
-        if (j->to_bias) l->put(j->to_bias, c, bias);
-    }
-}
-
 static int check_group(const tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t n, int64_t channels,
                        int64_t rest, int64_t group) {
     tp_tensor *both[] = {weight, bias};
@@ -425,37 +224,29 @@ static int check_group(const tp_tensor *input, tp_tensor *weight, tp_tensor *bia
     return check_floating("GroupNormKernelImpl", input);
 }
 
-static job group_job(tp_dtype dtype, int64_t n, int64_t channels, int64_t rest, int64_t group) {
-    job j = {.loops = loops_of(dtype), .images = n, .channels = channels, .rest = rest, .groups = group};
-    j.run = rest * tp_itemsize(dtype);
-    return j;
+/* Rows are the groups of an image: a run of each channel. */
+static tp_norm_rows group_rows(int64_t n, int64_t channels, int64_t rest, int64_t groups) {
+    int64_t depth = channels / groups;
+    return (tp_norm_rows){.rows = n * groups,
+                          .runs = depth,
+                          .length = rest,
+                          .first = depth * rest,
+                          .next = rest,
+                          .groups = groups,
+                          .per_row = depth,
+                          .per_run = 1};
 }
 
-static int groups_elsewhere(tp_norm_what what, tp_norm_job *d, const job *j) {
-    int64_t depth = j->channels / j->groups;
-    bool by_channel = what == TP_NORM_CHANNELS;
-    d->rows = by_channel ? j->channels : j->images * j->groups;
-    d->runs = by_channel ? j->images : depth, d->length = j->rest;
-    d->first = by_channel ? j->rest : depth * j->rest, d->next = by_channel ? j->channels * j->rest : j->rest;
-    d->groups = j->groups, d->per_row = depth, d->per_run = 1, d->eps = j->eps;
-    return run_elsewhere(what, d);
+/* Rows are channels in all images. */
+static tp_norm_rows channel_rows(int64_t n, int64_t channels, int64_t rest, int64_t groups) {
+    tp_norm_rows r = group_rows(n, channels, rest, groups);
+    r.rows = channels, r.runs = n, r.first = rest, r.next = channels * rest;
+    return r;
 }
 
 /* native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
  * -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_group_norm_meta(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,
-                                  int64_t HxW, int64_t group, double eps TP_UNUSED) {
-    tp_tensor3 r = {{NULL}};
-    if (check_group(input, weight, bias, N, C, HxW, group) < 0) return r;
-    tp_dtype dtype = (tp_dtype)input->dtype, kept = statistics_dtype(input, weight);
-    r.v[0] = tp_new_empty_format(tp_sizes(input), dtype, input->device, tp_suggest_memory_format(input));
-    r.v[1] = tp_new_empty(TP_INTS(N, group), kept, input->device);
-    r.v[2] = tp_new_empty(TP_INTS(N, group), kept, input->device);
-    all_there(&r);
-    return r;
-}
-
-tp_tensor3 native_group_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,
+tp_tensor3 native_group_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,
                                  int64_t HxW, int64_t group, double eps) {
     tp_tensor3 r = {{NULL}};
     if (check_group(input, weight, bias, N, C, HxW, group) < 0) return r;
@@ -466,17 +257,11 @@ tp_tensor3 native_group_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
     r.v[1] = tp_new_empty(TP_INTS(N, group), dtype, input->device);
     r.v[2] = tp_new_empty(TP_INTS(N, group), dtype, input->device);
     if (!all_there(&r)) return r;
-    job j = group_job(dtype, N, C, HxW, group);
-    j.input = tp_data(x), j.out = tp_data(r.v[0]), j.weight = w ? tp_data(w) : NULL, j.bias = b ? tp_data(b) : NULL;
-    j.mean = tp_data(r.v[1]), j.rstd = tp_data(r.v[2]), j.eps = eps;
-    bool empty = input->numel == 0;
-    tp_norm_job d = {.input = x, .weight = w, .bias = b, .mean = r.v[1], .rstd = r.v[2], .out = r.v[0]};
-    if (!empty && tp_elsewhere(input)) {
-        if (groups_elsewhere(TP_NORM_FORWARD, &d, &j) < 0) return release_all(&r), r;
-    } else if (empty ? tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 || tp_fill_data(r.v[2], TP_SCALAR_F(NAN)) < 0
-                     : run_job(&j, N * group, group_rows) < 0) {
-        return release_all(&r), r;
-    }
+    tp_norm_rows rows = group_rows(N, C, HxW, group);
+    int status = input->numel ? tp_prim_norm_forward(x, w, b, tp_norm_words(&rows), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL)
+                 : tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 ? -1
+                                                            : tp_fill_data(r.v[2], TP_SCALAR_F(NAN));
+    if (status < 0) return release_all(&r), r;
     r.v[0] = tp_in_format_steal(tp_narrow_steal(r.v[0], (tp_dtype)input->dtype), tp_suggest_memory_format(input));
     r.v[1] = tp_narrow_steal(r.v[1], kept);
     r.v[2] = tp_narrow_steal(r.v[2], kept);
@@ -486,21 +271,7 @@ tp_tensor3 native_group_norm_cpu(tp_tensor *input, tp_tensor *weight, tp_tensor 
 
 /* native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt
  * C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
-tp_tensor3 native_group_norm_backward_meta(tp_tensor *grad_out TP_UNUSED, tp_tensor *input, tp_tensor *mean TP_UNUSED,
-                                           tp_tensor *rstd TP_UNUSED, tp_tensor *weight, int64_t N, int64_t C,
-                                           int64_t HxW, int64_t group, tp_bools output_mask) {
-    tp_tensor3 r = {{NULL}};
-    if (check_group(input, weight, NULL, N, C, HxW, group) < 0) return r;
-    for (int i = 0; i < 3; i++) {
-        if (!output_mask.data[i]) continue;
-        r.v[i] = i ? per_channel(input, C, statistics_dtype(input, weight))
-                   : tp_new_empty(tp_sizes(input), (tp_dtype)input->dtype, input->device);
-        if (!r.v[i]) return release_all(&r), r;
-    }
-    return r;
-}
-
-tp_tensor3 native_group_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input, tp_tensor *mean, tp_tensor *rstd,
+tp_tensor3 native_group_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_tensor *mean, tp_tensor *rstd,
                                           tp_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
                                           tp_bools output_mask) {
     tp_tensor3 r = {{NULL}};
@@ -511,25 +282,18 @@ tp_tensor3 native_group_norm_backward_cpu(tp_tensor *grad_out, tp_tensor *input,
     tp_autoref *x = tp_plain(input, dtype), *g = tp_plain(grad_out, dtype), *w = tp_plain(weight, dtype),
                *m = tp_plain(mean, dtype), *s = tp_plain(rstd, dtype);
     if (!x || !g || !m || !s || (weight && !w)) return r;
-    job j = group_job(dtype, N, C, HxW, group);
-    j.input = tp_data(x), j.grad = tp_data(g), j.weight = w ? tp_data(w) : NULL;
-    j.mean = tp_data(m), j.rstd = tp_data(s);
     for (int i = 0; i < 3; i++) {
         if (!output_mask.data[i]) continue;
         r.v[i] = i ? per_channel(input, C, dtype) : tp_new_empty(tp_sizes(input), dtype, input->device);
         if (!r.v[i] || (i && tp_fill_data(r.v[i], TP_SCALAR_I(0)) < 0)) return release_all(&r), r;
-        if (i == 0) j.out = tp_data(r.v[0]);
-        else *(i == 1 ? &j.to_weight : &j.to_bias) = tp_data(r.v[i]);
     }
-    if (input->numel && tp_elsewhere(input)) {
-        tp_norm_job d = {.input = x, .grad = g, .weight = w, .mean = m, .rstd = s, .out = r.v[0]};
-        if (d.out && groups_elsewhere(TP_NORM_BACKWARD, &d, &j) < 0) return release_all(&r), r;
-        d.to_weight = r.v[1], d.to_bias = r.v[2];
-        if ((r.v[1] || r.v[2]) && groups_elsewhere(TP_NORM_CHANNELS, &d, &j) < 0) return release_all(&r), r;
-    }
-    bool here = input->numel && !tp_elsewhere(input);
-    if (here && j.out && run_job(&j, N * group, group_backward_rows) < 0) return release_all(&r), r;
-    if (here && (j.to_weight || j.to_bias) && run_job(&j, C, group_weight_channels) < 0) return release_all(&r), r;
+    tp_norm_rows rows = group_rows(N, C, HxW, group), channels = channel_rows(N, C, HxW, group);
+    if (input->numel && r.v[0] &&
+        tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&rows), r.v[0], NULL, NULL) < 0)
+        return release_all(&r), r;
+    if (input->numel && (r.v[1] || r.v[2]) &&
+        tp_prim_norm_channels(g, x, m, s, tp_norm_words(&channels), r.v[1], r.v[2]) < 0)
+        return release_all(&r), r;
     for (int i = 0; i < 3; i++)
         if (r.v[i] && !(r.v[i] = tp_narrow_steal(r.v[i], i ? kept : (tp_dtype)input->dtype))) return release_all(&r), r;
     return r;

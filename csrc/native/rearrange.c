@@ -1,6 +1,6 @@
 /* rearrange.c: elements in another order or several times: flip, roll, rot90, repeat, repeat_interleave. */
 #include "NativeFunctions.h"
-#include "native/device_kernels.h"
+#include "cpu/kernels.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/kernels.h"
@@ -181,9 +181,9 @@ tp_tensor *tile_composite(tp_tensor *self, tp_ints dims) {
     return tp_repeat(self, (tp_ints){full, self->ndim});
 }
 
-/* On another device: each place of the result is looked for among the ends of the repeats. Waits for the largest and
- * the smallest number and for the sum. */
-static tp_tensor *repeat_elsewhere(tp_tensor *counts, tp_opt_int output_size, tp_dtype dtype) {
+/* Each place of the result is looked for among the ends of the repeats. Waits for the largest and the smallest number
+ * and for the sum. */
+static tp_tensor *repeat_places(tp_tensor *counts, tp_opt_int output_size, tp_dtype dtype) {
     tp_scalar low = {.i = 0}, high = {.i = 0}, total = {.i = 0};
     if (counts->numel) {
         tp_autoref *least = tp_min(counts), *most = least ? tp_max(counts) : NULL;
@@ -205,32 +205,13 @@ static tp_tensor *repeat_elsewhere(tp_tensor *counts, tp_opt_int output_size, tp
     return places ? tp_searchsorted_Tensor(ends, places, dtype == TP_INT32, true, NULL, NULL) : NULL;
 }
 /* repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor */
-tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_size) {
+tp_tensor *repeat_interleave_Tensor_dense(tp_tensor *repeats, tp_opt_int output_size) {
     if (repeats->ndim != 1) return tp_fail_null(TP_RuntimeError, "repeat_interleave only accept 1D vector as repeat");
     if (repeats->dtype != TP_INT64 && repeats->dtype != TP_INT32)
         return tp_fail_null(TP_RuntimeError, "repeats has to be Long or Int tensor");
     tp_autoref *wide = tp_to_dtype(repeats, TP_INT64, false, false, TP_NO_FORMAT),
                *counts = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (!counts) return NULL;
-    if (tp_elsewhere(counts)) return repeat_elsewhere(counts, output_size, (tp_dtype)repeats->dtype);
-    const int64_t *n = tp_data(counts);
-    int64_t total = 0;
-    for (int64_t i = 0; i < counts->numel; i++) {
-        if (n[i] < 0) return tp_fail_null(TP_RuntimeError, "repeats can not be negative");
-        if (__builtin_add_overflow(total, n[i], &total))
-            return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sizes overflow");
-    }
-    if (output_size.has && output_size.value != total)
-        return tp_fail_null(TP_RuntimeError, "repeat_interleave: the sum of repeats is %lld, but output_size is %lld",
-                            (long long)total, (long long)output_size.value);
-    tp_autoref *out = tp_new_empty(TP_INTS(total), (tp_dtype)repeats->dtype, TP_CPU);
-    if (!out) return NULL;
-    for (int64_t i = 0, at = 0; i < counts->numel; i++)
-        for (int64_t k = 0; k < n[i]; k++, at++) {
-            if (out->dtype == TP_INT64) ((int64_t *)tp_data(out))[at] = i;
-            else ((int32_t *)tp_data(out))[at] = (int32_t)i;
-        }
-    return tp_take(out);
+    return counts ? repeat_places(counts, output_size, (tp_dtype)repeats->dtype) : NULL;
 }
 /* repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor */
 tp_tensor *repeat_interleave_self_Tensor_composite(tp_tensor *self, tp_tensor *repeats, tp_opt_int dim,

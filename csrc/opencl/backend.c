@@ -4,7 +4,6 @@
 #include "iter/pointwise.h"
 #include "opencl/copy.h"
 #include "opencl/fallback.h"
-#include "opencl/kernels.h"
 #include "opencl/pinned.h"
 #include "opencl/pointwise.h"
 #include "opencl/reduce.h"
@@ -33,12 +32,7 @@ static const tp_device_ops ops = {
     .copy_async = tp_cl_copy_async,
 };
 
-static const tp_device_kernels kernels = {
-    .norm = tp_cl_norm,
-};
-
 int tp_cl_load(void) {
-    tp_set_device_kernels(TP_DEVICE_OPENCL, &kernels);
     tp_register_device(TP_DEVICE_OPENCL, &ops);
     tp_set_pointwise_runner(TP_DEVICE_OPENCL, tp_cl_run_pointwise);
     tp_set_reduction_runner(TP_DEVICE_OPENCL, tp_cl_reduce);

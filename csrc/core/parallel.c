@@ -1,4 +1,4 @@
-/* parallel.c: tp_parallel_for on OpenMP, and the host's lock. The only file that knows OpenMP.
+/* parallel.c: tp_parallel_for on OpenMP. The only file that knows OpenMP.
  *
  * Invariant: after a fork the child never enters an OpenMP region, since libgomp would wait there for threads that
  * exist in the parent only. */
@@ -116,16 +116,4 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context) {
     }
 #endif
     return run_serial(n, fn, context);
-}
-
-/* ---- the host's lock ---- */
-
-static tp_host_lock host_lock; /* no functions: nothing to do */
-
-void tp_set_host_lock(tp_host_lock lock) { host_lock = lock; }
-
-void *tp_host_lock_release(void) { return host_lock.release && !tp_tls.in_parallel ? host_lock.release() : NULL; }
-
-void tp_host_lock_acquire(void *state) {
-    if (state && host_lock.acquire) host_lock.acquire(state);
 }

@@ -19,14 +19,3 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context);
 int tp_get_num_threads(void);  /* at start: what OpenMP allows, but at most the CPUs at hand; 1 in a forked child */
 int tp_set_num_threads(int n); /* ValueError unless n >= 1 */
 bool tp_in_parallel(void);     /* inside a chunk that runs beside others; a tp_parallel_for in there is serial */
-
-/* The host's interpreter lock: kernels that run for long give it up in between. The Python layer installs the pair; the
- * defaults do nothing. `state` is what `release` returned; NULL, for instance inside a parallel chunk, acquires
- * nothing. */
-typedef struct {
-    void *(*release)(void);
-    void (*acquire)(void *state);
-} tp_host_lock;
-void tp_set_host_lock(tp_host_lock lock);
-void *tp_host_lock_release(void);
-void tp_host_lock_acquire(void *state);

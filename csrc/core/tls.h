@@ -25,6 +25,11 @@ typedef struct tp_thread_state {
     int32_t backward_depth; /* engine runs that this thread is inside of */
     bool in_parallel;       /* inside a chunk of tp_parallel_for */
     bool registered;        /* the thread's exit handler is in place */
+    uint8_t away_since;     /* host.c: the generation in which the host lock was given up */
+    uint32_t number;        /* lock.c: never that of another thread; 0: not yet given */
+    uint64_t held_locks;    /* lock.c: bits, in debug builds */
+    int64_t looked;         /* host.c: when signals were looked for last */
+    _Atomic bool *stop;     /* set while a loop over threads is to end early; NULL outside one */
     /* Small blocks (alloc.h): how many more a list may take, 0 before registration; the lists; and the blocks and bytes
      * that this thread got from the C library minus those that it gave back, which changes on the slow paths only. */
     _Atomic uint16_t free_room[TP_SIZE_CLASSES];

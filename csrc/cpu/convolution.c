@@ -8,6 +8,7 @@
 #include "cpu/convolution.h"
 
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"

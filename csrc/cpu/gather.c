@@ -5,6 +5,7 @@
 #include "cpu/gather.h"
 
 #include "core/half.h"
+#include "core/host.h"
 #include "core/parallel.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  * copied. */
 #include "cpu/gemm.h"
 
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/copy.h"

@@ -16,8 +16,8 @@
 #include "dispatch/op.h"
 
 #include "core/alloc.h"
+#include "core/lock.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,6 @@ typedef struct tp_op_registrations {
     registration_node *slot[NUM_SLOTS];
 } tp_op_registrations;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tp_op *buckets[NUM_BUCKETS];
 static tp_op **all_ops;
 static int64_t op_count, op_capacity;
@@ -107,7 +106,7 @@ static int reserve_ops(int64_t n) {
 static void compute_table(tp_op *op);
 
 int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int status = reserve_ops(n);
     for (int64_t i = 0; status == 0 && i < n; i++) {
         const tp_op *twin = tp_find_op(infos[i].name, infos[i].overload);
@@ -122,7 +121,7 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
         buckets[h] = &ops[i];
         all_ops[op_count++] = &ops[i];
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return status;
 }
 
@@ -207,26 +206,26 @@ static int ensure_registrations(tp_op *op) {
 }
 
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
         tp_op *op = entries[i].op;
         tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source};
         if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return status;
 }
 
 void tp_compute_all_tables(void) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     for (int64_t i = 0; i < op_count; i++) compute_table(all_ops[i]);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
 }
 
 int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                     const char *source, bool allow_override) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int64_t handle = -1;
     char name[128];
     char *kept = strdup(source);
@@ -244,13 +243,13 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
     }
     if (handle > 0) compute_table(op);
     else free(kept);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return handle;
 }
 
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                              const char *source) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int64_t handle = -1;
     char *kept = strdup(source);
     if (!kept) tp_fail_memory((int64_t)strlen(source));
@@ -265,7 +264,7 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
     if (handle > 0)
         for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
     else free(kept);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return handle;
 }
 
@@ -293,14 +292,14 @@ static registration_node *unlink_anywhere(int64_t handle, tp_op **op, int *key) 
 }
 
 int tp_deregister(int64_t handle) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     tp_op *op = NULL;
     int key = 0;
     registration_node *node = unlink_anywhere(handle, &op, &key);
     if (node && node->op) compute_table(node->op);
     else if (node)
         for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], (tp_key)key);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     if (!node) return tp_fail(TP_RuntimeError, "no registration has the handle %lld", (long long)handle);
     if (node->r.free_context) node->r.free_context(node->r.context);
     free((char *)node->r.source); /* only run-time registrations have a handle that anyone knows */

@@ -14,6 +14,7 @@
 #include "iter/reduce.h"
 
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"

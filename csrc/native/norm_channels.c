@@ -7,6 +7,7 @@
 #include "cpu/norm.h"
 
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"

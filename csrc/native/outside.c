@@ -7,11 +7,11 @@
 #include "native/outside.h"
 
 #include "core/error.h"
+#include "core/lock.h"
 #include "native/host.h"
 #include "tensorpy/backend.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,6 @@ typedef struct {
 
 static tensorpy_backend backends[TENSORPY_MAX_BACKENDS];
 static int count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int current[TENSORPY_MAX_BACKENDS];
 
 /* Kernels whose functions know no device: they ask its tp_device_ops. */
@@ -155,9 +154,9 @@ static int register_locked(const tensorpy_backend *b) {
 
 static int register_backend(const tensorpy_backend *b) {
     if (!b || !is_whole(b)) return tp_fail(TP_RuntimeError, "a backend that does not fill in all of tensorpy_backend");
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Backends);
     int status = register_locked(b);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Backends);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "cpu/pool.h"
 
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "native/device_kernels.h"

@@ -5,6 +5,7 @@
  * everything else (rand, randn_like, normal of tensors, dropout, ...) is an in-place draw into a tensor made for it. */
 #include "NativeFunctions.h"
 #include "core/generator.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "native/device_kernels.h"

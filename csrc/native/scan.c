@@ -3,6 +3,7 @@
  * A kernel wants contiguous data of the dtype that it computes in. What is laid out otherwise goes through contiguous
  * temporaries; threads share the positions across the dimension. */
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "native/device_kernels.h"

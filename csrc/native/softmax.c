@@ -2,6 +2,7 @@
 #include "cpu/softmax.h"
 
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/kernels.h"

@@ -1,27 +1,27 @@
 /* fault.c: see fault.h. */
 #include "opencl/fault.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
+#include "core/lock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_KINDS 256
-
-/* What a note's kind means: an operator and its error. Entries are never removed. */
+/* What a note's kind means: an operator and its error. Entries are never removed or given away, so a note names who
+ * made it however long it waits. Under the lock ClFaults. */
 typedef struct {
     tp_error_class cls;
     const char *op, *message;
 } fault_kind;
 
-static fault_kind kinds[MAX_KINDS];
+static fault_kind *kinds;
 static int nkinds;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the device's lock but where said otherwise. */
 static struct {
     cl_mem words;
     uint32_t unseen; /* bits: the streams that a checked kernel was enqueued on since their last look */
+    uint32_t raised; /* notes, so far */
 } devices[TP_CL_MAX_DEVICES];
 
 static _Atomic int waits = -1;
@@ -38,19 +38,34 @@ void tp_cl_set_checks_wait(bool wait) { waits = wait; }
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
-/* From 1 on; a table that is full gives its last entry away. */
+/* The room doubles at each power of two from 16 on. */
+static bool add_kind(fault_kind k) {
+    if (nkinds == 0 || (nkinds >= 16 && (nkinds & (nkinds - 1)) == 0)) {
+        fault_kind *grown = realloc(kinds, (nkinds ? 2 * (size_t)nkinds : 16) * sizeof *grown);
+        if (!grown) return false;
+        kinds = grown;
+    }
+    kinds[nkinds++] = k;
+    return true;
+}
+
+/* From 1 on; 0 where memory is out. */
 static cl_int kind_of(tp_error_class cls, const char *op, const char *message) {
     int i = 0;
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_ClFaults);
     while (i < nkinds && (kinds[i].cls != cls || !same_text(kinds[i].op, op) || !same_text(kinds[i].message, message)))
         i++;
-    if (i == nkinds) {
-        if (nkinds < MAX_KINDS) nkinds++;
-        else i--;
-        kinds[i] = (fault_kind){cls, op, message};
-    }
-    pthread_mutex_unlock(&lock);
+    if (i == nkinds && !add_kind((fault_kind){cls, op, message})) i = -1;
+    tp_unlock(TP_LOCK_ClFaults);
     return i + 1;
+}
+
+static bool read_kind(int kind, fault_kind *k) {
+    tp_lock(TP_LOCK_ClFaults);
+    bool known = kind > 0 && kind <= nkinds;
+    if (known) *k = kinds[kind - 1];
+    tp_unlock(TP_LOCK_ClFaults);
+    return known;
 }
 
 static cl_int start_words(tp_cl_device *d) {
@@ -68,6 +83,7 @@ void tp_cl_pass_fault(tp_cl_call *c, tp_error_class cls, const char *op, const c
     if (!c->kernel) return;
     int at = c->device->index;
     cl_int kind = kind_of(cls, op, message), status = devices[at].words ? CL_SUCCESS : start_words(c->device);
+    if (kind == 0 && status == CL_SUCCESS) status = CL_OUT_OF_HOST_MEMORY;
     if (status != CL_SUCCESS) {
         if (c->status == CL_SUCCESS) c->status = status;
         return;
@@ -95,13 +111,14 @@ int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group) {
 
 int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look) {
     cl_int status = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     look->looks = devices[d->index].unseen != 0;
+    look->raised = devices[d->index].raised;
     if (look->looks)
         status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 0, 0, sizeof look->words,
                                            look->words, 0, NULL, NULL);
     if (status == CL_SUCCESS) devices[d->index].unseen &= ~(1u << tp_cl_stream(d));
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
 }
 
@@ -112,25 +129,35 @@ void tp_cl_look_drop(tp_cl_device *d, const tp_cl_look *look) {
 int tp_cl_look_idle(tp_cl_device *d) {
     cl_int status = CL_SUCCESS;
     tp_cl_look look;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     look.looks = devices[d->index].unseen != 0;
+    look.raised = devices[d->index].raised;
     if (look.looks)
         status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 1, 0, sizeof look.words, look.words,
                                            0, NULL, NULL);
     if (status == CL_SUCCESS) devices[d->index].unseen = 0;
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clEnqueueReadBuffer");
 }
 
-int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
+/* Makes room for the next note; false: another thread has raised this one. */
+static bool take_note(tp_cl_device *d, const tp_cl_look *look) {
     static const int64_t none[4];
+    tp_cl_lock(d);
+    bool first = devices[d->index].raised == look->raised;
+    if (first) {
+        devices[d->index].raised++;
+        tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0,
+                                  NULL, NULL);
+    }
+    tp_cl_unlock(d);
+    return first;
+}
+
+int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
+    fault_kind k;
     int kind = look->looks ? (int)(int32_t)look->words[0] : 0;
-    if (tp_likely(kind <= 0 || kind > nkinds)) return 0;
-    pthread_mutex_lock(&d->lock);
-    tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0, NULL,
-                              NULL);
-    pthread_mutex_unlock(&d->lock);
-    fault_kind k = kinds[kind - 1];
+    if (tp_likely(kind <= 0) || !read_kind(kind, &k) || !take_note(d, look)) return 0;
     const char *hint = tp_cl_checks_wait() ? ""
                                            : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in "
                                              "the call that is at fault, for its traceback";

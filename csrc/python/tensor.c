@@ -249,8 +249,13 @@ GETTER(real, tp_py_like_steal(o, tp_py_wrap_steal(tp_real(t))))
 GETTER(imag, tp_py_like_steal(o, tp_py_wrap_steal(tp_imag(t))))
 GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
 GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
-GETTER(grad, t->autograd && t->autograd->grad ? tp_py_wrap(t->autograd->grad) : Py_NewRef(Py_None))
 GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
+
+static PyObject *get_grad(PyObject *o, void *unused) {
+    (void)unused;
+    tp_tensor *grad = tp_grad(TENSOR(o));
+    return grad ? tp_py_wrap_steal(grad) : Py_NewRef(Py_None);
+}
 
 static PyObject *get_layout(PyObject *o, void *unused) {
     (void)o, (void)unused;
@@ -277,10 +282,7 @@ static int set_grad(PyObject *o, PyObject *value, void *unused) {
     (void)unused;
     tp_tensor *t = TENSOR(o);
     if (!value || value == Py_None) {
-        if (t->autograd) {
-            tp_tensor *old = tp_take(t->autograd->grad);
-            tp_release(old);
-        }
+        if (t->autograd) tp_put_grad_steal(t, NULL);
         return 0;
     }
     if (!tp_py_is_tensor(value))

@@ -1,6 +1,7 @@
 /* test_parallel.c: the split, errors of chunks, nesting, forks, and the host's lock. */
 #include "check.h"
 
+#include "core/host.h"
 #include "core/parallel.h"
 
 #include <signal.h>

@@ -162,3 +162,209 @@ def test_gradients_of_threads_add_up():
         for t in threads: t.join()
         assert w.grad.eq(400).all()
     """)
+
+
+# ---- lists that change under a call ----
+
+
+def test_list_is_assigned_while_another_thread_joins_it():
+    run("""
+        n = 1 << 20
+        lst = [tp.ones(n) for _ in range(8)]
+        stop = False
+        def swap():
+            while not stop:
+                lst[:] = [tp.ones(n) for _ in range(8)]
+                [tp.full((n,), 7.0) for _ in range(8)]
+        t = threading.Thread(target=swap); t.start()
+        for _ in range(100): assert tp.cat(lst).eq(1).all()
+        stop = True; t.join()
+    """)
+
+
+CLEARS = """
+class E:
+    def __index__(self):
+        lst.clear()
+        for _ in range(200): lst.append(tp.full((3,), 7.0))
+        lst.clear()
+        return 0
+    __float__ = __index__
+"""
+
+
+def test_list_is_cleared_by_another_argument():
+    run(
+        CLEARS
+        + textwrap.dedent("""
+        lst = [tp.ones(3), tp.ones(3)]
+        assert tp.stack(lst, E()).eq(1).all()
+        lst = [tp.ones(3), tp.ones(3)]
+        assert tp.cat(lst, E()).shape == (6,)
+    """)
+    )
+
+
+def test_list_is_cleared_by_its_own_item():
+    run("""
+        class F(float):
+            def __float__(self):
+                lst.clear()
+                return 1.0
+        class I(int):
+            def __float__(self):
+                lst.clear()
+                return 1.0
+        for kind in (F, I):
+            lst = [kind(2), kind(3)]
+            try: tp.nn.functional.interpolate(tp.ones(1, 1, 4, 4), scale_factor=lst)
+            except (TypeError, ValueError, RuntimeError): pass
+            lst = [kind(2), kind(3)]
+            try: tp.ops.aten.upsample_nearest2d.vec(tp.ones(1, 1, 4, 4), None, lst)
+            except (TypeError, ValueError, RuntimeError, AttributeError): pass
+            lst = [kind(2), kind(3)]
+            try: tp.tensor(lst)
+            except RuntimeError: pass
+    """)
+
+
+def test_saved_values_go_while_they_are_unpacked():
+    """What is read of them afterwards is AddressSanitizer's to see."""
+    run("""
+        class F(tp.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x.clone(), x.clone())
+                return x * 2
+            @staticmethod
+            def backward(ctx, g):
+                return g
+        def unpack(p):
+            if not busy:
+                busy.append(1)
+                y.sum().backward()
+                busy.extend(tp.full((n,), 1e30) for n in range(1, 100) for _ in range(20))
+            return p[0]
+        busy = []
+        x = tp.ones(3, requires_grad=True)
+        with tp.autograd.graph.saved_tensors_hooks(lambda t: [t], unpack):
+            y = F.apply(x)
+        try: y.grad_fn.saved_tensors
+        except RuntimeError as e: assert "second time" in str(e) or "freed" in str(e), e
+    """)
+
+
+def test_events_of_a_trace_are_the_users():
+    run("""
+        events = []
+        def pack(t):
+            events[:] = [1, [], [1, 2, 3, 4, "x"]]
+            return t
+        w = tp.ones(3, requires_grad=True)
+        old = tp._C._set_trace(events)
+        with tp.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            y = w * w
+        tp._C._set_trace(old)
+    """)
+
+
+# ---- signals ----
+
+# What goes before the alarm is set, and the call: it takes for ever, or leaves a part of `out` as it was.
+LONG = {
+    "sum": ("", "tp.ones(1).expand(1 << 36).sum()"),
+    "sum over threads": ("tp.set_num_threads(4)", "tp.ones(1).expand(1 << 36).sum()"),
+    "sum of rows": ("", "tp.ones(1).expand(1 << 20, 1 << 16).sum(1)"),
+    "largest of columns": ("", "tp.ones(1).expand(1 << 26, 1 << 10).amax(0)"),
+    "sort": (
+        "x, out = tp.rand(1 << 24), tp.full((1 << 24,), -1.0)",
+        "tp.sort(x, out=(out, tp.empty(1 << 24, dtype=tp.int64)))",
+    ),
+    "product": (
+        "a, out = tp.ones(12_000, 3_000), tp.full((12_000, 12_000), -1.0)",
+        "tp.mm(a, a.T, out=out)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_ctrl_c_ends_a_long_call(what):
+    """The process's next operator works as ever."""
+    before, call = LONG[what]
+    run(f"""
+        def interrupt(*_): raise KeyboardInterrupt
+        out = tp.tensor([-1.0])
+        {before}
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            {call}
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt:
+            assert out.eq(-1).any()
+        assert tp.ones(3).sum().item() == 3 and (tp.ones(3, requires_grad=True) * 2).requires_grad
+    """)
+
+
+def test_ctrl_c_ends_a_long_backward():
+    """Every node is short; the graph is long."""
+    run("""
+        def interrupt(*_): raise KeyboardInterrupt
+        x = y = tp.ones(1 << 14, requires_grad=True)
+        for _ in range(100_000): y = y.neg()
+        y = y.sum()
+        done = []
+        y.register_hook(lambda g: (signal.setitimer(signal.ITIMER_REAL, 0.01), done.append(1))[2:] or None)
+        signal.signal(signal.SIGALRM, interrupt)
+        try:
+            y.backward()
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt:
+            assert done and x.grad is None
+        z = (x * 2).sum(); z.backward()
+        assert x.grad.eq(2).all()
+    """)
+
+
+def test_handler_of_a_signal_may_call_operators():
+    """It comes in the middle of a kernel below autograd, and records a graph of its own; the kernel goes on."""
+    run("""
+        seen = []
+        def handle(*_):
+            w = tp.ones(3, requires_grad=True)
+            (w * 2).sum().backward()
+            seen.append(w.grad.tolist())
+            try: tp.ones(2) + tp.ones(3)
+            except RuntimeError: pass
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        n = 1 << 31
+        assert tp.ones(1).expand(n).sum().item() == n
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert seen and all(g == [2.0, 2.0, 2.0] for g in seen)
+    """)
+
+
+def test_waiting_for_a_turn_hears_a_signal():
+    run("""
+        def interrupt(*_): raise KeyboardInterrupt
+        import sys
+        looking, go = threading.Event(), threading.Event()
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "tensorpy._blas":
+                    looking.set()
+                    go.wait()
+        sys.meta_path.insert(0, Finder())
+        a = tp.ones(2, 2)
+        t = threading.Thread(target=lambda: a @ a); t.start()
+        looking.wait()
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            a @ a
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt: pass
+        go.set(); t.join()
+        assert (a @ a).sum().item() == 8
+    """)

@@ -5,6 +5,10 @@
  * (reductions), the caller makes the split itself so that it does not depend on the number of threads. In a child after
  * fork everything runs in the calling thread.
  *
+ * A chunk of more than a few dozen grains is handed to `fn` in several pieces, one after the other, with a look for
+ * signals in between (tp_host_look): an interrupted loop fails like one whose chunk has failed. A unit that itself
+ * takes long looks as well.
+ *
  * A chunk that fails calls tp_fail and returns; the other chunks still run. tp_parallel_for then returns -1 with the
  * failed chunk's error, that of the lowest chunk if there are several, in the calling thread. */
 #pragma once

@@ -99,13 +99,10 @@ static void park_data_steal(const tp_storage *s, tp_storage *old) {
 
 /* New data with the old content; the storage is untouched after a failure. */
 static int grow_data(tp_storage *s, size_t nbytes) {
-    tp_storage *old = new_head(s->device, s->nbytes, HEAD);
-    void *context = NULL, *data = old ? device_allocate(s->device, nbytes, &context) : NULL;
-    if (data && s->nbytes && copy_inside(s->device, data, s->data, s->nbytes) < 0) {
-        tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, data, nbytes, context);
-        data = NULL;
-    }
-    if (!data) {
+    void *context = NULL, *data = device_allocate(s->device, nbytes, &context);
+    tp_storage *old = data ? new_head(s->device, s->nbytes, HEAD) : NULL;
+    if (!old || (s->nbytes && copy_inside(s->device, data, s->data, s->nbytes) < 0)) {
+        if (data) tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, data, nbytes, context);
         if (old) tp_free(old, HEAD);
         return -1;
     }

@@ -36,10 +36,20 @@ static void unlink_thread(tp_thread_state *t) {
     t->next = t->previous = NULL;
 }
 
+#define MAX_ENDS 4
+static void (*ends[MAX_ENDS])(void);
+static int nends;
+
+void tp_thread_at_end(void (*end)(void)) {
+    TP_ASSERT(nends < MAX_ENDS);
+    ends[nends++] = end;
+}
+
 /* Runs at a thread's exit. A later destructor of the same thread may free blocks and so register it once more; then
  * this runs again. */
 static void thread_exit(void *state) {
     tp_thread_state *t = state;
+    for (int i = 0; i < nends; i++) ends[i]();
     tp_alloc_thread_exit(t);
     tp_text_free(&t->error_text);
     t->error_class = TP_NoError;

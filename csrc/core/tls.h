@@ -26,6 +26,7 @@ typedef struct tp_thread_state {
     bool in_parallel;       /* inside a chunk of tp_parallel_for */
     bool registered;        /* the thread's exit handler is in place */
     uint8_t away_since;     /* host.c: the generation in which the host lock was given up */
+    uint16_t team;          /* parallel.c: how many threads the last loop had; memory for them is there */
     uint32_t number;        /* lock.c: never that of another thread; 0: not yet given */
     uint64_t held_locks;    /* lock.c: bits, in debug builds */
     int64_t looked;         /* host.c: when signals were looked for last */
@@ -44,6 +45,9 @@ _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 
 extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
 
+/* Something that a layer above keeps for a thread and frees when the thread ends, in that thread, if it is registered.
+ * To be called while the library is loaded. */
+void tp_thread_at_end(void (*end)(void));
 /* Puts the thread into the registry; false if its exit handler cannot be installed (memory is out). */
 bool tp_thread_register(void);
 /* The small blocks that are live: the sum over all threads, those that have ended included. */

@@ -6,6 +6,7 @@
 
 #include "NativeFunctions.h"
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/gather.h"
@@ -56,6 +57,7 @@ tp_entry tp_select_entry(tp_entry *e, int64_t n, int64_t k) {
         if (k <= j) high = j;
         else if (k >= i) low = i;
         else return e[k];
+        if (tp_unlikely(high - low > 1 << 20) && tp_host_look() < 0) return e[k]; /* the caller's loop fails */
     }
     heap_sort(e + low, high - low + 1);
     return e[k];
@@ -104,7 +106,10 @@ static int order_keys(const tp_line_op *op, const tp_tensor *keys, int64_t n, tp
         return k ? k->order(&spec, keys, n, order) : -1;
     }
     line_run r = {op, keys, n, tp_data(order)};
-    return tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
+    void *host = keys->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
+    tp_host_lock_acquire(host);
+    return status;
 }
 tp_tensor2 tp_order_lines(const tp_line_op *op, tp_tensor *self, int64_t d, bool keepdim) {
     tp_tensor2 both = tp_order_outputs(self, d, op->width, true);
@@ -366,7 +371,7 @@ tp_tensor *nanmedian_meta(tp_tensor *self) { return median_of_all_meta(self); }
 static void mode_line(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const void *run) {
     bool nan_apart = ((const tp_line_op *)run)->skip_nan;
     int64_t longest = 0;
-    tp_sort_entries(e, spare, n);
+    if (tp_sort_entries(e, spare, n) < 0) return;
     for (int64_t i = 0, start = 0; i < n; i++) {
         if (e[i].key != e[start].key || (nan_apart && e[i].key == TP_NAN_KEY)) start = i;
         if (i - start + 1 > longest) longest = i - start + 1, *out = e[i].index;

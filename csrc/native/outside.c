@@ -125,8 +125,8 @@ static int register_plain(tp_device_type type) {
     for (int i = 0; i < TP_COUNTOF(plain_operators); i++) {
         tp_op *op = tp_find_op_qualified(plain_operators[i]);
         if (!op) return tp_fail(TP_RuntimeError, "there is no operator %s", plain_operators[i]);
-        if (tp_register(op, tp_backend_key(type), op->table[TP_KEY_CPU], NULL, NULL, NULL, "native/outside.c", false) <
-            0)
+        if (tp_register(op, tp_backend_key(type), tp_kernel_at(op, TP_KEY_CPU), NULL, NULL, NULL, "native/outside.c",
+                        false) < 0)
             return -1;
     }
     return 0;

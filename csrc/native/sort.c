@@ -4,6 +4,7 @@
  * by insertion or by radix. A descending sort complements the keys, so equal elements keep their order there too. */
 #include "NativeFunctions.h"
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/gather.h"
@@ -14,7 +15,26 @@
 
 #include <string.h>
 
-void tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
+/* Both halves of a pass over the entries, some at a time so that a signal is heard. */
+#define PER_LOOK ((int64_t)1 << 20)
+static int count_bytes(const tp_entry *from, int64_t n, int shift, int64_t *count) {
+    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
+        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK;
+        for (int64_t i = begin; i < end; i++) count[(from[i].key >> shift & 255) + 1]++;
+        if (end < n && tp_host_look() < 0) return -1;
+    }
+    return 0;
+}
+static int spread_entries(tp_entry *to, const tp_entry *from, int64_t n, int shift, int64_t *count) {
+    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
+        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK;
+        for (int64_t i = begin; i < end; i++) to[count[from[i].key >> shift & 255]++] = from[i];
+        if (end < n && tp_host_look() < 0) return -1;
+    }
+    return 0;
+}
+
+int tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
     if (n <= 32) {
         for (int64_t i = 1; i < n; i++) {
             tp_entry x = e[i];
@@ -22,20 +42,21 @@ void tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
             for (; k > 0 && e[k - 1].key > x.key; k--) e[k] = e[k - 1];
             e[k] = x;
         }
-        return;
+        return 0;
     }
     tp_entry *from = e, *to = spare;
     for (int shift = 0; shift < 64; shift += 8) {
         int64_t count[257] = {0};
-        for (int64_t i = 0; i < n; i++) count[(from[i].key >> shift & 255) + 1]++;
+        if (count_bytes(from, n, shift, count) < 0) return -1;
         if (count[(from[0].key >> shift & 255) + 1] == n) continue;
         for (int k = 0; k < 256; k++) count[k + 1] += count[k];
-        for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & 255]++] = from[i];
+        if (spread_entries(to, from, n, shift, count) < 0) return -1;
         tp_entry *t = from;
         from = to;
         to = t;
     }
     if (from != e) memcpy(e, from, (size_t)n * sizeof *e);
+    return 0;
 }
 
 tp_tensor *tp_comparable(const char *op, tp_tensor *self, int64_t dim) {
@@ -72,7 +93,7 @@ static void sort_lines(int64_t begin, int64_t end, void *context) {
     tp_entry *e = tp_alloc(bytes);
     for (int64_t line = begin; e && line < end; line++) {
         tp_make_entries(e, r->keys, line * r->n, r->n, r->descending);
-        tp_sort_entries(e, e + r->n, r->n);
+        if (tp_sort_entries(e, e + r->n, r->n) < 0) break;
         for (int64_t i = 0; i < r->n; i++) r->out[line * r->n + i] = e[i].index;
     }
     tp_free(e, bytes);
@@ -87,7 +108,10 @@ static int order_lines(const tp_tensor *keys, int64_t n, bool descending, tp_ten
         return k ? k->order(&all, keys, n, order) : -1;
     }
     sort_run r = {keys, n, tp_data(order), descending};
-    return tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, sort_lines, &r);
+    void *host = keys->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(keys->numel / n, TP_GRAIN / 16 / n + 1, sort_lines, &r);
+    tp_host_lock_acquire(host);
+    return status;
 }
 /* sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) */
 tp_tensor2 sort_stable_cpu(tp_tensor *self, tp_opt_bool stable, int64_t dim, bool descending) {

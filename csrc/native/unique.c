@@ -143,7 +143,7 @@ tp_tensor3 _unique2_cpu(tp_tensor *self, bool sorted, bool return_inverse, bool 
     tp_entry *e = counts ? tp_alloc(bytes) : NULL;
     if (!e) return failed;
     tp_make_entries(e, keys, 0, n, false);
-    tp_sort_entries(e, e + n, n);
+    if (tp_sort_entries(e, e + n, n) < 0) return tp_free(e, bytes), failed;
     int64_t *first = tp_data(firsts), *count = tp_data(counts), *place = tp_data(inverse);
     for (int64_t i = 0; i < n; i++) {
         bool same = i > 0 && e[i].key == e[i - 1].key && !(tp_is_floating(self) && e[i].key == TP_NAN_KEY);
@@ -273,7 +273,7 @@ static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *o
     tp_entry *e = tp_alloc(bytes);
     if (!e) return -1;
     tp_make_entries(e, comparable, 0, n, false);
-    tp_sort_entries(e, e + n, n);
+    if (tp_sort_entries(e, e + n, n) < 0) return tp_free(e, bytes), -1;
     uint64_t *tests_sorted = tp_data(sorted);
     for (int64_t i = 0; i < n; i++) tests_sorted[i] = e[i].key;
     tp_free(e, bytes);

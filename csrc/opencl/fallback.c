@@ -71,7 +71,7 @@ static int announce(const tp_op *op) {
 
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
-    if (!op->table[TP_KEY_CPU]) return tp_missing_kernel(op, ks, args);
+    if (!tp_kernel_at(op, TP_KEY_CPU)) return tp_missing_kernel(op, ks, args);
     if (announce(op) < 0) return -1;
     tp_count_host_call(TP_DEVICE_OPENCL);
     return tp_call_on_host(TP_DEVICE_OPENCL, op, ks, args, results);

@@ -323,13 +323,14 @@ static int show_anomaly(const tp_node *n) {
  */
 static void *pack_saved(tp_tensor *t) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *hooks = tp_tls.saved_hooks, *object = tp_py_wrap(t), *pair = NULL;
+    PyObject *hooks = Py_NewRef((PyObject *)tp_tls.saved_hooks), *object = tp_py_wrap(t), *pair = NULL;
     tp_tls.saved_hooks = NULL; /* what a hook computes is not packed again */
     PyObject *packed = object ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), object) : NULL;
     tp_tls.saved_hooks = hooks;
     if (packed) pair = PyTuple_Pack(2, PyTuple_GET_ITEM(hooks, 1), packed);
     Py_XDECREF(packed);
     Py_XDECREF(object);
+    Py_DECREF(hooks);
     if (!pair) tp_py_error_to_core();
     PyGILState_Release(gil);
     return pair;
@@ -337,8 +338,9 @@ static void *pack_saved(tp_tensor *t) {
 
 static tp_tensor *unpack_saved(void *packed) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *object =
-        PyObject_CallOneArg(PyTuple_GET_ITEM((PyObject *)packed, 0), PyTuple_GET_ITEM((PyObject *)packed, 1));
+    PyObject *pair = Py_NewRef((PyObject *)packed); /* another thread's backward may let it go meanwhile */
+    PyObject *object = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+    Py_DECREF(pair);
     if (object && !tp_py_is_tensor(object)) {
         PyErr_Format(PyExc_TypeError, "unpack_hook must return a Tensor, not %s", Py_TYPE(object)->tp_name);
         Py_CLEAR(object);
@@ -381,18 +383,19 @@ static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
 
 /* ---- backward ---- */
 
-/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem; size -1 for None itself. */
+/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem that owns them; size -1 for None
+ * itself. */
 static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors *out) {
     *out = (tp_tensors){NULL, -1};
     if (o == Py_None) return 0;
     PyObject *fast = PySequence_Fast(o, what);
     if (!fast) return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    tp_tensor **data = PyMem_Malloc(((size_t)n + 1) * sizeof *data);
+    tp_tensor **data = PyMem_Calloc((size_t)n + 1, sizeof *data);
     int status = data ? 0 : (PyErr_NoMemory(), -1);
     for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        if (tp_py_is_tensor(item)) data[i] = tp_retain(tp_py_tensor_borrow(item));
         else if (optional && item == Py_None) data[i] = NULL;
         else
             status = (PyErr_Format(PyExc_TypeError, "%s: element %zd is a %s, not a Tensor", what, i,
@@ -400,9 +403,13 @@ static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors 
                       -1);
     }
     Py_DECREF(fast);
-    if (status < 0) PyMem_Free(data);
-    else *out = (tp_tensors){data, n};
+    *out = (tp_tensors){data, data ? n : -1};
     return status;
+}
+
+static void free_tensor_list(tp_tensors list) {
+    for (int64_t i = 0; i < list.size; i++) tp_release(list.data[i]);
+    PyMem_Free((void *)list.data);
 }
 
 /* _run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs, accumulate) -> tuple of gradients or None */
@@ -430,9 +437,9 @@ static PyObject *run_backward(PyObject *self, PyObject *args) {
         for (int64_t i = 0; i < inputs.size; i++) tp_release(out[i]);
     }
 done:
-    PyMem_Free((void *)roots.data);
-    PyMem_Free((void *)grads.data);
-    PyMem_Free((void *)inputs.data);
+    free_tensor_list(roots);
+    free_tensor_list(grads);
+    free_tensor_list(inputs);
     PyMem_Free(out);
     return result;
 }

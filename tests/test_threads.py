@@ -368,3 +368,93 @@ def test_waiting_for_a_turn_hears_a_signal():
         go.set(); t.join()
         assert (a @ a).sum().item() == 8
     """)
+
+
+# ---- lifetimes ----
+
+CYCLES = {
+    "result in ctx": "y = F.apply(x); F.ctx.r = y; end = F.ctx",
+    "what was computed from it": "y = F.apply(x); F.ctx.r = [y * 2 + 1]; end = F.ctx",
+    "two Functions": "y = F.apply(x); first = F.ctx; first.r = G.apply(y); end = first",
+    "both arguments": "y = F.apply(x); F.ctx.r = (y + y) - y.neg(); end = F.ctx",
+    "saved with hooks": "\nwith tp.autograd.graph.saved_tensors_hooks(lambda t: t, lambda p: p): y = F.apply(x)\nF.ctx.r = y; end = F.ctx",
+    "changed in place": "y = x * 2; F.dirty = True; y = F.apply(y); F.ctx.r = y; end = F.ctx",
+    "hook on a result": "y = x * 2; z = y * 3; end = K(); y.register_hook(lambda g, k=end, z=z: None)",
+    "hook on a node": "y = x * 2; end = K(); y.grad_fn.register_hook(lambda a, b, k=end, y=y: None)",
+    "leaf and its result": "w = tp.ones(3, requires_grad=True); end = w.k = K(); w.cached = w * 2; del w",
+    "leaf and its gradient": "w = tp.ones(3, requires_grad=True); w.sum().backward(); end = w.grad.k = K(); w.grad.leaf = w; del w",
+}
+
+
+@pytest.mark.parametrize("what", CYCLES)
+def test_cycles_through_the_graph_are_collected(what):
+    run(f"""
+        import weakref
+        class K: pass
+        class F(tp.autograd.Function):
+            dirty = False
+            @staticmethod
+            def forward(ctx, x):
+                F.ctx = ctx
+                ctx.save_for_backward(x)
+                if not F.dirty: return x * 2
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        class G(F): pass
+        gc.disable()
+        def make():
+            x = tp.ones(3, requires_grad=True)
+            {textwrap.indent(CYCLES[what], " " * 12).strip()}
+            F.ctx = None
+            return weakref.ref(end)
+        end = make()
+        assert end() is not None
+        for _ in range(3): gc.collect()
+        assert end() is None
+    """)
+
+
+def test_what_is_in_use_is_not_collected():
+    run("""
+        class F(tp.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                F.ctx = ctx
+                ctx.save_for_backward(x)
+                return x * 2
+            @staticmethod
+            def backward(ctx, g):
+                assert ctx.mark == "here"
+                return g * ctx.saved_tensors[0]
+        x = tp.ones(3, requires_grad=True)
+        results = []
+        for i in range(20):
+            y = F.apply(x)
+            F.ctx.mark, F.ctx.r = "here", y
+            z = y * 3
+            del y
+            results.append(z if i % 2 else z.sum())
+            gc.collect()
+        F.ctx = None
+        gc.collect()
+        for z in results: z.sum().backward()
+        assert x.grad.eq(60).all()
+    """)
+
+
+def test_state_of_a_thread_ends_with_it():
+    run("""
+        w = tp.ones(64, 64, requires_grad=True)
+        def work():
+            guard = tp.autocast("cpu")
+            guard.__enter__()
+            w @ w
+        def spend(n):
+            for _ in range(n):
+                t = threading.Thread(target=work); t.start(); t.join()
+            return tp._C._memory_stats()["live_blocks"]
+        before = spend(5)
+        assert spend(5) == before
+    """)

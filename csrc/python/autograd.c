@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#define WALK_ROOM 128    /* nodes that wait, in a walk for the collector */
+#define WALK_STEPS 65536 /* and nodes in it, so that a collection does not take long */
+
 /* ---- Node objects ---- */
 
 typedef struct {
@@ -273,11 +276,77 @@ static void free_hooks(tp_py_hooks *hooks) {
 
 static void forget_node(void *pyobj) { (void)pyobj; /* cannot happen: the object owns the node */ }
 
-int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
-    if (!m->hooks) return 0;
-    Py_VISIT(m->hooks->tensor);
-    Py_VISIT(m->hooks->accumulated);
+/* ---- for the garbage collector ---- */
+
+PyObject *tp_py_kept_object(const tp_tensor *t) {
+    return t && t->flags & TP_FLAG_OWNS_PYOBJ && atomic_load(&t->refcount) == 1 ? t->pyobj : NULL;
+}
+
+static int traverse_hooks(const tp_py_hooks *hooks, visitproc visit, void *arg) {
+    if (!hooks) return 0;
+    Py_VISIT(hooks->tensor);
+    Py_VISIT(hooks->before);
+    Py_VISIT(hooks->after);
+    Py_VISIT(hooks->accumulated);
     return 0;
+}
+
+/* A walk over the part of the graph that lives only as long as its first node does: a node belongs to it when all of
+ * its references have been met. Every object in it is visited once for each reference, as the collector counts them.
+ * What is held from elsewhere, lies beyond the room, or is saved by an operator's own node counts as in use, which is
+ * on the safe side. */
+typedef struct {
+    const tp_node *ready[WALK_ROOM];
+    struct {
+        const tp_node *node;
+        int32_t met;
+    } partly[WALK_ROOM];
+    int nready, npartly;
+} graph_walk;
+
+static void meet_node(graph_walk *w, const tp_node *n) {
+    int32_t references = n ? atomic_load(&n->refcount) : 0;
+    int at = 0;
+    if (references > 1) {
+        while (at < w->npartly && w->partly[at].node != n) at++;
+        if (at == WALK_ROOM) return;
+        if (at == w->npartly) w->partly[w->npartly++].node = n, w->partly[at].met = 0;
+        if (++w->partly[at].met < references) return;
+        w->partly[at] = w->partly[--w->npartly];
+    }
+    if (references && w->nready < WALK_ROOM) w->ready[w->nready++] = n;
+}
+
+/* A tensor that only the graph holds, without an object, holds the node that it came from. */
+static void meet_saved(graph_walk *w, const tp_saved_list *saved) {
+    for (int64_t i = 0; saved && i < saved->size; i++) {
+        const tp_tensor *t = saved->items[i].tensor;
+        if (t && t->autograd && !t->pyobj && atomic_load(&t->refcount) == 1) meet_node(w, t->autograd->grad_fn);
+    }
+}
+
+static int traverse_graph(const tp_node *first, visitproc visit, void *arg) {
+    graph_walk w;
+    w.nready = w.npartly = 0;
+    meet_node(&w, first);
+    for (int64_t steps = 0; w.nready && steps < WALK_STEPS; steps++) {
+        const tp_node *n = w.ready[--w.nready];
+        const tp_tensor *variable = tp_accumulator_variable_borrow(n);
+        int status = traverse_hooks(n->hooks, visit, arg);
+        if (status == 0) status = tp_py_traverse_function(n, visit, arg);
+        if (status) return status;
+        if (variable) Py_VISIT(tp_py_kept_object(variable));
+        meet_saved(&w, tp_py_function_saved_borrow(n));
+        for (uint32_t i = 0; i < n->nedges; i++) meet_node(&w, n->edges[i].node);
+    }
+    return 0;
+}
+
+int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
+    int status = traverse_hooks(m->hooks, visit, arg);
+    if (status) return status;
+    Py_VISIT(tp_py_kept_object(m->grad));
+    return m->grad_fn ? traverse_graph(m->grad_fn, visit, arg) : 0;
 }
 void tp_py_clear_autograd(tp_autograd_meta *m) {
     if (!m->hooks) return;

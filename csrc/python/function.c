@@ -130,6 +130,21 @@ PyObject *tp_py_function_ctx_borrow(const tp_node *n) {
     return n->type->apply == function_apply ? ((const function_node *)n)->ctx : NULL;
 }
 
+const tp_saved_list *tp_py_function_saved_borrow(const tp_node *n) {
+    return n->type->apply == function_apply ? ((const function_node *)n)->saved : NULL;
+}
+
+int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg) {
+    if (n->type->apply != function_apply) return 0;
+    const function_node *fn = (const function_node *)n;
+    Py_VISIT(fn->ctx);
+    for (int64_t i = 0; fn->saved && i < fn->saved->size; i++) {
+        Py_VISIT(tp_py_kept_object(fn->saved->items[i].tensor));
+        Py_VISIT((PyObject *)fn->saved->items[i].packed);
+    }
+    return 0;
+}
+
 static function_node *new_node(PyObject *ctx, int nedges) {
     const char *name = short_name((PyObject *)Py_TYPE(ctx));
     size_t length = strlen(name) + 1;
@@ -185,15 +200,16 @@ static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) 
                             "view that was changed takes a single output",
                             fn->name);
     if (tp_check_inplace(t, fn->name, true) < 0 || tp_rebase_history(t, &fn->base) < 0) return tp_py_raise();
+    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* as every result with a history */
     return Py_NewRef(o);
 }
 
 /* What forward() has said of its arguments and outputs: tuples or NULL. */
 typedef struct {
     PyObject *dirty, *non_differentiable;
-} marks;
+} marked;
 
-static int check_dirty_returned(const marks *m, PyObject *result) {
+static int check_dirty_returned(const marked *m, PyObject *result) {
     for (Py_ssize_t i = 0; m->dirty && i < PyTuple_GET_SIZE(m->dirty); i++) {
         PyObject *o = PyTuple_GET_ITEM(m->dirty, i);
         if (o == result || (PyTuple_Check(result) && holds(result, o))) continue;
@@ -206,7 +222,7 @@ static int check_dirty_returned(const marks *m, PyObject *result) {
 }
 
 /* One output of forward(): gets its history; new reference. */
-static PyObject *finish_output(const marks *m, function_node *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *o,
+static PyObject *finish_output(const marked *m, function_node *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *o,
                                bool only_output) {
     if (!tp_py_is_tensor(o)) return fn && tp_node_skip_output(&fn->base) < 0 ? tp_py_raise() : Py_NewRef(o);
     if (holds(m->dirty, o)) return finish_dirty(fn, o, only_output);
@@ -221,12 +237,13 @@ static PyObject *finish_output(const marks *m, function_node *fn, PyObject *cons
         if (t->base) t->flags |= TP_FLAG_VIEW_CUSTOM;
         status = tp_node_set_output(&fn->base, t);
     }
+    if (!PyObject_GC_IsTracked(out)) PyObject_GC_Track(out); /* as every result with a history */
     if (status == 0) return out;
     Py_DECREF(out);
     return tp_py_raise();
 }
 
-static PyObject *finish_outputs(const marks *m, function_node *fn, PyObject *const *args, Py_ssize_t n,
+static PyObject *finish_outputs(const marked *m, function_node *fn, PyObject *const *args, Py_ssize_t n,
                                 PyObject *result) {
     if (check_dirty_returned(m, result) < 0) return NULL;
     if (!PyTuple_Check(result)) return finish_output(m, fn, args, n, result, true);
@@ -318,7 +335,7 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     tp_tls.grad_disabled = true;
     result = call_forward(cls, ctx_object, with_setup, args, nargs);
     tp_tls.grad_disabled = was_disabled;
-    marks m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable)}; /* forward() has handed ctx on, maybe */
+    marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable)}; /* forward() has handed ctx on, maybe */
     if (result) outputs = finish_outputs(&m, fn, args, nargs, result);
     if (outputs && fn && save_tensors(ctx, fn, result, outputs) < 0) Py_CLEAR(outputs);
     Py_XDECREF(m.dirty);
@@ -344,6 +361,7 @@ static int ctx_traverse(PyObject *o, visitproc visit, void *arg) {
     Py_VISIT(self->saved);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
+    Py_VISIT(self->needs_input_grad);
     Py_VISIT(self->dict);
     return 0;
 }

@@ -10,9 +10,15 @@
 
 typedef struct block {
     struct block *next;
-    Py_ssize_t nheld; /* objects at its beginning that the arguments own */
     max_align_t data[];
 } block;
+
+/* Objects that the arguments own; in scratch memory. */
+typedef struct tp_py_held {
+    struct tp_py_held *next;
+    Py_ssize_t n;
+    PyObject *items[];
+} held_items;
 
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
@@ -20,12 +26,14 @@ void tp_py_args_init(tp_py_args *a) {
     a->numbers = false;
     a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
+    a->held = NULL;
 }
 
 void tp_py_args_free(tp_py_args *a) {
+    for (held_items *h = a->held; h; h = h->next)
+        for (Py_ssize_t i = 0; i < h->n; i++) Py_DECREF(h->items[i]);
     for (block *b = a->blocks, *next; b; b = next) {
         next = b->next;
-        for (Py_ssize_t i = 0; i < b->nheld; i++) Py_DECREF(((PyObject **)b->data)[i]);
         PyMem_Free(b);
     }
     for (int i = 0; i < a->nmade; i++) tp_release(a->made[i]);
@@ -35,23 +43,8 @@ void *tp_py_scratch(tp_py_args *a, size_t size) {
     block *b = PyMem_Malloc(sizeof *b + size);
     if (!b) return PyErr_NoMemory();
     b->next = a->blocks;
-    b->nheld = 0;
     a->blocks = b;
     return b->data;
-}
-
-/* The items of a list or tuple for as long as the arguments live, and room for `size` bytes for each. A list may change
- * at any time (Note [Host lock]), so its items get owned; a tuple keeps its own. */
-static PyObject *const *hold_items(tp_py_args *a, PyObject *o, size_t size, Py_ssize_t *n, void **room) {
-    bool own = PyList_Check(o);
-    *n = PySequence_Fast_GET_SIZE(o);
-    PyObject **held = tp_py_scratch(a, ((size_t)*n + 1) * (size + (own ? sizeof *held : 0)));
-    if (!held) return NULL;
-    *room = own ? held + *n : held;
-    if (!own) return PySequence_Fast_ITEMS(o);
-    for (Py_ssize_t i = 0; i < *n; i++) held[i] = Py_NewRef(PyList_GET_ITEM(o, i));
-    ((block *)a->blocks)->nheld = *n;
-    return held;
 }
 
 static int64_t *scratch_ints(tp_py_args *a, Py_ssize_t n) {
@@ -59,6 +52,22 @@ static int64_t *scratch_ints(tp_py_args *a, Py_ssize_t n) {
     int64_t *p = a->ints + a->nints;
     a->nints += (int)n;
     return p;
+}
+
+/* The items of a list or tuple for as long as the arguments live, and room for `words` words for each. A list may
+ * change at any time (Note [Host lock]), so its items get owned; a tuple keeps its own. */
+static PyObject *const *hold_items(tp_py_args *a, PyObject *o, Py_ssize_t words, Py_ssize_t *n, void **room) {
+    *n = PySequence_Fast_GET_SIZE(o);
+    if (!PyList_Check(o)) return (*room = scratch_ints(a, *n * words)) ? PySequence_Fast_ITEMS(o) : NULL;
+    Py_ssize_t head = (Py_ssize_t)(sizeof(held_items) / sizeof(int64_t)) + *n;
+    held_items *h = (held_items *)scratch_ints(a, head + *n * words);
+    if (!h) return NULL;
+    for (Py_ssize_t i = 0; i < *n; i++) h->items[i] = Py_NewRef(PyList_GET_ITEM(o, i));
+    h->n = *n;
+    h->next = a->held;
+    a->held = h;
+    *room = (int64_t *)h + head;
+    return h->items;
 }
 
 static tp_scalar *scratch_scalar(tp_py_args *a) {
@@ -137,7 +146,7 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     Py_ssize_t n;
     void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    PyObject *const *items = hold_items(a, o, sizeof(tp_tensor *), &n, &room);
+    PyObject *const *items = hold_items(a, o, 1, &n, &room);
     if (!items) return -1;
     tp_tensor **data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -153,7 +162,7 @@ static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
     Py_ssize_t n;
     void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    PyObject *const *items = hold_items(a, o, sizeof(tp_scalar), &n, &room);
+    PyObject *const *items = hold_items(a, o, sizeof(tp_scalar) / sizeof(int64_t), &n, &room);
     if (!items) return -1;
     tp_scalar *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -168,7 +177,7 @@ static int convert_floats(tp_py_args *a, PyObject *o, tp_value *out) {
     Py_ssize_t n;
     void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    PyObject *const *items = hold_items(a, o, sizeof(double), &n, &room);
+    PyObject *const *items = hold_items(a, o, 1, &n, &room);
     if (!items) return -1;
     double *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -462,7 +471,7 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
         if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
-        if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
+        if (tp_unlikely(a.blocks || a.held)) tp_py_args_free(&a);
         if (tp_likely(ok != 0)) return result;
     }
     for (int s = 0; s < f->nsignatures; s++) {

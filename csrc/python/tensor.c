@@ -1,7 +1,7 @@
 /* tensor.c: the Tensor type: its life, identity and attributes.
  *
- * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list and are not tracked by
- * the garbage collector until they get an attribute dictionary. */
+ * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list. The garbage collector
+ * tracks those that own something that may lead back to them: an attribute dictionary, hooks, a graph. */
 #include "python/common.h"
 
 #include "Functions.h"
@@ -42,6 +42,7 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     }
     self->tensor = t;
     t->pyobj = self;
+    if (tp_unlikely(t->autograd && t->autograd->grad_fn) && type == &tp_py_tensor_type) PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
@@ -254,6 +255,7 @@ GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
 static PyObject *get_grad(PyObject *o, void *unused) {
     (void)unused;
     tp_tensor *grad = tp_grad(TENSOR(o));
+    if (grad && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* attributes of the gradient may lead back */
     return grad ? tp_py_wrap_steal(grad) : Py_NewRef(Py_None);
 }
 

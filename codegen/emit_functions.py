@@ -83,8 +83,8 @@ def emit_functions_c(catalog: Catalog) -> str:
         out.append(
             f"{result.decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
             f"    const tp_op *op = &tp_ops[TP_OP_{op.c}];\n"
-            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})op->table[tp_highest_key(ks & "
-            "op->live)];\n"
+            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})tp_kernel_at(op, "
+            "tp_live_key(op, ks));\n"
             f"    if (tp_unlikely(!kernel)) kernel = ({function_type(op.schema)})op->info->box;\n"
             f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
         )

@@ -1,4 +1,4 @@
-/* autocast.c: state, eligibility and the cast cache. */
+/* autocast.c: state, eligibility and the cast cache. A thread owns its state, which goes when the thread ends. */
 #include "autocast/autocast.h"
 
 #include "Functions.h"
@@ -23,7 +23,7 @@ typedef struct tp_autocast_state {
 
 static tp_autocast_state *state(void) {
     if (tp_tls.autocast) return tp_tls.autocast;
-    tp_autocast_state *s = calloc(1, sizeof *s);
+    tp_autocast_state *s = tp_thread_register() ? calloc(1, sizeof *s) : NULL;
     if (!s) {
         tp_fail_memory(sizeof *s);
         return NULL;
@@ -82,6 +82,12 @@ void tp_autocast_clear_cache(void) {
         c = next;
     }
 }
+
+static void end_of_thread(void) {
+    tp_autocast_clear_cache();
+    free(tp_take(tp_tls.autocast));
+}
+__attribute__((constructor)) static void install(void) { tp_thread_at_end(end_of_thread); }
 
 /* ---- casts ---- */
 

@@ -6,6 +6,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "core/host.h"
 #include "dispatch/key.h"
 
 #include <stdlib.h>
@@ -449,7 +450,10 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
             status = push_ready(r, nodes[i]);
         }
     }
-    while (status == 0 && r->ready > 0) status = finish_node(r, entry_of(r, pop_ready(r)));
+    while (status == 0 && r->ready > 0) {
+        status = finish_node(r, entry_of(r, pop_ready(r)));
+        if (status == 0) status = tp_host_look();
+    }
     if (nodes != few) free(nodes);
     return status;
 }

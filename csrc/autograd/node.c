@@ -223,15 +223,24 @@ void tp_forget_keeper(tp_node *n, const tp_tensor *t) {
         }
 }
 
+static int keep_grad(tp_tensor *t, tp_tensor *grad) {
+    tp_autoref *old = tp_grad(t);
+    tp_tensor *kept = old ? tp_add_Tensor(old, grad, TP_SCALAR_I(1)) : tp_clone(grad, TP_NO_FORMAT);
+    if (!kept) return -1;
+    tp_put_grad_steal(t, kept);
+    return 0;
+}
+
+/* The list is read before anything is computed, since meanwhile another thread may let one of its tensors go. */
 int tp_keep_grads(tp_node *n, tp_tensor *const *grads) {
-    for (tp_grad_keeper *k = n->keepers; k; k = k->next) {
-        tp_autograd_meta *m = k->tensor->autograd;
-        tp_tensor *grad = grads[m->output_nr];
-        if (!grad) continue;
-        tp_tensor *kept = m->grad ? tp_add_Tensor(m->grad, grad, TP_SCALAR_I(1)) : tp_clone(grad, TP_NO_FORMAT);
-        if (!kept) return -1;
-        tp_release(m->grad);
-        m->grad = kept;
+    int64_t count = 0, i = 0;
+    for (const tp_grad_keeper *k = n->keepers; k; k = k->next) count++;
+    tp_autoseq *kept = tp_tensor_seq_new(count);
+    if (!kept) return -1;
+    for (const tp_grad_keeper *k = n->keepers; k; k = k->next) kept->items[i++] = tp_retain(k->tensor);
+    for (i = 0; i < count; i++) {
+        tp_tensor *grad = grads[kept->items[i]->autograd->output_nr];
+        if (grad && keep_grad(kept->items[i], grad) < 0) return -1;
     }
     return 0;
 }

@@ -72,7 +72,7 @@ typedef struct tp_node {
 } tp_node;
 
 typedef struct tp_autograd_meta {
-    tp_tensor *grad;
+    tp_tensor *grad; /* through tp_grad and tp_put_grad_steal only: another thread may put one there */
     tp_node *grad_fn;
     tp_node *accumulator; /* weak: of a leaf */
     uint32_t output_nr;
@@ -143,6 +143,9 @@ bool tp_is_leaf(const tp_tensor *t);
 tp_node *tp_grad_fn_borrow(tp_tensor *t);
 tp_node *tp_accumulator(tp_tensor *leaf);                    /* new */
 tp_tensor *tp_accumulator_variable_borrow(const tp_node *n); /* NULL if n is no accumulator */
+/* .grad, new, or NULL; and another one in its place (stolen; NULL: none). */
+tp_tensor *tp_grad(const tp_tensor *t);
+void tp_put_grad_steal(tp_tensor *t, tp_tensor *grad);
 /* Sets .grad; RuntimeError if its sizes, dtype or device do not fit. */
 int tp_set_grad(tp_tensor *t, tp_tensor *grad);
 /* A result keeps its gradient from now on. */

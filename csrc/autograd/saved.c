@@ -78,8 +78,9 @@ static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) 
 tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) {
     if (owner->released) return released(owner), NULL;
     if (tp_unlikely(s->packed != NULL)) {
-        tp_autoref *unpacked = tp_autograd_host.unpack(s->packed);
-        return unpacked ? with_history(s, unpacked, owner) : NULL;
+        tp_saved copy = *s; /* a hook may run another backward, which lets go of what `s` points to */
+        tp_autoref *unpacked = tp_autograd_host.unpack(copy.packed);
+        return unpacked ? with_history(&copy, unpacked, owner) : NULL;
     }
     if (!s->tensor) return NULL;
     if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;

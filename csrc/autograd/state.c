@@ -5,18 +5,20 @@
 #include "autograd/engine.h"
 #include "autograd/internal.h"
 #include "core/alloc.h"
-#include "core/parallel.h"
+#include "core/lock.h"
 #include "dispatch/key.h"
 
-#include <pthread.h>
 #include <string.h>
 
 tp_autograd_meta *tp_autograd_meta_ensure(tp_tensor *t) {
-    if (t->autograd) return t->autograd;
+    tp_autograd_meta *there = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    if (there) return there;
     tp_autograd_meta *m = tp_alloc(sizeof *m);
     if (!m) return NULL;
     memset(m, 0, sizeof *m);
-    return t->autograd = m;
+    if (__atomic_compare_exchange_n(&t->autograd, &there, m, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return m;
+    tp_free(m, sizeof *m); /* another thread was faster */
+    return there;
 }
 
 static void free_meta(tp_tensor *t) {
@@ -61,6 +63,22 @@ int tp_inference_write(const char *op) {
                    op);
 }
 
+tp_tensor *tp_grad(const tp_tensor *t) {
+    if (!t->autograd) return NULL;
+    tp_lock(TP_LOCK_Autograd);
+    tp_tensor *grad = tp_retain(t->autograd->grad);
+    tp_unlock(TP_LOCK_Autograd);
+    return grad;
+}
+
+void tp_put_grad_steal(tp_tensor *t, tp_tensor *grad) {
+    tp_lock(TP_LOCK_Autograd);
+    tp_tensor *old = t->autograd->grad;
+    t->autograd->grad = grad;
+    tp_unlock(TP_LOCK_Autograd);
+    tp_release(old);
+}
+
 int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
     if (grad == t) return tp_fail(TP_RuntimeError, "can't assign a tensor as its own grad");
     if (!tp_same_sizes(t, grad)) {
@@ -75,11 +93,8 @@ int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
                        tp_dtype_names[grad->dtype], tp_dtype_names[t->dtype]);
     if (grad->device.type != t->device.type || grad->device.index != t->device.index)
         return tp_fail(TP_RuntimeError, "attempting to assign a gradient located on another device than its tensor");
-    tp_autograd_meta *m = tp_autograd_meta_ensure(t);
-    if (!m) return -1;
-    tp_tensor *old = m->grad;
-    m->grad = tp_retain(grad);
-    tp_release(old);
+    if (!tp_autograd_meta_ensure(t)) return -1;
+    tp_put_grad_steal(t, tp_retain(grad));
     return 0;
 }
 
@@ -116,10 +131,8 @@ tp_tensor *tp_detached_data(tp_tensor *t) {
 typedef struct {
     tp_node base;
     tp_tensor *variable; /* owned */
-    pthread_mutex_t lock;
+    tp_turn adding;      /* kernels give up the host lock, so two threads may come to add at once */
 } accumulate_grad;
-
-static pthread_mutex_t accumulator_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
     for (int i = 0; i < variable->ndim; i++)
@@ -141,35 +154,24 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
     return ours ? tp_detached_alias(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
 
+/* In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there
+ * at the beginning. */
 static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
-    tp_autograd_meta *m = variable->autograd;
-    if (!m->grad) {
-        m->grad = first_grad(grad, variable);
-        return m->grad ? 0 : -1;
-    }
-    if (!tp_grad_enabled()) return tp_add__Tensor(m->grad, grad, TP_SCALAR_I(1));
-    tp_tensor *sum = tp_add_Tensor(m->grad, grad, TP_SCALAR_I(1));
+    tp_autoref *old = tp_grad(variable);
+    if (old && !tp_grad_enabled()) return tp_add__Tensor(old, grad, TP_SCALAR_I(1));
+    tp_tensor *sum = old ? tp_add_Tensor(old, grad, TP_SCALAR_I(1)) : first_grad(grad, variable);
     if (!sum) return -1;
-    tp_release(m->grad);
-    m->grad = sum;
+    tp_put_grad_steal(variable, sum);
     return 0;
-}
-
-/* Kernels give up the interpreter lock, so two threads may be here at once; waiting for the other must not hold it. */
-static void lock_without_host(pthread_mutex_t *lock) {
-    if (pthread_mutex_trylock(lock) == 0) return;
-    void *host = tp_host_lock_release();
-    pthread_mutex_lock(lock);
-    tp_host_lock_acquire(host);
 }
 
 static int accumulate_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     (void)out;
     accumulate_grad *self = (accumulate_grad *)n;
     if (!grads[0]) return 0;
-    lock_without_host(&self->lock);
+    if (tp_turn_take(&self->adding) < 0) return -1;
     int status = add_to_grad(self->variable, grads[0]);
-    pthread_mutex_unlock(&self->lock);
+    tp_turn_pass(&self->adding);
     struct tp_py_hooks *hooks = self->variable->autograd->hooks;
     return status == 0 && hooks ? tp_autograd_host.accumulated(hooks, self->variable) : status;
 }
@@ -180,11 +182,10 @@ static void accumulate_release(tp_node *n) { (void)n; }
 static void accumulate_end(tp_node *n) {
     accumulate_grad *self = (accumulate_grad *)n;
     if (!self->variable) return; /* it could not be finished */
-    pthread_mutex_lock(&accumulator_lock);
+    tp_lock(TP_LOCK_Autograd);
     if (self->variable->autograd && self->variable->autograd->accumulator == n)
         self->variable->autograd->accumulator = NULL;
-    pthread_mutex_unlock(&accumulator_lock);
-    pthread_mutex_destroy(&self->lock);
+    tp_unlock(TP_LOCK_Autograd);
     tp_release(self->variable);
 }
 
@@ -200,7 +201,7 @@ static bool retain_if_alive(tp_node *n) {
 }
 
 tp_node *tp_accumulator(tp_tensor *leaf) {
-    pthread_mutex_lock(&accumulator_lock);
+    tp_lock(TP_LOCK_Autograd);
     tp_node *n = leaf->autograd->accumulator;
     if (!n || !retain_if_alive(n)) {
         bool anomaly = tp_tls.anomaly_mode; /* a trace would run Python code under the lock */
@@ -212,12 +213,11 @@ tp_node *tp_accumulator(tp_tensor *leaf) {
         } else if (n) {
             accumulate_grad *self = (accumulate_grad *)n;
             n->sequence = UINT64_MAX; /* as soon as it is ready */
-            pthread_mutex_init(&self->lock, NULL);
             self->variable = tp_retain(leaf);
             leaf->autograd->accumulator = n;
         }
     }
-    pthread_mutex_unlock(&accumulator_lock);
+    tp_unlock(TP_LOCK_Autograd);
     return n;
 }
 

@@ -8,8 +8,8 @@
 #include "core/alloc.h"
 
 #include "core/error.h"
+#include "core/lock.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,12 +36,11 @@ typedef struct {
 } large_block;
 
 static struct {
-    pthread_mutex_t lock;
     int64_t limit, bytes; /* bytes of all that is kept; limit 0: not yet computed */
     int kept_count, odd_count;
     large_block kept[MAX_KEPT]; /* oldest first */
     large_block odd[MAX_ODD];
-} large = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} large;
 
 static size_t class_bytes(int c) {
     if (c < 8) return (size_t)(c + 1) << 6;
@@ -152,7 +151,7 @@ static void remove_at(large_block *blocks, int *count, int at) {
  * are the likeliest to be in the CPU's caches. NULL if there is none. */
 static void *take_kept(size_t capacity) {
     void *data = NULL;
-    pthread_mutex_lock(&large.lock);
+    tp_lock(TP_LOCK_Memory);
     size_t most = large.odd_count < MAX_ODD ? capacity + capacity / 4 : capacity;
     int best = -1;
     for (int i = large.kept_count - 1; i >= 0; i--) {
@@ -166,7 +165,7 @@ static void *take_kept(size_t capacity) {
         if (b.capacity != capacity) large.odd[large.odd_count++] = b;
         data = b.data;
     }
-    pthread_mutex_unlock(&large.lock);
+    tp_unlock(TP_LOCK_Memory);
     return data;
 }
 
@@ -199,9 +198,9 @@ static void make_room(int64_t room) {
         large_block b = large.kept[0];
         remove_at(large.kept, &large.kept_count, 0);
         large.bytes -= (int64_t)b.capacity;
-        pthread_mutex_unlock(&large.lock);
+        tp_unlock(TP_LOCK_Memory);
         munmap(b.data, b.capacity);
-        pthread_mutex_lock(&large.lock);
+        tp_lock(TP_LOCK_Memory);
     }
 }
 
@@ -210,7 +209,7 @@ static void free_large(void *p, size_t size) {
         free(p);
         return;
     }
-    pthread_mutex_lock(&large.lock);
+    tp_lock(TP_LOCK_Memory);
     if (large.limit == 0) large.limit = cache_limit();
     size_t capacity = take_capacity(p, size);
     bool keep = (int64_t)capacity <= large.limit;
@@ -219,18 +218,15 @@ static void free_large(void *p, size_t size) {
         large.kept[large.kept_count++] = (large_block){p, capacity};
         large.bytes += (int64_t)capacity;
     }
-    pthread_mutex_unlock(&large.lock);
+    tp_unlock(TP_LOCK_Memory);
     if (!keep) munmap(p, capacity);
 }
 
 void tp_alloc_empty_cache(void) {
-    pthread_mutex_lock(&large.lock);
+    tp_lock(TP_LOCK_Memory);
     make_room(INT64_MAX / 2);
-    pthread_mutex_unlock(&large.lock);
+    tp_unlock(TP_LOCK_Memory);
 }
-
-void tp_alloc_fork_lock(void) { pthread_mutex_lock(&large.lock); }
-void tp_alloc_fork_unlock(void) { pthread_mutex_unlock(&large.lock); }
 
 /* ---- all sizes ---- */
 
@@ -284,9 +280,9 @@ tp_memory_stats tp_alloc_stats(void) {
     s.live_blocks += atomic_load_explicit(&big_blocks, memory_order_relaxed);
     s.live_bytes += atomic_load_explicit(&big_bytes, memory_order_relaxed);
     s.peak_bytes = atomic_load_explicit(&big_peak, memory_order_relaxed);
-    pthread_mutex_lock(&large.lock);
+    tp_lock(TP_LOCK_Memory);
     s.cached_bytes = large.bytes;
-    pthread_mutex_unlock(&large.lock);
+    tp_unlock(TP_LOCK_Memory);
     return s;
 }
 

@@ -95,6 +95,3 @@ TP_INLINE void tp_free_inline(void *p, size_t size) {
 void tp_alloc_thread_start(tp_thread_state *t);
 void tp_alloc_thread_live(const tp_thread_state *t, int64_t *blocks, int64_t *bytes);
 void tp_alloc_thread_exit(tp_thread_state *t);
-/* Held around a fork, so that the child finds the large-block cache consistent. */
-void tp_alloc_fork_lock(void);
-void tp_alloc_fork_unlock(void);

@@ -12,12 +12,25 @@
  *
  * Note [Status]
  * A function that can fail returns NULL (pointers) or -1 (int status, 0 is success) after it has set the thread's error
- * (error.h). Nothing aborts; TP_ASSERT states an internal invariant and is compiled in debug builds only. */
+ * (error.h). Nothing aborts; TP_ASSERT states an internal invariant and is compiled in debug builds only.
+ *
+ * Note [Host lock]
+ * Python's threads take turns by one lock, which kernels give up while they run for long, and which any Python code
+ * (an __index__, a hook, the end of an object) may give up. So over such a moment
+ *   - nothing is kept that was borrowed from a Python list, dict or attribute: the parser and everybody else who walks
+ *     one owns the objects that he goes on to use. What stands in a tuple, or on the interpreter's stack, lives as long
+ *     as the call;
+ *   - no field of a tensor that another thread may swap is read twice in the belief that it is the same (Note [Shared
+ *     fields] in tensor.h);
+ *   - no leaf lock is held (lock.h), since its holder would wait for the host lock and the host lock's for it.
+ * Loops that take more than some milliseconds look for signals (tp_host_look). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+_Static_assert(sizeof(void *) == 8, "tensorpy needs a 64-bit machine: sizes and addresses share 64-bit words");
 
 #define TP_MAX_DIMS 64   /* as in NumPy 2 and PyTorch */
 #define TP_INLINE_DIMS 5 /* sizes and strides up to this many dimensions sit inside the tensor */

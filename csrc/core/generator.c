@@ -1,11 +1,12 @@
 /* generator.c: the state of random number generators, and the default generator of each device.
  *
- * Invariants: a default generator, once made, is never replaced or freed, so it may be borrowed for good;
- * `defaults.mutex` is taken before a generator's own. */
+ * Invariants: a default generator, once made, is never replaced or freed, so it may be borrowed for good; one lock,
+ * Generators, guards the state of all of them, since it is held for two words. */
 #include "core/generator.h"
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +17,11 @@
 #define MAX_INDEX 128 /* a device index is an int8_t */
 
 static struct {
-    pthread_mutex_t mutex;
     bool seeded; /* by tp_manual_seed */
     uint64_t seed;
     tp_generator *made[TP_NUM_DEVICES][MAX_INDEX];
     tp_generator store[TP_NUM_DEVICES]; /* the generators of index 0, so that these need no allocation */
-} defaults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} defaults;
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */
     x += UINT64_C(0x9E3779B97F4A7C15);
@@ -51,7 +51,6 @@ static void init_generator(tp_generator *g, tp_device device, uint64_t seed) {
     g->device = device;
     g->seed = seed;
     g->offset = 0;
-    pthread_mutex_init(&g->mutex, NULL);
 }
 
 tp_generator *tp_generator_new(tp_device device) {
@@ -62,17 +61,20 @@ tp_generator *tp_generator_new(tp_device device) {
 }
 
 static tp_philox_state state_of(tp_generator *g) {
-    pthread_mutex_lock(&g->mutex);
+    tp_lock(TP_LOCK_Generators);
     tp_philox_state state = {g->seed, g->offset};
-    pthread_mutex_unlock(&g->mutex);
+    tp_unlock(TP_LOCK_Generators);
     return state;
 }
 
-static void set_state(tp_generator *g, tp_philox_state state) {
-    pthread_mutex_lock(&g->mutex);
+static void set_state_locked(tp_generator *g, tp_philox_state state) {
     g->seed = state.seed;
     g->offset = state.offset;
-    pthread_mutex_unlock(&g->mutex);
+}
+static void set_state(tp_generator *g, tp_philox_state state) {
+    tp_lock(TP_LOCK_Generators);
+    set_state_locked(g, state);
+    tp_unlock(TP_LOCK_Generators);
 }
 
 tp_generator *tp_generator_clone(tp_generator *g) {
@@ -81,10 +83,7 @@ tp_generator *tp_generator_clone(tp_generator *g) {
     return clone;
 }
 
-void tp_generator_free(tp_generator *g) {
-    pthread_mutex_destroy(&g->mutex);
-    tp_free(g, sizeof *g);
-}
+void tp_generator_free(tp_generator *g) { tp_free(g, sizeof *g); }
 
 /* ---- default generators ---- */
 
@@ -97,33 +96,23 @@ static tp_generator *make_default(tp_device device, int slot) {
 tp_generator *tp_default_generator_borrow(tp_device device) {
     if (tp_device_resolve(device, &device) < 0) return NULL;
     int slot = device.index > 0 ? device.index : 0;
-    pthread_mutex_lock(&defaults.mutex);
+    tp_lock(TP_LOCK_Generators);
     tp_generator **made = &defaults.made[device.type][slot];
     if (!*made) *made = make_default(device, slot);
     tp_generator *g = *made;
-    pthread_mutex_unlock(&defaults.mutex);
+    tp_unlock(TP_LOCK_Generators);
     return g;
 }
 
 void tp_manual_seed(uint64_t seed) {
-    pthread_mutex_lock(&defaults.mutex);
+    tp_lock(TP_LOCK_Generators);
     defaults.seeded = true;
     defaults.seed = seed;
     for (int type = 0; type < TP_NUM_DEVICES; type++)
         for (int slot = 0; slot < MAX_INDEX; slot++)
-            if (defaults.made[type][slot]) tp_generator_manual_seed(defaults.made[type][slot], seed);
-    pthread_mutex_unlock(&defaults.mutex);
+            if (defaults.made[type][slot]) set_state_locked(defaults.made[type][slot], (tp_philox_state){seed, 0});
+    tp_unlock(TP_LOCK_Generators);
 }
-
-/* A thread that is gone in the child may have held a mutex at the fork; what it guards is whole words at worst. */
-static void after_fork_in_child(void) {
-    pthread_mutex_init(&defaults.mutex, NULL);
-    for (int type = 0; type < TP_NUM_DEVICES; type++)
-        for (int slot = 0; slot < MAX_INDEX; slot++)
-            if (defaults.made[type][slot]) pthread_mutex_init(&defaults.made[type][slot]->mutex, NULL);
-}
-
-static void __attribute__((constructor)) watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
 /* ---- state ---- */
 
@@ -140,10 +129,10 @@ uint64_t tp_generator_initial_seed(tp_generator *g) { return state_of(g).seed; }
 int tp_generator_reserve(tp_generator *g, uint64_t n, tp_philox_state *out) {
     if (!g) g = tp_default_generator_borrow(TP_CPU);
     if (!g) return -1;
-    pthread_mutex_lock(&g->mutex);
+    tp_lock(TP_LOCK_Generators);
     *out = (tp_philox_state){g->seed, g->offset};
     g->offset += n;
-    pthread_mutex_unlock(&g->mutex);
+    tp_unlock(TP_LOCK_Generators);
     return 0;
 }
 

@@ -1,13 +1,12 @@
 /* generator.h: random number generators: a seed and a position, from which philox.h makes the numbers.
  *
  * A draw reserves one offset and numbers its elements from 0; kernels then compute element i from (seed, offset, i), in
- * any order and on any device. Seed and offset change together under the mutex; a kernel works on the pair that
+ * any order and on any device. Seed and offset change together under a lock; a kernel works on the pair that
  * tp_generator_reserve gave it. */
 #pragma once
 
 #include "core/device.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #define TP_DEFAULT_SEED UINT64_C(67280421310721) /* PyTorch's, of a generator that nobody has seeded */
@@ -18,7 +17,6 @@ typedef struct tp_generator {
     tp_device device;
     uint64_t seed;
     uint64_t offset; /* the next draw's */
-    pthread_mutex_t mutex;
 } tp_generator;
 
 typedef struct {

@@ -1,10 +1,11 @@
-/* parallel.c: tp_parallel_for on OpenMP, and the host's lock. The only file that knows OpenMP.
+/* parallel.c: tp_parallel_for on OpenMP. The only file that knows OpenMP.
  *
  * Invariant: after a fork the child never enters an OpenMP region, since libgomp would wait there for threads that
  * exist in the parent only. */
 #include "core/parallel.h"
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/tls.h"
 
 #include <pthread.h>
@@ -17,6 +18,9 @@
     64 /* long chunks start at multiples of this, so that two do not write to one cache line \
         */
 #define LONG_CHUNK 4096
+#define PIECE_GRAINS 64 /* between two looks for signals */
+
+static int64_t round_up(int64_t n) { return (n + CACHE_LINE_ELEMENTS - 1) / CACHE_LINE_ELEMENTS * CACHE_LINE_ELEMENTS; }
 
 static _Atomic int num_threads; /* 0: not yet asked for */
 static _Atomic bool forked;
@@ -51,20 +55,34 @@ int tp_set_num_threads(int n) {
 
 bool tp_in_parallel(void) { return tp_tls.in_parallel; }
 
+/* No error is pending at the beginning. A long range is worked off in pieces, so that a signal is heard between two. */
+static void run_pieces(int64_t begin, int64_t end, int64_t grain, tp_range_fn fn, void *context) {
+    int64_t piece = grain < INT64_MAX / PIECE_GRAINS ? grain * PIECE_GRAINS : INT64_MAX;
+    if (piece >= LONG_CHUNK) piece = round_up(piece);
+    for (; end - begin > piece; begin += piece) {
+        fn(begin, begin + piece, context);
+        if (tp_error_pending() != TP_NoError || tp_host_look() < 0) return;
+    }
+    fn(begin, end, context);
+}
+
 /* An error that was pending before is not this loop's. */
-static int run_serial(int64_t n, tp_range_fn fn, void *context) {
-    bool pending = tp_error_pending() != TP_NoError;
-    fn(0, n, context);
-    return !pending && tp_error_pending() != TP_NoError ? -1 : 0;
+static int run_serial(int64_t n, int64_t grain, tp_range_fn fn, void *context) {
+    tp_saved_error before = tp_error_take();
+    run_pieces(0, n, grain, fn, context);
+    if (tp_unlikely(tp_error_pending() != TP_NoError)) return tp_text_free(&before.message), -1;
+    if (tp_unlikely(before.cls != TP_NoError)) tp_error_restore_steal(&before);
+    return 0;
 }
 
 #ifdef _OPENMP
 typedef struct {
-    int64_t n, size, count; /* chunks of `size` elements, the last one shorter */
+    int64_t n, grain, size, count; /* chunks of `size` elements, the last one shorter */
     tp_range_fn fn;
     void *context;
     int64_t failed; /* the lowest chunk that failed, or count */
     tp_saved_error error;
+    _Atomic bool stop; /* a signal's handler has raised */
 } chunks;
 
 static void keep_error(chunks *c, int64_t chunk) {
@@ -82,7 +100,9 @@ static void keep_error(chunks *c, int64_t chunk) {
 static void run_chunk(chunks *c, int64_t chunk) {
     int64_t begin = chunk * c->size, end = begin + c->size;
     tp_tls.in_parallel = true;
-    c->fn(begin, end < c->n ? end : c->n, c->context);
+    tp_tls.stop = &c->stop;
+    run_pieces(begin, end < c->n ? end : c->n, c->grain, c->fn, c->context);
+    tp_tls.stop = NULL;
     tp_tls.in_parallel = false;
     if (tp_unlikely(tp_error_pending() != TP_NoError)) keep_error(c, chunk);
 }
@@ -109,23 +129,12 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context) {
     if (threads > 1) {
         int64_t count = n / grain < threads ? n / grain : threads; /* so that each has at least `grain` */
         int64_t size = (n + count - 1) / count;
-        if (size >= LONG_CHUNK) size = (size + CACHE_LINE_ELEMENTS - 1) / CACHE_LINE_ELEMENTS * CACHE_LINE_ELEMENTS;
+        if (size >= LONG_CHUNK) size = round_up(size);
         count = (n + size - 1) / size;
-        chunks c = {.n = n, .size = size, .count = count, .fn = fn, .context = context, .failed = count};
+        chunks c = {
+            .n = n, .grain = grain, .size = size, .count = count, .fn = fn, .context = context, .failed = count};
         if (count > 1) return run_parallel(&c);
     }
 #endif
-    return run_serial(n, fn, context);
-}
-
-/* ---- the host's lock ---- */
-
-static tp_host_lock host_lock; /* no functions: nothing to do */
-
-void tp_set_host_lock(tp_host_lock lock) { host_lock = lock; }
-
-void *tp_host_lock_release(void) { return host_lock.release && !tp_tls.in_parallel ? host_lock.release() : NULL; }
-
-void tp_host_lock_acquire(void *state) {
-    if (state && host_lock.acquire) host_lock.acquire(state);
+    return run_serial(n, grain, fn, context);
 }

@@ -5,6 +5,10 @@
  * (reductions), the caller makes the split itself so that it does not depend on the number of threads. In a child after
  * fork everything runs in the calling thread.
  *
+ * A chunk of more than a few dozen grains is handed to `fn` in several pieces, one after the other, with a look for
+ * signals in between (tp_host_look): an interrupted loop fails like one whose chunk has failed. A unit that itself
+ * takes long looks as well.
+ *
  * A chunk that fails calls tp_fail and returns; the other chunks still run. tp_parallel_for then returns -1 with the
  * failed chunk's error, that of the lowest chunk if there are several, in the calling thread. */
 #pragma once
@@ -19,14 +23,3 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context);
 int tp_get_num_threads(void);  /* at start: what OpenMP allows, but at most the CPUs at hand; 1 in a forked child */
 int tp_set_num_threads(int n); /* ValueError unless n >= 1 */
 bool tp_in_parallel(void);     /* inside a chunk that runs beside others; a tp_parallel_for in there is serial */
-
-/* The host's interpreter lock: kernels that run for long give it up in between. The Python layer installs the pair; the
- * defaults do nothing. `state` is what `release` returned; NULL, for instance inside a parallel chunk, acquires
- * nothing. */
-typedef struct {
-    void *(*release)(void);
-    void (*acquire)(void *state);
-} tp_host_lock;
-void tp_set_host_lock(tp_host_lock lock);
-void *tp_host_lock_release(void);
-void tp_host_lock_acquire(void *state);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/host.h"
 
 #include <string.h>
 
@@ -86,15 +87,26 @@ static int copy_inside(tp_device device, void *dst, const void *src, size_t nbyt
     return ops ? ops->copy_inside(device, dst, src, nbytes) : -1;
 }
 
+static void free_storage(void *storage, size_t unused TP_UNUSED) { tp_storage_free(storage); }
+
+/* The storage's data, which a kernel of another thread may be reading, leaves in a storage of its own. */
+static void park_data_steal(const tp_storage *s, tp_storage *old) {
+    bool own_block = s->data && s->data != inline_data((tp_storage *)s);
+    old->data = own_block ? s->data : NULL;
+    old->context = s->context;
+    tp_host_park(free_storage, old, 0);
+}
+
 /* New data with the old content; the storage is untouched after a failure. */
 static int grow_data(tp_storage *s, size_t nbytes) {
     void *context = NULL, *data = device_allocate(s->device, nbytes, &context);
-    if (!data) return -1;
-    if (s->nbytes && copy_inside(s->device, data, s->data, s->nbytes) < 0) {
-        tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, data, nbytes, context);
+    tp_storage *old = data ? new_head(s->device, s->nbytes, HEAD) : NULL;
+    if (!old || (s->nbytes && copy_inside(s->device, data, s->data, s->nbytes) < 0)) {
+        if (data) tp_device_get_ops((tp_device_type)s->device.type)->release(s->device, data, nbytes, context);
+        if (old) tp_free(old, HEAD);
         return -1;
     }
-    release_data(s);
+    park_data_steal(s, old);
     s->data = data;
     s->context = context;
     return 0;

@@ -6,6 +6,7 @@
 #include "core/tensor.h"
 
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/tls.h"
 
 #include <string.h>
@@ -235,7 +236,7 @@ int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
             t->ndim = old_ndim;
             return -1;
         }
-        free_geometry(old_sizes, old_ndim);
+        if (tp_unlikely(old_ndim > TP_INLINE_DIMS)) tp_host_park(tp_free, old_sizes, geometry_bytes(old_ndim));
     }
     write_geometry(t, (tp_ints){copy, n}, (tp_ints){copy + n, n});
     return 0;
@@ -257,6 +258,8 @@ int tp_tensor_resize(tp_tensor *t, tp_ints sizes, tp_ints strides_or_none) {
     return tp_tensor_set_geometry(t, sizes, strides_or_none);
 }
 
+static void release_storage(void *storage, size_t unused TP_UNUSED) { tp_storage_release(storage); }
+
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     if (t == src) return 0;
     if (tp_tensor_set_geometry(t, tp_sizes(src), tp_strides(src)) < 0) return -1;
@@ -266,7 +269,7 @@ int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     t->dtype = src->dtype;
     t->device = src->device;
     t->keys = src->keys;
-    tp_storage_release(old);
+    tp_host_park(release_storage, old, 0);
     return 0;
 }
 

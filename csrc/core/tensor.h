@@ -2,7 +2,23 @@
  *
  * Sizes and strides (in elements) sit inside the struct up to TP_INLINE_DIMS dimensions. `keys` is the tensor's
  * dispatch key set (dispatch/key.h). Change sizes and strides only through tp_tensor_set_geometry, which keeps numel
- * and the contiguity flag true. */
+ * and the contiguity flag true.
+ *
+ * Note [Shared fields]
+ * Two threads may hold one tensor, and kernels read it without the host lock. These fields may change under them, each
+ * by its own rule:
+ *   - refcount of tensor and storage, version: atomic;
+ *   - storage, its data, sizes and strides of more than TP_INLINE_DIMS dimensions: swapped with the host lock held
+ *     (set_, .data, resize_); what was there is parked (host.h) until all kernels that run now are back. Who swaps
+ *     while another thread computes gets old or new values, never freed memory;
+ *   - sizes, strides, numel, byte_offset, flags, keys: written with the host lock held. A kernel reads what it needs of
+ *     them before it gives the lock up, into its plan;
+ *   - autograd: made once and published with release order, freed with the tensor;
+ *   - its `grad`, and `accumulator`: under the leaf lock Autograd, through tp_grad and tp_put_grad_steal; who computes
+ *     with a gradient retains it;
+ *   - grad_fn, base, hooks, pyobj, and a node's `keepers`: with the host lock held; who goes on to call an operator
+ *     retains what he read.
+ * A program without a host lock gives its tensors to one thread at a time. */
 #pragma once
 
 #include "core/dtype.h"

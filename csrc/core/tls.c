@@ -5,16 +5,16 @@
 #include "core/tls.h"
 
 #include "core/alloc.h"
+#include "core/lock.h"
 
 #include <pthread.h>
 
 __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
 
 static struct {
-    pthread_mutex_t lock;
     tp_thread_state *first;
     int64_t ended_blocks, ended_bytes;
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} registry;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
@@ -36,29 +36,29 @@ static void unlink_thread(tp_thread_state *t) {
     t->next = t->previous = NULL;
 }
 
+#define MAX_ENDS 4
+static void (*ends[MAX_ENDS])(void);
+static int nends;
+
+void tp_thread_at_end(void (*end)(void)) {
+    TP_ASSERT(nends < MAX_ENDS);
+    ends[nends++] = end;
+}
+
 /* Runs at a thread's exit. A later destructor of the same thread may free blocks and so register it once more; then
  * this runs again. */
 static void thread_exit(void *state) {
     tp_thread_state *t = state;
+    for (int i = 0; i < nends; i++) ends[i]();
     tp_alloc_thread_exit(t);
     tp_text_free(&t->error_text);
     t->error_class = TP_NoError;
-    pthread_mutex_lock(&registry.lock);
+    tp_lock(TP_LOCK_Threads);
     fold_counters(t);
     unlink_thread(t);
     t->registered = false;
     for (int c = 0; c < TP_SIZE_CLASSES; c++) tp_set_free_room(t, c, 0);
-    pthread_mutex_unlock(&registry.lock);
-}
-
-static void before_fork(void) {
-    pthread_mutex_lock(&registry.lock);
-    tp_alloc_fork_lock();
-}
-
-static void after_fork_in_parent(void) {
-    tp_alloc_fork_unlock();
-    pthread_mutex_unlock(&registry.lock);
+    tp_unlock(TP_LOCK_Threads);
 }
 
 /* Only the forking thread lives on; the memory of the others' states will be used again, so they leave the registry.
@@ -70,31 +70,30 @@ static void after_fork_in_child(void) {
         fold_counters(t);
         unlink_thread(t);
     }
-    after_fork_in_parent();
 }
 
 static void set_up(void) {
     exit_key_made = pthread_key_create(&exit_key, thread_exit) == 0;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    pthread_atfork(NULL, NULL, after_fork_in_child); /* the fork itself waited for the registry: lock.c */
 }
 
 bool tp_thread_register(void) {
     if (tp_tls.registered) return true;
     pthread_once(&once, set_up);
     if (!exit_key_made || pthread_setspecific(exit_key, &tp_tls) != 0) return false;
-    pthread_mutex_lock(&registry.lock);
+    tp_lock(TP_LOCK_Threads);
     tp_tls.previous = NULL;
     tp_tls.next = registry.first;
     if (registry.first) registry.first->previous = &tp_tls;
     registry.first = &tp_tls;
     tp_tls.registered = true;
     tp_alloc_thread_start(&tp_tls);
-    pthread_mutex_unlock(&registry.lock);
+    tp_unlock(TP_LOCK_Threads);
     return true;
 }
 
 void tp_thread_sum_live(int64_t *blocks, int64_t *bytes) {
-    pthread_mutex_lock(&registry.lock);
+    tp_lock(TP_LOCK_Threads);
     *blocks = registry.ended_blocks;
     *bytes = registry.ended_bytes;
     for (tp_thread_state *t = registry.first; t; t = t->next) {
@@ -103,12 +102,12 @@ void tp_thread_sum_live(int64_t *blocks, int64_t *bytes) {
         *blocks += thread_blocks;
         *bytes += thread_bytes;
     }
-    pthread_mutex_unlock(&registry.lock);
+    tp_unlock(TP_LOCK_Threads);
 }
 
 void tp_thread_count_unregistered(int64_t blocks, int64_t bytes) {
-    pthread_mutex_lock(&registry.lock);
+    tp_lock(TP_LOCK_Threads);
     registry.ended_blocks += blocks;
     registry.ended_bytes += bytes;
-    pthread_mutex_unlock(&registry.lock);
+    tp_unlock(TP_LOCK_Threads);
 }

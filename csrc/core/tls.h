@@ -26,6 +26,12 @@ typedef struct tp_thread_state {
     int32_t backward_depth; /* engine runs that this thread is inside of */
     bool in_parallel;       /* inside a chunk of tp_parallel_for */
     bool registered;        /* the thread's exit handler is in place */
+    uint8_t away_since;     /* host.c: the generation in which the host lock was given up */
+    uint16_t team;          /* parallel.c: how many threads the last loop had; memory for them is there */
+    uint32_t number;        /* lock.c: never that of another thread; 0: not yet given */
+    uint64_t held_locks;    /* lock.c: bits, in debug builds */
+    int64_t looked;         /* host.c: when signals were looked for last */
+    _Atomic bool *stop;     /* set while a loop over threads is to end early; NULL outside one */
     /* Small blocks (alloc.h): how many more a list may take, 0 before registration; the lists; and the blocks and bytes
      * that this thread got from the C library minus those that it gave back, which changes on the slow paths only. */
     _Atomic uint16_t free_room[TP_SIZE_CLASSES];
@@ -40,6 +46,9 @@ _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 
 extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
 
+/* Something that a layer above keeps for a thread and frees when the thread ends, in that thread, if it is registered.
+ * To be called while the library is loaded. */
+void tp_thread_at_end(void (*end)(void));
 /* Puts the thread into the registry; false if its exit handler cannot be installed (memory is out). */
 bool tp_thread_register(void);
 /* The small blocks that are live: the sum over all threads, those that have ended included. */

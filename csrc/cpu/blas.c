@@ -1,19 +1,21 @@
-/* blas.c: finds and opens the BLAS library. */
+/* blas.c: finds and opens the BLAS library.
+ *
+ * Opening asks the host where the library is, which runs Python code: it is one thread's turn, and who comes meanwhile
+ * waits without the host lock. Invariant: `blas` does not change any more once it is `loaded`. */
 #include "cpu/blas.h"
 
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/lock.h"
 #include "cpu/capability.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static tp_blas blas;
-static bool loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool loaded;
+static tp_turn opening;
 static char *(*locate)(void);
 
 void tp_blas_set_locator(char *(*fn)(void)) { locate = fn; }
@@ -76,11 +78,17 @@ static int open_library(void) {
                    "no BLAS library was found; install scipy-openblas32, or set TENSORPY_BLAS. Tried:%s", tried.text);
 }
 
+static int open_in_turn(void) {
+    if (tp_turn_take(&opening) < 0) return -1;
+    int status = atomic_load(&loaded) ? 0 : open_library();
+    if (status == 0) atomic_store(&loaded, true);
+    tp_turn_pass(&opening);
+    return status;
+}
+
 const tp_blas *tp_blas_get(void) {
-    pthread_mutex_lock(&lock);
-    if (!loaded) loaded = open_library() == 0;
+    if (tp_unlikely(!atomic_load_explicit(&loaded, memory_order_acquire)) && open_in_turn() < 0) return NULL;
     /* gemm.c splits. Others in the process may have raised the number since the last call. */
-    if (loaded && blas.set_num_threads && blas.get_num_threads && blas.get_num_threads() != 1) blas.set_num_threads(1);
-    pthread_mutex_unlock(&lock);
-    return loaded ? &blas : NULL;
+    if (blas.set_num_threads && blas.get_num_threads && blas.get_num_threads() != 1) blas.set_num_threads(1);
+    return &blas;
 }

@@ -8,6 +8,7 @@
 #include "cpu/convolution.h"
 
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
@@ -313,7 +314,7 @@ static void run_forward(int64_t begin, int64_t end, void *context) {
     scratch s;
     if (scratch_new(&s, j) < 0) return;
     for (int64_t i = begin; i < end; i++)
-        if (forward_block(j, &s, i / j->plan->groups, i % j->plan->groups) < 0) break;
+        if (forward_block(j, &s, i / j->plan->groups, i % j->plan->groups) < 0 || tp_host_look() < 0) break;
     tp_free(s.memory, s.size);
 }
 
@@ -322,7 +323,7 @@ static void run_data(int64_t begin, int64_t end, void *context) {
     scratch s;
     if (scratch_new(&s, j) < 0) return;
     for (int64_t i = begin; i < end; i++)
-        if (data_block(j, &s, i / j->plan->groups, i % j->plan->groups) < 0) break;
+        if (data_block(j, &s, i / j->plan->groups, i % j->plan->groups) < 0 || tp_host_look() < 0) break;
     tp_free(s.memory, s.size);
 }
 
@@ -335,7 +336,8 @@ static void run_weight(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++) {
         int64_t group = i / j->parts, part = i % j->parts;
         for (int64_t block = part; block < j->blocks; block += j->parts)
-            if (weight_block(j, &s, block, group, j->partial + i * bytes, block == part) < 0) goto done;
+            if (weight_block(j, &s, block, group, j->partial + i * bytes, block == part) < 0 || tp_host_look() < 0)
+                goto done;
     }
 done:
     tp_free(s.memory, s.size);

@@ -5,6 +5,7 @@
  * through a copy on the host: device kernels that know better register their own copy_. */
 #include "cpu/copy.h"
 
+#include "core/host.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
 

@@ -57,10 +57,10 @@ static int sort_elements(const tp_tensor *t, int64_t *order) {
     tp_entry *e = tp_alloc(bytes);
     if (!e) return tp_fail_memory((int64_t)bytes);
     tp_make_entries(e, t, 0, n, false);
-    tp_sort_entries(e, e + n, n);
+    int status = tp_sort_entries(e, e + n, n);
     for (int64_t i = 0; i < n; i++) order[i] = e[i].index;
     tp_free(e, bytes);
-    return 0;
+    return status;
 }
 
 /* The first n of a line of int64, new. */

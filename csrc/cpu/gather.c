@@ -4,6 +4,7 @@
  * Elements that may go to one place are always in one thread and in order, so sums do not depend on the threads. */
 #include "PrimitiveKernels.h"
 #include "core/half.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "iter/plain.h"

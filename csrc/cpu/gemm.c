@@ -6,6 +6,7 @@
 #include "cpu/gemm.h"
 
 #include "PrimitiveKernels.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/copy.h"
@@ -121,6 +122,8 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
 
 #define WORTH_A_SPLIT 4e6 /* multiplications; a piece costs a few per cent of what it takes from its neighbours */
 #define WORTH_FOUR 6e7
+#define PER_LOOK 1e10 /* some tenths of a second, after which a signal is heard */
+#define MIN_PIECE 256 /* rows or columns, where it is cut for that */
 
 typedef struct {
     tp_dtype dtype;
@@ -147,7 +150,7 @@ static int run_piece(split_job j, int64_t i) {
 
 static void run_split(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++)
-        if (run_piece(*(const split_job *)context, i) < 0) return; /* tp_parallel_for passes the error on */
+        if (run_piece(*(const split_job *)context, i) < 0 || tp_host_look() < 0) return; /* the loop passes it on */
 }
 
 static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
@@ -155,7 +158,9 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
     int64_t length = j.by_rows ? c.rows : c.cols;
     double work = (double)c.rows * (double)c.cols * (double)a.cols;
     if (work < WORTH_A_SPLIT || length <= 64 || c.cols == 1) return call_blas_here(dtype, a, b, c, alpha, beta);
-    int64_t wanted = work < WORTH_FOUR ? 2 : 4;
+    int64_t wanted = work < WORTH_FOUR ? 2 : 4, by_look = (int64_t)(work / PER_LOOK);
+    if (by_look > wanted && length / MIN_PIECE > wanted)
+        wanted = by_look < length / MIN_PIECE ? by_look : length / MIN_PIECE;
     j.piece = ((length + wanted - 1) / wanted + 63) / 64 * 64;
     int64_t pieces = (length + j.piece - 1) / j.piece;
     void *host = tp_host_lock_release();
@@ -283,7 +288,7 @@ static void run_batch(int64_t begin, int64_t end, void *context) {
     bool blas = tp_is_floating_dtype(dtype) || tp_is_complex_dtype(dtype);
     for (int64_t i = begin; i < end; i++) {
         matrix a = matrix_at(j->a, i), b = matrix_at(j->b, i), c = matrix_at(j->out, i);
-        if ((blas ? call_blas : integer_gemm)(dtype, a, b, c, j->alpha, j->beta) < 0) return;
+        if ((blas ? call_blas : integer_gemm)(dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
     }
 }
 

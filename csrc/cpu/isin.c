@@ -50,7 +50,7 @@ static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *o
     tp_entry *e = tp_alloc(bytes);
     if (!e) return tp_fail_memory((int64_t)bytes);
     tp_make_entries(e, y, 0, n, false);
-    tp_sort_entries(e, e + n, n);
+    if (tp_sort_entries(e, e + n, n) < 0) return tp_free(e, bytes), -1;
     uint64_t *tests_sorted = tp_data(sorted);
     for (int64_t i = 0; i < n; i++) tests_sorted[i] = e[i].key;
     tp_free(e, bytes);

@@ -2,6 +2,7 @@
  * elements keep their order there too. */
 #include "cpu/lines.h"
 
+#include "core/host.h"
 #include "cpu/kernels.h"
 
 #include <string.h>
@@ -19,7 +20,26 @@ void tp_make_entries(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, 
     }
 }
 
-void tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
+/* Both halves of a pass over the entries, some at a time so that a signal is heard. */
+#define PER_LOOK ((int64_t)1 << 20)
+static int count_bytes(const tp_entry *from, int64_t n, int shift, int64_t *count) {
+    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
+        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK;
+        for (int64_t i = begin; i < end; i++) count[(from[i].key >> shift & 255) + 1]++;
+        if (end < n && tp_host_look() < 0) return -1;
+    }
+    return 0;
+}
+static int spread_entries(tp_entry *to, const tp_entry *from, int64_t n, int shift, int64_t *count) {
+    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
+        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK;
+        for (int64_t i = begin; i < end; i++) to[count[from[i].key >> shift & 255]++] = from[i];
+        if (end < n && tp_host_look() < 0) return -1;
+    }
+    return 0;
+}
+
+int tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
     if (n <= 32) {
         for (int64_t i = 1; i < n; i++) {
             tp_entry x = e[i];
@@ -27,20 +47,21 @@ void tp_sort_entries(tp_entry *e, tp_entry *spare, int64_t n) {
             for (; k > 0 && e[k - 1].key > x.key; k--) e[k] = e[k - 1];
             e[k] = x;
         }
-        return;
+        return 0;
     }
     tp_entry *from = e, *to = spare;
     for (int shift = 0; shift < 64; shift += 8) {
         int64_t count[257] = {0};
-        for (int64_t i = 0; i < n; i++) count[(from[i].key >> shift & 255) + 1]++;
+        if (count_bytes(from, n, shift, count) < 0) return -1;
         if (count[(from[0].key >> shift & 255) + 1] == n) continue;
         for (int k = 0; k < 256; k++) count[k + 1] += count[k];
-        for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & 255]++] = from[i];
+        if (spread_entries(to, from, n, shift, count) < 0) return -1;
         tp_entry *t = from;
         from = to;
         to = t;
     }
     if (from != e) memcpy(e, from, (size_t)n * sizeof *e);
+    return 0;
 }
 
 /* ---- selection ---- */
@@ -83,6 +104,7 @@ tp_entry tp_select_entry(tp_entry *e, int64_t n, int64_t k) {
         if (k <= j) high = j;
         else if (k >= i) low = i;
         else return e[k];
+        if (tp_unlikely(high - low > 1 << 20) && tp_host_look() < 0) return e[k]; /* the caller's loop fails */
     }
     heap_sort(e + low, high - low + 1);
     return e[k];

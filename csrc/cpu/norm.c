@@ -4,6 +4,7 @@
 #include "cpu/norm.h"
 
 #include "PrimitiveKernels.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/norm.h"

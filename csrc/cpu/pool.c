@@ -2,6 +2,7 @@
 #include "cpu/pool.h"
 
 #include "PrimitiveKernels.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/fault.h"

@@ -1,6 +1,7 @@
 /* scan.c: the primitive scan on the CPU: threads share the positions across the dimension, TP_SCAN_COLUMNS neighbouring
  * ones at a time; the loops are in scan_loops.c. */
 #include "PrimitiveKernels.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 

@@ -1,6 +1,7 @@
 /* softmax.c: the primitive softmax on the CPU: threads share the rows; the loops are in softmax_loops.c. 16-bit floats
  * are computed in float32 temporaries. */
 #include "PrimitiveKernels.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "iter/plain.h"

@@ -4,6 +4,7 @@
  * Threads share the lines. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "cpu/lines.h"
@@ -46,14 +47,17 @@ static int64_t length_of(const tp_tensor *lines) { return lines->ndim ? lines->s
 static int run(const line_op *op, const tp_tensor *lines, tp_tensor *out) {
     int64_t n = length_of(lines);
     line_run r = {op, lines, n, tp_data(out), false};
-    if (tp_parallel_for(lines->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r) < 0) return -1;
+    void *host = lines->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(lines->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
+    tp_host_lock_acquire(host);
+    if (status < 0) return -1;
     return r.failed ? tp_fail_memory(n * 2 * (int64_t)sizeof(tp_entry)) : 0;
 }
 
 /* ---- sort, topk ---- */
 
 static void sorted_line(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const line_op *op TP_UNUSED) {
-    tp_sort_entries(e, spare, n);
+    if (tp_sort_entries(e, spare, n) < 0) return;
     for (int64_t i = 0; i < n; i++) out[i] = e[i].index;
 }
 int sort_cpu(tp_tensor *lines, bool descending, tp_tensor *out) {
@@ -185,7 +189,7 @@ int median_cpu(tp_tensor *lines, bool skip_nan, tp_tensor *out) {
 
 static void mode_line(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const line_op *op) {
     int64_t longest = 0;
-    tp_sort_entries(e, spare, n);
+    if (tp_sort_entries(e, spare, n) < 0) return;
     for (int64_t i = 0, start = 0; i < n; i++) {
         if (e[i].key != e[start].key || (op->skip_nan && e[i].key == TP_NAN_KEY)) start = i;
         if (i - start + 1 > longest) longest = i - start + 1, *out = e[i].index;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "core/device.h"
+#include "core/lock.h"
 #include "core/tensor.h"
 #include "core/tls.h"
 
@@ -74,7 +75,11 @@ _Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
 
 TP_INLINE tp_key tp_highest_key(tp_keyset ks) { return (tp_key)(63 - __builtin_clzll(ks | 1)); }
 TP_INLINE tp_keyset tp_excluded_keys(void) { return tp_tls.exclude ^ TP_DEFAULT_EXCLUDED; }
-TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) { return (ks | tp_tls.include) & ~tp_excluded_keys(); }
+/* Where every call of an operator begins. */
+TP_INLINE tp_keyset tp_effective_keys(tp_keyset ks) {
+    tp_assert_no_lock();
+    return (ks | tp_tls.include) & ~tp_excluded_keys();
+}
 
 /* What a primitive is entered with (Note [Primitives] in op.h): the backend of the tensor that it writes. */
 TP_INLINE tp_keyset tp_primitive_keys(const tp_tensor *t) {

@@ -12,13 +12,14 @@
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
  * skipped: they are not `live`.
  *
- * Tables are written under one mutex and read without: an entry is one aligned pointer, and a kernel that was taken out
- * stays valid for the calls that are under way, since registrations are unlinked but their code stays. */
+ * All of it is written under the lock Operators. Calls read tables, cells and the operator list without: Note
+ * [Registration lifetime] in cell.h. */
 #include "dispatch/op.h"
 
 #include "core/alloc.h"
+#include "core/lock.h"
+#include "dispatch/cell.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +34,18 @@ typedef struct registration_node {
     struct registration_node *older;
 } registration_node;
 
-/* An operator's registrations by slot (runtime key or alias), newest first. Allocated with the first one. */
+/* An operator's registrations by slot (runtime key or alias), newest first, and the cells that calls look into.
+ * Allocated with the first registration, and kept. */
 typedef struct tp_op_registrations {
     registration_node *slot[NUM_SLOTS];
+    tp_cell *_Atomic cells[TP_NUM_KEYS];
 } tp_op_registrations;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tp_op *buckets[NUM_BUCKETS];
-static tp_op **all_ops;
+static tp_op **all_ops; /* a list that has grown leaves the shorter one to its readers */
 static int64_t op_count, op_capacity;
 static registration_node *fallbacks[TP_NUM_KEYS];
+static tp_cell *_Atomic fallback_cells[TP_NUM_KEYS];
 static int64_t last_handle;
 
 static const char *const alias_names[TP_NUM_ALIAS] = {
@@ -72,7 +75,8 @@ static uint64_t hash_name(const char *name, const char *overload) {
 }
 
 tp_op *tp_find_op(const char *name, const char *overload) {
-    for (tp_op *op = buckets[hash_name(name, overload)]; op; op = op->next)
+    tp_op *op = __atomic_load_n(&buckets[hash_name(name, overload)], __ATOMIC_ACQUIRE);
+    for (; op; op = op->next)
         if (strcmp(op->info->name, name) == 0 && strcmp(op->info->overload, overload) == 0) return op;
     return NULL;
 }
@@ -88,8 +92,8 @@ tp_op *tp_find_op_qualified(const char *qualified) {
     return tp_find_op(name, dot ? dot + 1 : "");
 }
 
-int64_t tp_op_count(void) { return op_count; }
-tp_op *tp_op_at(int64_t i) { return all_ops[i]; }
+int64_t tp_op_count(void) { return __atomic_load_n(&op_count, __ATOMIC_ACQUIRE); }
+tp_op *tp_op_at(int64_t i) { return __atomic_load_n(&all_ops, __ATOMIC_ACQUIRE)[i]; }
 
 const char *tp_op_name(const tp_op *op, char *buffer) {
     snprintf(buffer, 128, op->info->overload[0] ? "%s.%s" : "%s", op->info->name, op->info->overload);
@@ -99,9 +103,10 @@ const char *tp_op_name(const tp_op *op, char *buffer) {
 static int reserve_ops(int64_t n) {
     if (op_count + n <= op_capacity) return 0;
     int64_t capacity = op_capacity * 2 > op_count + n ? op_capacity * 2 : op_count + n + 64;
-    tp_op **grown = realloc(all_ops, (size_t)capacity * sizeof *grown);
+    tp_op **grown = malloc((size_t)capacity * sizeof *grown);
     if (!grown) return tp_fail_memory(capacity * (int64_t)sizeof *grown);
-    all_ops = grown;
+    if (op_count) memcpy(grown, all_ops, (size_t)op_count * sizeof *grown);
+    __atomic_store_n(&all_ops, grown, __ATOMIC_RELEASE);
     op_capacity = capacity;
     return 0;
 }
@@ -109,7 +114,7 @@ static int reserve_ops(int64_t n) {
 static void compute_table(tp_op *op);
 
 int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int status = reserve_ops(n);
     for (int64_t i = 0; status == 0 && i < n; i++) {
         const tp_op *twin = tp_find_op(infos[i].name, infos[i].overload);
@@ -121,10 +126,11 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
         uint64_t h = hash_name(infos[i].name, infos[i].overload);
         ops[i].info = &infos[i];
         ops[i].next = buckets[h];
-        buckets[h] = &ops[i];
-        all_ops[op_count++] = &ops[i];
+        all_ops[op_count] = &ops[i];
+        __atomic_store_n(&buckets[h], &ops[i], __ATOMIC_RELEASE);
+        __atomic_store_n(&op_count, op_count + 1, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return status;
 }
 
@@ -181,16 +187,27 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
     return fallbacks[key];
 }
 
+static void put_bit(tp_keyset *set, tp_keyset bit, bool on) {
+    __atomic_store_n(set, on ? *set | bit : *set & ~bit, __ATOMIC_RELEASE);
+}
+
+/* The cell comes before the entry that leads to it, and the entry before the live bit. */
 static void compute_entry(tp_op *op, tp_key key) {
     registration_node *r = resolve(op, key);
     tp_keyset bit = (tp_keyset)1 << key;
-    bool fallthrough = r ? !r->r.fn && !r->r.boxed : !is_backend(key);
-    op->live = fallthrough ? op->live & ~bit : op->live | bit;
-    op->boxed_keys = r && r->r.boxed ? op->boxed_keys | bit : op->boxed_keys & ~bit;
-    tp_fn entry = NULL;
-    if (r && r->r.boxed) entry = op->info->box;
-    else if (r) entry = r->r.fn;
-    __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
+    bool fallthrough = r ? !r->r.fn && !r->r.cell : !is_backend(key);
+    tp_cell *cell = r ? r->r.cell : NULL;
+    tp_fn entry = cell ? op->info->box : r ? r->r.fn : NULL;
+    if (op->registrations) atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
+    put_bit(&op->boxed_keys, bit, cell != NULL);
+    if (entry || is_backend(key)) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
+    put_bit(&op->live, bit, !fallthrough);
+}
+
+/* Of a key whose fallback has changed. */
+static void compute_key(tp_key key) {
+    atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
+    for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
 }
 
 static void compute_table(tp_op *op) {
@@ -204,10 +221,15 @@ static void compute_after_registration(tp_op *op, tp_key key) {
         if (all_ops[i]->info->prims) compute_entry(all_ops[i], key);
 }
 
-const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback) {
-    registration_node *r = resolve(op, key);
-    if (is_fallback) *is_fallback = r && !r->op;
-    return r ? &r->r : NULL;
+bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
+    tp_lock(TP_LOCK_Operators);
+    const registration_node *r = resolve(op, key);
+    if (r) {
+        *origin = (tp_origin){r->r.key, !r->op, r->r.cell != NULL, !r->r.cell && !r->r.fn, ""};
+        snprintf(origin->source, sizeof origin->source, "%s", r->r.source);
+    }
+    tp_unlock(TP_LOCK_Operators);
+    return r != NULL;
 }
 
 /* ---- registration ---- */
@@ -223,49 +245,56 @@ static int64_t add_registration(tp_op *op, registration_node **slot, const tp_re
     return node->r.handle;
 }
 
-static int ensure_registrations(tp_op *op) {
-    if (op->registrations) return 0;
-    op->registrations = calloc(1, sizeof *op->registrations);
-    return op->registrations ? 0 : tp_fail_memory(sizeof *op->registrations);
+/* With a cell for the boxed kernel, if there is one. After a failure the context is still the caller's. */
+static int64_t add_boxed(tp_op *op, registration_node **slot, tp_registration *r, tp_boxed_fn boxed, void *context,
+                         void (*free_context)(void *)) {
+    if (boxed && !(r->cell = tp_cell_new(boxed, context, free_context))) return -1;
+    int64_t handle = add_registration(op, slot, r);
+    if (handle < 0 && r->cell) tp_cell_drop(r->cell);
+    return handle;
 }
 
-/* Without computing the table; the caller holds the lock. */
-static int register_at_load(tp_op *op, const tp_registration *r) {
-    if (ensure_registrations(op) < 0) return -1;
-    return add_registration(op, &op->registrations->slot[r->key], r) < 0 ? -1 : 0;
+static int ensure_registrations(tp_op *op) {
+    if (op->registrations) return 0;
+    tp_op_registrations *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) return tp_fail_memory(sizeof *fresh);
+    __atomic_store_n(&op->registrations, fresh, __ATOMIC_RELEASE);
+    return 0;
 }
 
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
+        tp_op *op = entries[i].op;
         tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source};
-        status = register_at_load(entries[i].op, &r);
+        if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return status;
 }
 
 int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
-        tp_registration r = {.key = key, .boxed = boxed, .source = source};
-        status = register_at_load(&ops[i], &r);
+        tp_registration r = {.key = key, .source = source};
+        if (ensure_registrations(&ops[i]) < 0) status = -1;
+        else if (add_boxed(&ops[i], &ops[i].registrations->slot[key], &r, boxed, NULL, NULL) < 0) status = -1;
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return status;
 }
 
 void tp_compute_all_tables(void) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     for (int64_t i = 0; i < op_count; i++) compute_table(all_ops[i]);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
 }
 
 int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                     const char *source, bool allow_override) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int64_t handle = -1;
     char name[128];
     char *kept = strdup(source);
@@ -277,19 +306,18 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
                 "Deregister the first, or pass allow_override=True",
                 tp_op_name(op, name), tp_slot_name(key), there->r.source, source);
     else if (ensure_registrations(op) == 0) {
-        tp_registration r = {
-            .key = key, .fn = fn, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
-        handle = add_registration(op, &op->registrations->slot[key], &r);
+        tp_registration r = {.key = key, .fn = fn, .source = kept};
+        handle = add_boxed(op, &op->registrations->slot[key], &r, boxed, context, free_context);
     }
     if (handle > 0) compute_after_registration(op, key);
     else free(kept);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return handle;
 }
 
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                              const char *source) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     int64_t handle = -1;
     char *kept = strdup(source);
     if (!kept) tp_fail_memory((int64_t)strlen(source));
@@ -297,14 +325,12 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
         tp_fail(TP_RuntimeError, "the key %s already has a fallback, registered from %s; this one comes from %s",
                 tp_key_name(key), fallbacks[key]->r.source, source);
     else {
-        tp_registration r = {
-            .key = key, .boxed = boxed, .context = context, .free_context = free_context, .source = kept};
-        handle = add_registration(NULL, &fallbacks[key], &r);
+        tp_registration r = {.key = key, .source = kept};
+        handle = add_boxed(NULL, &fallbacks[key], &r, boxed, context, free_context);
     }
-    if (handle > 0)
-        for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
+    if (handle > 0) compute_key(key);
     else free(kept);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Operators);
     return handle;
 }
 
@@ -332,16 +358,15 @@ static registration_node *unlink_anywhere(int64_t handle, tp_op **op, int *key) 
 }
 
 int tp_deregister(int64_t handle) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Operators);
     tp_op *op = NULL;
     int key = 0;
     registration_node *node = unlink_anywhere(handle, &op, &key);
     if (node && node->op) compute_after_registration(node->op, node->r.key);
-    else if (node)
-        for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], (tp_key)key);
-    pthread_mutex_unlock(&lock);
+    else if (node) compute_key((tp_key)key);
+    tp_unlock(TP_LOCK_Operators);
     if (!node) return tp_fail(TP_RuntimeError, "no registration has the handle %lld", (long long)handle);
-    if (node->r.free_context) node->r.free_context(node->r.context);
+    if (node->r.cell) tp_cell_retire(node->r.cell);
     free((char *)node->r.source); /* only run-time registrations have a handle that anyone knows */
     free(node);
     return 0;
@@ -370,32 +395,52 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n) {
     return any ? ks : TP_BIT(BackendSelect);
 }
 
-int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
-    const registration_node *r = resolve(op, tp_highest_key(ks & op->live));
-    if (!r) return tp_missing_kernel(op, ks, args);
-    return r->r.boxed(op, ks, args, results, r->r.context);
+/* The boxed kernel that the operator has at a key, counted in; NULL if it has none any more. */
+static tp_cell *enter_at(const tp_op *op, tp_key key) {
+    tp_op_registrations *r = __atomic_load_n(&op->registrations, __ATOMIC_ACQUIRE);
+    tp_cell *own = r ? tp_cell_enter(&r->cells[key]) : NULL;
+    return own ? own : tp_cell_enter(&fallback_cells[key]);
+}
+
+int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results) {
+    tp_cell *cell = tp_is_boxed_at(op, key) ? enter_at(op, key) : NULL;
+    if (cell) {
+        int status = cell->boxed(op, ks, (tp_value *)args, results, cell->context);
+        tp_cell_leave(cell);
+        return status;
+    }
+    tp_fn kernel = tp_kernel_at(op, key);
+    if (!kernel) return tp_missing_kernel(op, ks, args);
+    if (kernel == op->info->box) return tp_redispatch_boxed(op, ks, args, results); /* it is being taken out */
+    return op->info->signature->call(kernel, ks, args, results);
 }
 
 int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
-    tp_key key = tp_highest_key(ks & op->live);
-    if (op->boxed_keys >> key & 1) return tp_call_boxed_kernel(op, ks, (tp_value *)args, results);
-    if (!op->table[key]) return tp_missing_kernel(op, ks, args);
-    return op->info->signature->call(op->table[key], ks, args, results);
+    return tp_call_kernel_at(op, tp_live_key(op, ks), ks, args, results);
+}
+
+int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
+    return tp_redispatch_boxed(op, ks, args, results);
 }
 
 /* The tensor by which a primitive is entered; NULL and the error set if the others are not beside it. */
 static const tp_tensor *guide_of(const tp_op *op, const tp_value *args) {
     const tp_value *v = &args[op->info->guide];
-    const tp_tensor *guide = v->tag == TP_TENSOR ? v->tensor : v->tag == TP_TENSORS && v->tensors.size > 0 ? v->tensors.data[0] : NULL;
+    const tp_tensor *guide = v->tag == TP_TENSOR                            ? v->tensor
+                             : v->tag == TP_TENSORS && v->tensors.size > 0 ? v->tensors.data[0]
+                                                                           : NULL;
     char name[128];
-    if (!guide) return tp_fail_null(TP_RuntimeError, "%s: %s is missing", tp_op_name(op, name), op->info->args[op->info->guide].name);
+    if (!guide)
+        return tp_fail_null(TP_RuntimeError, "%s: %s is missing", tp_op_name(op, name),
+                            op->info->args[op->info->guide].name);
     for (int i = 0; i < op->info->nargs; i++) {
         bool list = args[i].tag == TP_TENSORS;
         int64_t n = list ? args[i].tensors.size : args[i].tag == TP_TENSOR;
         for (int64_t k = 0; k < n; k++) {
             const tp_tensor *t = list ? args[i].tensors.data[k] : args[i].tensor;
             if (t && !tp_device_equal(t->device, guide->device))
-                return tp_fail_null(TP_RuntimeError, "%s: %s is on another device", tp_op_name(op, name), op->info->args[i].name);
+                return tp_fail_null(TP_RuntimeError, "%s: %s is on another device", tp_op_name(op, name),
+                                    op->info->args[i].name);
         }
     }
     return guide;
@@ -426,7 +471,7 @@ static void describe_tensor_arguments(const tp_op *op, const tp_value *args, tp_
 static void list_backends(const tp_op *op, tp_text *text) {
     const char *comma = "";
     for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++)
-        if (op->table[k]) {
+        if (tp_kernel_at(op, (tp_key)k)) {
             tp_text_add(text, "%s%s", comma, tp_key_name((tp_key)k));
             comma = ", ";
         }
@@ -435,14 +480,14 @@ static void list_backends(const tp_op *op, tp_text *text) {
 
 int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     char name[128];
-    tp_key key = tp_highest_key(ks & op->live);
+    tp_key key = tp_live_key(op, ks);
     tp_autotext arguments = {0}, backends = {0};
     if ((ks & TP_BIT(Meta)) && needs_values(op))
         return tp_fail(
             TP_NotImplementedError, "%s: not possible on Meta tensors, which have no values: the operator is tagged %s",
             tp_op_name(op, name),
             op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
-    for (int i = 0; !(ks & op->live) && i < op->info->nargs; i++)
+    for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
         if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
             return tp_fail(strncmp(op->info->name, "cat", 4) == 0 ? TP_ValueError : TP_RuntimeError,
                            "%s: expected a non-empty list of Tensors, %s is empty", tp_op_name(op, name),

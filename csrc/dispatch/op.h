@@ -29,6 +29,7 @@
 typedef void (*tp_fn)(void); /* any unboxed kernel; cast to the operator's own type before a call */
 
 struct tp_op;
+typedef struct tp_cell tp_cell; /* a boxed kernel with its context: dispatch/cell.h */
 /* args: one value per schema argument, borrowed. results: one per schema return, new. Returns 0, or -1 with the error
  * set and no results. An operator whose returns are all aliases of arguments (in-place, out=) leaves results NONE. */
 typedef int (*tp_boxed_fn)(const struct tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
@@ -49,10 +50,8 @@ typedef struct {
 typedef struct {
     int64_t handle;
     tp_key key; /* as registered: a runtime key, or TP_NUM_KEYS + tp_alias_key */
-    tp_fn fn;   /* one of fn and boxed; both NULL: fallthrough */
-    tp_boxed_fn boxed;
-    void *context;
-    void (*free_context)(void *);
+    tp_fn fn;   /* one of fn and cell; both NULL: fallthrough */
+    tp_cell *cell;
     const char *source; /* the kernel's name, or file:line of a Python registration */
 } tp_registration;
 
@@ -90,6 +89,8 @@ typedef struct {
     uint8_t guide;                 /* of a primitive: the argument whose backend runs it */
 } tp_op_info;
 
+/* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a
+ * lock: through tp_live_key and tp_kernel_at. */
 typedef struct tp_op {
     tp_fn table[TP_NUM_KEYS]; /* the computed kernel per key; NULL: none */
     tp_keyset live;           /* keys that do something: the others are skipped */
@@ -98,6 +99,15 @@ typedef struct tp_op {
     struct tp_op_registrations *registrations;
     struct tp_op *next; /* in its hash bucket */
 } tp_op;
+
+/* The key that a call with this set goes to, and the kernel there. */
+TP_INLINE tp_key tp_live_key(const tp_op *op, tp_keyset ks) {
+    return tp_highest_key(ks & __atomic_load_n(&op->live, __ATOMIC_ACQUIRE));
+}
+TP_INLINE tp_fn tp_kernel_at(const tp_op *op, tp_key key) { return __atomic_load_n(&op->table[key], __ATOMIC_RELAXED); }
+TP_INLINE bool tp_is_boxed_at(const tp_op *op, tp_key key) {
+    return __atomic_load_n(&op->boxed_keys, __ATOMIC_RELAXED) >> key & 1;
+}
 
 /* ---- the operator list ---- */
 /* Declares `n` operators; both arrays stay. */
@@ -141,12 +151,20 @@ int tp_call_boxed(const tp_op *op, const tp_value *args, tp_value *results);
 int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
 /* What `op->box` calls after packing. */
 int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results);
+/* The kernel at `key`, boxed or not, given the set `ks`: for layers that pass on another set than the rest below them.
+ */
+int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The union of the tensors' key sets in boxed arguments. */
 tp_keyset tp_keys_of_values(const tp_value *args, int n);
 
 /* ---- looking ---- */
-/* Where table[key] came from: the registration's key name and source; NULL if nothing is there. */
-const tp_registration *tp_resolve(const tp_op *op, tp_key key, bool *is_fallback);
+/* Where table[key] came from: as which key and from where it was registered; false if nothing is there. */
+typedef struct {
+    tp_key key;
+    bool is_fallback, is_boxed, is_fallthrough;
+    char source[160]; /* shortened where it is longer */
+} tp_origin;
+bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin);
 /* The trace fallback's sink: called once per layer with the kernel's key, before and after; NULL switches tracing off
  * for this thread. */
 typedef struct tp_tracer {

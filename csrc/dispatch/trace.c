@@ -1,6 +1,8 @@
 /* trace.c: the fallback under the key Trace, which sees each layer of each call (Note [Trace bit] in key.h). */
 #include "dispatch/op.h"
 
+#include "core/lock.h"
+
 #include <time.h>
 
 static __thread tp_tracer *current;
@@ -15,30 +17,25 @@ static double now(void) {
 static int trace_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
     tp_keyset rest = ks & ~TP_BIT(Trace);
-    tp_key key = tp_highest_key(rest & op->live);
+    tp_key key = tp_live_key(op, rest);
     tp_tracer *tracer = current;
-    if (!tracer || !op->table[key]) return tp_redispatch_boxed(op, rest, args, results);
+    if (!tracer || !tp_kernel_at(op, key)) return tp_redispatch_boxed(op, rest, args, results);
     tracer->enter(tracer, op, key, args);
     double begin = now();
-    int status;
-    if (op->boxed_keys >> key & 1) {
-        const tp_registration *r = tp_resolve(op, key, NULL);
-        status = r->boxed(op, ks, args, results, r->context);
-    } else {
-        status = op->info->signature->call(op->table[key], ks, args, results);
-    }
+    int status = tp_call_kernel_at(op, key, ks, args, results);
     tracer->leave(tracer, op, key, now() - begin, status);
     return status;
 }
 
 tp_tracer *tp_set_tracer(tp_tracer *t) {
-    static int64_t handle;
-    if (t && handle == 0) {
-        handle = tp_register_fallback(TP_KEY_Trace, trace_layer, NULL, NULL, "dispatch/trace.c");
-        if (handle < 0) {
-            handle = 0;
-            return NULL;
-        }
+    static tp_turn registering;
+    static bool registered;
+    if (t) {
+        if (tp_turn_take(&registering) < 0) return NULL;
+        if (!registered)
+            registered = tp_register_fallback(TP_KEY_Trace, trace_layer, NULL, NULL, "dispatch/trace.c") > 0;
+        tp_turn_pass(&registering);
+        if (!registered) return NULL;
     }
     tp_tracer *old = current;
     current = t;

@@ -14,6 +14,7 @@
 #include "iter/reduce.h"
 
 #include "core/alloc.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
@@ -27,10 +28,11 @@
 #define PART_ELEMENTS 65536 /* input elements in a part, at least */
 #define MANY_TILES 32       /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
-#define BLOCK 1024   /* elements converted at a time */
-#define LEAF_ROWS 64 /* rows of a leaf, by default */
-#define SHORT_RUN 32 /* below this a run is better taken as rows */
-#define NARROW 64    /* rows below this are widened, to about WIDE elements */
+#define LEAVES_PER_LOOK 256 /* for signals */
+#define BLOCK 1024          /* elements converted at a time */
+#define LEAF_ROWS 64        /* rows of a leaf, by default */
+#define SHORT_RUN 32        /* below this a run is better taken as rows */
+#define NARROW 64           /* rows below this are widened, to about WIDE elements */
 #define WIDE 256
 #define MAX_SLOTS 48 /* the stack: one slot per bit of the number of leaves */
 #define STACK_BYTES 16384
@@ -243,8 +245,8 @@ static int merge_slots(const tp_reduction *r, char *stack, int64_t slot_bytes, i
     return top;
 }
 
-/* Reduces leaves [begin, end) of a tile into the first slot. */
-static void reduce_leaves(worker *w, char *stack, int64_t width, const char *in, int64_t begin, int64_t end) {
+/* Reduces leaves [begin, end) of a tile into the first slot; fails if a signal ends it. */
+static int reduce_leaves(worker *w, char *stack, int64_t width, const char *in, int64_t begin, int64_t end) {
     const plan *p = w->p;
     int64_t n = width * p->widen, slot_bytes = slot_width(p) * p->r->size;
     int top = 0;
@@ -255,8 +257,10 @@ static void reduce_leaves(worker *w, char *stack, int64_t width, const char *in,
         fold_leaf(w, slot, width, in, leaf);
         bool last = leaf + 1 == end || (p->r->settled && p->r->settled(slot, n));
         top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, last);
-        if (last) return;
+        if (last) return 0;
+        if ((leaf - begin + 1) % LEAVES_PER_LOOK == 0 && tp_host_look() < 0) return -1;
     }
+    return 0;
 }
 
 /* Combines what widening has spread out. */
@@ -307,14 +311,15 @@ static void start_worker(worker *w, const plan *p) {
     w->cast_out = direct ? NULL : tp_cast_loop(r->out, p->out_dtype);
 }
 
-static void run_tile(worker *w, char *stack, int64_t unit) {
+static int run_tile(worker *w, char *stack, int64_t unit) {
     const plan *p = w->p;
     char *in, *out;
     int64_t part = unit % p->parts, begin = part * p->part_leaves, width = locate_tile(p, unit / p->parts, &in, &out);
-    reduce_leaves(w, stack, width, in, begin, at_most(begin + p->part_leaves, p->leaves));
+    if (reduce_leaves(w, stack, width, in, begin, at_most(begin + p->part_leaves, p->leaves)) < 0) return -1;
     int64_t slot_bytes = slot_width(p) * p->r->size;
     if (p->parts > 1) memcpy(p->partials + unit * slot_bytes, stack, (size_t)slot_bytes);
     else write_results(w, out, stack, width);
+    return 0;
 }
 
 static void run_units(int64_t begin, int64_t end, void *context) {
@@ -325,7 +330,8 @@ static void run_units(int64_t begin, int64_t end, void *context) {
     char *stack = bytes <= sizeof small ? small : tp_alloc(bytes);
     if (!stack) return;
     start_worker(&w, p);
-    for (int64_t unit = begin; unit < end; unit++) run_tile(&w, stack, unit);
+    for (int64_t unit = begin; unit < end && run_tile(&w, stack, unit) == 0; unit++) {
+    }
     if (stack != small) tp_free(stack, bytes);
 }
 

@@ -4,6 +4,7 @@
  * turned: the loop then runs down the second dimension, in tiles that stay in the L1 cache, so that a call serves many
  * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in square tiles, so that
  * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack. */
+#include "core/host.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
 

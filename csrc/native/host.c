@@ -198,7 +198,7 @@ int64_t tp_host_calls(tp_device_type type) { return calls[type]; }
 
 int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
     int64_t n = count_tensors(op, args);
-    if (!op->table[TP_KEY_CPU] || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
+    if (!tp_kernel_at(op, TP_KEY_CPU) || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
     if (check_devices(op, args) < 0) return -1;
     mirrors m = {.device = device_of(op, args, type)};
     if (m.device.type < 0) return -1;

@@ -7,11 +7,11 @@
 #include "native/outside.h"
 
 #include "core/error.h"
+#include "core/lock.h"
 #include "native/host.h"
 #include "tensorpy/backend.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,6 @@ typedef struct {
 
 static tensorpy_backend backends[TENSORPY_MAX_BACKENDS];
 static int count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int current[TENSORPY_MAX_BACKENDS];
 
 /* Kernels whose functions know no device: they ask its tp_device_ops. */
@@ -126,8 +125,8 @@ static int register_plain(tp_device_type type) {
     for (int i = 0; i < TP_COUNTOF(plain_operators); i++) {
         tp_op *op = tp_find_op_qualified(plain_operators[i]);
         if (!op) return tp_fail(TP_RuntimeError, "there is no operator %s", plain_operators[i]);
-        if (tp_register(op, tp_backend_key(type), op->table[TP_KEY_CPU], NULL, NULL, NULL, "native/outside.c", false) <
-            0)
+        if (tp_register(op, tp_backend_key(type), tp_kernel_at(op, TP_KEY_CPU), NULL, NULL, NULL, "native/outside.c",
+                        false) < 0)
             return -1;
     }
     return 0;
@@ -155,9 +154,9 @@ static int register_locked(const tensorpy_backend *b) {
 
 static int register_backend(const tensorpy_backend *b) {
     if (!b || !is_whole(b)) return tp_fail(TP_RuntimeError, "a backend that does not fill in all of tensorpy_backend");
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Backends);
     int status = register_locked(b);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Backends);
     return status;
 }
 

@@ -70,6 +70,7 @@ enum {
       (const cl_properties *, cl_uint, const cl_device_id *, void (*)(const char *, const void *, size_t, void *), \
        void *, cl_int *))                                                                                          \
     X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int *))                   \
+    X(cl_int, clReleaseContext, (cl_context))                                                                      \
     X(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void *, cl_int *))                                 \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                                        \
     X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))       \

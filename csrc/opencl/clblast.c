@@ -4,6 +4,7 @@
 #include "opencl/launch.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Values of CLBlast's enumerations, which are the CBLAS's. */
@@ -61,13 +62,13 @@ int tp_cl_clblast(tp_cl_device *d, const tp_tensor *a, const tp_tensor *b, tp_te
     size_t k = (size_t)a->sizes[a->ndim - 1], batches = out->ndim == 3 ? (size_t)out->sizes[0] : 1;
     cl_command_queue queue = tp_cl_queue(d);
     double by = tp_scalar_double(alpha), keep = tp_scalar_double(beta);
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     int status =
         single ? sgemm(ROW_MAJOR, x.transposed, y.transposed, m, n, k, (float)by, x.buffer, x.offset, x.line, x.step,
                        y.buffer, y.offset, y.line, y.step, (float)keep, z.buffer, z.offset, z.line, z.step, batches,
                        &queue, NULL)
                : dgemm(ROW_MAJOR, x.transposed, y.transposed, m, n, k, by, x.buffer, x.offset, x.line, x.step, y.buffer,
                        y.offset, y.line, y.step, keep, z.buffer, z.offset, z.line, z.step, batches, &queue, NULL);
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? 1 : tp_fail(TP_RuntimeError, "OpenCL: CLBlast's matrix product failed (%d)", status);
 }

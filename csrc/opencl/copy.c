@@ -3,7 +3,7 @@
  * small inputs only enqueues. */
 #include "opencl/copy.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
 #include "iter/iter.h"
 #include "opencl/fault.h"
 #include "opencl/pointwise.h"
@@ -52,9 +52,9 @@ int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nb
     if (nbytes == 0) return 0;
     if (tp_cl_find(device.index, dst, &to) < 0) return -1;
     if (nbytes > STAGED) return write_waiting(d, to, src, nbytes);
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     int status = write_staged(d, to, src, nbytes);
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* event.c: see event.h. */
 #include "opencl/event.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
 
 #include <stdlib.h>
 

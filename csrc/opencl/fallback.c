@@ -2,9 +2,9 @@
 #include "opencl/fallback.h"
 
 #include "core/determinism.h"
+#include "core/lock.h"
 #include "native/host.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,14 +22,13 @@ typedef struct counter {
 } counter;
 
 static counter *counters[1024];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static counter **bucket_of(const tp_op *op) { return &counters[((uintptr_t)op / sizeof *op) % 1024]; }
 
 /* Counts one more; returns how many there were, 0 the first time. */
 static int64_t count_one(const tp_op *op) {
     int64_t before = 0;
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_ClFallback);
     counter *c = *bucket_of(op);
     while (c && c->op != op) c = c->next;
     if (!c && (c = calloc(1, sizeof *c))) {
@@ -38,16 +37,16 @@ static int64_t count_one(const tp_op *op) {
         *bucket_of(op) = c;
     }
     if (c) before = c->count++;
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_ClFallback);
     return before;
 }
 
 int64_t tp_cl_fallback_count(const tp_op *op) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_ClFallback);
     const counter *c = *bucket_of(op);
     while (c && c->op != op) c = c->next;
     int64_t count = c ? c->count : 0;
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_ClFallback);
     return count;
 }
 
@@ -72,7 +71,7 @@ static int announce(const tp_op *op) {
 
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
-    if (!op->table[TP_KEY_CPU]) return tp_missing_kernel(op, ks, args);
+    if (!tp_kernel_at(op, TP_KEY_CPU)) return tp_missing_kernel(op, ks, args);
     if (announce(op) < 0) return -1;
     tp_count_host_call(TP_DEVICE_OPENCL);
     return tp_call_on_host(TP_DEVICE_OPENCL, op, ks, args, results);

@@ -1,7 +1,8 @@
 /* fault.c: see fault.h. */
 #include "opencl/fault.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
+#include "core/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 static struct {
     cl_mem words;
     uint32_t unseen; /* bits: the streams that a checked kernel was enqueued on since their last look */
+    uint32_t raised; /* notes, so far */
 } devices[TP_CL_MAX_DEVICES];
 
 static _Atomic int waits = -1;
@@ -67,13 +69,14 @@ int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group) {
 
 int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look) {
     cl_int status = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     look->looks = devices[d->index].unseen != 0;
+    look->raised = devices[d->index].raised;
     if (look->looks)
         status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 0, 0, sizeof look->words,
                                            look->words, 0, NULL, NULL);
     if (status == CL_SUCCESS) devices[d->index].unseen &= ~(1u << tp_cl_stream(d));
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueReadBuffer");
 }
 
@@ -84,24 +87,34 @@ void tp_cl_look_drop(tp_cl_device *d, const tp_cl_look *look) {
 int tp_cl_look_idle(tp_cl_device *d) {
     cl_int status = CL_SUCCESS;
     tp_cl_look look;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     look.looks = devices[d->index].unseen != 0;
+    look.raised = devices[d->index].raised;
     if (look.looks)
         status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), devices[d->index].words, 1, 0, sizeof look.words, look.words,
                                            0, NULL, NULL);
     if (status == CL_SUCCESS) devices[d->index].unseen = 0;
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clEnqueueReadBuffer");
 }
 
-int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
+/* Makes room for the next note; false: another thread has raised this one. */
+static bool take_note(tp_cl_device *d, const tp_cl_look *look) {
     static const int64_t none[4];
+    tp_cl_lock(d);
+    bool first = devices[d->index].raised == look->raised;
+    if (first) {
+        devices[d->index].raised++;
+        tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0,
+                                  NULL, NULL);
+    }
+    tp_cl_unlock(d);
+    return first;
+}
+
+int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
     int fault = look->looks ? (int)(int32_t)look->words[0] - 1 : -1;
-    if (tp_likely(!tp_fault_at(fault))) return 0;
-    pthread_mutex_lock(&d->lock);
-    tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), devices[d->index].words, none, sizeof none[0], 0, sizeof none, 0, NULL,
-                              NULL);
-    pthread_mutex_unlock(&d->lock);
+    if (tp_likely(!tp_fault_at(fault)) || !take_note(d, look)) return 0;
     char where[200];
     snprintf(where, sizeof where, " (found on opencl:%d)%s", d->index,
              tp_cl_checks_wait() ? ""

@@ -8,7 +8,7 @@
  * Invariants: a queue is in order, so a stream's first note is that of its first operator at fault; it stays until it
  * was raised. A look on one stream sees what that stream, and what it was made to wait for, has noted; a wait for the
  * device sees all. A look that finds nothing to look at (nothing checked was enqueued since the last one) costs
- * nothing. */
+ * nothing. Of several threads that see one note the first raises it. */
 #pragma once
 
 #include "opencl/launch.h"
@@ -22,6 +22,7 @@ int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group);
 /* A look around a wait: begin enqueues it, end, behind the wait, raises what was found. */
 typedef struct {
     bool looks;
+    uint32_t raised;  /* how many notes of the device had been raised when the look began */
     int64_t words[4]; /* kind, value, dimension, size */
 } tp_cl_look;
 int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look);

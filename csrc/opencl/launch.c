@@ -12,7 +12,7 @@ void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
 }
 
 static int finish(tp_cl_call *c, cl_int status) {
-    pthread_mutex_unlock(&c->device->lock);
+    tp_cl_unlock(c->device);
     if (c->status != CL_SUCCESS) return tp_cl_fail(c->status, "clSetKernelArg");
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueNDRangeKernel");
 }

@@ -26,7 +26,7 @@ typedef struct {
 
 TP_INLINE tp_cl_call tp_cl_begin(tp_cl_device *d, tp_cl_built *kernel) {
     if (kernel) {
-        pthread_mutex_lock(&d->lock);
+        tp_cl_lock(d);
         uint32_t epoch = tp_cl_released;
         if (tp_unlikely(kernel->epoch != epoch)) memset(kernel->sizes, 0, sizeof kernel->sizes);
         kernel->epoch = epoch;

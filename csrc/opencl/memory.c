@@ -15,6 +15,7 @@
 #include "opencl/memory.h"
 
 #include "core/alloc.h"
+#include "core/lock.h"
 #include "opencl/program.h"
 
 #include <stdlib.h>
@@ -31,7 +32,6 @@
 #define CLASSES 48
 
 typedef struct {
-    pthread_mutex_t lock;
     tp_cl_segment **segments;
     int64_t capacity;
     tp_cl_block *free[TP_CL_MAX_STREAMS][2][CLASSES]; /* small blocks, which keep to their own segments, and others */
@@ -40,8 +40,11 @@ typedef struct {
 
 _Atomic uint32_t tp_cl_released;
 
-static pool pools[TP_CL_MAX_DEVICES] = {[0 ... TP_CL_MAX_DEVICES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static pool pools[TP_CL_MAX_DEVICES];
 static _Atomic uintptr_t next_address = FIRST_ADDRESS;
+
+static void lock_pool(const pool *p) { tp_lock((tp_lock_id)(TP_LOCK_ClPool + (p - pools))); }
+static void unlock_pool(const pool *p) { tp_unlock((tp_lock_id)(TP_LOCK_ClPool + (p - pools))); }
 
 /* ---- free lists ---- */
 
@@ -239,9 +242,9 @@ void *tp_cl_allocate(tp_device device, size_t nbytes, void **context) {
     pool *p = &pools[device.index];
     if (nbytes > SIZE_MAX / 2) return tp_fail_memory((int64_t)nbytes), NULL;
     size_t size = (nbytes + STEP - 1) / STEP * STEP;
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     tp_cl_block *b = allocate_locked(d, p, size ? size : STEP);
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
     *context = b;
     return b ? (void *)(b->segment->base + b->offset) : NULL;
 }
@@ -251,7 +254,7 @@ void tp_cl_release(tp_device device, void *data TP_UNUSED, size_t nbytes TP_UNUS
     tp_cl_block *b = context;
     if (tp_cl_forked()) return; /* the lock may be held by a thread that is not here */
     if (tp_unlikely(b->other_streams)) tp_cl_hold_for(tp_cl_get(device.index), b->segment->stream, b->other_streams);
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     p->stats.allocated -= (int64_t)b->size;
     p->stats.blocks--;
     if (b->after && !b->after->used) {
@@ -264,7 +267,7 @@ void tp_cl_release(tp_device device, void *data TP_UNUSED, size_t nbytes TP_UNUS
         absorb_next(b);
     }
     add_free(p, b);
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
 }
 
 void tp_cl_stream_use(const tp_tensor *t, int stream) {
@@ -274,12 +277,12 @@ void tp_cl_stream_use(const tp_tensor *t, int stream) {
 
 int tp_cl_find(int device, const void *address, tp_cl_place *place) {
     pool *p = &pools[device];
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     int64_t at = find_segment(p, (uintptr_t)address);
     tp_cl_segment *s = at < 0 ? NULL : p->segments[at];
     bool inside = s && (uintptr_t)address - s->base <= s->size;
     if (inside) *place = (tp_cl_place){s->buffer, (int64_t)((uintptr_t)address - s->base)};
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
     return inside ? 0 : tp_fail(TP_RuntimeError, "OpenCL: an address that is in no memory of opencl:%d", device);
 }
 
@@ -287,32 +290,32 @@ int tp_cl_find(int device, const void *address, tp_cl_place *place) {
 
 tp_cl_memory_stats tp_cl_memory(int device) {
     pool *p = &pools[device];
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     tp_cl_memory_stats stats = p->stats;
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
     return stats;
 }
 
 void tp_cl_reset_peak(int device) {
     pool *p = &pools[device];
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     p->stats.peak = p->stats.allocated;
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
 }
 
 void tp_cl_set_limit(int device, int64_t nbytes) {
     pool *p = &pools[device];
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     p->stats.limit = nbytes;
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
 }
 
 int tp_cl_empty_cache(int device) {
     tp_cl_device *d = tp_cl_get(device);
     if (!d || tp_cl_finish(d) < 0) return -1;
     pool *p = &pools[device];
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     free_segments(p);
-    pthread_mutex_unlock(&p->lock);
+    unlock_pool(p);
     return 0;
 }

@@ -81,7 +81,7 @@ void tp_cl_settle(int device) {
     tp_cl_device *d = flights[device] ? tp_cl_get(device) : NULL;
     flight *landed = NULL;
     if (!d) return;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     for (flight **place = &flights[device]; *place;) {
         flight *f = *place;
         if (!is_done(f)) {
@@ -92,7 +92,7 @@ void tp_cl_settle(int device) {
         f->next = landed;
         landed = f;
     }
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     while (landed) {
         flight *next = landed->next;
         let_go(landed);
@@ -123,13 +123,13 @@ int tp_cl_copy_async(tp_tensor *dst, const tp_tensor *src) {
     if (!f) return tp_fail_memory((int64_t)sizeof *f);
     tp_cl_settle(d->index);
     *f = (flight){.to = tp_storage_retain(dst->storage), .from = tp_storage_retain(src->storage)};
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     int status = enqueue(d, dst, src, &f->done);
     if (status == 0) {
         f->next = flights[d->index];
         flights[d->index] = f;
     }
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     if (status == 0) return 1;
     tp_storage_release(f->to);
     tp_storage_release(f->from);

@@ -23,9 +23,13 @@ typedef struct {
 
 static plan sets[SETS][WAYS];
 static tp_cl_plan_stats stats;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-tp_cl_plan_stats tp_cl_plans(void) { return stats; }
+tp_cl_plan_stats tp_cl_plans(void) {
+    tp_lock(TP_LOCK_ClPlans);
+    tp_cl_plan_stats now = stats;
+    tp_unlock(TP_LOCK_ClPlans);
+    return now;
+}
 
 static uint64_t mix(uint64_t h, uint64_t word) {
     h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
@@ -60,16 +64,25 @@ static plan *oldest(plan *set) {
     return found;
 }
 
+/* Another thread may have kept the same plan meanwhile. */
+static void keep(uint64_t hash, const plan_key *key, tp_cl_built *built) {
+    tp_lock(TP_LOCK_ClPlans);
+    plan *set = sets[hash % SETS];
+    if (!find(set, hash, key)) *oldest(set) = (plan){hash, *key, built, stats.hits + stats.misses};
+    tp_unlock(TP_LOCK_ClPlans);
+}
+
 tp_cl_built *tp_cl_plan(tp_cl_device *d, const tp_cl_family *family, const char *kernel, const void *variant) {
     plan_key key = {d, family, kernel, {0}};
     memcpy(key.variant, variant, family->size);
     uint64_t hash = hash_key(&key);
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_ClPlans);
     plan *p = find(sets[hash % SETS], hash, &key);
+    tp_cl_built *built = p ? p->kernel : NULL;
     p ? stats.hits++ : stats.misses++;
-    tp_cl_built *built = p ? p->kernel : build(d, family, kernel, variant);
-    if (!p && built) *(p = oldest(sets[hash % SETS])) = (plan){hash, key, built, 0};
     if (p) p->used = stats.hits + stats.misses;
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_ClPlans);
+    if (built || !(built = build(d, family, kernel, variant))) return built;
+    keep(hash, &key, built);
     return built;
 }

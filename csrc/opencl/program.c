@@ -1,9 +1,13 @@
 /* program.c: programs in memory and on disk; see program.h.
  *
+ * Building takes from a tenth of a second to several: it is one thread's turn, without a lock and without the host
+ * lock, and other threads build other programs meanwhile.
+ *
  * Invariant: an entry of the table is never removed, so that a kernel may be borrowed for good. */
 #include "opencl/program.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
+#include "core/lock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +17,7 @@
 #include <unistd.h>
 
 #define BUCKETS 4096
+#define TURNS 64
 #define OPTIONS "-cl-std=CL1.2 -w"
 #define CPU_OPTIONS OPTIONS " -DTP_CPU_DEVICE" /* what vectorises: see tensorpy/math_f32.h */
 #define MAGIC "tensorpy opencl 1\n"
@@ -26,11 +31,23 @@ typedef struct entry {
     char key[]; /* the program's key, a newline, the kernel's name */
 } entry;
 
+/* Table and counts: under the lock ClPrograms. */
 static entry *buckets[BUCKETS];
 static tp_cl_program_stats stats;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tp_turn turns[TURNS]; /* by hash; who builds takes no second one */
 
-tp_cl_program_stats tp_cl_programs(void) { return stats; }
+tp_cl_program_stats tp_cl_programs(void) {
+    tp_lock(TP_LOCK_ClPrograms);
+    tp_cl_program_stats now = stats;
+    tp_unlock(TP_LOCK_ClPrograms);
+    return now;
+}
+
+static void count_one(int64_t *counter) {
+    tp_lock(TP_LOCK_ClPrograms);
+    ++*counter;
+    tp_unlock(TP_LOCK_ClPrograms);
+}
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo). */
 static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n) {
@@ -147,7 +164,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     cl_int status;
     bool cached = file_of(d, source, path, sizeof path);
     cl_program p = cached ? from_disk(d, path) : NULL;
-    if (p) return stats.from_disk++, p;
+    if (p) return count_one(&stats.from_disk), p;
     p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
     if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
     status = tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL);
@@ -156,7 +173,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
         tp_cl.clReleaseProgram(p);
         return NULL;
     }
-    stats.built++;
+    count_one(&stats.built);
     if (cached) to_disk(p, path);
     return p;
 }
@@ -175,8 +192,10 @@ static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint
         free(e);
         return NULL;
     }
+    tp_lock(TP_LOCK_ClPrograms);
     e->next = buckets[hash % BUCKETS];
     buckets[hash % BUCKETS] = e;
+    tp_unlock(TP_LOCK_ClPrograms);
     return e;
 }
 
@@ -185,7 +204,9 @@ static entry *build_entry(tp_cl_device *d, const char *key, const char *name, ui
     tp_autotext source = {0};
     write(&source, context);
     if (!source.text) return tp_fail_memory(1), NULL;
+    void *host = tp_host_lock_release();
     cl_program p = build(d, key, source.text);
+    tp_host_lock_acquire(host);
     entry *e = p ? add_entry(d, key, name, hash, p) : NULL;
     if (p) tp_cl.clReleaseProgram(p); /* the kernel keeps it */
     return e;
@@ -197,18 +218,24 @@ static bool is_entry(const entry *e, const tp_cl_device *d, const char *key, con
            strcmp(e->key + length + 1, name) == 0;
 }
 
-tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
-    uint64_t hash = hash_text(hash_text(SEED + (uint64_t)d->index, key), name);
-    pthread_mutex_lock(&lock);
+static entry *find_entry(const tp_cl_device *d, const char *key, const char *name, uint64_t hash, bool counts) {
+    tp_lock(TP_LOCK_ClPrograms);
     entry *e = buckets[hash % BUCKETS];
     while (e && !is_entry(e, d, key, name, hash)) e = e->next;
-    if (e) {
-        stats.hits++;
-    } else {
-        stats.misses++;
-        e = build_entry(d, key, name, hash, write, context);
-    }
-    pthread_mutex_unlock(&lock);
+    if (counts) e ? stats.hits++ : stats.misses++;
+    tp_unlock(TP_LOCK_ClPrograms);
+    return e;
+}
+
+tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
+    uint64_t hash = hash_text(hash_text(SEED + (uint64_t)d->index, key), name);
+    entry *e = find_entry(d, key, name, hash, true);
+    if (e) return &e->kernel;
+    tp_turn *turn = &turns[hash % TURNS];
+    if (tp_turn_take(turn) < 0) return NULL;
+    e = find_entry(d, key, name, hash, false); /* who had the turn before may have built it */
+    if (!e) e = build_entry(d, key, name, hash, write, context);
+    tp_turn_pass(turn);
     return e ? &e->kernel : NULL;
 }
 

@@ -6,10 +6,12 @@
 #include "opencl/runtime.h"
 
 #include "core/dtype.h"
+#include "core/lock.h"
 #include "opencl/fault.h"
 #include "opencl/stream.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,6 @@
 
 tp_cl_functions tp_cl;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tp_cl_device devices[TP_CL_MAX_DEVICES];
 static int count;
 static bool opened;
@@ -106,7 +107,6 @@ static void describe(tp_cl_device *d, cl_platform_id platform, cl_device_id id) 
     if (tuning && strcmp(tuning, "cpu") == 0) d->is_cpu = true;
     d->group = d->is_cpu ? 1024 : 256;
     while (d->group > d->max_group) d->group /= 2;
-    pthread_mutex_init(&d->lock, NULL);
 }
 
 /* The smaller comes first. */
@@ -173,7 +173,7 @@ bool tp_cl_forked(void) { return forked; }
 static int open_once(void) {
     if (tp_unlikely(forked)) return fail_forked();
     if (tp_likely(__atomic_load_n(&opened, __ATOMIC_ACQUIRE))) return 0;
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_ClRuntime);
     int status = 0;
     if (!opened) {
         count = 0;
@@ -183,7 +183,7 @@ static int open_once(void) {
             __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
         }
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_ClRuntime);
     return status;
 }
 
@@ -211,16 +211,22 @@ static int start_device(tp_cl_device *d) {
     cl_int status;
     d->context = tp_cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
     if (!d->context) return tp_cl_fail(status, "clCreateContext");
-    d->queues[0] = tp_cl.clCreateCommandQueue(d->context, d->id, 0, &status);
-    return d->queues[0] ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
+    cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, 0, &status);
+    if (queue) {
+        __atomic_store_n(&d->queues[0], queue, __ATOMIC_RELEASE);
+        return 0;
+    }
+    tp_cl.clReleaseContext(d->context);
+    d->context = NULL;
+    return tp_cl_fail(status, "clCreateCommandQueue");
 }
 
 tp_cl_device *tp_cl_get(int index) {
     tp_cl_device *d = (tp_cl_device *)tp_cl_describe(index);
-    if (tp_unlikely(!d) || tp_likely(d->queues[0] != NULL)) return d;
-    pthread_mutex_lock(&lock);
+    if (tp_unlikely(!d) || tp_likely(__atomic_load_n(&d->queues[0], __ATOMIC_ACQUIRE) != NULL)) return d;
+    tp_lock(TP_LOCK_ClRuntime);
     int status = d->queues[0] ? 0 : start_device(d);
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_ClRuntime);
     return status == 0 ? d : NULL;
 }
 

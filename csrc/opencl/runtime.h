@@ -10,9 +10,8 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/lock.h"
 #include "opencl/cl.h"
-
-#include <pthread.h>
 
 #define TP_CL_MAX_DEVICES 16
 #define TP_CL_MAX_STREAMS 8
@@ -30,10 +29,14 @@ typedef struct {
     uint32_t compute_units;
     size_t max_group, group; /* work-items in a group: the most, and what elementwise kernels take */
     bool is_cpu, has_fp64, has_fp16, has_subgroups;
-    pthread_mutex_t lock; /* of kernel arguments and enqueueing */
 } tp_cl_device;
 
 extern tp_cl_functions tp_cl;
+
+/* The device's lock: of kernel arguments and enqueueing. */
+TP_INLINE void tp_cl_lock(const tp_cl_device *d) { tp_lock((tp_lock_id)(TP_LOCK_ClDevice + d->index)); }
+TP_INLINE void tp_cl_unlock(const tp_cl_device *d) { tp_unlock((tp_lock_id)(TP_LOCK_ClDevice + d->index)); }
+_Static_assert(TP_CL_MAX_DEVICES == TP_LOCK_PER_DEVICE, "each device has its locks");
 
 /* How many devices there are; -1 and the error set if the library cannot be opened. */
 int tp_cl_device_count(void);

@@ -3,7 +3,7 @@
  * Invariant: a queue that was made stays until the process ends, so that one may be used without a lock. */
 #include "opencl/stream.h"
 
-#include "core/parallel.h"
+#include "core/host.h"
 #include "opencl/fault.h"
 
 __thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES];
@@ -19,10 +19,10 @@ static cl_int make_queue(tp_cl_device *d, int stream, cl_bitfield properties) {
 
 int tp_cl_stream_new(tp_cl_device *d) {
     cl_int status = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     int stream = 1 + d->given_streams++ % (TP_CL_MAX_STREAMS - 1);
     if (!d->queues[stream]) status = make_queue(d, stream, 0);
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? stream : tp_cl_fail(status, "clCreateCommandQueue");
 }
 
@@ -35,13 +35,13 @@ int tp_cl_stream_set(tp_cl_device *d, int stream) {
 
 int tp_cl_profile(tp_cl_device *d, int stream) {
     cl_int status = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
+    tp_cl_lock(d);
     if (!(d->profiled & 1u << stream)) {
         tp_cl.clFinish(d->queues[stream]);
         status = make_queue(d, stream, CL_QUEUE_PROFILING_ENABLE);
         if (status == CL_SUCCESS) d->profiled |= 1u << stream;
     }
-    pthread_mutex_unlock(&d->lock);
+    tp_cl_unlock(d);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clCreateCommandQueue");
 }
 

@@ -12,7 +12,9 @@ extern __thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES] __attribute__((tls_mode
 
 TP_INLINE int tp_cl_stream(const tp_cl_device *d) { return tp_cl_streams[d->index]; }
 /* Where this thread's commands go. */
-TP_INLINE cl_command_queue tp_cl_queue(const tp_cl_device *d) { return d->queues[tp_cl_streams[d->index]]; }
+TP_INLINE cl_command_queue tp_cl_queue(const tp_cl_device *d) {
+    return __atomic_load_n(&d->queues[tp_cl_streams[d->index]], __ATOMIC_ACQUIRE); /* others may be made meanwhile */
+}
 
 /* The number of a stream besides the default one; -1 and the error set on failure. */
 int tp_cl_stream_new(tp_cl_device *d);

@@ -1,14 +1,14 @@
 /* fault.c: see fault.h. Entries are written before their number is given out, and stay. */
 #include "prim/fault.h"
 
-#include <pthread.h>
+#include "core/lock.h"
+
 #include <string.h>
 
 #define MAX_FAULTS 1024
 
 static tp_fault faults[MAX_FAULTS] = {{TP_RuntimeError, "an operator", NULL}}; /* for more than there is room for */
 static _Atomic int count = 1;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
@@ -20,14 +20,14 @@ static int find(tp_error_class cls, const char *op, const char *message) {
 }
 
 int tp_fault_id(tp_error_class cls, const char *op, const char *message) {
-    pthread_mutex_lock(&lock);
+    tp_lock(TP_LOCK_Faults);
     int id = find(cls, op, message);
     if (id == 0 && count < MAX_FAULTS) {
         id = count;
         faults[id] = (tp_fault){cls, op, message};
         count = id + 1;
     }
-    pthread_mutex_unlock(&lock);
+    tp_unlock(TP_LOCK_Faults);
     return id;
 }
 

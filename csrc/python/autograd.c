@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#define WALK_ROOM 128    /* nodes that wait, in a walk for the collector */
+#define WALK_STEPS 65536 /* and nodes in it, so that a collection does not take long */
+
 /* ---- Node objects ---- */
 
 typedef struct {
@@ -273,11 +276,77 @@ static void free_hooks(tp_py_hooks *hooks) {
 
 static void forget_node(void *pyobj) { (void)pyobj; /* cannot happen: the object owns the node */ }
 
-int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
-    if (!m->hooks) return 0;
-    Py_VISIT(m->hooks->tensor);
-    Py_VISIT(m->hooks->accumulated);
+/* ---- for the garbage collector ---- */
+
+PyObject *tp_py_kept_object(const tp_tensor *t) {
+    return t && t->flags & TP_FLAG_OWNS_PYOBJ && atomic_load(&t->refcount) == 1 ? t->pyobj : NULL;
+}
+
+static int traverse_hooks(const tp_py_hooks *hooks, visitproc visit, void *arg) {
+    if (!hooks) return 0;
+    Py_VISIT(hooks->tensor);
+    Py_VISIT(hooks->before);
+    Py_VISIT(hooks->after);
+    Py_VISIT(hooks->accumulated);
     return 0;
+}
+
+/* A walk over the part of the graph that lives only as long as its first node does: a node belongs to it when all of
+ * its references have been met. Every object in it is visited once for each reference, as the collector counts them.
+ * What is held from elsewhere, lies beyond the room, or is saved by an operator's own node counts as in use, which is
+ * on the safe side. */
+typedef struct {
+    const tp_node *ready[WALK_ROOM];
+    struct {
+        const tp_node *node;
+        int32_t met;
+    } partly[WALK_ROOM];
+    int nready, npartly;
+} graph_walk;
+
+static void meet_node(graph_walk *w, const tp_node *n) {
+    int32_t references = n ? atomic_load(&n->refcount) : 0;
+    int at = 0;
+    if (references > 1) {
+        while (at < w->npartly && w->partly[at].node != n) at++;
+        if (at == WALK_ROOM) return;
+        if (at == w->npartly) w->partly[w->npartly++].node = n, w->partly[at].met = 0;
+        if (++w->partly[at].met < references) return;
+        w->partly[at] = w->partly[--w->npartly];
+    }
+    if (references && w->nready < WALK_ROOM) w->ready[w->nready++] = n;
+}
+
+/* A tensor that only the graph holds, without an object, holds the node that it came from. */
+static void meet_saved(graph_walk *w, const tp_saved_list *saved) {
+    for (int64_t i = 0; saved && i < saved->size; i++) {
+        const tp_tensor *t = saved->items[i].tensor;
+        if (t && t->autograd && !t->pyobj && atomic_load(&t->refcount) == 1) meet_node(w, t->autograd->grad_fn);
+    }
+}
+
+static int traverse_graph(const tp_node *first, visitproc visit, void *arg) {
+    graph_walk w;
+    w.nready = w.npartly = 0;
+    meet_node(&w, first);
+    for (int64_t steps = 0; w.nready && steps < WALK_STEPS; steps++) {
+        const tp_node *n = w.ready[--w.nready];
+        const tp_tensor *variable = tp_accumulator_variable_borrow(n);
+        int status = traverse_hooks(n->hooks, visit, arg);
+        if (status == 0) status = tp_py_traverse_function(n, visit, arg);
+        if (status) return status;
+        if (variable) Py_VISIT(tp_py_kept_object(variable));
+        meet_saved(&w, tp_py_function_saved_borrow(n));
+        for (uint32_t i = 0; i < n->nedges; i++) meet_node(&w, n->edges[i].node);
+    }
+    return 0;
+}
+
+int tp_py_traverse_autograd(tp_autograd_meta *m, visitproc visit, void *arg) {
+    int status = traverse_hooks(m->hooks, visit, arg);
+    if (status) return status;
+    Py_VISIT(tp_py_kept_object(m->grad));
+    return m->grad_fn ? traverse_graph(m->grad_fn, visit, arg) : 0;
 }
 void tp_py_clear_autograd(tp_autograd_meta *m) {
     if (!m->hooks) return;
@@ -323,13 +392,14 @@ static int show_anomaly(const tp_node *n) {
  */
 static void *pack_saved(tp_tensor *t) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *hooks = tp_tls.saved_hooks, *object = tp_py_wrap(t), *pair = NULL;
+    PyObject *hooks = Py_NewRef((PyObject *)tp_tls.saved_hooks), *object = tp_py_wrap(t), *pair = NULL;
     tp_tls.saved_hooks = NULL; /* what a hook computes is not packed again */
     PyObject *packed = object ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), object) : NULL;
     tp_tls.saved_hooks = hooks;
     if (packed) pair = PyTuple_Pack(2, PyTuple_GET_ITEM(hooks, 1), packed);
     Py_XDECREF(packed);
     Py_XDECREF(object);
+    Py_DECREF(hooks);
     if (!pair) tp_py_error_to_core();
     PyGILState_Release(gil);
     return pair;
@@ -337,8 +407,9 @@ static void *pack_saved(tp_tensor *t) {
 
 static tp_tensor *unpack_saved(void *packed) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *object =
-        PyObject_CallOneArg(PyTuple_GET_ITEM((PyObject *)packed, 0), PyTuple_GET_ITEM((PyObject *)packed, 1));
+    PyObject *pair = Py_NewRef((PyObject *)packed); /* another thread's backward may let it go meanwhile */
+    PyObject *object = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+    Py_DECREF(pair);
     if (object && !tp_py_is_tensor(object)) {
         PyErr_Format(PyExc_TypeError, "unpack_hook must return a Tensor, not %s", Py_TYPE(object)->tp_name);
         Py_CLEAR(object);
@@ -381,18 +452,19 @@ static PyObject *get_anomaly(PyObject *self, PyObject *unused) {
 
 /* ---- backward ---- */
 
-/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem; size -1 for None itself. */
+/* A Python sequence of tensors (None allowed if `optional`) into an array of PyMem that owns them; size -1 for None
+ * itself. */
 static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors *out) {
     *out = (tp_tensors){NULL, -1};
     if (o == Py_None) return 0;
     PyObject *fast = PySequence_Fast(o, what);
     if (!fast) return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    tp_tensor **data = PyMem_Malloc(((size_t)n + 1) * sizeof *data);
+    tp_tensor **data = PyMem_Calloc((size_t)n + 1, sizeof *data);
     int status = data ? 0 : (PyErr_NoMemory(), -1);
     for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (tp_py_is_tensor(item)) data[i] = tp_py_tensor_borrow(item);
+        if (tp_py_is_tensor(item)) data[i] = tp_retain(tp_py_tensor_borrow(item));
         else if (optional && item == Py_None) data[i] = NULL;
         else
             status = (PyErr_Format(PyExc_TypeError, "%s: element %zd is a %s, not a Tensor", what, i,
@@ -400,9 +472,13 @@ static int tensor_list(PyObject *o, bool optional, const char *what, tp_tensors 
                       -1);
     }
     Py_DECREF(fast);
-    if (status < 0) PyMem_Free(data);
-    else *out = (tp_tensors){data, n};
+    *out = (tp_tensors){data, data ? n : -1};
     return status;
+}
+
+static void free_tensor_list(tp_tensors list) {
+    for (int64_t i = 0; i < list.size; i++) tp_release(list.data[i]);
+    PyMem_Free((void *)list.data);
 }
 
 /* _run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs, accumulate) -> tuple of gradients or None */
@@ -430,9 +506,9 @@ static PyObject *run_backward(PyObject *self, PyObject *args) {
         for (int64_t i = 0; i < inputs.size; i++) tp_release(out[i]);
     }
 done:
-    PyMem_Free((void *)roots.data);
-    PyMem_Free((void *)grads.data);
-    PyMem_Free((void *)inputs.data);
+    free_tensor_list(roots);
+    free_tensor_list(grads);
+    free_tensor_list(inputs);
     PyMem_Free(out);
     return result;
 }

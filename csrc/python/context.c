@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/determinism.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/capability.h"
@@ -11,6 +12,8 @@
 #include "python/arguments.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define FUNCTION(name) static PyObject *name(PyObject *self, PyObject *arg)
 
@@ -218,9 +221,25 @@ static PyMethodDef functions[] = {
 
 /* ---- the interpreter lock, for kernels ---- */
 
-static void *release_gil(void) { return PyGILState_Check() ? PyEval_SaveThread() : NULL; }
-static void acquire_gil(void *state) {
-    if (state) PyEval_RestoreThread(state);
+static void *release_gil(void) { return PyEval_SaveThread(); }
+static void acquire_gil(void *state) { PyEval_RestoreThread(state); }
+
+static bool holds_gil(void) { return PyGILState_Check(); }
+
+/* Handlers run in the process's first thread only; another one does not ask for the lock in vain. */
+static bool gets_signals(void) {
+#ifdef __linux__
+    return getpid() == (pid_t)syscall(SYS_gettid);
+#else
+    return true;
+#endif
+}
+static int interrupted(void) {
+    if (!gets_signals()) return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int status = PyErr_CheckSignals() < 0 ? tp_py_error_to_core() : 0;
+    PyGILState_Release(gil);
+    return status;
 }
 
 static int warn(const char *message) {
@@ -246,7 +265,7 @@ static char *locate_blas(void) {
 int tp_py_init_context(PyObject *m) {
     tp_blas_set_locator(locate_blas);
     tp_set_warning_sink(warn);
-    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil});
+    tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted});
     for (int k = 1; k < TP_NUM_KEYS; k++) { /* _KEYS: name -> bit, for the Python guards */
         PyObject *keys = PyObject_GetAttrString(m, "_KEYS");
         if (!keys) {

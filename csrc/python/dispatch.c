@@ -63,6 +63,11 @@ static void trace_enter(tp_tracer *base, const tp_op *op, tp_key key, const tp_v
     t->depth++;
 }
 
+/* The list is the user's, who may have put anything there. */
+static bool is_event(PyObject *o) {
+    return PyList_CheckExact(o) && PyList_GET_SIZE(o) > 4 && PyLong_CheckExact(PyList_GET_ITEM(o, 4));
+}
+
 /* The time goes into the event that is open at this depth: the last one there. */
 static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double seconds, int status) {
     py_tracer *t = (py_tracer *)base;
@@ -72,8 +77,10 @@ static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double sec
     PyGILState_STATE gil = PyGILState_Ensure();
     for (Py_ssize_t i = PyList_GET_SIZE(t->events) - 1; i >= 0; i--) {
         PyObject *event = PyList_GET_ITEM(t->events, i);
-        if (PyLong_AsLong(PyList_GET_ITEM(event, 4)) != t->depth) continue;
+        if (!is_event(event) || PyLong_AsLong(PyList_GET_ITEM(event, 4)) != t->depth) continue;
+        Py_INCREF(event);
         PyList_SetItem(event, 3, PyFloat_FromDouble(seconds));
+        Py_DECREF(event);
         break;
     }
     PyGILState_Release(gil);
@@ -119,11 +126,13 @@ static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
     tp_op *op = name ? find_op(name) : NULL;
     PyObject *rows = op ? PyList_New(0) : NULL;
     for (int k = 1; rows && k < TP_NUM_KEYS; k++) {
-        bool fallback = false;
-        const tp_registration *r = tp_resolve(op, (tp_key)k, &fallback);
-        if (!r) continue;
-        const char *kind = fallback ? "fallback" : r->boxed ? "boxed" : r->fn ? "kernel" : "fallthrough";
-        PyObject *row = Py_BuildValue("ssss", tp_key_name((tp_key)k), tp_slot_name(r->key), r->source, kind);
+        tp_origin r;
+        if (!tp_find_origin(op, (tp_key)k, &r)) continue;
+        const char *kind = r.is_fallback      ? "fallback"
+                           : r.is_boxed       ? "boxed"
+                           : r.is_fallthrough ? "fallthrough"
+                                              : "kernel";
+        PyObject *row = Py_BuildValue("ssss", tp_key_name((tp_key)k), tp_slot_name(r.key), r.source, kind);
         if (!row || PyList_Append(rows, row) < 0) Py_CLEAR(rows);
         Py_XDECREF(row);
     }

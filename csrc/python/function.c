@@ -130,6 +130,21 @@ PyObject *tp_py_function_ctx_borrow(const tp_node *n) {
     return n->type->apply == function_apply ? ((const function_node *)n)->ctx : NULL;
 }
 
+const tp_saved_list *tp_py_function_saved_borrow(const tp_node *n) {
+    return n->type->apply == function_apply ? ((const function_node *)n)->saved : NULL;
+}
+
+int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg) {
+    if (n->type->apply != function_apply) return 0;
+    const function_node *fn = (const function_node *)n;
+    Py_VISIT(fn->ctx);
+    for (int64_t i = 0; fn->saved && i < fn->saved->size; i++) {
+        Py_VISIT(tp_py_kept_object(fn->saved->items[i].tensor));
+        Py_VISIT((PyObject *)fn->saved->items[i].packed);
+    }
+    return 0;
+}
+
 static function_node *new_node(PyObject *ctx, int nedges) {
     const char *name = short_name((PyObject *)Py_TYPE(ctx));
     size_t length = strlen(name) + 1;
@@ -185,12 +200,18 @@ static PyObject *finish_dirty(function_node *fn, PyObject *o, bool only_output) 
                             "view that was changed takes a single output",
                             fn->name);
     if (tp_check_inplace(t, fn->name, true) < 0 || tp_rebase_history(t, &fn->base) < 0) return tp_py_raise();
+    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* as every result with a history */
     return Py_NewRef(o);
 }
 
-static int check_dirty_returned(const function_ctx *ctx, PyObject *result) {
-    for (Py_ssize_t i = 0; ctx->dirty && i < PyTuple_GET_SIZE(ctx->dirty); i++) {
-        PyObject *o = PyTuple_GET_ITEM(ctx->dirty, i);
+/* What forward() has said of its arguments and outputs: tuples or NULL. */
+typedef struct {
+    PyObject *dirty, *non_differentiable;
+} marked;
+
+static int check_dirty_returned(const marked *m, PyObject *result) {
+    for (Py_ssize_t i = 0; m->dirty && i < PyTuple_GET_SIZE(m->dirty); i++) {
+        PyObject *o = PyTuple_GET_ITEM(m->dirty, i);
         if (o == result || (PyTuple_Check(result) && holds(result, o))) continue;
         PyErr_SetString(PyExc_RuntimeError,
                         "Some elements marked as dirty during the forward method were not returned as output. "
@@ -201,11 +222,11 @@ static int check_dirty_returned(const function_ctx *ctx, PyObject *result) {
 }
 
 /* One output of forward(): gets its history; new reference. */
-static PyObject *finish_output(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t nargs,
-                               PyObject *o, bool only_output) {
+static PyObject *finish_output(const marked *m, function_node *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *o,
+                               bool only_output) {
     if (!tp_py_is_tensor(o)) return fn && tp_node_skip_output(&fn->base) < 0 ? tp_py_raise() : Py_NewRef(o);
-    if (holds(ctx->dirty, o)) return finish_dirty(fn, o, only_output);
-    bool given = is_argument(args, nargs, o), without = holds(ctx->non_differentiable, o);
+    if (holds(m->dirty, o)) return finish_dirty(fn, o, only_output);
+    bool given = is_argument(args, nargs, o), without = holds(m->non_differentiable, o);
     PyObject *out = given ? fresh_view(o) : Py_NewRef(o);
     if (!out || !fn) return out;
     tp_tensor *t = tp_py_tensor_borrow(out);
@@ -216,19 +237,20 @@ static PyObject *finish_output(function_ctx *ctx, function_node *fn, PyObject *c
         if (t->base) t->flags |= TP_FLAG_VIEW_CUSTOM;
         status = tp_node_set_output(&fn->base, t);
     }
+    if (!PyObject_GC_IsTracked(out)) PyObject_GC_Track(out); /* as every result with a history */
     if (status == 0) return out;
     Py_DECREF(out);
     return tp_py_raise();
 }
 
-static PyObject *finish_outputs(function_ctx *ctx, function_node *fn, PyObject *const *args, Py_ssize_t n,
+static PyObject *finish_outputs(const marked *m, function_node *fn, PyObject *const *args, Py_ssize_t n,
                                 PyObject *result) {
-    if (check_dirty_returned(ctx, result) < 0) return NULL;
-    if (!PyTuple_Check(result)) return finish_output(ctx, fn, args, n, result, true);
+    if (check_dirty_returned(m, result) < 0) return NULL;
+    if (!PyTuple_Check(result)) return finish_output(m, fn, args, n, result, true);
     Py_ssize_t count = PyTuple_GET_SIZE(result);
     PyObject *tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple && i < count; i++) {
-        PyObject *out = finish_output(ctx, fn, args, n, PyTuple_GET_ITEM(result, i), count == 1);
+        PyObject *out = finish_output(m, fn, args, n, PyTuple_GET_ITEM(result, i), count == 1);
         if (!out) Py_CLEAR(tuple);
         else PyTuple_SET_ITEM(tuple, i, out);
     }
@@ -313,10 +335,11 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     tp_tls.grad_disabled = true;
     result = call_forward(cls, ctx_object, with_setup, args, nargs);
     tp_tls.grad_disabled = was_disabled;
-    if (result) outputs = finish_outputs(ctx, fn, args, nargs, result);
+    marked m = {tp_take(ctx->dirty), tp_take(ctx->non_differentiable)}; /* forward() has handed ctx on, maybe */
+    if (result) outputs = finish_outputs(&m, fn, args, nargs, result);
     if (outputs && fn && save_tensors(ctx, fn, result, outputs) < 0) Py_CLEAR(outputs);
-    Py_CLEAR(ctx->dirty);
-    Py_CLEAR(ctx->non_differentiable);
+    Py_XDECREF(m.dirty);
+    Py_XDECREF(m.non_differentiable);
 done:
     if (fn) tp_node_release(&fn->base);
     Py_XDECREF(result);
@@ -338,6 +361,7 @@ static int ctx_traverse(PyObject *o, visitproc visit, void *arg) {
     Py_VISIT(self->saved);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
+    Py_VISIT(self->needs_input_grad);
     Py_VISIT(self->dict);
     return 0;
 }
@@ -386,21 +410,25 @@ static PyObject *set_materialize_grads(PyObject *o, PyObject *value) {
     Py_RETURN_NONE;
 }
 
+/* One saved value; a hook that unpacks it may run a backward, which lets go of all of them. */
+static PyObject *get_saved(tp_node *n, int64_t i) {
+    tp_saved_list *list = NODE(n)->saved;
+    tp_saved gone = {0};
+    tp_error_clear();
+    tp_tensor *t = tp_saved_get(list && i < list->size ? &list->items[i] : &gone, n);
+    return t ? tp_py_wrap_steal(t) : tp_error_pending() ? tp_py_raise() : Py_NewRef(Py_None);
+}
+
 static PyObject *get_saved_tensors(PyObject *o, void *unused) {
     (void)unused;
     tp_node *n = CTX(o)->node;
     if (!n || (!NODE(n)->saved && !n->released)) return CTX(o)->saved ? Py_NewRef(CTX(o)->saved) : PyTuple_New(0);
-    int64_t count = NODE(n)->saved ? NODE(n)->saved->size : 0;
-    if (n->released) {
-        tp_saved nothing = {0};
-        tp_saved_get(&nothing, n);
-        return tp_py_raise();
-    }
+    if (n->released) return get_saved(n, 0);
+    tp_autonode *held = tp_node_retain(n);
+    int64_t count = NODE(n)->saved->size;
     PyObject *tuple = PyTuple_New(count);
     for (int64_t i = 0; tuple && i < count; i++) {
-        tp_error_clear();
-        tp_tensor *t = tp_saved_get(&NODE(n)->saved->items[i], n);
-        PyObject *item = t ? tp_py_wrap_steal(t) : tp_error_pending() ? tp_py_raise() : Py_NewRef(Py_None);
+        PyObject *item = get_saved(held, i);
         if (!item) Py_CLEAR(tuple);
         else PyTuple_SET_ITEM(tuple, i, item);
     }

@@ -13,15 +13,25 @@ typedef struct block {
     max_align_t data[];
 } block;
 
+/* Objects that the arguments own; in scratch memory. */
+typedef struct tp_py_held {
+    struct tp_py_held *next;
+    Py_ssize_t n;
+    PyObject *items[];
+} held_items;
+
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
     a->kind = NULL;
     a->numbers = false;
     a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
+    a->held = NULL;
 }
 
 void tp_py_args_free(tp_py_args *a) {
+    for (held_items *h = a->held; h; h = h->next)
+        for (Py_ssize_t i = 0; i < h->n; i++) Py_DECREF(h->items[i]);
     for (block *b = a->blocks, *next; b; b = next) {
         next = b->next;
         PyMem_Free(b);
@@ -42,6 +52,22 @@ static int64_t *scratch_ints(tp_py_args *a, Py_ssize_t n) {
     int64_t *p = a->ints + a->nints;
     a->nints += (int)n;
     return p;
+}
+
+/* The items of a list or tuple for as long as the arguments live, and room for `words` words for each. A list may
+ * change at any time (Note [Host lock]), so its items get owned; a tuple keeps its own. */
+static PyObject *const *hold_items(tp_py_args *a, PyObject *o, Py_ssize_t words, Py_ssize_t *n, void **room) {
+    *n = PySequence_Fast_GET_SIZE(o);
+    if (!PyList_Check(o)) return (*room = scratch_ints(a, *n * words)) ? PySequence_Fast_ITEMS(o) : NULL;
+    Py_ssize_t head = (Py_ssize_t)(sizeof(held_items) / sizeof(int64_t)) + *n;
+    held_items *h = (held_items *)scratch_ints(a, head + *n * words);
+    if (!h) return NULL;
+    for (Py_ssize_t i = 0; i < *n; i++) h->items[i] = Py_NewRef(PyList_GET_ITEM(o, i));
+    h->n = *n;
+    h->next = a->held;
+    a->held = h;
+    *room = (int64_t *)h + head;
+    return h->items;
 }
 
 static tp_scalar *scratch_scalar(tp_py_args *a) {
@@ -117,14 +143,15 @@ TP_INLINE tp_tensor *take_tensor(tp_py_args *a, PyObject *o) {
 }
 
 static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, tp_value *out) {
+    Py_ssize_t n;
+    void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    tp_tensor **data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
-    if (!data) return -1;
+    PyObject *const *items = hold_items(a, o, 1, &n, &room);
+    if (!items) return -1;
+    tp_tensor **data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (tp_py_is_tensor(item)) data[i] = take_tensor(a, item);
-        else if (optional_elements && item == Py_None) data[i] = NULL;
+        if (tp_py_is_tensor(items[i])) data[i] = take_tensor(a, items[i]);
+        else if (optional_elements && items[i] == Py_None) data[i] = NULL;
         else return 0;
     }
     *out = (tp_value){.tag = TP_TENSORS, .tensors = {data, n}};
@@ -132,15 +159,14 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
 }
 
 static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
+    Py_ssize_t n;
+    void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    tp_scalar *data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
-    if (!data) return -1;
+    PyObject *const *items = hold_items(a, o, sizeof(tp_scalar) / sizeof(int64_t), &n, &room);
+    if (!items) return -1;
+    tp_scalar *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (i >= PySequence_Fast_GET_SIZE(o)) return 0;
-        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(o, i)); /* its __float__ may do anything to the list */
-        int ok = tp_py_to_scalar(item, &data[i]);
-        Py_DECREF(item);
+        int ok = tp_py_to_scalar(items[i], &data[i]);
         if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_SCALARS, .scalars = {data, n}};
@@ -148,14 +174,15 @@ static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
 }
 
 static int convert_floats(tp_py_args *a, PyObject *o, tp_value *out) {
+    Py_ssize_t n;
+    void *room;
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    double *data = tp_py_scratch(a, (size_t)(n ? n : 1) * sizeof *data);
-    if (!data) return -1;
+    PyObject *const *items = hold_items(a, o, 1, &n, &room);
+    if (!items) return -1;
+    double *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (!PyFloat_Check(item) && !PyLong_Check(item)) return 0;
-        data[i] = PyFloat_AsDouble(item);
+        if (!PyFloat_Check(items[i]) && !PyLong_Check(items[i])) return 0;
+        data[i] = PyFloat_AsDouble(items[i]); /* a subclass's __float__ may run */
         if (data[i] == -1.0 && PyErr_Occurred()) return -1;
     }
     *out = (tp_value){.tag = TP_FLOATS, .floats = {data, n}};
@@ -443,8 +470,8 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         tp_py_args_init(&a);
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
-        if (tp_unlikely(a.blocks)) tp_py_args_free(&a);
         if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
+        if (tp_unlikely(a.blocks || a.held)) tp_py_args_free(&a);
         if (tp_likely(ok != 0)) return result;
     }
     for (int s = 0; s < f->nsignatures; s++) {
@@ -453,8 +480,9 @@ PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *a
         a.numbers = true;
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
         PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
+        if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
         tp_py_args_free(&a);
-        if (ok != 0) return a.kind ? tp_py_of_kind_steal(a.kind, result) : result;
+        if (ok != 0) return result;
     }
     return no_match(f, self, args, nargs, kwnames);
 }

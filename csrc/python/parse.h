@@ -54,7 +54,8 @@ struct tp_py_args {
     bool numbers;       /* see tp_py_signature */
     tp_tensor *made[2]; /* from numbers; owned */
     int nmade, nints, nscalars;
-    void *blocks; /* heap scratch, a linked list */
+    void *blocks;            /* heap scratch, a linked list */
+    struct tp_py_held *held; /* items of lists, owned: they live in scratch memory */
     int64_t ints[TP_PY_SCRATCH_INTS];
     tp_scalar scalars[TP_PY_SCRATCH_SCALARS];
 };

@@ -232,9 +232,9 @@ static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
         Py_XDECREF(own);
         Py_XDECREF(copied);
     }
-    tp_autograd_meta *autograd = tp_py_tensor_borrow(self)->autograd;
-    if (status < 0 || !autograd || !autograd->grad) return status;
-    PyObject *grad = tp_py_wrap(autograd->grad), *copied = grad ? deepcopy(grad, memo) : NULL;
+    tp_tensor *own_grad = status < 0 ? NULL : tp_grad(tp_py_tensor_borrow(self));
+    if (!own_grad) return status;
+    PyObject *grad = tp_py_wrap_steal(own_grad), *copied = grad ? deepcopy(grad, memo) : NULL;
     status = copied ? PyObject_SetAttrString(fresh, "grad", copied) : -1;
     Py_XDECREF(copied);
     Py_XDECREF(grad);

@@ -1,7 +1,7 @@
 /* tensor.c: the Tensor type: its life, identity and attributes.
  *
- * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list and are not tracked by
- * the garbage collector until they get an attribute dictionary. */
+ * Note [Identity] in common.h says who owns whom. Objects of the base type come from a free list. The garbage collector
+ * tracks those that own something that may lead back to them: an attribute dictionary, hooks, a graph. */
 #include "python/common.h"
 
 #include "Functions.h"
@@ -42,6 +42,7 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     }
     self->tensor = t;
     t->pyobj = self;
+    if (tp_unlikely(t->autograd && t->autograd->grad_fn) && type == &tp_py_tensor_type) PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
@@ -249,8 +250,14 @@ GETTER(real, tp_py_like_steal(o, tp_py_wrap_steal(tp_real(t))))
 GETTER(imag, tp_py_like_steal(o, tp_py_wrap_steal(tp_imag(t))))
 GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
 GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
-GETTER(grad, t->autograd && t->autograd->grad ? tp_py_wrap(t->autograd->grad) : Py_NewRef(Py_None))
 GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
+
+static PyObject *get_grad(PyObject *o, void *unused) {
+    (void)unused;
+    tp_tensor *grad = tp_grad(TENSOR(o));
+    if (grad && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* attributes of the gradient may lead back */
+    return grad ? tp_py_wrap_steal(grad) : Py_NewRef(Py_None);
+}
 
 static PyObject *get_layout(PyObject *o, void *unused) {
     (void)o, (void)unused;
@@ -277,10 +284,7 @@ static int set_grad(PyObject *o, PyObject *value, void *unused) {
     (void)unused;
     tp_tensor *t = TENSOR(o);
     if (!value || value == Py_None) {
-        if (t->autograd) {
-            tp_tensor *old = tp_take(t->autograd->grad);
-            tp_release(old);
-        }
+        if (t->autograd) tp_put_grad_steal(t, NULL);
         return 0;
     }
     if (!tp_py_is_tensor(value))

@@ -1,0 +1,29 @@
+/* host.h: the lock and the signals of the host, which is an interpreter, or nobody.
+ *
+ * Note [Host lock] in base.h says what the lock guards and what it does not. The Python layer installs its functions;
+ * without any, all of this does nothing. */
+#pragma once
+
+#include "core/base.h"
+
+typedef struct {
+    void *(*release)(void);
+    void (*acquire)(void *state);
+    bool (*held)(void);       /* by this thread; NULL: always */
+    int (*interrupted)(void); /* runs the handlers of signals that have come; -1 and the error set if one raises */
+} tp_host_lock;
+void tp_set_host_lock(tp_host_lock lock);
+
+/* Gives the lock up, for work that is long or waits. `state` is what `release` returned; NULL, for instance inside a
+ * parallel chunk, acquires nothing. */
+void *tp_host_lock_release(void);
+void tp_host_lock_acquire(void *state);
+
+/* Frees what threads that have given up the lock may still read (Note [Shared fields] in tensor.h): at once if there
+ * are none, else when all that are away now are back. The caller holds the lock. */
+void tp_host_park(void (*end)(void *what, size_t size), void *what, size_t size);
+
+/* Every loop of more than some milliseconds asks this now and then: -1 and the error set if the work is to end early.
+ * Signals are looked for ten times a second at most, by the thread that they are for; a chunk of tp_parallel_for hears
+ * of it as well. With or without the lock. */
+int tp_host_look(void);

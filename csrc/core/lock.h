@@ -1,0 +1,64 @@
+/* lock.h: the two ways in which a thread waits for another.
+ *
+ * Leaf locks guard a few words for a short time. All of them are listed here, in the order in which they may be held
+ * together. While one is held, no operator is called and the host lock is not asked for, so a thread may wait for a
+ * leaf lock with the host lock held. Debug builds assert both.
+ *
+ * Turns are for what has to be done by one thread at a time and may take long or call anything: opening a library,
+ * building a program, adding to a leaf's gradient. A turn has an owner, who may take it again. Who waits for it has
+ * given up the host lock and looks for signals.
+ *
+ * At a fork the locks that the child will use are taken in order, so that it finds what they guard consistent, and it
+ * starts with fresh ones; those of a driver that does not work in a child are not waited for. A turn of an older
+ * process is free. */
+#pragma once
+
+#include "core/base.h"
+
+#include <stdatomic.h>
+
+#define TP_LOCK_PER_DEVICE 16
+/* Name, how many there are, whether a fork waits for it. */
+#define TP_FORALL_LOCKS(X)                                                                   \
+    X(Backends, 1, true)                   /* devices from outside the tree */               \
+    X(Operators, 1, true)                  /* the operator list, registrations and tables */ \
+    X(Autograd, 1, true)                   /* accumulators and gradients of leaves */        \
+    X(Generators, 1, true)                 /* seeds and offsets */                           \
+    X(ClRuntime, 1, false)                 /* opening OpenCL, starting a device */           \
+    X(ClPlans, 1, false)                   /* launch plans */                                \
+    X(ClPrograms, 1, false)                /* the table of kernels */                        \
+    X(ClDevice, TP_LOCK_PER_DEVICE, false) /* kernel arguments and enqueueing */             \
+    X(ClPool, TP_LOCK_PER_DEVICE, false)   /* device memory */                               \
+    X(ClFallback, 1, false)                /* counts of calls on the host */                 \
+    X(Faults, 1, true)                     /* the numbers of faults */                       \
+    X(Turns, 1, true)                      /* who waits for a turn */                        \
+    X(Threads, 1, true)                    /* the registry of threads */                     \
+    X(Memory, 1, true)                     /* the cache of large blocks */
+
+typedef enum {
+#define TP_LOCK_ID(name, n, waits) TP_LOCK_##name, TP_LOCK_LAST_##name = TP_LOCK_##name + (n) - 1,
+    TP_FORALL_LOCKS(TP_LOCK_ID)
+#undef TP_LOCK_ID
+        TP_NUM_LOCKS
+} tp_lock_id;
+_Static_assert(TP_NUM_LOCKS <= 64, "the held locks of a thread are bits of a word");
+
+void tp_lock(tp_lock_id id);
+void tp_unlock(tp_lock_id id);
+
+#ifdef TENSORPY_DEBUG
+void tp_assert_no_lock(void);
+#else
+TP_INLINE void tp_assert_no_lock(void) {}
+#endif
+
+/* ---- turns ---- */
+/* Zeroed memory is a free turn. */
+typedef struct {
+    _Atomic uint64_t owner; /* process and thread; 0: nobody */
+    int depth;              /* how often the owner has taken it again */
+} tp_turn;
+
+/* Waits for the turn; -1 and the error set if a signal's handler raises meanwhile. */
+int tp_turn_take(tp_turn *t);
+void tp_turn_pass(tp_turn *t);

@@ -84,10 +84,9 @@ def load_registry(folder: Path) -> Registry:
     primitives: tuple[Primitive, ...] = ()
     if (folder / "primitives.yaml").exists():
         primitives = load_primitives(folder / "primitives.yaml", errors)
-    errors.raise_if_any()  # what builds on a file that is not sound would only repeat its mistakes
+    errors.raise_if_broken()
     functions = expand_autogen(entries, errors)
     check_native_functions(functions, errors)
-    errors.raise_if_any()
     derivatives: list[DerivativeEntry] = []
     autocast: list[AutocastEntry] = []
     if (folder / "derivatives.yaml").exists():

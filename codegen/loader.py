@@ -66,6 +66,7 @@ class Document:
             try:
                 text = Path(source).read_text(encoding="utf-8")
             except OSError as error:
+                errors.broken = True
                 errors.add(
                     Location(self.file, 0), f"cannot read the file: {error.strerror}", "name a file that is there"
                 )
@@ -77,6 +78,7 @@ class Document:
         try:
             self.root = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
+            errors.broken = True
             mark = error.problem_mark or error.context_mark
             context = f" ({error.context})" if error.context else ""
             self.errors.add(
@@ -85,6 +87,7 @@ class Document:
                 "mend the indentation or the punctuation; quote text that has ': ' or ' #', or starts with [{*&!|>%@`",
             )
         except yaml.YAMLError as error:
+            errors.broken = True
             self.errors.add(Location(self.file, 0), f"not YAML: {error}", "take out the character it names")
 
     def at(self, node: yaml.Node) -> Location:

@@ -108,6 +108,11 @@ def primitives() -> list[str]:
     return list(_C._primitives())
 
 
+def needs(operator: str) -> list[str]:
+    """The primitives that an operator's kernel for dense backends calls: a device that has them all runs it itself."""
+    return list(_C._operator_info(operator)[3])
+
+
 def schema(operator: str) -> str:
     """The schema of an operator."""
     return str(_C._operator_info(operator)[0])

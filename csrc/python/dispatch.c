@@ -139,18 +139,29 @@ static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
     return rows;
 }
 
-/* _operator_info(name): (schema, tags, declared at). */
+static int append_text(PyObject *list, const char *text) {
+    PyObject *item = PyUnicode_FromString(text);
+    int status = item ? PyList_Append(list, item) : -1;
+    Py_XDECREF(item);
+    return status;
+}
+
+/* _operator_info(name): (schema, tags, declared at, the primitives that its Dense kernel calls). */
 static PyObject *operator_info(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);
     tp_op *op = name ? find_op(name) : NULL;
-    PyObject *tags = op ? PyList_New(0) : NULL;
-    for (const char *const *tag = op ? op->info->tags : NULL; tags && *tag; tag++) {
-        PyObject *text = PyUnicode_FromString(*tag);
-        if (!text || PyList_Append(tags, text) < 0) Py_CLEAR(tags);
-        Py_XDECREF(text);
+    PyObject *tags = op ? PyList_New(0) : NULL, *prims = tags ? PyList_New(0) : NULL;
+    for (const char *const *tag = prims ? op->info->tags : NULL; tags && *tag; tag++)
+        if (append_text(tags, *tag) < 0) Py_CLEAR(tags);
+    for (tp_op *const *p = prims && tags ? op->info->prims : NULL; p && prims && *p; p++) {
+        char primitive[128];
+        if (append_text(prims, tp_op_name(*p, primitive)) < 0) Py_CLEAR(prims);
     }
-    return tags ? Py_BuildValue("sNs", op->info->schema, tags, op->info->declared_at) : NULL;
+    if (tags && prims) return Py_BuildValue("sNsN", op->info->schema, tags, op->info->declared_at, prims);
+    Py_XDECREF(tags);
+    Py_XDECREF(prims);
+    return NULL;
 }
 
 static PyObject *names_of(bool primitives) {
@@ -158,9 +169,7 @@ static PyObject *names_of(bool primitives) {
     for (int64_t i = 0; list && i < tp_op_count(); i++) {
         if (tp_op_at(i)->info->is_primitive != primitives) continue;
         char name[128];
-        PyObject *text = PyUnicode_FromString(tp_op_name(tp_op_at(i), name));
-        if (!text || PyList_Append(list, text) < 0) Py_CLEAR(list);
-        Py_XDECREF(text);
+        if (append_text(list, tp_op_name(tp_op_at(i), name)) < 0) Py_CLEAR(list);
     }
     return list;
 }

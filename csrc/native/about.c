@@ -23,7 +23,7 @@ QUESTION(is_conj, false)
 QUESTION(is_neg, false)
 
 /* is_set_to(Tensor self, Tensor tensor) -> bool */
-int is_set_to_cpu(tp_tensor *self, tp_tensor *tensor, bool *result) {
+int is_set_to_dense(tp_tensor *self, tp_tensor *tensor, bool *result) {
     *result = self->storage == tensor->storage && self->byte_offset == tensor->byte_offset &&
               tp_same_sizes(self, tensor) && tp_ints_equal(tp_strides(self), tp_strides(tensor));
     return 0;

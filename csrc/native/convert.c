@@ -48,7 +48,7 @@ tp_tensor *to_dtype_layout_composite(tp_tensor *self, tp_dtype dtype, tp_layout 
 
 /* ---- one number ---- */
 
-int _local_scalar_dense_cpu(tp_tensor *self, tp_scalar *result) {
+int _local_scalar_dense_dense(tp_tensor *self, tp_scalar *result) {
     if (self->numel != 1)
         return tp_fail(TP_RuntimeError, "_local_scalar_dense: a Tensor with %lld elements is not one number",
                        (long long)self->numel);

@@ -1,5 +1,5 @@
 /* copy.c: copies and fills as operators: checks and the layout of what they make. The work is tp_copy_data's, which
- * knows every device, so the functions for Meta are the same ones without their work. */
+ * knows every device. */
 #include "cpu/copy.h"
 
 #include "NativeFunctions.h"
@@ -39,7 +39,7 @@ static int copy_async(tp_tensor *self, tp_tensor *src) {
 }
 
 /* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
-int copy__cpu(tp_tensor *self, tp_tensor *src, bool non_blocking) {
+int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     if (self == src) return 0;
     tp_tensor *const tensors[] = {self, src};
     if (tp_iter_check_overlap(tensors, 1, 2) < 0 || check_broadcast(self, src) < 0) return -1;
@@ -50,17 +50,13 @@ int copy__cpu(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     return separate && tp_copy_data(separate, src) == 0 ? tp_copy_data(self, separate) : -1;
 }
 
-int copy__meta(tp_tensor *self, tp_tensor *src, bool non_blocking) { return copy__cpu(self, src, non_blocking); }
-
 /* ---- fill_, zero_ ---- */
 
 /* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
-int fill__Scalar_cpu(tp_tensor *self, const tp_scalar *value) {
+int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
     if (tp_check_internal_overlap(self) < 0 || tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
     return tp_fill_data(self, value);
 }
-
-int fill__Scalar_meta(tp_tensor *self, const tp_scalar *value TP_UNUSED) { return tp_check_internal_overlap(self); }
 
 static int check_fill_value(const tp_tensor *value) {
     if (value->ndim == 0) return 0;
@@ -76,19 +72,15 @@ static int load_value(tp_tensor *value, tp_scalar *result) {
 }
 
 /* fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!) */
-int fill__Tensor_cpu(tp_tensor *self, tp_tensor *value) {
+int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
-    if (check_fill_value(value) < 0 || load_value(value, &number) < 0) return -1;
-    return fill__Scalar_cpu(self, &number);
-}
-
-int fill__Tensor_meta(tp_tensor *self, tp_tensor *value) {
-    return check_fill_value(value) < 0 ? -1 : tp_check_internal_overlap(self);
+    if (check_fill_value(value) < 0) return -1;
+    if (!tp_has_values(self) || !tp_has_values(value)) return tp_check_internal_overlap(self);
+    return load_value(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }
 
 /* zero_(Tensor(a!) self) -> Tensor(a!) */
-int zero__cpu(tp_tensor *self) { return tp_fill_data(self, TP_SCALAR_I(0)); }
-int zero__meta(tp_tensor *self TP_UNUSED) { return 0; }
+int zero__dense(tp_tensor *self) { return tp_fill_data(self, TP_SCALAR_I(0)); }
 
 /* ---- new tensors ---- */
 
@@ -104,12 +96,10 @@ static tp_tensor *new_in_format(const tp_tensor *self, tp_dtype dtype, tp_device
 }
 
 /* clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
-tp_tensor *clone_cpu(tp_tensor *self, tp_memory_format memory_format) {
+tp_tensor *clone_dense(tp_tensor *self, tp_memory_format memory_format) {
     tp_autoref *made = new_in_format(self, (tp_dtype)self->dtype, self->device, memory_format);
     return made && tp_copy_data(made, self) == 0 ? tp_take(made) : NULL;
 }
-
-tp_tensor *clone_meta(tp_tensor *self, tp_memory_format memory_format) { return clone_cpu(self, memory_format); }
 
 static int check_layout(tp_layout layout) {
     if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;

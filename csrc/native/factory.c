@@ -139,13 +139,8 @@ static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, con
                            : tp_new_empty(TP_INTS(n), dtype, device);
 }
 
-tp_tensor *arange_start_step_meta(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
-                                  tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
-    return arange_empty(start, end, step, dtype, layout, device, pin_memory);
-}
-
-tp_tensor *arange_start_step_cpu(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
-                                 tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+tp_tensor *arange_start_step_dense(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                                   tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
     bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);

@@ -130,7 +130,7 @@ tp_tensor *triu_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
 /* ---- complex numbers ---- */
 
 /* complex(Tensor real, Tensor imag) -> Tensor */
-tp_tensor *complex_cpu(tp_tensor *real, tp_tensor *imag) {
+tp_tensor *complex_dense(tp_tensor *real, tp_tensor *imag) {
     int64_t sizes[TP_MAX_DIMS];
     if (!tp_is_floating(real) || real->dtype == TP_BFLOAT16 || real->dtype == TP_FLOAT16)
         return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Float or Double tensors but got %s and %s",

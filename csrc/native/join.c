@@ -50,9 +50,8 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
     return tp_new_empty_format((tp_ints){sizes, first->ndim}, dtype, first->device, tp_suggest_memory_format(first));
 }
 
-tp_tensor *cat_meta(tp_tensors tensors, int64_t dim) { return cat_empty(tensors, &dim); }
-
-tp_tensor *cat_cpu(tp_tensors tensors, int64_t dim) {
+/* cat(Tensor[] tensors, int dim=0) -> Tensor */
+tp_tensor *cat_dense(tp_tensors tensors, int64_t dim) {
     tp_autoref *out = cat_empty(tensors, &dim);
     if (!out) return NULL;
     int64_t at = 0;

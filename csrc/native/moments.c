@@ -257,7 +257,7 @@ static int all_true(tp_tensor *t, bool *result) {
 }
 
 /* equal(Tensor self, Tensor other) -> bool */
-int equal_cpu(tp_tensor *self, tp_tensor *other, bool *result) {
+int equal_dense(tp_tensor *self, tp_tensor *other, bool *result) {
     *result = false;
     if (!tp_same_sizes(self, other)) return 0;
     tp_autoref *same = tp_eq_Tensor(self, other);

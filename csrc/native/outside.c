@@ -1,7 +1,8 @@
 /* outside.c: see outside.h. A backend takes the first PrivateUse type that is free.
  *
- * Operators that ask a device for memory and copies only (views, new tensors, copy_) run the CPU's functions as they
- * are; for everything else the backend's kernels come first, then the host (native/host.h).
+ * What is registered for Dense runs here as on every device once the backend has the primitives that it calls: from the
+ * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels come
+ * first, then the host (native/host.h).
  *
  * Invariant: backends[i] is written once, before its device type is registered. */
 #include "native/outside.h"
@@ -34,12 +35,6 @@ typedef struct {
 static tensorpy_backend backends[TENSORPY_MAX_BACKENDS];
 static int count;
 static _Thread_local int current[TENSORPY_MAX_BACKENDS];
-
-/* Kernels whose functions know no device: they ask its tp_device_ops. */
-static const char *const plain_operators[] = {
-    "empty.memory_format", "empty_strided", "as_strided",   "view",         "view_as_real", "view_as_complex",
-    "is_set_to",           "copy_",         "fill_.Scalar", "fill_.Tensor", "zero_",        "_local_scalar_dense",
-};
 
 static tp_device_type type_of(int i) { return (tp_device_type)(TP_DEVICE_PRIVATEUSE1 + i); }
 static const tensorpy_backend *backend_of(tp_device d) { return &backends[d.type - TP_DEVICE_PRIVATEUSE1]; }
@@ -121,17 +116,6 @@ static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *r
     return checked(&backends[k->type - TP_DEVICE_PRIVATEUSE1], k->kernel(&call, k->context), op->info->name);
 }
 
-static int register_plain(tp_device_type type) {
-    for (int i = 0; i < TP_COUNTOF(plain_operators); i++) {
-        tp_op *op = tp_find_op_qualified(plain_operators[i]);
-        if (!op) return tp_fail(TP_RuntimeError, "there is no operator %s", plain_operators[i]);
-        if (tp_register(op, tp_backend_key(type), tp_kernel_at(op, TP_KEY_CPU), NULL, NULL, NULL, "native/outside.c",
-                        false) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static bool is_whole(const tensorpy_backend *b) {
     return b->size >= sizeof *b && b->name && b->allocate && b->release && b->copy_from_host && b->copy_to_host &&
            b->copy_inside && b->device_count && b->synchronize;
@@ -149,7 +133,7 @@ static int register_locked(const tensorpy_backend *b) {
         0)
         return -1;
     count++;
-    return register_plain(type);
+    return 0;
 }
 
 static int register_backend(const tensorpy_backend *b) {

@@ -92,6 +92,65 @@ def test_a_backend_works(outside: tuple[Path, dict[str, str]]) -> None:
     assert lines[9] == "mirror: lgamma is not written yet"
 
 
+# ---- primitives ----
+
+# Operators, and what a device needs to run them itself.
+TAKEN_OFF = {
+    "prim::scan.sum": {"cumsum"},
+    "prim::take": {"gather", "index_select"},
+    "prim::sort": {"sort.stable"},  # with take
+    "prim::softmax.forward": {"_softmax"},
+}
+
+PROGRAM = """
+    import os
+    import tensorpy as tp
+    tp.backends.load(os.environ["BARE"])
+    x = tp.tensor([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
+    there, calls = x.to("bare"), 0
+    places = tp.tensor([[0, 2, 1], [1, 1, 0]])
+    for call in (
+        lambda t: t.cumsum(1),
+        lambda t: t.gather(1, places.to(t.device)),
+        lambda t: t.index_select(1, places[0].to(t.device)),
+        lambda t: t.sort(1).values,
+        lambda t: t.softmax(1),
+        lambda t: t.t().contiguous().view(2, 3) + 1,
+    ):
+        assert call(there).device.type == "bare" and tp.equal(call(there).cpu(), call(x))
+    def on_host(name):
+        return any(e.key == "PrivateUse1" and e.kind == "fallback" for e in tp.dispatch.table(name))
+    print(*(name for name in tp.dispatch.operators() if on_host(name)))
+"""
+
+
+def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[str, str]]) -> None:
+    """A device of memory alone runs everything, on the host; with each primitive that it adds less goes there."""
+    folder, environment = outside
+    source = (folder / "mirror.c").read_text().replace('"mirror"', '"bare"')
+    start, end = source.index("    for (size_t i = 0; i < sizeof kernels"), source.index("    return tensorpy->register_kernel(")
+    loop = """    (void)kernels;
+    for (char *name = strtok(getenv("PRIMITIVES"), " "); name; name = strtok(NULL, " "))
+        if (tensorpy->register_kernel("bare", name, wrapped, NULL) < 0) return -1;
+"""
+    (folder / "bare.c").write_text(source[:start] + loop + source[end:])
+    compiler = os.environ.get("CC", "cc").split()
+    command = [*compiler, "-shared", "-fPIC", "-I", tp.backends.include(), "bare.c", "-o", "bare.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    before: set[str] = set()
+    for n in range(len(TAKEN_OFF) + 1):
+        given = {**environment, "BARE": str(folder / "bare.so"), "PRIMITIVES": " ".join(list(TAKEN_OFF)[:n])}
+        done = run((folder, given), "-c", textwrap.dedent(PROGRAM))
+        assert done.returncode == 0, done.stderr
+        on_host = set(done.stdout.split())
+        if n == 0:
+            assert set().union(*TAKEN_OFF.values()) <= on_host
+        else:
+            primitive = list(TAKEN_OFF)[n - 1]
+            assert on_host < before and TAKEN_OFF[primitive] <= before - on_host, f"{primitive}: {before - on_host}"
+        before = on_host
+
+
 # ---- outcomes ----
 
 

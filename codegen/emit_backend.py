@@ -12,6 +12,7 @@ from .catalog import ALIAS_KEYS, Catalog, KernelSource, Operator, structured_nam
 from .device_checks import device_check
 from .emit_formula import emit_composite
 from .emit_functions import YAML
+from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .tag_rules import prologue, view_copy_body
 from .text import banner, c_string
@@ -303,8 +304,9 @@ def emit_backend_select(catalog: Catalog) -> str:
             continue
         device = next((a.name_in_c for a in c_arguments(op.schema) if a.c.member == "device"), "TP_CPU")
         keys = f"(ks & TP_BELOW(BackendSelect)) | tp_keys_selected({device})"
+        guard = "" if op.is_implicit else f"    tp_exclude_guard guard = tp_exclude({layers_off(op)});\n"
         out.append(
-            f"static {c_result(op.schema).decl}select_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+            f"static {c_result(op.schema).decl}select_{op.c}({parameters(op.schema, keyset=True)}) {{\n{guard}"
             f"    return tp_redispatch_{op.c}({call_arguments(op.schema, keyset=keys)});\n}}\n"
         )
         rows.append(f'    {{&tp_ops[TP_OP_{op.c}], (tp_fn)select_{op.c}, "BackendSelect"}},\n')

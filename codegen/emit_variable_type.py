@@ -46,6 +46,18 @@ def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
     return f"tp_redispatch_{op.c}({', '.join(f'{by_parts[n]}({n})' if by_parts.get(n) else n for n in names)})"
 
 
+def makes_fresh(op: Operator) -> bool:
+    """Whether what it gives is new memory, and it writes to nothing else."""
+    return op.kind == "functional" and not any(
+        a.annotation is not None for a in (*op.schema.arguments, *op.schema.returns)
+    )
+
+
+def layers_off(op: Operator) -> str:
+    """What a kernel below the autograd layer calls without: a graph, and versions of a result that nobody has yet."""
+    return "TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView)" if makes_fresh(op) else "TP_AUTOGRAD_KEYS"
+
+
 def guarded_call(op: Operator, excluded: str, mask: str) -> list[str]:
     """Statements that leave the result in `got`."""
     result = c_result(op.schema)
@@ -196,7 +208,7 @@ def _record(op: Operator, node: Node | None) -> str:
     for k in node.kept if node is not None else ():
         if k.output < 0:
             lines += _save(op, node, k, names_in_c[k.name]) if node is not None else []
-    lines += guarded_call(op, "TP_AUTOGRAD_KEYS", "TP_BELOW_AUTOGRAD")
+    lines += guarded_call(op, layers_off(op), "TP_BELOW_AUTOGRAD")
     taken, names, returned = _own_outputs(op)
     lines += taken
     if inplace:
@@ -257,7 +269,7 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         test = _base_too(op, _requires_grad(_tensor_arguments(op)))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
         before = _record(op, None)
-    lines.append("tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);")
+    lines.append(f"tp_exclude_guard guard = tp_exclude({layers_off(op)});")
     lines.append(f"return {_call_below(op)};")
     body = "".join(f"    {line}\n" for line in lines)
     head = f"static {result.decl}autograd_{op.c}({parameters(op.schema, keyset=True)}) {{\n"

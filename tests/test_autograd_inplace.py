@@ -25,6 +25,28 @@ def test_inplace():
     assert x.grad.tolist() == [9.0, 18.0]
 
 
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_xor_"])
+def test_a_comparison_in_place_has_slope_0(name):
+    """What it is written into may want a gradient, and so may what it is compared with."""
+    x, other = t(1.0, 2.0), t(2.0, 1.0)
+    y = x * 3
+    getattr(y, name)(other.detach() if name.startswith("logical") else other)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+    assert name.startswith("logical") or other.grad.tolist() == [0.0, 0.0]
+
+
+def test_what_is_new_has_version_0():
+    """However many steps it took to fill it."""
+    a = tp.ones(2, 2)
+    for new in (
+        tp.ones(2), tp.zeros(2), tp.full((2,), 3), tp.eye(3), tp.rand(2), tp.randn(2), tp.randint(0, 3, (2,)),
+        tp.ones_like(a), tp.full_like(a, 2), tp.rand_like(a), a.new_zeros(2), a.new_ones(2), a.new_full((2,), 1),
+        tp.normal(0.0, 1.0, (2,)), tp.bernoulli(a), tp.scalar_tensor(2), tp.index_add(a, 0, tp.tensor([0]), a[:1]),
+    ):  # fmt: skip
+        assert new._version == 0
+
+
 def test_inplace_on_leaf_is_refused():
     x = t(1.0, 2.0)
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):

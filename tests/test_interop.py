@@ -204,6 +204,22 @@ def test_pickle_and_copy() -> None:
     assert pickle.loads(pickle.dumps(tp.zeros([2, 3], device="meta"))).shape == (2, 3)
 
 
+def test_pickle_and_copy_move_with_the_device(device: str) -> None:
+    """On any device: shared memory stays shared, gradients and places come along."""
+    base = tp.arange(12.0).reshape(3, 4).to(device=device)
+    row, empty = base.t()[1:], tp.empty(0, device=device)
+    for one, other, none in (pickle.loads(pickle.dumps((base, row, empty))), copy.deepcopy((base, row, empty))):
+        assert (one.device, other.device, none.device) == (base.device,) * 3
+        assert one.tolist() == base.tolist() and other.tolist() == row.tolist() and none.tolist() == []
+        other.zero_()
+        assert one.tolist() == [[0.0, 0, 0, 0], [4, 0, 0, 0], [8, 0, 0, 0]]
+    assert base.sum().item() == 66
+    leaf = tp.ones(2, device=device, requires_grad=True)
+    (leaf * 3).sum().backward()
+    again = copy.deepcopy(leaf)
+    assert again.requires_grad and again.grad.device == base.device and again.grad.tolist() == [3.0, 3.0]
+
+
 def test_subclasses_keep_type_and_attributes() -> None:
     named = Named([1.0, 2.0])
     named.label = "x"

@@ -132,3 +132,37 @@ def test_losses_refuse_what_they_cannot_take() -> None:
         F.triplet_margin_loss(x, x, x, margin=-1.0)
     with pytest.raises(ValueError, match="negative entry"):
         F.gaussian_nll_loss(x, x, -x - 1)
+
+
+# ---- dtypes that differ ----
+
+
+@pytest.mark.parametrize("loss", [F.huber_loss, F.soft_margin_loss])
+@pytest.mark.parametrize("target", [tp.float16, tp.float64, tp.int64, tp.bool])
+def test_the_loss_has_the_dtype_of_its_input(loss, target):
+    x, y = tp.tensor([0.5, 1.0]), tp.tensor([1, 0]).to(target)
+    got = loss(x, y)
+    assert got.dtype == tp.float32
+    assert abs(got.item() - loss(x, y.to(tp.float32)).item()) < 1e-6
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        loss(tp.tensor([1, 2]), tp.tensor([0.5, 1.0]))
+
+
+def test_losses_that_refuse_dtypes():
+    x = tp.tensor([0.5, 0.25])
+    for other in (tp.float64, tp.int64, tp.bool):
+        with pytest.raises(RuntimeError, match="expected Float"):
+            F.binary_cross_entropy(x, x.to(other))
+    for a, b in ((x, tp.tensor([1, 0])), (tp.tensor([1, 0]), x)):
+        with pytest.raises(RuntimeError, match="Integral inputs"):
+            F.kl_div(a, b)
+    with pytest.raises(RuntimeError, match="could not infer output dtype"):
+        F.l1_loss(tp.tensor([1, 2]), tp.tensor([0, 2]))
+
+
+def test_log_sigmoid_forward_has_no_gradient_through_its_buffer():
+    x = tp.tensor([1.0, 2.0], requires_grad=True)
+    output, buffer = tp.ops.aten.log_sigmoid_forward(x)
+    assert not buffer.requires_grad
+    output.sum().backward()
+    np.testing.assert_allclose(x.grad.tolist(), [1 / (1 + np.exp(1)), 1 / (1 + np.exp(2))], rtol=1e-6)

@@ -133,3 +133,18 @@ def test_embedding_shortens_rows() -> None:
     assert tp.equal(out[0], table[0])
     with pytest.raises(IndexError, match="out of range"):
         tp.embedding_renorm_(table, tp.tensor([3]), 1.0, 2.0)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_gradients_of_group_statistics(affine: bool) -> None:
+    """The mean and the reciprocal deviation of native_group_norm have gradients, alone and with the output's."""
+    x = tp.randn(2, 6, 5, dtype=tp.float64, requires_grad=True)
+    w = tp.randn(6, dtype=tp.float64, requires_grad=True) if affine else None
+    for kept in ((1,), (2,), (1, 2), (0, 1, 2)):
+
+        def some(x: tp.Tensor, *w: tp.Tensor) -> list[tp.Tensor]:
+            got = tp.native_group_norm(x, w[0] if w else None, None, 2, 6, 5, 3, 1e-5)
+            return [got[i] for i in kept]  # noqa: B023
+
+        inputs = [x, w] if affine and 0 in kept else [x]
+        assert gradcheck(some, inputs) and gradgradcheck(some, inputs)

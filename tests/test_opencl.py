@@ -474,3 +474,22 @@ def test_softmax_of_more_than_the_caches_hold(sizes: tuple[int, int]) -> None:
     for t in (kept, there):
         (t.log_softmax(1) * t.softmax(1)).sum().backward()
     tp.testing.assert_close(there.grad.cpu(), kept.grad, rtol=1e-4, atol=1e-6)
+
+
+# ---- functions of the driver ----
+
+
+@needs_device
+@pytest.mark.parametrize("count", [1, 3, 7, 8, 13])
+@pytest.mark.parametrize("name", ["pow", "exp", "log", "sin", "tan", "tanh", "erf", "expm1", "log1p", "asin"])
+def test_lanes_do_not_touch_each_other(name: str, count: int) -> None:
+    """A number's result does not depend on those beside it: special ones, and the places behind the last."""
+    special = [0.0, -0.0, 1e-310, 5e-324, 1e300, 710.0, 1e10, math.inf, -math.inf, math.nan]
+    for number in special:
+        for at in range(count):
+            values = [0.18, 1.5, 2.0, 0.9, 3.7, 0.5, 1.0, 42.0, 0.25, 0.75, 1.25, 5.0, 6.0][:count]
+            values[at] = number
+            x = tp.tensor(values, dtype=tp.float64)
+            function = (lambda t: t**0.084) if name == "pow" else getattr(tp, name)
+            got, expected = function(x.to(device="opencl")).cpu(), function(x)
+            tp.testing.assert_close(got, expected, rtol=1e-11, atol=1e-300, equal_nan=True)

@@ -385,6 +385,60 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 
 @needs_device
+def test_files_of_others(tmp_path: Path) -> None:
+    """Links, pipes, files that others may write and files in each other's place: not read, not written through."""
+    home = {"TENSORPY_OPENCL_CACHE": str(tmp_path / "cache")}
+    two = PROGRAM.replace("a * 2.5", "a * 2.5 + a")
+    plain = f"[2.5, 2.5, 2.5] {output_of(PROGRAM, **home).split()[-2]} 0"
+    (file,) = (tmp_path / "cache").glob("*.bin")
+    whole, victim = file.read_bytes(), tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    file.chmod(0o666)
+    assert output_of(PROGRAM, **home) == plain
+    assert file.read_bytes() == whole and not file.stat().st_mode & 0o022
+    file.unlink()
+    file.symlink_to(victim)
+    assert output_of(PROGRAM, **home) == plain
+    assert victim.read_bytes() == b"precious" and not file.is_symlink()
+    file.unlink()
+    os.mkfifo(file)
+    assert output_of(PROGRAM, **home) == plain
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        assert output_of(PROGRAM, **home) == plain and file.stat().st_uid == 0
+    output_of(two, **home)
+    for other in (tmp_path / "cache").glob("*.bin"):
+        if other != file:
+            other.write_bytes(whole)
+    assert output_of(two, **home).split()[-1] == "1"  # what is its own still is
+
+
+@needs_device
+def test_a_planted_link_beside_the_file(tmp_path: Path) -> None:
+    """What is written goes into a file that is new, whatever its name leads to."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    program = f"""
+        import os, pathlib, tensorpy as tp
+        folder = pathlib.Path({str(tmp_path / "cache")!r})
+        (tp.ones(3, device="opencl") * 2.5).tolist()
+        (file,) = folder.glob("*.bin")
+        print(file.name)
+    """
+    name = output_of(program, TENSORPY_OPENCL_CACHE=str(tmp_path / "cache"))
+    planted = f"""
+        import os, pathlib, tensorpy as tp
+        folder = pathlib.Path({str(tmp_path / "cache")!r})
+        os.unlink(folder / {name!r})
+        for beside in ("{{}}.{{}}.new", "{{}}.{{}}.0.new", "{{}}.{{}}.1.new"):
+            (folder / beside.format({name!r}, os.getpid())).symlink_to({str(victim)!r})
+        print((tp.ones(3, device="opencl") * 2.5).tolist(), (folder / {name!r}).exists())
+    """
+    assert output_of(planted, TENSORPY_OPENCL_CACHE=str(tmp_path / "cache")) == "[2.5, 2.5, 2.5] True"
+    assert victim.read_bytes() == b"precious"
+
+
+@needs_device
 def test_many_processes_write_at_once(tmp_path: Path) -> None:
     program = """
         import tensorpy as tp

@@ -127,10 +127,11 @@ def test_floor_division_is_exact(dtype: str) -> None:
         d = np.array(divisor, dtype=dtype)
         expected = [math.floor(Fraction(float(n)) / Fraction(float(d))) for n in numbers * d]
         assert (tp.tensor(numbers * d) // tp.tensor(d)).tolist() == expected
-    x = tp.tensor([1.0, -1.0, 0.0, math.inf, -math.inf, 1.0, -1.0, 0.0, 2.0], dtype=getattr(tp, dtype))
-    y = tp.tensor([math.inf, math.inf, -math.inf, 2.0, 2.0, 0.0, 0.0, 0.0, math.nan], dtype=getattr(tp, dtype))
+    x = tp.tensor([1.0, -1.0, 0.0, math.inf, -math.inf, 1.0, -1.0, 0.0, 2.0, math.nan], dtype=getattr(tp, dtype))
+    y = [math.inf, math.inf, -math.inf, 2.0, 2.0, 0.0, 0.0, 0.0, math.nan, -math.inf]
     np.testing.assert_array_equal(
-        (x // y).tolist(), [0, -1, 0, math.nan, math.nan, math.inf, -math.inf] + [math.nan] * 2
+        (x // tp.tensor(y, dtype=getattr(tp, dtype))).tolist(),
+        [0, -1, 0, math.nan, math.nan, math.inf, -math.inf] + [math.nan] * 3,
     )
 
 
@@ -149,3 +150,19 @@ def test_remainders_are_exact(dtype: str) -> None:
         for made, want in ((a.fmod(b), fmod), (a.remainder(b), remainder), (a.clone().remainder_(b), remainder)):
             np.testing.assert_array_equal(made.numpy(), want)
         np.testing.assert_array_equal(np.signbit(a.fmod(b).numpy())[fmod == 0], np.signbit(x)[fmod == 0])
+
+
+def test_logit_of_a_wide_eps() -> None:
+    """Where 1 - eps is below eps: what is below eps becomes that, and only the rest is held below 1 - eps."""
+    x = tp.tensor([math.inf, -math.inf, 0.5, 1.0, 0.0, math.nan])
+    expected = [-math.inf, math.inf, math.inf, -math.inf, math.inf, math.nan]
+    np.testing.assert_array_equal(x.logit(1.0).tolist(), expected)
+    high = math.log(0.7 / 0.3)
+    np.testing.assert_allclose(x.logit(0.7).tolist(), [-high, high, high, -high, high, math.nan], rtol=1e-6)
+
+
+def test_powers_of_bools() -> None:
+    t = tp.tensor([True, False])
+    for got, expected in ((t**True, [True, False]), (t**False, [True, True]), (t.clone().pow_(False), [True, True])):
+        assert got.dtype == tp.bool and got.tolist() == expected
+    assert (t**2).dtype == tp.int64

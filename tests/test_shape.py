@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
+from tensorpy.autograd import gradcheck, gradgradcheck
 
 X = np.arange(24.0).reshape(2, 3, 4)
 
@@ -99,3 +100,37 @@ def test_errors():
         t.narrow(0, 1, 2)
     with pytest.raises(RuntimeError, match="maximum size for tensor"):
         t.unfold(0, 3, 1)
+
+
+# ---- borders ----
+
+
+@pytest.mark.parametrize(("shape", "pad"), [((1, 2, 4), (1, 2)), ((2, 4), (0, 4)), ((1, 1, 40), (20, 19)),
+                                             ((1, 2, 3, 4), (1, 1, 2, 0)), ((1, 1, 3, 2, 4), (1, 0, 1, 1, 0, 2)),
+                                             ((1, 2, 4), (-1, 2))])  # fmt: skip
+def test_a_circular_border_has_its_gradient(shape: tuple[int, ...], pad: tuple[int, ...]) -> None:
+    x = tp.randn(*shape, dtype=tp.float64, requires_grad=True)
+    made = tp.nn.functional.pad(x, pad, mode="circular")
+    assert made.requires_grad
+    assert gradcheck(lambda t: tp.nn.functional.pad(t, pad, mode="circular"), [x])
+    assert gradgradcheck(lambda t: tp.nn.functional.pad(t, pad, mode="circular"), [x])
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_a_border_may_take_a_dimension_away(mode: str) -> None:
+    """But not all that are padded."""
+    pad = tp.nn.functional.pad
+    assert pad(tp.ones(1, 2, 3, 3), (-3, 0, 1, 1), mode=mode).shape == (1, 2, 5, 0)
+    assert pad(tp.ones(1, 2, 3, 3, 3), (-1, -2, 0, 0, 0, 0), mode=mode).shape == (1, 2, 3, 3, 0)
+    for shape, amounts in (((1, 2, 3), (-1, -2)), ((1, 2, 3), (1, -5)), ((1, 2, 3, 3), (-3, 0, -3, 0))):
+        with pytest.raises(RuntimeError, match="too small"):
+            pad(tp.ones(shape), amounts, mode=mode)
+    with pytest.raises(RuntimeError, match="non-zero dimensions"):
+        pad(tp.ones(2, 0, 3), (1, 1), mode=mode)
+
+
+def test_bincount_of_nothing() -> None:
+    """Counts, whatever the weights are; as in PyTorch."""
+    none = tp.empty(0, dtype=tp.int64)
+    assert tp.bincount(none, tp.empty(0), 3).dtype == tp.int64
+    assert tp.bincount(none, tp.empty(0, dtype=tp.float64)).tolist() == []

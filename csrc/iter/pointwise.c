@@ -322,12 +322,6 @@ static tp_tensor *__attribute__((noinline)) new_general(const tp_pointwise *p, c
 
 /* ---- writing into a tensor that is there ---- */
 
-static int check_cast(tp_dtype from, tp_dtype to) {
-    if (tp_can_cast(from, to)) return 0;
-    return tp_fail(TP_RuntimeError, "result type %s can't be cast to the desired output type %s",
-                   tp_scalar_type_name(from), tp_scalar_type_name(to));
-}
-
 static bool has_shape(const general_call *g, const tp_tensor *t) {
     return t->ndim == g->ndim && memcmp(t->sizes, g->sizes, sizeof(int64_t) * (size_t)g->ndim) == 0;
 }
@@ -369,7 +363,7 @@ static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
     if (!tp_device_equal(out->device, g->device)) return fail_devices(g, out);
     bool fits = has_shape(g, out);
     if (inplace && !fits) return fail_shape(g, out);
-    if (check_cast(g->result, (tp_dtype)out->dtype) < 0) return -1;
+    if (tp_check_castable(g->result, (tp_dtype)out->dtype) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
     return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
 }

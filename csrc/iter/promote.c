@@ -74,3 +74,9 @@ const char *tp_scalar_type_name(tp_dtype d) {
     };
     return names[d];
 }
+
+int tp_check_castable(tp_dtype from, tp_dtype to) {
+    if (tp_can_cast(from, to)) return 0;
+    return tp_fail(TP_RuntimeError, "result type %s can't be cast to the desired output type %s",
+                   tp_scalar_type_name(from), tp_scalar_type_name(to));
+}

@@ -1,5 +1,6 @@
-/* loss.c: what the losses share. The losses themselves are formulas in the YAML. */
+/* loss.c: what the losses share, and those that look at dtypes. Most losses are formulas in the YAML. */
 #include "NativeFunctions.h"
+#include "iter/iter.h"
 #include "native/variants.h"
 
 /* _reduce_loss(Tensor self, int reduction) -> Tensor: 0 leaves the losses, 1 is their mean, 2 their sum. */
@@ -8,14 +9,20 @@ tp_tensor *_reduce_loss_composite(tp_tensor *self, int64_t reduction) {
         return tp_fail_null(TP_RuntimeError, "reduction: 0 (none), 1 (mean) or 2 (sum) is expected, got %lld",
                             (long long)reduction);
     if (reduction == 0) return tp_retain(self);
-    tp_autoref *sum = tp_sum(self, TP_NO_DTYPE);
-    return sum && reduction == 1 ? tp_div_Scalar(sum, TP_SCALAR_F((double)self->numel)) : tp_take(sum);
+    return reduction == 1 ? tp_mean(self, TP_NO_DTYPE) : tp_sum(self, TP_NO_DTYPE);
 }
 
 /* Losses with a gradient operator of their own: the elements' losses, reduced. */
 static tp_tensor *reduced_steal(tp_tensor *losses, int64_t reduction) {
     tp_autoref *own = losses;
     return own ? tp__reduce_loss(own, reduction) : NULL;
+}
+
+/* Some losses have the dtype of their input, whatever that of the target is. */
+static tp_tensor *as_input_steal(tp_tensor *losses, const tp_tensor *self) {
+    tp_autoref *own = losses;
+    if (!own || tp_check_castable((tp_dtype)own->dtype, (tp_dtype)self->dtype) < 0) return NULL;
+    return tp_to_dtype(own, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
 }
 
 /* mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor */
@@ -33,7 +40,7 @@ tp_tensor *smooth_l1_loss_composite(tp_tensor *self, tp_tensor *target, int64_t 
 tp_tensor *huber_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction, double delta) {
     if (!(delta > 0))
         return tp_fail_null(TP_RuntimeError, "huber_loss does not support non-positive values for delta.");
-    return reduced_steal(tp__huber_elements(self, target, delta), reduction);
+    return reduced_steal(as_input_steal(tp__huber_elements(self, target, delta), self), reduction);
 }
 
 /* Whether all elements are probabilities; NaN counts as one. */
@@ -51,10 +58,34 @@ static int check_probabilities(tp_tensor *self) {
 
 /* binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor */
 tp_tensor *binary_cross_entropy_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction) {
+    if (target->dtype != self->dtype)
+        return tp_fail_null(TP_RuntimeError, "binary_cross_entropy: found dtype %s but expected %s",
+                            tp_scalar_type_name((tp_dtype)target->dtype), tp_scalar_type_name((tp_dtype)self->dtype));
     if (check_probabilities(self) < 0) return NULL;
     tp_autoref *losses = tp__bce_elements(self, target);
     if (!losses || !weight) return reduced_steal(tp_take(losses), reduction);
     return reduced_steal(tp_mul_Tensor(losses, weight), reduction);
+}
+
+/* soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor: log(1 + exp(-target * self)) */
+tp_tensor *soft_margin_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction) {
+    if (tp_check_castable((tp_dtype)target->dtype, (tp_dtype)self->dtype) < 0) return NULL;
+    tp_autoref *y = tp_to_dtype(target, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT),
+               *margin = y ? tp_mul_Tensor(y, self) : NULL, *turned = margin ? tp_neg(margin) : NULL,
+               *power = turned ? tp_exp(turned) : NULL;
+    return reduced_steal(power ? as_input_steal(tp_log1p(power), self) : NULL, reduction);
+}
+
+/* kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor */
+tp_tensor *kl_div_composite(tp_tensor *self, tp_tensor *target, int64_t reduction, bool log_target) {
+    if (self->dtype < TP_FLOAT16 || target->dtype < TP_FLOAT16)
+        return tp_fail_null(TP_RuntimeError, "kl_div: Integral inputs not supported.");
+    if (log_target) {
+        tp_autoref *gap = tp_sub_Tensor(target, self, TP_SCALAR_I(1)), *weight = gap ? tp_exp(target) : NULL;
+        return reduced_steal(weight ? tp_mul_Tensor(weight, gap) : NULL, reduction);
+    }
+    tp_autoref *own = tp_xlogy_Tensor(target, target), *cross = own ? tp_mul_Tensor(target, self) : NULL;
+    return reduced_steal(cross ? tp_sub_Tensor(own, cross, TP_SCALAR_I(1)) : NULL, reduction);
 }
 
 static tp_tensor *cosine_of(tp_tensor *a, tp_tensor *b, tp_ints dim) {

@@ -42,9 +42,7 @@ static int check_given(const tp_meta *m, const tp_tensor *given, tp_ints sizes, 
         return tp_fail(TP_RuntimeError, "Expected out tensor to have device %s, but got %s instead",
                        tp_device_print(device, wanted), tp_device_print(given->device, found));
     }
-    if (!tp_can_cast(dtype, (tp_dtype)given->dtype))
-        return tp_fail(TP_RuntimeError, "result type %s can't be cast to the desired output type %s",
-                       tp_scalar_type_name(dtype), tp_scalar_type_name((tp_dtype)given->dtype));
+    if (tp_check_castable(dtype, (tp_dtype)given->dtype) < 0) return -1;
     if (m->variant == TP_VARIANT_INPLACE && !has_sizes(given, sizes)) return fail_shape(given, sizes);
     return tp_check_internal_overlap(given);
 }

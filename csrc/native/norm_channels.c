@@ -299,6 +299,47 @@ tp_tensor3 native_group_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
     return r;
 }
 
+/* What the input gets from the gradients of the mean and the reciprocal deviation of its groups: (N, group, length). */
+static tp_tensor *through_statistics(tp_tensor *grad_mean, tp_tensor *grad_rstd, tp_tensor *input, tp_tensor *mean,
+                                     tp_tensor *rstd) {
+    tp_autoref *rows = tp_reshape(input, TP_INTS(mean->sizes[0], mean->sizes[1], -1)),
+               *middle = rows ? tp_unsqueeze(mean, -1) : NULL,
+               *x = middle ? tp_sub_Tensor(rows, middle, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *slope = x ? tp_zeros_like(x, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT) : NULL;
+    if (slope && grad_mean) {
+        tp_autoref *wide = tp_unsqueeze(grad_mean, -1), *before = slope;
+        slope = wide ? tp_add_Tensor(before, wide, TP_SCALAR_I(1)) : NULL;
+    }
+    if (slope && grad_rstd) {
+        tp_autoref *cube = tp_pow_Tensor_Scalar(rstd, TP_SCALAR_I(3)),
+                   *scale = cube ? tp_mul_Tensor(grad_rstd, cube) : NULL,
+                   *wide = scale ? tp_unsqueeze(scale, -1) : NULL, *before = slope;
+        slope = wide ? tp_addcmul(before, wide, x, TP_SCALAR_I(-1)) : NULL;
+    }
+    tp_autoref *each = slope ? tp_div_Scalar(slope, TP_SCALAR_I(slope->sizes[2])) : NULL;
+    return each ? tp_reshape(each, tp_sizes(input)) : NULL;
+}
+/* _group_norm_backward(Tensor? grad, Tensor? grad_mean, Tensor? grad_rstd, Tensor input, Tensor mean, Tensor rstd,
+ * Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
+tp_tensor3 _group_norm_backward_composite(tp_tensor *grad, tp_tensor *grad_mean, tp_tensor *grad_rstd, tp_tensor *input,
+                                          tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, int64_t N, int64_t C,
+                                          int64_t HxW, int64_t group, tp_bools output_mask) {
+    const tp_tensor3 failed = {{NULL, NULL, NULL}};
+    tp_tensor3 r = failed;
+    if (grad) {
+        r = tp_native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW, group, output_mask);
+        if (tp_error_pending()) return failed;
+    }
+    bool further = (grad_mean || grad_rstd) && output_mask.data[0] && input->numel;
+    if (!further) return r;
+    tp_autoref *straight = r.v[0], *to_weight = r.v[1], *to_bias = r.v[2];
+    tp_autoref *more = through_statistics(grad_mean, grad_rstd, input, mean, rstd),
+               *sum = !more      ? NULL
+                      : straight ? tp_add_Tensor(straight, more, TP_SCALAR_I(1))
+                                 : tp_retain(more);
+    return sum ? (tp_tensor3){{tp_take(sum), tp_take(to_weight), tp_take(to_bias)}} : failed;
+}
+
 /* group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool
  * cudnn_enabled=True) -> Tensor */
 tp_tensor *group_norm_composite(tp_tensor *input, int64_t num_groups, tp_tensor *weight, tp_tensor *bias, double eps,

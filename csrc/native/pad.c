@@ -96,7 +96,7 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
     }
     if (mode == CIRCULAR && (before > size || after > size))
         return tp_fail(TP_RuntimeError, "Padding value causes wrapping around more than once.");
-    if (size + before + after < (mode == CIRCULAR ? 0 : 1))
+    if (size + before + after < 0)
         return tp_fail(TP_RuntimeError, "input (dimension %lld of size %lld) is too small for padding (%lld, %lld)",
                        (long long)d, (long long)size, (long long)before, (long long)after);
     return 0;
@@ -138,8 +138,8 @@ static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
         return tp_fail(TP_RuntimeError, "padding size is expected to be %d, but got: %lld", 2 * dims,
                        (long long)pad.size);
     if (check_amounts(pad) < 0) return -1;
-    bool empty = false;
-    for (int d = self->ndim - dims; d < self->ndim; d++) empty |= d >= 0 && self->sizes[d] == 0;
+    bool empty = false, leaves = mode == CIRCULAR;
+    for (int d = self->ndim > dims + 1; d < self->ndim; d++) empty |= self->sizes[d] == 0;
     if (self->ndim < dims + 1 || self->ndim > dims + 2 || (empty && mode != CIRCULAR)) {
         tp_autotext text = {0};
         tp_text_ints(&text, tp_sizes(self));
@@ -149,9 +149,12 @@ static int check_pad(tp_tensor *self, tp_ints pad, int dims, border mode) {
             "for input, but got: %s",
             dims + 1, dims + 2, text.text);
     }
-    for (int i = 0; i < dims; i++)
-        if (check_border(self, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode) < 0) return -1;
-    return 0;
+    for (int i = 0; i < dims; i++) {
+        int64_t d = self->ndim - 1 - i, before = pad.data[2 * i], after = pad.data[2 * i + 1];
+        if (check_border(self, d, before, after, mode) < 0) return -1;
+        leaves |= self->sizes[d] + before + after > 0;
+    }
+    return leaves ? 0 : tp_fail(TP_RuntimeError, "the input is too small: nothing is left of it in any dimension");
 }
 /* Place `to` of a dimension becomes like place `from`. */
 static int copy_place(tp_tensor *t, int64_t d, int64_t to, int64_t from) {
@@ -251,6 +254,9 @@ PAD(replication_pad2d, 2, REPLICATE)
 PAD(replication_pad3d, 3, REPLICATE)
 tp_tensor *_pad_circular_composite(tp_tensor *self, tp_ints pad) {
     return pad_border(self, pad, (int)(pad.size / 2), CIRCULAR);
+}
+tp_tensor *_pad_circular_backward_composite(tp_tensor *grad_output, tp_tensor *self, tp_ints pad) {
+    return pad_border_backward(grad_output, self, pad, (int)(pad.size / 2), CIRCULAR);
 }
 
 /* pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor */

@@ -15,9 +15,7 @@ static int copy_below_layers(tp_tensor *self, tp_tensor *made) {
 }
 
 static int check_cast(const tp_tensor *from, const tp_tensor *to) {
-    if (tp_can_cast((tp_dtype)from->dtype, (tp_dtype)to->dtype)) return 0;
-    return tp_fail(TP_RuntimeError, "result type %s can't be cast to the desired output type %s",
-                   tp_scalar_type_name((tp_dtype)from->dtype), tp_scalar_type_name((tp_dtype)to->dtype));
+    return tp_check_castable((tp_dtype)from->dtype, (tp_dtype)to->dtype);
 }
 
 static int check_device(const tp_tensor *out, const tp_tensor *made) {

@@ -3,6 +3,7 @@
 
 #include "core/scalar.h"
 #include "opencl/element.h"
+#include "opencl/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ typedef struct {
 typedef struct {
     const variant *variant;
     const tp_cl_expression *expression; /* NULL: a copy */
+    tp_cl_lanes lanes;                  /* that its built-in function takes in vectors */
 } source;
 
 static void add_parameters(tp_text *s, const source *c) {
@@ -138,22 +140,26 @@ static void add_store(tp_text *s, const variant *k, const char *value) {
     tp_text_add(s, ";\n");
 }
 
-/* Vector forms that lose their small lanes where another lane is huge, seen in PoCL 3.1; they get small lanes only. */
-static bool needs_small_lanes(const char *built_in) {
-    return strcmp(built_in, "sin") == 0 || strcmp(built_in, "cos") == 0 || strcmp(built_in, "tan") == 0;
+/* The built-in function called with element `r[k]` alone. */
+static void add_lone_calls(tp_text *s, const source *c, const char *count) {
+    tp_text_add(s, "for (int k = 0; k < %s; k++) r[k] = %s(v1[k]", count, c->expression->built_in);
+    for (int i = 2; i < c->variant->n; i++) tp_text_add(s, ", v%d[k]", i);
+    tp_text_add(s, ");\n    else ");
 }
-#define SMALL_LANE "100"
 
 /* `count` elements from `first` on, through vectors of `width` of them, since the built-in functions of CPU devices are
- * only fast there. Lanes without an element compute on zeros. */
+ * only fast there. Lanes without an element compute on ones. Vectors that the function is not trusted with (trial.h) go
+ * through it element by element. */
 static void add_vectors(tp_text *s, const source *c, int width, const char *count) {
     const variant *k = c->variant;
     const char *type = k->loop[0] == TP_FLOAT64 ? "double" : "float";
     tp_autotext loop = {0};
     tp_text_add(&loop, "int k = 0; k < %s; k++", count);
     tp_text_add(s, "    %s r[%d]", type, width);
-    for (int i = 1; i < k->n; i++) tp_text_add(s, ", v%d[%d]%s", i, width, count[0] == 'c' ? " = {0}" : "");
+    for (int i = 1; i < k->n; i++) tp_text_add(s, ", v%d[%d]", i, width);
     tp_text_add(s, ";\n");
+    for (int i = 1; i < k->n && count[0] == 'c'; i++)
+        tp_text_add(s, "    for (int k = 0; k < %d; k++) v%d[k] = 1;\n", width, i);
     add_loop(s, k, "OVER_VECTORS", loop.text ? loop.text : "", "first + k");
     for (int i = 1; i < k->n; i++) {
         tp_text_add(s, "    v%d[k] = ", i);
@@ -162,11 +168,11 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     }
     const char *name = c->expression->built_in;
     tp_text_add(s, "    }\n");
-    if (needs_small_lanes(name))
-        tp_text_add(s,
-                    "    bool small = true;\n    for (int k = 0; k < %s; k++) small &= fabs(v1[k]) < " SMALL_LANE ";\n"
-                    "    if (!small) for (int k = 0; k < %s; k++) r[k] = %s(v1[k]);\n    else ",
-                    count, count, name);
+    if (c->lanes != TP_CL_ANY_LANES) {
+        tp_text_add(s, "    bool trusted = true;\n    for (int k = 0; k < %d; k++) trusted &= %s;\n    if (!trusted) ",
+                    width, c->lanes == TP_CL_SMALL_LANES ? "fabs(v1[k]) < 100" : "isnormal(v1[k])");
+        add_lone_calls(s, c, count);
+    }
     tp_text_add(s, "vstore%d(%s(", width, name);
     for (int i = 1; i < k->n; i++) tp_text_add(s, "%svload%d(0, v%d)", i > 1 ? ", " : "", width, i);
     tp_text_add(s, "), 0, r);\n");
@@ -175,10 +181,12 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     tp_text_add(s, "    }\n");
 }
 
-static bool by_vectors(const source *c) { return c->variant->rows && c->expression && c->expression->built_in[0]; }
+static bool has_vectors(const source *c) { return c->variant->rows && c->expression && c->expression->built_in[0]; }
+static bool by_vectors(const source *c) { return has_vectors(c) && c->lanes != TP_CL_NO_LANES; }
+static int width_of(const variant *k) { return k->loop[0] == TP_FLOAT64 ? 8 : 16; }
 
 static void write_vectors(tp_text *s, const source *c) {
-    int width = c->variant->loop[0] == TP_FLOAT64 ? 8 : 16;
+    int width = width_of(c->variant);
     char whole[8];
     snprintf(whole, sizeof whole, "%d", width);
     tp_text_add(s, "    for (; last - first >= %d; first += %d) {\n", width, width);
@@ -235,13 +243,15 @@ static void write_source(tp_text *s, const void *context) {
 /* ---- the kernel of a variant ---- */
 
 static source source_of(const variant *k) {
-    return (source){k, k->op ? &tp_cl_pointwise_table[k->op->number].expressions[k->dtype] : NULL};
+    return (source){k, k->op ? &tp_cl_pointwise_table[k->op->number].expressions[k->dtype] : NULL, TP_CL_ANY_LANES};
 }
 
 static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
     char text[256];
     const variant *k = given;
     source c = source_of(k);
+    if (has_vectors(&c))
+        c.lanes = tp_cl_trusted_lanes(d, c.expression->built_in, (tp_dtype)k->loop[0], k->n - 1, width_of(k));
     int at = snprintf(text, sizeof text, "%s %d", k->op ? tp_cl_pointwise_table[k->op->number].name : "copy", k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);

@@ -9,19 +9,14 @@
 #include "core/host.h"
 #include "core/lock.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BUCKETS 4096
 #define TURNS 64
 #define OPTIONS "-cl-std=CL1.2 -w"
 #define CPU_OPTIONS OPTIONS " -DTP_CPU_DEVICE" /* what vectorises: see tensorpy/math_f32.h */
-#define MAGIC "tensorpy opencl 1\n"
-#define SEED UINT64_C(14695981039346656037)
 
 typedef struct entry {
     struct entry *next;
@@ -49,90 +44,23 @@ static void count_one(int64_t *counter) {
     tp_unlock(TP_LOCK_ClPrograms);
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n) {
-    for (const uint8_t *c = bytes; n--; c++) h = (h ^ *c) * UINT64_C(1099511628211);
+static const char *options_of(const tp_cl_device *d) { return d->is_cpu ? CPU_OPTIONS : OPTIONS; }
+
+tp_cl_hash tp_cl_hash_device(const tp_cl_device *d) {
+    const char *const parts[] = {options_of(d), d->name, d->platform_name, d->driver, d->version};
+    tp_cl_hash h = TP_CL_HASH_START;
+    for (size_t i = 0; i < TP_COUNTOF(parts); i++) h = tp_cl_hash_text(h, parts[i]);
     return h;
 }
-static uint64_t hash_text(uint64_t h, const char *text) { return hash_bytes(h, text, strlen(text) + 1); }
 
 /* ---- on disk ---- */
 
-static void make_folders(char *path) {
-    for (char *c = path + 1; *c; c++)
-        if (*c == '/') {
-            *c = 0;
-            mkdir(path, 0700);
-            *c = '/';
-        }
-    mkdir(path, 0700);
-}
-
-/* False: there is no place for a cache. */
-static bool cache_folder(char *path, size_t size) {
-    const char *named = getenv("TENSORPY_OPENCL_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (named) n = *named ? snprintf(path, size, "%s", named) : -1;
-    else if (xdg && *xdg) n = snprintf(path, size, "%s/tensorpy/opencl", xdg);
-    else if (home && *home) n = snprintf(path, size, "%s/.cache/tensorpy/opencl", home);
-    if (n < 0 || (size_t)n >= size) return false;
-    make_folders(path);
-    return true;
-}
-
-static const char *options_of(const tp_cl_device *d) { return d->is_cpu ? CPU_OPTIONS : OPTIONS; }
-
-static bool file_of(const tp_cl_device *d, const char *source, char *path, size_t size) {
-    char folder[3500];
-    if (!cache_folder(folder, sizeof folder)) return false;
-    uint64_t a = hash_text(SEED, source), b = hash_text(UINT64_C(7809847782465536322), source);
-    const char *const rest[] = {options_of(d), d->name, d->platform_name, d->driver, d->version};
-    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) a = hash_text(a, rest[i]), b = hash_text(b, rest[i]);
-    return snprintf(path, size, "%s/%016llx%016llx.bin", folder, (unsigned long long)a, (unsigned long long)b) <
-           (int)size;
-}
-
-static unsigned char *read_file(const char *path, size_t *size) {
-    FILE *f = fopen(path, "rb");
-    if (!f) return NULL;
-    fseek(f, 0, SEEK_END);
-    long n = ftell(f);
-    rewind(f);
-    unsigned char *bytes = n > 0 ? malloc((size_t)n) : NULL;
-    bool whole = bytes && fread(bytes, 1, (size_t)n, f) == (size_t)n;
-    fclose(f);
-    if (!whole) return free(bytes), NULL;
-    *size = (size_t)n;
-    return bytes;
-}
-
-static void write_file(const char *path, const void *bytes, size_t size) {
-    char beside[4200];
-    snprintf(beside, sizeof beside, "%s.%d.new", path, (int)getpid());
-    FILE *f = fopen(beside, "wb");
-    if (!f) return; /* a cache that cannot be written is none */
-    uint64_t sum = hash_bytes(SEED, bytes, size);
-    bool whole = fputs(MAGIC, f) >= 0 && fwrite(bytes, 1, size, f) == size && fwrite(&sum, sizeof sum, 1, f) == 1;
-    whole = fclose(f) == 0 && whole;
-    if (!whole || rename(beside, path) != 0) unlink(beside);
-}
-
-/* The binary inside a file's bytes, or NULL where they are not what was written. */
-static const unsigned char *unpack(const unsigned char *bytes, size_t *size) {
-    size_t head = strlen(MAGIC);
-    uint64_t sum;
-    if (!bytes || *size < head + sizeof sum || memcmp(bytes, MAGIC, head) != 0) return NULL;
-    *size -= head + sizeof sum;
-    memcpy(&sum, bytes + head + *size, sizeof sum);
-    return hash_bytes(SEED, bytes + head, *size) == sum ? bytes + head : NULL;
-}
-
-static cl_program from_disk(tp_cl_device *d, const char *path) {
+static cl_program from_disk(tp_cl_device *d, tp_cl_hash source) {
     size_t size = 0;
     cl_int status, binary_status;
-    unsigned char *bytes = read_file(path, &size);
-    const unsigned char *given = unpack(bytes, &size);
-    if (!given) return free(bytes), NULL;
+    unsigned char *bytes = tp_cl_disk_read(source, &size);
+    const unsigned char *given = bytes;
+    if (!given) return NULL;
     cl_program p = tp_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &size, &given, &binary_status, &status);
     free(bytes);
     if (p && status == CL_SUCCESS && tp_cl.clBuildProgram(p, 1, &d->id, options_of(d), NULL, NULL) == CL_SUCCESS)
@@ -141,12 +69,12 @@ static cl_program from_disk(tp_cl_device *d, const char *path) {
     return NULL;
 }
 
-static void to_disk(cl_program p, const char *path) {
+static void to_disk(cl_program p, tp_cl_hash source) {
     size_t size = 0;
     if (tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) != CL_SUCCESS || !size) return;
     unsigned char *bytes = malloc(size);
     if (bytes && tp_cl.clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL) == CL_SUCCESS)
-        write_file(path, bytes, size);
+        tp_cl_disk_write(source, bytes, size);
     free(bytes);
 }
 
@@ -160,10 +88,9 @@ static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *
 }
 
 static cl_program build(tp_cl_device *d, const char *key, const char *source) {
-    char path[4000];
     cl_int status;
-    bool cached = file_of(d, source, path, sizeof path);
-    cl_program p = cached ? from_disk(d, path) : NULL;
+    tp_cl_hash name = tp_cl_hash_text(tp_cl_hash_device(d), source);
+    cl_program p = from_disk(d, name);
     if (p) return count_one(&stats.from_disk), p;
     p = tp_cl.clCreateProgramWithSource(d->context, 1, &source, NULL, &status);
     if (!p) return tp_cl_fail(status, "clCreateProgramWithSource"), NULL;
@@ -174,7 +101,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
         return NULL;
     }
     count_one(&stats.built);
-    if (cached) to_disk(p, path);
+    to_disk(p, name);
     return p;
 }
 
@@ -228,7 +155,7 @@ static entry *find_entry(const tp_cl_device *d, const char *key, const char *nam
 }
 
 tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context) {
-    uint64_t hash = hash_text(hash_text(SEED + (uint64_t)d->index, key), name);
+    uint64_t hash = tp_cl_hash_text(tp_cl_hash_text(TP_CL_HASH_START, key), name).word[0] + (uint64_t)d->index;
     entry *e = find_entry(d, key, name, hash, true);
     if (e) return &e->kernel;
     tp_turn *turn = &turns[hash % TURNS];

@@ -1,11 +1,8 @@
-/* program.h: kernels from source, built at first use and kept in memory and on disk.
- *
- * The folder is $XDG_CACHE_HOME/tensorpy/opencl, else ~/.cache/tensorpy/opencl, or what TENSORPY_OPENCL_CACHE names
- * (empty: none). A file's name is a hash of source, options, device and driver; its first line repeats them in short
- * and its last is a checksum, so that a damaged file is built anew. It is written beside its place and renamed, so
- * that several processes may write at once. */
+/* program.h: kernels from source, built at first use and kept in memory and on disk (disk.h), by source, options,
+ * device and driver. */
 #pragma once
 
+#include "opencl/disk.h"
 #include "opencl/runtime.h"
 
 /* A source of csrc/opencl, by the name of its file; NULL if there is none (generated: OpenCLSources.c). */
@@ -30,6 +27,9 @@ tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp
 /* The kernel `name` of the file `file` of csrc/opencl behind common.cl, with definitions in front: "#define T float\n".
  */
 tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions);
+
+/* A hash of what a device is and how programs are built for it, to be continued. */
+tp_cl_hash tp_cl_hash_device(const tp_cl_device *d);
 
 typedef struct {
     int64_t hits, misses, from_disk, built;

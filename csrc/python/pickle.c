@@ -5,6 +5,8 @@
 #include "python/methods.h"
 
 #include "autograd/node.h"
+#include "core/host.h"
+#include "core/parallel.h"
 
 #include <string.h>
 
@@ -64,24 +66,40 @@ static PyObject *storage_device(PyObject *o, void *unused) {
     return tp_py_device_object(STORAGE(o)->device);
 }
 
-/* A storage with a copy of n host bytes. */
-static tp_storage *storage_of_bytes(const void *data, size_t n) {
-    tp_storage *s = tp_storage_new(TP_CPU, n);
-    if (s && n) memcpy(s->data, data, n);
-    return s;
+/* ---- its content, on any device ---- */
+
+typedef int (*copier)(tp_device d, void *dst, const void *src, size_t nbytes);
+
+/* Copies n bytes by one of the device's ways, without the interpreter: a device may have to finish something first. */
+static int move(copier copy, tp_device device, void *to, const void *from, size_t n) {
+    if (!n) return 0;
+    void *lock = tp_host_lock_release();
+    int status = copy(device, to, from, n);
+    tp_host_lock_acquire(lock);
+    return status;
 }
 
-static int refuse_other_device(PyObject *o) {
-    if (STORAGE(o)->device.type == TP_DEVICE_CPU) return 0;
-    PyErr_Format(PyExc_NotImplementedError, "a storage on %s cannot be copied to the host here; use Tensor.cpu() first",
-                 tp_device_type_name(STORAGE(o)->device.type));
-    return -1;
+/* A storage on the device with n bytes of the host, or, by `copy_inside`, of the device. */
+static tp_storage *storage_of(tp_device device, copier copy, const void *data, size_t n) {
+    tp_storage *s = tp_storage_new(device, n);
+    if (!s || move(copy, device, s->data, data, n) == 0) return s;
+    tp_storage_release(s);
+    return NULL;
+}
+
+static PyObject *bytes_of(const tp_storage *s) {
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
+    PyObject *bytes = ops ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)s->nbytes) : tp_py_raise();
+    if (!bytes || move(ops->copy_to_host, s->device, PyBytes_AS_STRING(bytes), s->data, s->nbytes) == 0) return bytes;
+    Py_DECREF(bytes);
+    return tp_py_raise();
 }
 
 static PyObject *storage_deepcopy(PyObject *o, PyObject *memo) {
     (void)memo; /* copy.deepcopy remembers the result */
-    return refuse_other_device(o) < 0 ? NULL
-                                      : wrap_storage_steal(storage_of_bytes(STORAGE(o)->data, STORAGE(o)->nbytes));
+    const tp_storage *s = STORAGE(o);
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)s->device.type);
+    return wrap_storage_steal(ops ? storage_of(s->device, ops->copy_inside, s->data, s->nbytes) : NULL);
 }
 
 static PyObject *module_function(const char *name) {
@@ -93,14 +111,12 @@ static PyObject *module_function(const char *name) {
 
 static PyObject *storage_reduce(PyObject *o, PyObject *unused) {
     (void)unused;
-    if (refuse_other_device(o) < 0) return NULL;
-    PyObject *bytes = PyBytes_FromStringAndSize(STORAGE(o)->data, (Py_ssize_t)STORAGE(o)->nbytes);
-    PyObject *rebuild = bytes ? module_function("_rebuild_storage") : NULL;
+    PyObject *bytes = bytes_of(STORAGE(o)), *rebuild = bytes ? module_function("_rebuild_storage") : NULL;
     if (!rebuild) {
         Py_XDECREF(bytes);
         return NULL;
     }
-    return Py_BuildValue("N(N)", rebuild, bytes);
+    return Py_BuildValue("N(NN)", rebuild, bytes, tp_py_device_object(STORAGE(o)->device));
 }
 
 static PyMethodDef storage_methods[] = {
@@ -132,11 +148,19 @@ PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
 
 /* ---- tensors ---- */
 
-static PyObject *rebuild_storage(PyObject *module, PyObject *bytes) {
+/* _rebuild_storage(bytes, device=cpu) */
+static PyObject *rebuild_storage(PyObject *module, PyObject *args) {
     (void)module;
-    if (!PyBytes_Check(bytes))
-        return PyErr_Format(PyExc_TypeError, "_rebuild_storage() takes bytes, not %s", Py_TYPE(bytes)->tp_name);
-    return wrap_storage_steal(storage_of_bytes(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)));
+    PyObject *bytes, *device_object = NULL;
+    tp_device device = TP_CPU;
+    if (!PyArg_ParseTuple(args, "S|O:_rebuild_storage", &bytes, &device_object)) return NULL;
+    if (device_object && tp_py_to_device(device_object, &device) <= 0)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_rebuild_storage() takes a device");
+    const tp_device_ops *ops =
+        tp_device_resolve(device, &device) < 0 ? NULL : tp_device_get_ops((tp_device_type)device.type);
+    return wrap_storage_steal(
+        ops ? storage_of(device, ops->copy_from_host, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes))
+            : NULL);
 }
 
 static int read_ints(PyObject *tuple, int64_t *out) {
@@ -262,7 +286,7 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
 }
 
 static PyMethodDef functions[] = {
-    {"_rebuild_storage", rebuild_storage, METH_O, NULL},
+    {"_rebuild_storage", rebuild_storage, METH_VARARGS, NULL},
     {"_rebuild_tensor", rebuild_tensor, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

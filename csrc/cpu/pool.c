@@ -63,8 +63,9 @@ int pool_max_cpu(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, 
     return run(&p, MAX, x, out, at);
 }
 
-int pool_max_backward_cpu(tp_tensor *grad, tp_tensor *at, int64_t dims, int64_t fault, tp_tensor *out) {
-    tp_pool_plan p = tp_pool_plan_of(out, grad, TP_EMPTY_INTS, (tp_ints){out->sizes, dims}, TP_EMPTY_INTS, TP_EMPTY_INTS);
+int pool_max_backward_cpu(tp_tensor *grad, tp_tensor *at, tp_ints kernel, tp_ints stride, tp_ints padding,
+                          tp_ints dilation, int64_t fault, tp_tensor *out) {
+    tp_pool_plan p = tp_pool_plan_of(out, grad, kernel, stride, padding, dilation);
     const int64_t *v = tp_data(at), plane = p.in[0] * p.in[1] * p.in[2];
     for (int64_t i = 0; i < at->numel; i++)
         if ((uint64_t)v[i] >= (uint64_t)plane) return tp_raise_fault((int)fault, v[i], 0, plane, "");

@@ -142,7 +142,7 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *from, tp_tensor *
     switch (what) {
     case MAX: return tp_prim_pool_max(from, kernel, LIST(p, stride), LIST(p, padding), LIST(p, dilation), to, index);
     case MAX_BACKWARD:
-        return tp_prim_pool_max_backward(from, index, p->dims,
+        return tp_prim_pool_max_backward(from, index, kernel, LIST(p, stride), LIST(p, padding), LIST(p, dilation),
                                          TP_INDEX_FAULT(TP_RuntimeError, "max_pool_with_indices_backward"), to);
     case AVERAGE:
         return tp_prim_pool_average(from, kernel, LIST(p, stride), LIST(p, padding), p->count_include_pad, p->divisor,

@@ -80,8 +80,9 @@ int pool_max_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints paddin
 }
 
 /* Places outside of the plane are passed over, so that nothing waits for them. */
-int pool_max_backward_opencl(tp_tensor *grad, tp_tensor *at, int64_t dims, int64_t fault TP_UNUSED, tp_tensor *out) {
-    tp_pool_plan p = tp_pool_plan_of(out, grad, TP_EMPTY_INTS, (tp_ints){out->sizes, dims}, TP_EMPTY_INTS, TP_EMPTY_INTS);
+int pool_max_backward_opencl(tp_tensor *grad, tp_tensor *at, tp_ints kernel, tp_ints stride, tp_ints padding,
+                             tp_ints dilation, int64_t fault TP_UNUSED, tp_tensor *out) {
+    tp_pool_plan p = tp_pool_plan_of(out, grad, kernel, stride, padding, dilation);
     return run(&p, MAX_BACKWARD, out, grad, at);
 }
 

@@ -57,6 +57,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         marked._is_param = True
         return marked
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """The values alone: gradients and attributes stay with the original."""
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
     def __repr__(self, **unused: Any) -> str:
         return f"Parameter containing:\n{self.data.requires_grad_(self.requires_grad)!r}"
 

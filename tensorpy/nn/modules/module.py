@@ -106,6 +106,8 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
     device, dtype, like = given.get("device"), given.get("dtype"), given.get("tensor")
     if like is not None:
         device, dtype = like.device, like.dtype
+    if dtype is not None and not isinstance(dtype, tp.dtype):
+        raise TypeError(f"to(): argument 'dtype' must be a dtype, not {type(dtype).__name__}")
     if isinstance(device, str):
         device = tp.device(device)
     return device, dtype, bool(given.get("non_blocking", False)), given.get("memory_format")

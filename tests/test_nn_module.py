@@ -1,81 +1,20 @@
-"""Module, Parameter and the containers: each scenario is run with tensorpy and, where it is there, with torch, and has
-to tell the same story."""
+"""Module, Parameter and the containers."""
 
 from __future__ import annotations
 
 import copy
 import io
 import pickle
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
+from side_by_side import Scenarios, compare, error_of, filled, linear
 
 import tensorpy as tp
 from tensorpy import nn
 
-try:
-    import torch
-except ImportError:
-    torch = None  # type: ignore[assignment]
-
-SCENARIOS: list[Callable[[Any], Any]] = []
-
-
-def scenario(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    SCENARIOS.append(function)
-    return function
-
-
-def error_of(function: Callable[[], Any]) -> str:
-    """The class of what a call raises."""
-    try:
-        function()
-    except Exception as error:
-        return type(error).__name__
-    return "nothing raised"
-
-
-def plain(value: Any) -> Any:
-    """Tensors as lists, everything else as text or itself."""
-    if isinstance(value, (tp.Tensor, *([torch.Tensor] if torch else []))):
-        return [value.requires_grad, plain(value.detach().double().tolist())]
-    if isinstance(value, dict):
-        return {plain(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return float(f"{value:.12g}")
-    return value if isinstance(value, (bool, int, type(None))) else str(value).replace("torch", "tensorpy")
-
-
-@pytest.mark.parametrize("tell", SCENARIOS, ids=lambda s: s.__name__)
-def test_scenario(tell: Callable[[Any], Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ours = plain(tell(tp))
-        assert ours
-        if torch is None:
-            pytest.skip("nothing to compare with: torch is not installed")
-        theirs = plain(tell(torch))
-    assert ours == theirs
-
-
-def filled(t: Any, *shape: int) -> Any:
-    """A tensor of small numbers, none of them alike."""
-    return t.arange(1.0, 1.0 + int(np.prod(shape))).reshape(shape) / 8
-
-
-def linear(t: Any, rows: int = 2, columns: int = 3, bias: bool = True) -> Any:
-    made = t.nn.Linear(columns, rows, bias=bias)
-    with t.no_grad():
-        made.weight.copy_(filled(t, rows, columns))
-        if bias:
-            made.bias.copy_(filled(t, rows))
-    return made
+scenario = Scenarios()
 
 
 def net(t: Any) -> Any:
@@ -234,7 +173,10 @@ def loading(t: Any) -> Any:
     state["more"] = filled(t, 1)
     told += [error_of(lambda: m.load_state_dict(state)), str(m.load_state_dict(state, strict=False))]
     state = {**other.state_dict(), "first.weight": filled(t, 1)}
-    told += [error_of(lambda: m.load_state_dict(state, strict=False)), error_of(lambda: m.load_state_dict({"scale": 3}))]
+    told += [
+        error_of(lambda: m.load_state_dict(state, strict=False)),
+        error_of(lambda: m.load_state_dict({"scale": 3})),
+    ]
     before, given = m.scale, other.state_dict()
     m.load_state_dict(given, assign=True)
     told += [m.scale is before, isinstance(m.scale, t.nn.Parameter), m.scale.requires_grad]
@@ -338,7 +280,9 @@ def forward_hooks(t: Any) -> Any:
     told.append(m(x))
     bare = t.nn.Linear(3, 2)
     bare.load_state_dict(m.state_dict())
-    bare.register_forward_pre_hook(lambda module, args, kwargs: (args, {"input": kwargs["input"] * 3}), with_kwargs=True)
+    bare.register_forward_pre_hook(
+        lambda module, args, kwargs: (args, {"input": kwargs["input"] * 3}), with_kwargs=True
+    )
     told.append(bare(input=x))
     bare.register_forward_pre_hook(lambda module, args, kwargs: 3, with_kwargs=True)
     return [*told, error_of(lambda: bare(input=x))]
@@ -454,7 +398,7 @@ def module_list(t: Any) -> Any:
     m = t.nn.ModuleList([make(), t.nn.Tanh()])
     m.append(make()).extend([make(), linear(t)])
     m.insert(1, t.nn.Sigmoid())
-    told = [repr(m), len(m), repr(m[-1]), repr(m[1:3]), repr(m + [make()]), list(m.state_dict())]
+    told = [repr(m), len(m), repr(m[-1]), repr(m[1:3]), repr(m + t.nn.ModuleList([make()])), list(m.state_dict())]
     m[0] = t.nn.Tanh()
     del m[1], m[-2:]
     told += [repr(m.pop(0)), repr(m)]
@@ -485,12 +429,17 @@ def parameter_containers(t: Any) -> Any:
     p[0] = filled(t, 3)
     told = [repr(p), len(p), [n for n, _ in p.named_parameters()], repr(p[1:3]), p[-1], list(p.state_dict())]
     p += [filled(t, 1)]
-    told += [error_of(lambda: p(1)), error_of(lambda: p.extend(3)), error_of(lambda: p[99]), len(p), list(p)[0]]
+    told += [error_of(lambda: p(1)), error_of(lambda: p.extend(3)), error_of(lambda: p[99]), len(p), next(iter(p))]
     d = t.nn.ParameterDict({"a": filled(t, 2)})
     d["b"] = t.nn.Parameter(filled(t, 1))
     d.update({"c": filled(t, 1)})
     told += [list(d), list(reversed(d)), d["a"], d.get("z"), d.get("z", 2), d.setdefault("b"), "a" in d, len(d)]
-    told += [list((d | t.nn.ParameterDict({"z": filled(t, 1)})).keys()), list(d.state_dict()), d.popitem()[0], d.pop("a")]
+    told += [
+        list((d | t.nn.ParameterDict({"z": filled(t, 1)})).keys()),
+        list(d.state_dict()),
+        d.popitem()[0],
+        d.pop("a"),
+    ]
     told += [error_of(lambda: d["z"]), list(d.items()), error_of(lambda: d(1)), error_of(lambda: d.__setitem__(3, 3))]
     return told
 
@@ -538,6 +487,11 @@ def lazy_modules(t: Any) -> Any:
     return told
 
 
+@pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
+def test_scenario(tell: Any) -> None:
+    compare(tell)
+
+
 # ---- without torch to compare with ----
 
 
@@ -579,5 +533,7 @@ def test_nn_is_imported_at_first_use() -> None:
     import subprocess
     import sys
 
-    code = "import sys, tensorpy; assert not [m for m in sys.modules if m.startswith('tensorpy.nn')]; tensorpy.nn.Linear"
+    code = (
+        "import sys, tensorpy; assert not [m for m in sys.modules if m.startswith('tensorpy.nn')]; tensorpy.nn.Linear"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

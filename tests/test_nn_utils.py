@@ -192,10 +192,12 @@ def functional_call(t: Any) -> Any:
 def fusion(t: Any) -> Any:
     told = []
     cases = (
-        (fill(t, t.nn.Conv2d(2, 3, 2)), t.nn.BatchNorm2d(3), filled(t, 1, 2, 4, 4), {}),
-        (fill(t, t.nn.ConvTranspose2d(2, 3, 2, bias=False)), t.nn.BatchNorm2d(3), filled(t, 1, 2, 4, 4), {"transpose": True}),
-    )  # fmt: skip
-    for layer, norm, x, options in cases:
+        (fill(t, t.nn.Conv2d(2, 3, 2)), {}),
+        (fill(t, t.nn.ConvTranspose2d(2, 3, 2, bias=False)), {"transpose": True}),
+    )
+    x = filled(t, 1, 2, 4, 4)
+    for layer, options in cases:
+        norm = t.nn.BatchNorm2d(3)
         norm.running_mean.copy_(filled(t, 3))
         norm.running_var.copy_(filled(t, 3) + 1)
         fused = t.nn.utils.fuse_conv_bn_eval(layer.eval(), norm.eval(), **options)

@@ -73,7 +73,22 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'tensorpy' has no attribute '{name}'")
 
 
-_LAZY = {"autograd", "opencl", "backends", "dispatch", "testing", "nn", "linalg", "special", "ops", "amp", "codegen"}
+_LAZY = {
+    "autograd",
+    "func",
+    "optim",
+    "utils",
+    "opencl",
+    "backends",
+    "dispatch",
+    "testing",
+    "nn",
+    "linalg",
+    "special",
+    "ops",
+    "amp",
+    "codegen",
+}
 _LAZY_NAMES = {
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",

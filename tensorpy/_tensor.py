@@ -36,18 +36,24 @@ def backward(
 
 
 class RemovableHandle:
-    """Takes a hook out again, with remove() or at the end of a `with`."""
+    """A hook's key in a dictionary, and others that tell of the hook: takes it out again, with remove() or at the end
+    of a `with`."""
 
-    _next = 0
+    next_id = 0
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self.hooks = hooks
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
-        hooks[self.id] = hook
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        self.hooks_dict = hooks_dict
+        self.extra_dicts = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
 
     def remove(self) -> None:
-        self.hooks.pop(self.id, None)
+        for hooks in (self.hooks_dict, *self.extra_dicts):
+            hooks.pop(self.id, None)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -56,11 +62,17 @@ class RemovableHandle:
         self.remove()
 
 
+def _hooked(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Calls `hook(grad)` when this tensor's gradient has been computed; what it returns, if not None, replaces it."""
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return RemovableHandle(_C._tensor_hooks(self), hook)
+    return _hooked(_C._tensor_hooks(self), hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -69,17 +81,17 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self.grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    return RemovableHandle(_C._accumulate_hooks(self), hook)
+    return _hooked(_C._accumulate_hooks(self), hook)
 
 
 def _node_register_hook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(grad_inputs, grad_outputs)` after the node has run."""
-    return RemovableHandle(self._post_hooks(), hook)
+    return _hooked(self._post_hooks(), hook)
 
 
 def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(grad_outputs)` before the node runs."""
-    return RemovableHandle(self._pre_hooks(), hook)
+    return _hooked(self._pre_hooks(), hook)
 
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:

@@ -252,6 +252,21 @@ def test_results_are_of_the_subclass() -> None:
     assert type(x + deeper) is Deeper and type(deeper + x) is Deeper and type(tp.add(x, deeper)) is Deeper
 
 
+class KeptToItself(tp.Tensor):
+    __torch_function__ = tp._C._disabled_torch_function_impl
+
+
+def test_a_subclass_may_keep_to_itself() -> None:
+    x, named = tp.ones(2, 2).as_subclass(KeptToItself), Named([1.0, 2.0])
+    made = (x + 1, 1 - x, x @ x, -x, x[0], x.T, x.data, x.detach(), x.long(), *x.split(1), tp.cat([x, x]), *x.max(1))
+    assert [type(t) for t in made] == [tp.Tensor] * len(made)
+    assert type(x) is KeptToItself and x.add_(1) is x
+    assert type(x + named) is Named and type(named + x) is Named and type(tp.add(x, named)) is Named
+    assert type(copy.copy(x)) is type(copy.deepcopy(x)) is type(pickle.loads(pickle.dumps(x))) is KeptToItself
+    impl = tp._C._disabled_torch_function_impl
+    assert impl(tp.add, (KeptToItself,), (x, x), {"alpha": 2}).tolist() == [[6.0, 6.0], [6.0, 6.0]]
+
+
 def test_subclasses_and_gradients() -> None:
     leaf = tp.Tensor._make_subclass(Named, tp.ones(2), True)
     assert type(leaf) is Named and leaf.requires_grad and leaf.is_leaf

@@ -23,7 +23,8 @@ typedef struct {
 static PyObject *tensors(PyObject *a, PyObject *b, tensor_tensor_fn fn) {
     PyObject *result = tp_py_wrap_steal(fn(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
     if (tp_likely(tp_py_is_plain(a) && tp_py_is_plain(b))) return result;
-    return tp_py_like_steal(PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)) ? b : a, result);
+    bool other = tp_py_is_plain(a) || (!tp_py_is_plain(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)));
+    return tp_py_like_steal(other ? b : a, result);
 }
 
 static PyObject *binary(PyObject *a, PyObject *b, const binary_operator *op) {

@@ -177,9 +177,28 @@ PyObject *tp_py_wrap_tuple_steal(tp_tensor *const *v, int n, PyTypeObject *type)
     return tuple;
 }
 
+static PyObject *disabled_torch_function(PyObject *self, PyObject *call) {
+    (void)self;
+    PyObject *function, *types, *args = NULL, *kwargs = NULL;
+    if (!PyArg_ParseTuple(call, "OO|O!O", &function, &types, &PyTuple_Type, &args, &kwargs)) return NULL;
+    PyObject *none = args ? NULL : PyTuple_New(0);
+    PyObject *result =
+        args || none ? PyObject_Call(function, args ? args : none, kwargs == Py_None ? NULL : kwargs) : NULL;
+    Py_XDECREF(none);
+    return result;
+}
+
+/* The method itself is compared, not its object: the type's own method cache makes this one look-up. */
+bool tp_py_gives_plain(PyTypeObject *type) {
+    static PyObject *name = NULL;
+    if (!name && !(name = PyUnicode_InternFromString("__torch_function__"))) PyErr_Clear();
+    PyObject *found = name ? _PyType_Lookup(type, name) : NULL; /* borrowed */
+    return found && PyCFunction_Check(found) && PyCFunction_GET_FUNCTION(found) == disabled_torch_function;
+}
+
 /* A new tensor's object is let go and made again; one that somebody else holds (self, out=) stays. */
 static PyObject *one_of_kind_steal(PyTypeObject *kind, PyObject *o) {
-    if (!o || !tp_py_is_plain(o) || Py_REFCNT(o) != 1 || has_identity((tp_py_tensor *)o)) return o;
+    if (!o || Py_TYPE(o) != &tp_py_tensor_type || Py_REFCNT(o) != 1 || has_identity((tp_py_tensor *)o)) return o;
     tp_tensor *t = tp_retain(tp_py_tensor_borrow(o));
     Py_DECREF(o);
     return tp_py_wrap_as_steal(kind, t);
@@ -430,11 +449,19 @@ static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
     return all;
 }
 
+static PyMethodDef functions[] = {
+    {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS,
+     "_disabled_torch_function_impl(func, types, args=(), kwargs=None, /)\n--\n\nAs __torch_function__ of a subclass: "
+     "what a call gives on it is a Tensor."},
+    {NULL, NULL, 0, NULL},
+};
+
 int tp_py_init_tensor(PyObject *m) {
     PyMethodDef *const tables[] = {tp_py_tensor_methods, tp_py_interop_methods, tp_py_autograd_methods,
                                    tp_py_generated_methods};
     tp_core_hooks.free_pyobj = free_pyobj;
     tp_py_tensor_type.tp_methods = join_methods(tables, TP_COUNTOF(tables));
     if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
+    if (PyModule_AddFunctions(m, functions) < 0) return -1;
     return PyModule_AddObjectRef(m, "Tensor", (PyObject *)&tp_py_tensor_type);
 }

@@ -52,7 +52,20 @@ def is_autocast_available(device_type: str) -> bool:
     return True
 
 
-__all__ = ["autocast", "is_autocast_available"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+
+def __getattr__(name: str) -> object:
+    """Parts that most programs do not need are imported at first use."""
+    if name == "GradScaler":
+        from tensorpy.amp.grad_scaler import GradScaler
+
+        return GradScaler
+    if name in ("custom_fwd", "custom_bwd"):
+        from tensorpy.amp import custom
+
+        return getattr(custom, name)
+    raise AttributeError(f"module 'tensorpy.amp' has no attribute '{name}'")
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:

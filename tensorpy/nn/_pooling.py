@@ -5,10 +5,11 @@ Each max_ function has a form with indices, which its `return_indices` asks for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorpy.nn._common import Size, nn, ops
+from tensorpy.nn._common import Size, listed, nn, ops
 
 if TYPE_CHECKING:
     from tensorpy import Tensor
@@ -26,14 +27,22 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "lp_pool1d",
     "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
     "max_pool1d_with_indices",
     "max_pool2d",
     "max_pool2d_with_indices",
     "max_pool3d",
     "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
 ]
 
 OutputSize = int | Sequence[int | None]
@@ -134,6 +143,168 @@ def lp_pool2d(
     high, wide = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
     mean = avg_pool2d(input**norm_type, kernel_size, stride, 0, ceil_mode)
     return (mean.sign() * mean.abs().relu() * (high * wide)) ** (1.0 / norm_type)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The norm of each box."""
+    mean = avg_pool3d(input**norm_type, kernel_size, stride, 0, ceil_mode)
+    return (mean.sign() * mean.abs().relu() * math.prod(listed(kernel_size, 3))) ** (1.0 / norm_type)
+
+
+# ---- maxima back where they were ----
+
+
+def _unpool(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Size,
+    output_size: Any,
+    dims: int,
+) -> Tensor:
+    kernel = listed(kernel_size, dims)
+    step, border = listed(kernel if stride is None else stride, dims), listed(padding, dims)
+    spatial = input.shape[-dims:]
+    sizes = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(spatial, step, border, kernel, strict=True)]
+    if output_size is not None:
+        wanted = list(output_size)[-dims:]
+        if len(output_size) not in (dims, dims + 2):
+            raise ValueError(
+                f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+                f"'{len(output_size)}'"
+            )
+        for size, s, want in zip(sizes, step, wanted, strict=True):
+            if not size - s < want < size + s:
+                raise ValueError(f'invalid output_size "{wanted}" (between {size - s} and {size + s} in each place)')
+        sizes = wanted
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({input.shape}) but got {indices.shape}"
+        )
+    count = math.prod(sizes)
+    places = indices.flatten(-dims)
+    if places.numel() and not (0 <= int(places.min()) and int(places.max()) < count):
+        raise RuntimeError(f"Found an invalid max index: {int(places.max())} (output volumes are of size {sizes})")
+    flat = input.new_zeros((*input.shape[:-dims], count)).scatter(-1, places, input.flatten(-dims))
+    return flat.reshape((*input.shape[:-dims], *sizes))
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """The maxima of max_pool1d back where they were, zero elsewhere."""
+    return _unpool(input, indices, kernel_size, stride, padding, output_size, 1)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """The maxima of max_pool2d back where they were, zero elsewhere."""
+    return _unpool(input, indices, kernel_size, stride, padding, output_size, 2)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """The maxima of max_pool3d back where they were, zero elsewhere."""
+    return _unpool(input, indices, kernel_size, stride, padding, output_size, 3)
+
+
+# ---- windows at random places ----
+
+
+def _fractional_places(samples: Tensor, size: int, out: int, window: int) -> Tensor:
+    """Where the windows of one dimension begin, for a number from [0, 1) in each plane (Graham 2014)."""
+    if out == 1:
+        return ops.full((*samples.shape, 1), size - window, dtype=ops.int64, device=samples.device)
+    alpha = (size - window) / (out - 1)
+    u = samples.unsqueeze(-1)
+    steps = ops.arange(out - 1, dtype=samples.dtype, device=samples.device)
+    begins = ((steps + u) * alpha).to(ops.int64) - (u * alpha).to(ops.int64)
+    return ops.cat([begins, ops.full_like(begins[..., :1], size - window)], -1)
+
+
+def _fractional(
+    input: Tensor, kernel_size: Size, output_size: Any, output_ratio: Any, samples: Tensor | None, dims: int
+) -> tuple[Tensor, Tensor]:
+    if (output_size is None) == (output_ratio is None):
+        raise ValueError(f"fractional_max_pool{dims}d requires specifying either an output_size or an output_ratio")
+    kernel, spatial = listed(kernel_size, dims), list(input.shape[-dims:])
+    if output_size is None:
+        ratios = [output_ratio] * dims if isinstance(output_ratio, (int, float)) else list(output_ratio)
+        output_size = [int(n * r) for n, r in zip(spatial, ratios, strict=True)]
+    sizes = listed(output_size, dims)
+    single = input.dim() == dims + 1
+    planes = input.unsqueeze(0) if single else input
+    if samples is None:
+        samples = ops.rand(*planes.shape[:2], dims, dtype=input.dtype, device=input.device)
+    lead = planes.shape[:2]
+    where: Any = ops.zeros(1, dtype=ops.int64, device=input.device)
+    stride = 1
+    for d in reversed(range(dims)):  # the places of all elements of all windows, in a plane that is flat
+        # the first number of a pair is for the last dimension
+        begins = _fractional_places(samples[..., dims - 1 - d], spatial[d], sizes[d], kernel[d])
+        rows = begins.unsqueeze(-1) + ops.arange(kernel[d], device=input.device)
+        shape = [*lead, *([1] * (2 * dims))]
+        shape[2 + d], shape[2 + dims + d] = sizes[d], kernel[d]
+        where = where + rows.reshape(shape) * stride
+        stride *= spatial[d]
+    windows = where.expand(*lead, *sizes, *kernel).reshape(*lead, -1)
+    found = planes.flatten(2).gather(2, windows).reshape(*lead, *sizes, -1)
+    values, at = found.max(-1)
+    indices = windows.reshape(*lead, *sizes, -1).gather(-1, at.unsqueeze(-1)).squeeze(-1)
+    return (values.squeeze(0), indices.squeeze(0)) if single else (values, indices)
+
+
+def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def with_indices(
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The largest elements of windows at random places, and their places."""
+        return _fractional(input, kernel_size, output_size, output_ratio, _random_samples, dims)
+
+    def pool(
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        """The largest elements of windows at random places."""
+        both = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, dims)
+        return both if return_indices else both[0]
+
+    name = f"fractional_max_pool{dims}d"
+    pool.__name__, with_indices.__name__ = name, f"{name}_with_indices"
+    return pool, with_indices
+
+
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool(3)
 
 
 # ---- to a given size ----

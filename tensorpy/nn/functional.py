@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tensorpy import _modes
 from tensorpy.nn._activation import *  # noqa: F403
+from tensorpy.nn._attention import *  # noqa: F403
 from tensorpy.nn._common import nn, ops
 from tensorpy.nn._loss import *  # noqa: F403
 from tensorpy.nn._norm import *  # noqa: F403
@@ -32,6 +33,24 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = (
 )
 cosine_similarity, pairwise_distance = ops.cosine_similarity, ops.pairwise_distance
 scaled_dot_product_attention = nn.scaled_dot_product_attention
+native_channel_shuffle = ops.channel_shuffle
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 + bias[k], for each k."""
+    result = ops.einsum("...i,kij,...j->...k", [input1, weight, input2])
+    return result if bias is None else result + bias
+
+
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The p-norm distances of all pairs of rows."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = ops.triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
+    return ops.norm(input[first] - input[second], p, [1])
+
 
 # ---- dropout ----
 
@@ -104,6 +123,59 @@ def embedding(
     return ops.embedding(weight, input, index, scale_grad_by_freq, sparse)
 
 
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of bags of rows: the rows of a matrix of indices, or parts of a vector that begin at
+    offsets. Indices equal to padding_idx do not count; an empty bag is zero."""
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None; it goes with mode='sum' only")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated as a mini-batch")
+        bags, size = input.shape
+        bag = ops.arange(bags, device=input.device).repeat_interleave(size)
+    elif input.dim() == 1:
+        if offsets is None or offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor if input is 1D")
+        begins = offsets[:-1] if include_last_offset else offsets
+        bags = begins.shape[0]
+        bag = ops.searchsorted(begins.to(ops.int64), ops.arange(input.shape[0], device=input.device), right=True) - 1
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    rows = embedding(input.reshape(-1), weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    counted = ops.ones_like(bag, dtype=ops.bool)
+    if padding_idx is not None:
+        counted = input.reshape(-1) != padding_idx % weight.shape[0]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    chosen = counted.nonzero().squeeze(1)
+    rows, bag = rows.index_select(0, chosen), bag.index_select(0, chosen)
+    result = rows.new_zeros(bags, weight.shape[1])
+    if mode == "max":
+        index = bag.unsqueeze(1).expand_as(rows)
+        return result.scatter_reduce(0, index, rows, "amax", include_self=False)
+    result = result.index_add(0, bag, rows)
+    if mode == "sum":
+        return result
+    sizes = ops.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(
+        0, bag, ops.ones_like(bag, dtype=rows.dtype)
+    )
+    return result / sizes.clamp_min(1).unsqueeze(1)
+
+
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A last dimension that is one at the class index and zero elsewhere."""
     return nn.one_hot(tensor, num_classes) if hasattr(nn, "one_hot") else ops.one_hot(tensor, num_classes)
@@ -111,4 +183,20 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Borders around the last dimensions, in pairs from the last one on."""
+    if mode == "circular" and input.requires_grad and not value:
+        return _pad_circular(input, pad)
     return nn.pad(input, pad, mode, value)
+
+
+def _pad_circular(input: Tensor, pad: Sequence[int]) -> Tensor:
+    """The parts that come round, joined to the tensor: what `nn.pad` records no gradient of."""
+    with _modes.no_grad():
+        nn.pad(input, pad, "circular", None)  # says what is wrong with the sizes
+    for i in range(len(pad) // 2):
+        before, after, dim = pad[2 * i], pad[2 * i + 1], input.dim() - 1 - i
+        size = input.shape[dim]
+        parts = [input.narrow(dim, size - before, before)] if before > 0 else []
+        parts.append(input.narrow(dim, max(-before, 0), size - max(-before, 0) - max(-after, 0)))
+        parts += [input.narrow(dim, 0, after)] if after > 0 else []
+        input = ops.cat(parts, dim)
+    return input

@@ -1,0 +1,177 @@
+"""Attention with several heads."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tensorpy.nn._common import nn, ops
+
+if TYPE_CHECKING:
+    from tensorpy import Tensor
+
+__all__ = ["multi_head_attention_forward"]
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None) -> bool:
+    """Whether there is a batch."""
+    dims = query.dim()
+    if dims not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
+    kind = "batched (3-D)" if dims == 3 else "unbatched (2-D)"
+    if key.dim() != dims or value.dim() != dims:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D and "
+            f"{value.dim()}-D tensors respectively"
+        )
+    if padding is not None and padding.dim() != dims - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found "
+            f"{padding.dim()}-D tensor instead"
+        )
+    if mask is not None and mask.dim() not in (2, 3):
+        raise AssertionError(
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.dim()}-D tensor instead"
+        )
+    return dims == 3
+
+
+def _as_addend(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
+    """-inf where a mask of truth values hides; other masks are added as they are."""
+    if mask is None:
+        return None
+    if mask.dtype == ops.bool:
+        return ops.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
+    if not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return mask
+
+
+def _projected(
+    query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """weights is one tensor for all three, or three."""
+    if isinstance(weights, tuple):
+        biases = (None, None, None) if bias is None else bias.chunk(3)
+        q, k, v = (nn.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
+        return q, k, v
+    if query is key and key is value:  # one product instead of three
+        q, k, v = nn.linear(query, weights, bias).chunk(3, -1)
+        return q, k, v
+    return _projected(query, key, value, tuple(weights.chunk(3)), bias)
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """The output of (time, batch, features) and, if wanted, the attention weights, averaged over the heads or not."""
+    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask)
+    if not batched:
+        same_key, same_value = key is query, value is key
+        query = query.unsqueeze(1)
+        key = query if same_key else key.unsqueeze(1)
+        value = key if same_value else value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    steps, batch, features = query.shape
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    padding = _as_addend(key_padding_mask, "key_padding_mask", query.dtype)
+    mask = _as_addend(attn_mask, "attn_mask", query.dtype)
+    if features != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}")
+    head = features // num_heads
+    if head * num_heads != features:
+        raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+        weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        weights = in_proj_weight
+    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
+        want = (batch * num_heads if mask.shape[0] != 1 else 1, steps, key.shape[0])
+        if tuple(mask.shape) != want:
+            shown = attn_mask.shape  # type: ignore[union-attr]
+            correct = want[1:] if len(shown) == 2 else (batch * num_heads, *want[1:])
+            raise RuntimeError(f"The shape of the {len(shown)}D attn_mask is {shown}, but should be {correct}.")
+    if bias_k is not None and bias_v is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError("bias cannot be added to static key or value.")
+        k, v = ops.cat([k, bias_k.expand(1, batch, -1)]), ops.cat([v, bias_v.expand(1, batch, -1)])
+        mask, padding = _widened(mask), _widened(padding)
+
+    def heads(t: Tensor) -> Tensor:
+        return t.reshape(t.shape[0], batch * num_heads, -1).transpose(0, 1)
+
+    q = heads(q)
+    k = heads(k) if static_k is None else static_k
+    v = heads(v) if static_v is None else static_v
+    if add_zero_attn:
+        zeros = ops.zeros(batch * num_heads, 1, head, dtype=k.dtype, device=k.device)
+        k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
+        mask, padding = _widened(mask), _widened(padding)
+    if padding is not None:
+        if tuple(padding.shape) != (batch, k.shape[1]):
+            raise AssertionError(f"expecting key_padding_mask shape of {(batch, k.shape[1])}, but got {padding.shape}")
+        wide = padding.reshape(batch, 1, 1, -1).expand(-1, num_heads, -1, -1)
+        wide = wide.reshape(batch * num_heads, 1, -1)
+        mask = wide if mask is None else mask + wide
+    dropout_p = dropout_p if training else 0.0
+    found: Tensor | None = None
+    if need_weights:
+        scores = (q * math.sqrt(1.0 / head)) @ k.transpose(1, 2)
+        found = ops.softmax(scores if mask is None else scores + mask, -1)
+        if dropout_p:
+            found = ops.dropout(found, dropout_p, True)
+        result = found @ v
+        found = found.reshape(batch, num_heads, steps, -1)
+        found = found.mean(1) if average_attn_weights else found
+    else:
+        q, k, v = (t.reshape(batch, num_heads, -1, head) for t in (q, k, v))
+        if mask is not None:
+            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, -1, mask.shape[-1])
+        result = nn.scaled_dot_product_attention(q, k, v, mask, dropout_p).reshape(batch * num_heads, steps, head)
+    output = result.transpose(0, 1).reshape(steps * batch, features)
+    output = nn.linear(output, out_proj_weight, out_proj_bias).reshape(steps, batch, -1)
+    if batched:
+        return output, found
+    return output.squeeze(1), None if found is None else found.squeeze(0)
+
+
+def _widened(mask: Tensor | None) -> Tensor | None:
+    """One more key, which nothing hides."""
+    return None if mask is None else nn.pad(mask, [0, 1])

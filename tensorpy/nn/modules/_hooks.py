@@ -1,0 +1,100 @@
+"""Hooks that see every module: tables that `Module` looks into, and the functions that fill them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy.utils.hooks import RemovableHandle
+
+forward_pre: dict[int, Any] = OrderedDict()
+forward: dict[int, Any] = OrderedDict()
+forward_with_kwargs: dict[int, bool] = OrderedDict()
+forward_always: dict[int, bool] = OrderedDict()
+backward_pre: dict[int, Any] = OrderedDict()
+backward: dict[int, Any] = OrderedDict()
+buffer_registration: dict[int, Any] = OrderedDict()
+module_registration: dict[int, Any] = OrderedDict()
+parameter_registration: dict[int, Any] = OrderedDict()
+full_backward: bool | None = None  # which kind of backward hooks there are
+
+
+def _entered(table: dict[int, Any], hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, args)` before the forward of any module; what it returns replaces the arguments."""
+    return _entered(forward_pre, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Calls `hook(module, args, output)` after the forward of any module; what it returns replaces the output."""
+    handle = RemovableHandle(forward, extra_dict=[forward_with_kwargs, forward_always])
+    forward[handle.id] = hook
+    if with_kwargs:
+        forward_with_kwargs[handle.id] = True
+    if always_call:
+        forward_always[handle.id] = True
+    return handle
+
+
+def _backward_kind(full: bool) -> None:
+    global full_backward
+    if full_backward is not None and full_backward != full and backward:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
+        )
+    full_backward = full
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """An older form of register_module_full_backward_hook, which sees the gradients of the last operator only."""
+    _backward_kind(False)
+    return _entered(backward, hook)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_output)` when the gradients of any module's outputs are there."""
+    return _entered(backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there."""
+    _backward_kind(True)
+    return _entered(backward, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, buffer)` when a buffer is added; what it returns is added instead."""
+    return _entered(buffer_registration, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, submodule)` when a module is added; what it returns is added instead."""
+    return _entered(module_registration, hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, name, parameter)` when a parameter is added; what it returns is added instead."""
+    return _entered(parameter_registration, hook)
+
+
+def called() -> bool:
+    """Whether a call of a module has a global hook to call."""
+    return bool(forward_pre or forward or backward_pre or backward)
+
+
+def replaced(table: dict[int, Any], *args: Any) -> Any:
+    """The last argument, or what the hooks of a registration made of it."""
+    *where, value = args
+    for hook in table.values():
+        changed = hook(*where, value)
+        value = value if changed is None else changed
+    return value

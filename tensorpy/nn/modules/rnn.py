@@ -1,0 +1,401 @@
+"""Recurrent networks and their cells; `nn/_rnn.py` computes them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.nn import _rnn, init
+from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parameter import Parameter
+from tensorpy.nn.utils.rnn import PackedSequence
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """The batch of a state in another order."""
+    return tensor.index_select(dim, permutation)
+
+
+class RNNBase(Module):
+    """Layers of one kind over a sequence. The parameters are named weight_ih_l<k>, weight_hh_l<k>, bias_ih_l<k>,
+    bias_hh_l<k>, with projections weight_hr_l<k>, and with a suffix _reverse for the second direction."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        self._check_settings(dropout)
+        real, directions = proj_size or hidden_size, 2 if bidirectional else 1
+        gates = _rnn.GATES[mode] * hidden_size
+        self._flat_weights_names: list[str] = []
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            for direction in range(directions):
+                features = input_size if layer == 0 else real * directions
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, features), "weight_hh": (gates, real)}
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                names = []
+                for name, shape in shapes.items():
+                    names.append(f"{name}_l{layer}" + ("_reverse" if direction else ""))
+                    setattr(self, names[-1], Parameter(_C.empty(shape, device=device, dtype=dtype)))
+                self._flat_weights_names.extend(names)
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    def _check_settings(self, dropout: Any) -> None:
+        if not isinstance(dropout, (int, float)) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
+                stacklevel=4,
+            )
+        if not isinstance(self.hidden_size, int):
+            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
+        if self.hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in _rnn.GATES:
+            raise ValueError(f"Unrecognized RNN mode: {self.mode}")
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters, a list for each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """There is nothing to flatten: the parameters are used where they are."""
+
+    def _sizes(self) -> tuple[int, ...]:
+        """The features of each state: h, and with LSTM c."""
+        return (self.proj_size or self.hidden_size,)
+
+    def _check_input(self, input: Tensor, packed: bool) -> None:
+        if input.dtype != self._flat_weights[0].dtype and not _C._autocast_get(input.device.type)[0]:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({self._flat_weights[0].dtype}). Convert "
+                f"input: input.to({self._flat_weights[0].dtype}), or convert model: model.to({input.dtype})"
+            )
+        if packed and input.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
+            )
+
+    def _started(self, input: Tensor, batch: int, given: Any, batched: bool) -> tuple[Tensor, ...]:
+        """The first states as (layers, batch, features): what was given, checked, or zeros."""
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        if given is None:
+            return tuple(
+                _C.zeros(layers, batch, size, dtype=input.dtype, device=input.device) for size in self._sizes()
+            )
+        states = given if isinstance(given, tuple) else (given,)
+        dims = 3 if batched else 2
+        if any(s.dim() != dims for s in states):
+            kind = "batched 3-D" if batched else "unbatched 2-D"
+            raise RuntimeError(
+                f"For {kind} input, hx {'and cx ' if len(states) > 1 else ''}should also be {dims}-D but got "
+                f"({', '.join(f'{s.dim()}-D' for s in states)}) tensor{'s' if len(states) > 1 else ''}"
+            )
+        if not batched:
+            states = tuple(s.unsqueeze(1) for s in states)
+        for i, (state, size) in enumerate(zip(states, self._sizes(), strict=True)):
+            want = (layers, batch, size)
+            if tuple(state.shape) != want:
+                name = f"hidden[{i}]" if len(states) > 1 else "hidden"
+                raise RuntimeError(f"Expected {name} size {want}, got {list(state.shape)}")
+        return states
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        packed = isinstance(input, PackedSequence)
+        if packed:
+            data, batch_sizes, order, back = input
+            batched, batch = True, int(batch_sizes[0])
+        else:
+            data, batch_sizes, order, back = input, None, None, None
+            if data.dim() not in (2, 3):
+                raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {data.dim()}D instead")
+            batched = data.dim() == 3
+            if not batched:
+                data = data.unsqueeze(1)
+            elif self.batch_first:
+                data = data.transpose(0, 1)
+            batch = data.shape[1]
+        self._check_input(data, packed)
+        state = self._started(data, batch, hx, batched)
+        if hx is not None and order is not None:
+            state = tuple(apply_permutation(s, order) for s in state)
+        output, state = _rnn.forward(
+            self.mode,
+            data,
+            state,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            batch_sizes,
+        )
+        if packed:
+            if back is not None:
+                state = tuple(apply_permutation(s, back) for s in state)
+            return PackedSequence(output, batch_sizes, order, back), self._final(state)
+        if not batched:
+            return output.squeeze(1), self._final(tuple(s.squeeze(1) for s in state))
+        return (output.transpose(0, 1) if self.batch_first else output), self._final(state)
+
+    def _final(self, state: tuple[Tensor, ...]) -> Any:
+        return state[0]
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size != 0:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first is not False:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout != 0:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional is not False:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+
+class RNN(RNNBase):
+    """The simple recurrent network, with tanh or relu."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        self.nonlinearity = nonlinearity
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
+
+
+class LSTM(RNNBase):
+    """Long short-term memory; its state is (h, c)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
+
+    def _sizes(self) -> tuple[int, ...]:
+        return self.proj_size or self.hidden_size, self.hidden_size
+
+    def _final(self, state: tuple[Tensor, ...]) -> Any:
+        return state
+
+
+class GRU(RNNBase):
+    """Gated recurrent units."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
+        )
+
+
+# ---- cells ----
+
+
+class RNNCellBase(Module):
+    """One step: weight_ih, weight_hh, bias_ih, bias_hh."""
+
+    bias_ih: Any
+    bias_hh: Any
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(_C.empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(_C.empty((rows, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(_C.empty(rows, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _stepped(self, mode: str, input: Tensor, states: Any, count: int) -> tuple[Tensor, ...]:
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        given: Any = (None,) * count if states is None else states
+        for i, state in enumerate(given):
+            if state is not None and state.dim() not in (1, 2):
+                raise ValueError(f"{self._get_name()}: Expected hidden[{i}] to be 1D or 2D, got {state.dim()}D instead")
+        batched = input.dim() == 2
+        rows = input if batched else input.unsqueeze(0)
+        if states is None:
+            zeros = _C.zeros(rows.shape[0], self.hidden_size, dtype=input.dtype, device=input.device)
+            given = (zeros,) * count
+        elif not batched:
+            given = tuple(s.unsqueeze(0) for s in states)
+        made = _rnn.cell(mode, rows, tuple(given), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return made if batched else tuple(s.squeeze(0) for s in made)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
+
+
+class RNNCell(RNNCellBase):
+    """One step of RNN."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        mode = f"RNN_{self.nonlinearity.upper()}"
+        return self._stepped(mode, input, None if hx is None else (hx,), 1)[0]
+
+
+class LSTMCell(RNNCellBase):
+    """One step of LSTM; its state is (h, c)."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
+        return self._stepped("LSTM", input, hx, 2)
+
+
+class GRUCell(RNNCellBase):
+    """One step of GRU."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._stepped("GRU", input, None if hx is None else (hx,), 1)[0]

@@ -1,0 +1,367 @@
+"""The Transformer of Vaswani et al. 2017, and its layers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.nn import functional as F
+from tensorpy.nn import init
+from tensorpy.nn.modules.activation import MultiheadAttention
+from tensorpy.nn.modules.container import ModuleList
+from tensorpy.nn.modules.dropout import Dropout
+from tensorpy.nn.modules.linear import Linear
+from tensorpy.nn.modules.module import Module
+from tensorpy.nn.modules.normalization import LayerNorm
+
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    return _C.full((size, size), float("-inf"), device=device, dtype=dtype or _C.get_default_dtype()).triu(1)
+
+
+def _is_causal(mask: Tensor | None, hint: bool | None, size: int) -> bool:
+    """Whether a mask hides what comes later, and nothing else."""
+    if hint is not None or mask is None:
+        return bool(hint)
+    if tuple(mask.shape[-2:]) != (size, size) or mask.dim() != 2:
+        return False
+    later = _C.ones(size, size, dtype=_C.bool, device=mask.device).triu(1)
+    hidden = mask if mask.dtype == _C.bool else mask == float("-inf")
+    return bool((hidden == later).all()) and (mask.dtype == _C.bool or bool((mask.masked_fill(later, 0.0) == 0).all()))
+
+
+def _activation_of(given: Activation) -> Any:
+    if not isinstance(given, str):
+        return given
+    if given not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {given}")
+    return F.relu if given == "relu" else F.gelu
+
+
+def _clones(layer: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+class _Layer(Module):
+    """What both kinds of layers have: attention to themselves, two linear maps, norms before or after."""
+
+    def _make(
+        self,
+        attentions: tuple[str, ...],
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: Activation,
+        layer_norm_eps: float,
+        batch_first: bool,
+        norm_first: bool,
+        bias: bool,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        how: dict[str, Any] = {"device": device, "dtype": dtype}
+        for name in attentions:
+            made = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **how)
+            self.add_module(name, made)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **how)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **how)
+        self.norm_first = norm_first
+        parts = range(1, len(attentions) + 2)
+        for i in parts:
+            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **how))
+        for i in parts:
+            self.add_module(f"dropout{i}", Dropout(dropout))
+        self.activation = _activation_of(activation)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("activation", F.relu)
+
+    def _attended(
+        self, name: str, dropout: Any, x: Tensor, source: Tensor, mask: Any, padding: Any, is_causal: bool
+    ) -> Tensor:
+        attention = getattr(self, name)
+        hint = is_causal and mask is not None
+        found = attention(
+            x, source, source, attn_mask=mask, key_padding_mask=padding, is_causal=hint, need_weights=False
+        )
+        return dropout(found[0])
+
+    def _fed(self, dropout: Any, x: Tensor) -> Tensor:
+        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def _residual(self, x: Tensor, norm: Any, part: Callable[[Tensor], Tensor]) -> Tensor:
+        return x + part(norm(x)) if self.norm_first else norm(x + part(x))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and two linear maps, each with a residual and a norm."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._make(
+            ("self_attn",),
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            return self._attended("self_attn", self.dropout1, x, x, src_mask, src_key_padding_mask, is_causal)
+
+        x = self._residual(src, self.norm1, attend)
+        return self._residual(x, self.norm2, lambda y: self._fed(self.dropout2, y))
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to the encoder's output, and two linear maps."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._make(
+            ("self_attn", "multihead_attn"),
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            return self._attended("self_attn", self.dropout1, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+
+        def attend_memory(x: Tensor) -> Tensor:
+            return self._attended(
+                "multihead_attn",
+                self.dropout2,
+                x,
+                memory,
+                memory_mask,
+                memory_key_padding_mask,
+                memory_is_causal,
+            )
+
+        x = self._residual(tgt, self.norm1, attend)
+        x = self._residual(x, self.norm2, attend_memory)
+        return self._residual(x, self.norm3, lambda y: self._fed(self.dropout3, y))
+
+
+class TransformerEncoder(Module):
+    """A stack of encoder layers: copies of one."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _clones(encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        layers: Any = self.layers
+        time = 1 if src.dim() == 3 and len(layers) and layers[0].self_attn.batch_first else 0
+        causal = _is_causal(mask, is_causal, src.shape[time])
+        output = src
+        for layer in layers:
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        return output if self.norm is None else self.norm(output)
+
+
+class TransformerDecoder(Module):
+    """A stack of decoder layers: copies of one."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _clones(decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        layers: Any = self.layers
+        time = 1 if tgt.dim() == 3 and len(layers) and layers[0].self_attn.batch_first else 0
+        causal = _is_causal(tgt_mask, tgt_is_causal, tgt.shape[time])
+        output = tgt
+        for layer in layers:
+            output = layer(
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )
+        return output if self.norm is None else self.norm(output)
+
+
+class Transformer(Module):
+    """An encoder and a decoder."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        how: dict[str, Any] = {"device": device, "dtype": dtype}
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **how)
+
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*layer, **how), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*layer, **how), num_decoder_layers, norm()
+        )
+        self._reset_parameters()
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """The mask that hides what comes later: -inf above the diagonal, zero elsewhere."""
+        return _causal_mask(sz, device, dtype)
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)

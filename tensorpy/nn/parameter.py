@@ -1,0 +1,179 @@
+"""Parameters and buffers: tensors that a module takes for its own when they are assigned to it.
+
+What a call gives on a Parameter is a Tensor. A tensor of another subclass stays of that class and is marked instead:
+`isinstance` looks at the mark.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
+
+
+_make_subclass: Any = getattr(Tensor, "_make_subclass")  # noqa: B009
+
+
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False):
+            return True
+        return type.__instancecheck__(cls, instance)
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Buffer:
+            return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+        return type.__instancecheck__(cls, instance)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that is a module's parameter once it is an attribute of the module."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = _C.empty(0)
+        if type(data) is Tensor or isinstance(data, Parameter):
+            return _make_subclass(cls, data, requires_grad)
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                f"an instance of the same type, but return type {type(marked).__name__} was found instead."
+            )
+        marked._is_param = True
+        return marked
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """The values alone: gradients and attributes stay with the original."""
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self, **unused: Any) -> str:
+        return f"Parameter containing:\n{self.data.requires_grad_(self.requires_grad)!r}"
+
+    __str__ = __repr__
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """`Buffer(data)` marks a tensor that is a module's buffer once it is an attribute of the module."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        data = _C.empty(0) if data is None else data
+        marked = data.detach().requires_grad_(data.requires_grad)
+        marked.persistent = persistent
+        marked._is_buffer = True
+        return marked
+
+
+# ---- tensors whose shape is not known yet ----
+
+_WAITING = (
+    "an uninitialized parameter or buffer. A lazy module gets its shapes from the first input: call forward with one "
+    "first."
+)
+# What may be asked of a tensor without a shape.
+_ALLOWED = frozenset({
+    "_is_buffer", "_is_param", "_make_subclass", "copy_", "cpu", "cuda", "data", "detach", "detach_", "device", "dtype",
+    "grad", "grad_fn", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "is_complex",
+    "is_floating_point", "is_leaf", "is_meta", "is_sparse", "layout", "persistent", "requires_grad", "requires_grad_",
+    "retain_grad", "to", "type", "untyped_storage",
+})  # fmt: skip
+
+
+class UninitializedTensorMixin:
+    """A tensor that has a dtype and a device, but no shape before `materialize` gives it one."""
+
+    cls_to_become: Any
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Makes this object a tensor of a shape, without values, and of the class that it stands for."""
+        plain = self.data
+        made = _C.empty(shape, device=device or plain.device, dtype=dtype or plain.dtype)
+        self.data = made
+        self.__class__ = self.cls_to_become
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "shape":
+            raise RuntimeError(f"Can't access the shape of {_WAITING}")
+        if name in _ALLOWED or name.startswith("__") or name in ("materialize", "cls_to_become"):
+            return super().__getattribute__(name)
+        if hasattr(Tensor, name):
+            raise ValueError(f"Attempted to use '{name}' of {_WAITING}")
+        return super().__getattribute__(name)
+
+    def __repr__(self, **unused: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+def _refused(name: str) -> Any:
+    def refuse(self: Any, *unused: Any) -> Any:
+        raise ValueError(f"Attempted to use '{name}' of {_WAITING}")
+
+    return refuse
+
+
+for _operator in ("add", "sub", "mul", "truediv", "matmul", "pow"):
+    for _form in (_operator, f"r{_operator}", f"i{_operator}"):
+        setattr(UninitializedTensorMixin, f"__{_form}__", _refused(f"__{_form}__"))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is known at the first call of its module."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return UninitializedParameter, (self.requires_grad, self.data.device, self.data.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is known at the first call of its module."""
+
+    cls_to_become = Buffer
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
+        made = _make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return UninitializedBuffer, (self.requires_grad, self.data.device, self.data.dtype, self.persistent)

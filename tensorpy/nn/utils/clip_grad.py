@@ -1,0 +1,91 @@
+"""Gradients that are too large, made smaller."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from tensorpy import _C, linalg
+from tensorpy._C import Tensor
+from tensorpy._modes import no_grad
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+_norm: Any = getattr(linalg, "vector_norm")  # noqa: B009
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grads(parameters: Tensors) -> list[Tensor]:
+    return [p.grad for p in _listed(parameters) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors as one vector."""
+    given = _listed(tensors)
+    if not given:
+        return _C.tensor(0.0)
+    order, device = float(norm_type), given[0].device
+    norms: list[Any] = [_norm(t, order).to(device=device) for t in given]
+    total = _norm(_C.stack(norms), order)
+    if error_if_nonfinite and bool((total.isnan() | total.isinf()).item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales the gradients as if their norm, which is given, were to be at most max_norm."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # no branch: a device need not be waited for
+    for grad in _grads(parameters):
+        grad.mul_(scale.to(device=grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales the gradients so that their norm is at most max_norm; returns what it was."""
+    kept = _listed(parameters)
+    total = get_total_norm(_grads(kept), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(kept, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """An older name of clip_grad_norm_."""
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Clamps each element of the gradients to [-clip_value, clip_value]."""
+    for grad in _grads(parameters):
+        grad.clamp_(-float(clip_value), float(clip_value))

@@ -1,0 +1,192 @@
+"""Parametrisations: weight norm, spectral norm, orthogonal matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import _C, linalg
+from tensorpy._C import Tensor
+from tensorpy._modes import no_grad
+from tensorpy.nn import functional as F
+from tensorpy.nn._linalg import householder_product, matrix_exp, qr
+from tensorpy.nn.modules.conv import _ConvTransposeNd
+from tensorpy.nn.modules.module import Module
+from tensorpy.nn.utils import _power, parametrize
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
+    """The norm over all dimensions but one, which all stay; of all elements with -1."""
+    if dim == -1:
+        return v.norm()
+    dims = [d for d in range(v.dim()) if d != dim % v.dim()]
+    return v.norm(2, dims, keepdim=True)
+
+
+class _WeightNorm(Module):
+    """The norm of a weight, and its direction (Salimans & Kingma 2016)."""
+
+    def __init__(self, dim: int | None = 0) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return norm_except_dim(weight, self.dim), weight
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
+    """Has a weight computed from its norms along a dimension and its direction."""
+    parts = _WeightNorm(dim)
+    parametrize.register_parametrization(module, name, parts, unsafe=True)
+
+    def take_old_names(state_dict: Any, prefix: str, *unused: Any) -> None:
+        """The state of the older weight_norm."""
+        for i, letter in enumerate("gv"):
+            old = f"{prefix}{name}_{letter}"
+            if old in state_dict:
+                state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(old)
+
+    module._register_load_state_dict_pre_hook(take_old_names)
+    return module
+
+
+class _SpectralNorm(Module):
+    """A weight divided by its largest singular value."""
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        super().__init__()
+        if not -weight.dim() <= dim < weight.dim():
+            raise IndexError(f"Dimension out of range (got {dim} for a weight of {weight.dim()} dimensions)")
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.dim = dim % weight.dim()
+        self.eps, self.n_power_iterations = eps, n_power_iterations
+        if weight.dim() > 1:
+            with no_grad():
+                matrix = _power.as_matrix(weight, self.dim)
+                u, v = (F.normalize(matrix.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in matrix.shape)
+                _power.iterate(matrix, u, v, 15, eps)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.dim() == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = _power.as_matrix(weight, self.dim)
+        if self.training:
+            with no_grad():
+                _power.iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+        u, v = self._u.clone(), self._v.clone()  # what backward keeps is not what the next call changes
+        return weight / _C.vdot(u, _C.mv(matrix, v))
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        return value
+
+
+def _default_dim(module: Any, dim: int | None) -> int:
+    return dim if dim is not None else 1 if isinstance(module, _ConvTransposeNd) else 0
+
+
+def _matrix_of(module: Any, name: str) -> Tensor:
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return weight
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Has a weight divided by its largest singular value, which is found by power iteration."""
+    weight = _matrix_of(module, name)
+    made = _SpectralNorm(weight, n_power_iterations, _default_dim(module, dim), eps)
+    return parametrize.register_parametrization(module, name, made)
+
+
+# ---- orthogonal matrices ----
+
+_MAPS = ("matrix_exp", "cayley", "householder")
+
+
+class _Orthogonal(Module):
+    """A matrix with orthonormal rows or columns: from a skew matrix by the exponential or Cayley's map, or from
+    Householder reflections; beside that a fixed orthogonal `base` (Lezcano-Casado 2019)."""
+
+    base: Tensor
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool = True) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        wide = X.shape[-2] < X.shape[-1]
+        tall = X.mT if wide else X
+        rows, columns = tall.shape
+        if self.orthogonal_map == "householder":
+            below = tall.tril(-1)
+            q = householder_product(below, 2.0 / (1.0 + (below * below).sum(-2)))
+            q = q * tall.diagonal().int()
+        else:
+            lower = tall.tril()
+            if rows != columns:
+                lower = _C.cat([lower, lower.new_zeros(rows, rows - columns)], 1)
+            skew = lower - lower.mH
+            q = (matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley)(skew)[:, :columns]
+        if "base" in self._buffers:
+            q = self.base @ q
+        return q.mT if wide else q
+
+    @no_grad()
+    def right_inverse(self, Q: Tensor) -> Tensor:
+        if Q.shape != self.shape:
+            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}, got {Q.shape}.")
+        if "base" not in self._buffers:
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                "use_trivialization=False."
+            )
+        tall = Q.mT if Q.shape[-2] < Q.shape[-1] else Q
+        rows, columns = tall.shape
+        if rows != columns:
+            tall = _C.cat([tall, tall.new_empty(rows, rows - columns).normal_(0, 1)], 1)
+        q, r = qr(tall)
+        self.base = q * r.diagonal().sign()
+        start = _C.zeros_like(Q)
+        start.diagonal().fill_(-1.0)  # what every map takes to the identity
+        return start
+
+
+def _cayley(skew: Tensor) -> Tensor:
+    solve: Any = getattr(linalg, "solve", None)
+    if solve is None:
+        raise NotImplementedError("orthogonal(): Cayley's map needs linalg.solve")
+    one = _C.eye(skew.shape[-1], dtype=skew.dtype, device=skew.device)
+    return solve(one - 0.5 * skew, one + 0.5 * skew)
+
+
+def orthogonal(
+    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Any:
+    """Has a weight with orthonormal rows or columns; orthogonal_map is "matrix_exp", "cayley" or "householder"."""
+    weight = _matrix_of(module, name)
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1] or weight.is_complex()
+        orthogonal_map = "matrix_exp" if square else "householder"
+    if orthogonal_map not in _MAPS:
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    return parametrize.register_parametrization(module, name, made, unsafe=True)

@@ -1,0 +1,266 @@
+"""Tensors of a module that are computed from others.
+
+The module's class becomes a subclass of its own with a property in the tensor's place; the original tensors, and the
+modules that compute it, are in `module.parametrizations`.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import contextmanager
+from typing import Any
+
+from tensorpy._C import Tensor
+from tensorpy._modes import no_grad
+from tensorpy.nn.modules.container import ModuleDict, ModuleList
+from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parameter import Parameter
+
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]
+
+_caching = 0
+_cache: dict[tuple[int, str], Any] = {}
+
+
+@contextmanager
+def cached() -> Any:
+    """Inside, each parametrised tensor is computed once."""
+    global _caching
+    _caching += 1
+    try:
+        yield
+    finally:
+        _caching -= 1
+        if not _caching:
+            _cache.clear()
+
+
+def _add_tensor(module: Module, name: str, value: Tensor) -> None:
+    if isinstance(value, Parameter):
+        module.register_parameter(name, value)
+    else:
+        module.register_buffer(name, value)
+
+
+class ParametrizationList(ModuleList):
+    """The modules that compute one tensor, first to last, and what they start from: `original`, or `original0`,
+    `original1`, ... where the first gives several."""
+
+    def __init__(self, modules: Any, original: Any, unsafe: bool = False) -> None:
+        modules = list(modules)
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        value: Any = original
+        with no_grad():
+            for module in reversed(modules):
+                if hasattr(module, "right_inverse"):
+                    try:
+                        value = module.right_inverse(value)
+                    except NotImplementedError:
+                        pass
+        if not isinstance(value, (Tensor, tuple, list)):
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                f"{type(value).__name__}"
+            )
+        self.is_tensor = isinstance(value, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(value)
+        if isinstance(value, Tensor):
+            if value.dtype != original.dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {value.dtype}"
+                )
+            with no_grad():
+                original.data = value.data if value is not original else original.data
+            _add_tensor(self, "original", original)
+        else:
+            for i, each in enumerate(value):
+                if not isinstance(each, Tensor):
+                    raise ValueError(
+                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
+                        f"{i} of the sequence with type {type(each).__name__}."
+                    )
+                kept = Parameter(each, original.requires_grad) if isinstance(original, Parameter) else each
+                _add_tensor(self, f"original{i}", kept)
+        if not unsafe:
+            self._check(original)
+
+    def _check(self, original: Tensor) -> None:
+        made = self()
+        if not isinstance(made, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+        for what in ("dtype", "shape"):
+            if getattr(made, what) != getattr(original, what):
+                raise ValueError(
+                    f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
+                    f"enabled.\nunparametrized {what}: {getattr(original, what)}\n"
+                    f"parametrized {what}: {getattr(made, what)}"
+                )
+
+    def _originals(self) -> list[Any]:
+        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+
+    @no_grad()
+    def right_inverse(self, value: Tensor) -> None:
+        """Gives the originals the values from which `value` is computed."""
+        made: Any = value
+        for module in reversed(list(self)):
+            if not hasattr(module, "right_inverse"):
+                raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+            made = module.right_inverse(made)
+        if self.is_tensor and not isinstance(made, Tensor):
+            raise ValueError(f"`right_inverse` should return a tensor. Got {type(made).__name__}")
+        parts = [made] if self.is_tensor else list(made)
+        if len(parts) != self.ntensors:
+            raise ValueError(f"'right_inverse' must return {self.ntensors} tensors. Got {len(parts)}.")
+        for original, part in zip(self._originals(), parts, strict=True):
+            original.data = part.data
+
+    def forward(self) -> Tensor:
+        modules = list(self)
+        value = modules[0](*self._originals())
+        for module in modules[1:]:
+            value = module(value)
+        return value
+
+
+def _property(name: str) -> property:
+    def get(self: Any) -> Any:
+        if not _caching:
+            return self.parametrizations[name]()
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def put(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, put)
+
+
+def _refuse_pickle(self: Any) -> Any:
+    raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
+
+
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    if id(self) not in memo:
+        made = self.__new__(type(self))
+        memo[id(self)] = made
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        _own_class(made, type_before_parametrizations(self))
+        for name in made.parametrizations:
+            setattr(type(made), name, _property(name))
+    return memo[id(self)]
+
+
+def _own_class(module: Any, base: type) -> None:
+    members: dict[str, Any] = {"__getstate__": _refuse_pickle}
+    if not hasattr(base, "__deepcopy__"):
+        members["__deepcopy__"] = _deepcopy
+    module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
+
+
+def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
+    """Has a module compute one of its tensors: `parametrization(original)`. With a method `right_inverse` it also takes
+    values. unsafe=True lets it change shape and dtype."""
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        parts = module.parametrizations[tensor_name]
+        if not unsafe:
+            before = getattr(module, tensor_name)
+            if hasattr(parametrization, "right_inverse"):
+                inverse = parametrization.right_inverse(before)
+                if not isinstance(inverse, Tensor) or inverse.shape != before.shape or inverse.dtype != before.dtype:
+                    raise ValueError("A parametrization's right_inverse may not change the shape or the dtype")
+            after = parametrization(before)
+            if not isinstance(after, Tensor) or after.shape != before.shape or after.dtype != before.dtype:
+                raise ValueError(
+                    "Registering a parametrization may not change the shape of the tensor, unless `unsafe` flag is "
+                    f"enabled.\nModule before: {before.shape}\nafter: {getattr(after, 'shape', type(after))}"
+                )
+        value = getattr(module, tensor_name).detach() if hasattr(parametrization, "right_inverse") else None
+        parts.append(parametrization)
+        parts.unsafe = parts.unsafe or unsafe
+        if value is not None:
+            parts.right_inverse(value)
+        return module
+    if tensor_name not in module._buffers and tensor_name not in module._parameters:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
+        )
+    parts = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        _own_class(module, type(module))
+        module.parametrizations = ModuleDict()
+    setattr(type(module), tensor_name, _property(tensor_name))
+    module.parametrizations[tensor_name] = parts
+    return module
+
+
+def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+    """Whether a module computes one of its tensors, or the one that is named."""
+    found = getattr(module, "parametrizations", None)
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+    """Takes a parametrisation out: the tensor has the computed value, or with leave_parametrized=False the original."""
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    parts = module.parametrizations[tensor_name]
+    original = parts._originals()[0]
+    if not leave_parametrized and not parts.is_tensor:
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor made of several.")
+    if leave_parametrized:
+        with no_grad():
+            value = getattr(module, tensor_name)
+        if parts.is_tensor:
+            original.data = value.data
+        else:
+            original = Parameter(value) if isinstance(original, Parameter) else value
+    del module.parametrizations[tensor_name]
+    delattr(type(module), tensor_name)
+    _add_tensor(module, tensor_name, original)
+    if not is_parametrized(module):
+        delattr(module, "parametrizations")
+        module.__class__ = type(module).__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module: Any) -> type:
+    """The class of a module, or what it was before it was parametrised."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+    """Gives a module the parametrisations, and the originals, of another."""
+    if not is_parametrized(from_module):
+        return to_module
+    names = [tensor_name] if tensor_name is not None else list(from_module.parametrizations)
+    for name in names:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        parts = from_module.parametrizations[name]
+        for module in parts:
+            register_parametrization(to_module, name, copy.deepcopy(module), unsafe=True)
+        taken = to_module.parametrizations[name]
+        for mine, theirs in zip(taken._originals(), parts._originals(), strict=True):
+            with no_grad():
+                mine.data = theirs.data.clone()
+    return to_module

@@ -1,0 +1,77 @@
+"""Modules called with other parameters than their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorpy._C import Tensor
+
+__all__ = ["functional_call"]
+
+
+def _places(module: Any, tie_weights: bool) -> dict[str, list[tuple[dict[str, Any], str]]]:
+    """Where each parameter and buffer is: the tables, and the keys in them; one that is shared is in several."""
+    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    shared: dict[int, list[tuple[dict[str, Any], str]]] = {}
+    for path, part in module.named_modules(remove_duplicate=False):
+        for table in (part._parameters, part._buffers):
+            for name, tensor in table.items():
+                full = f"{path}.{name}" if path else name
+                here = shared.setdefault(id(tensor), []) if tie_weights and tensor is not None else []
+                if not any(t is table and n == name for t, n in here):
+                    here.append((table, name))
+                places[full] = here
+    return places
+
+
+@contextmanager
+def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+    places = _places(module, tie_weights)
+    unknown = [name for name in tensors if name not in places]
+    missing = [name for name in places if name not in tensors and strict]
+    if missing or (strict and unknown):
+        lines = [
+            f"{w} key(s): {', '.join(map(repr, n))}." for w, n in (("Unexpected", unknown), ("Missing", missing)) if n
+        ]
+        raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(lines))
+    if unknown:
+        raise KeyError(f"{module._get_name()} has no parameter or buffer {unknown[0]!r}")
+    before = [(table, key, table[key]) for name in tensors for table, key in places[name]]
+    try:
+        for name, tensor in tensors.items():
+            for table, key in places[name]:
+                table[key] = tensor
+        yield
+    finally:
+        for table, key, tensor in reversed(before):
+            table[key] = tensor
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls a module with the given parameters and buffers, by path, in place of its own. One that is shared is
+    replaced everywhere unless tie_weights=False; strict=True wants all of them."""
+    dicts = parameter_and_buffer_dicts
+    if isinstance(dicts, (list, tuple)):
+        if any(not isinstance(d, dict) for d in dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for d in dicts for name in d]
+        if len(names) != len(set(names)):
+            raise ValueError("a name appears in more than one of the dictionaries, so it is ambiguous")
+        dicts = {name: tensor for d in dicts for name, tensor in d.items()}
+    if not isinstance(dicts, dict):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, dicts, tie_weights, strict):
+        return module(*args, **(kwargs or {}))

@@ -1,0 +1,67 @@
+"""The older weight norm: a hook computes the weight before each call. `parametrizations.weight_norm` is the newer."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tensorpy.nn.parameter import Parameter
+from tensorpy.nn.utils.parametrizations import norm_except_dim
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+class WeightNorm:
+    """The hook: the weight `name` from `name`_g and `name`_v."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name, self.dim = name, -1 if dim is None else dim
+
+    def compute_weight(self, module: Any) -> Any:
+        """The weight from norm and direction."""
+        g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
+        return v * (g / norm_except_dim(v, self.dim))
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def _hook_of(module: Any, name: str) -> tuple[int, WeightNorm] | None:
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            return key, hook
+    return None
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
+    """Splits a weight into norm and direction, `name`_g and `name`_v."""
+    warnings.warn(
+        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if _hook_of(module, name) is not None:
+        raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+    hook = WeightNorm(name, dim)
+    weight = getattr(module, name)
+    del module._parameters[name]
+    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight, hook.dim).detach()))
+    module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+    setattr(module, name, hook.compute_weight(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Puts the weight back in the place of norm and direction."""
+    found = _hook_of(module, name)
+    if found is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    key, hook = found
+    weight = hook.compute_weight(module).detach()
+    delattr(module, name)
+    for letter in "gv":
+        del module._parameters[f"{name}_{letter}"]
+    setattr(module, name, Parameter(weight))
+    del module._forward_pre_hooks[key]
+    return module

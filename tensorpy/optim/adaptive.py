@@ -1,0 +1,311 @@
+"""Optimizers with a step of its own for each element: Adagrad, Adadelta, RMSprop, Rprop, Adafactor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._types import finfo
+from tensorpy.optim.optimizer import (
+    ListOptimizer,
+    ParamsT,
+    State,
+    check,
+    check_ways,
+    count,
+    decayed,
+    number,
+    shrink,
+    zero_step,
+)
+
+__all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop", "Rprop"]
+
+
+class Adagrad(ListOptimizer):
+    """Steps divided by the root of the sum of all squares so far (Duchi et al. 2011)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(lr_decay >= 0.0, "lr_decay value", lr_decay)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check(initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value)
+        check(eps >= 0.0, "epsilon value", eps)
+        check_ways(foreach, fused, differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p].update(self.start(p, group))
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        value = group["initial_accumulator_value"]
+        return {"step": zero_step(), "sum": _C.full_like(p, complex(value, value) if p.is_complex() else value)}
+
+    def share_memory(self) -> None:
+        """Moves the sums to memory that processes share."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        grads = decayed(params, grads, group["weight_decay"])
+        for p, grad, state in zip(params, grads, states, strict=True):
+            rate = number(group["lr"]) / (1 + (count(state) - 1) * group["lr_decay"])
+            state["sum"].addcmul_(grad, grad)
+            p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+
+
+class Adadelta(ListOptimizer):
+    """Steps by the ratio of the mean squares of steps and gradients (Zeiler 2012)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(0.0 <= rho <= 1.0, "rho value", rho)
+        check(eps >= 0.0, "epsilon value", eps)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        return {"step": zero_step(), "square_avg": _C.zeros_like(p), "acc_delta": _C.zeros_like(p)}
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        rho, eps = group["rho"], group["eps"]
+        grads = decayed(params, grads, group["weight_decay"])
+        for p, grad, state in zip(params, grads, states, strict=True):
+            count(state)
+            square, moved = state["square_avg"], state["acc_delta"]
+            square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+            delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+            moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+            p.add_(delta, alpha=-number(group["lr"]))
+
+
+class RMSprop(ListOptimizer):
+    """Steps divided by the root of a running mean of squares, or of the variance (Hinton's lecture)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(eps >= 0.0, "epsilon value", eps)
+        check(momentum >= 0.0, "momentum value", momentum)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check(alpha >= 0.0, "alpha value", alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        state = {"step": zero_step(), "square_avg": _C.zeros_like(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = _C.zeros_like(p)
+        if group["centered"]:
+            state["grad_avg"] = _C.zeros_like(p)
+        return state
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        rate, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
+        grads = decayed(params, grads, group["weight_decay"])
+        for p, grad, state in zip(params, grads, states, strict=True):
+            count(state)
+            square = state["square_avg"]
+            square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+            if group["centered"]:
+                mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+                square = square.addcmul(mean, mean, value=-1)
+            spread = square.sqrt().add_(group["eps"])
+            if momentum > 0:
+                p.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, spread), alpha=-rate)
+            else:
+                p.addcdiv_(grad, spread, value=-rate)
+
+
+class Rprop(ListOptimizer):
+    """Steps that grow while the gradient keeps its sign and shrink when it turns (Riedmiller & Braun 1993)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        rate = number(group["lr"])
+        first = _C.full_like(p, complex(rate, rate) if p.is_complex() else rate)
+        return {"step": zero_step(), "prev": _C.zeros_like(p), "step_size": first}
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        (less, more), (least, most) = group["etas"], group["step_sizes"]
+        for p, grad, state in zip(params, grads, states, strict=True):
+            count(state)
+            agreed, size = grad * state["prev"], state["step_size"]
+            factor = _C.where(agreed > 0, more, _C.where(agreed < 0, less, 1.0)).to(dtype=size.dtype)
+            size.mul_(factor).clamp_(least, most)
+            grad = grad.masked_fill(agreed < 0, 0.0)
+            p.addcmul_(grad.sign(), size, value=-1)
+            state["prev"].copy_(grad)
+
+
+class Adafactor(ListOptimizer):
+    """Adam whose squares are kept as one number for each row and column (Shazeer & Stern 2018)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        if beta2_decay > 0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and eps[0] < 0.0:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if eps[1] < 0.0:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if d < 1.0:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        if p.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        if p.dim() <= 1:
+            return {"step": zero_step(), "variance": _C.zeros_like(p)}
+        rows, columns = (*p.shape[:-1], 1), (*p.shape[:-2], 1, p.shape[-1])
+        return {"step": zero_step(), "row_var": p.new_zeros(rows), "col_var": p.new_zeros(columns)}
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        rate, (tiny, least) = number(group["lr"]), group["eps"]
+        lengths = [p.norm().item() / p.numel() ** 0.5 for p in params]
+        shrink(params, rate * group["weight_decay"])
+        for p, length, grad, state in zip(params, lengths, grads, states, strict=True):
+            step = count(state)
+            small = finfo(p.dtype).eps if tiny is None else tiny
+            moved = max(least, length) * min(rate, step**-0.5)
+            square = self._squares(grad, state, step ** group["beta2_decay"], small)
+            update = square.clamp_(min=small * small).rsqrt_().mul_(grad)
+            clipped = max(1.0, update.norm().item() / (p.numel() ** 0.5 * group["d"]))
+            p.add_(update, alpha=-moved / clipped)
+
+    def _squares(self, grad: Tensor, state: State, share: float, small: float) -> Tensor:
+        """The mean squares: of all elements, or those that rows and columns give."""
+        square = grad * grad
+        if grad.dim() <= 1:
+            return state["variance"].lerp_(square, share).clone()
+        rows = state["row_var"].lerp_(square.mean(-1, keepdim=True), share)
+        columns = state["col_var"].lerp_(square.mean(-2, keepdim=True), share)
+        return rows.matmul(columns).div_(rows.mean(-2, keepdim=True).clamp_(min=small))

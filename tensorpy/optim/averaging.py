@@ -1,0 +1,137 @@
+"""Averaged gradient descent, and Muon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, count, decayed, number, zero_step
+
+__all__ = ["ASGD", "Muon"]
+
+
+class ASGD(ListOptimizer):
+    """Gradient descent that keeps the mean of its parameters, `ax` (Polyak & Juditsky 1992)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        rate = _C.tensor(float(number(group["lr"])))
+        return {"step": zero_step(), "eta": rate, "mu": _C.tensor(1.0), "ax": _C.zeros_like(p)}
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        rate, shrinking = number(group["lr"]), group["lambd"]
+        grads = decayed(params, grads, group["weight_decay"])
+        for p, grad, state in zip(params, grads, states, strict=True):
+            step, eta, mu, mean = count(state), state["eta"].item(), state["mu"].item(), state["ax"]
+            p.mul_(1 - shrinking * eta).add_(grad, alpha=-eta)
+            if mu == 1:
+                mean.copy_(p)
+            else:
+                mean.add_(p.sub(mean), alpha=mu)
+            state["eta"].fill_(rate / (1 + shrinking * rate * step) ** group["alpha"])
+            state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+def _orthogonalized(update: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:
+    """Near the closest matrix with orthonormal rows or columns, by a polynomial of Newton and Schulz in bfloat16."""
+    a, b, c = coefficients
+    tall = update.shape[0] > update.shape[1]
+    x = update.to(_C.bfloat16)
+    x = x.T if tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * (gram @ gram)) @ x
+    return x.T if tall else x
+
+
+class Muon(ListOptimizer):
+    """Momentum whose update is made orthogonal, for matrices (Jordan et al. 2024)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        check(number(lr) >= 0.0, "learning rate", lr)
+        check(momentum >= 0.0, "momentum value", momentum)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.ndim != 2:
+                    raise ValueError(
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
+                    )
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        return {"momentum_buffer": _C.zeros_like(p)}
+
+    def update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        rate, momentum = number(group["lr"]), group["momentum"]
+        for p, grad, state in zip(params, grads, states, strict=True):
+            mean = state["momentum_buffer"].lerp_(grad, 1 - momentum)
+            update = grad.lerp(mean, momentum) if group["nesterov"] else mean
+            update = _orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+            rows, columns = p.shape
+            if group["adjust_lr_fn"] == "match_rms_adamw":
+                adjusted = rate * 0.2 * math.sqrt(max(rows, columns))
+            else:
+                adjusted = rate * math.sqrt(max(1, rows / columns))
+            p.mul_(1 - rate * group["weight_decay"])
+            p.add_(update.to(p.dtype), alpha=-adjusted)

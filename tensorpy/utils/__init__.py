@@ -1,0 +1,17 @@
+"""Tools around tensors: hooks, data loading, checkpointing. Its parts are imported at first use."""
+
+from __future__ import annotations
+
+_PARTS = ("checkpoint", "data", "hooks")
+
+
+def __getattr__(name: str) -> object:
+    if name in _PARTS:
+        import importlib
+
+        return importlib.import_module(f"tensorpy.utils.{name}")
+    raise AttributeError(f"module 'tensorpy.utils' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PARTS})

@@ -1,0 +1,232 @@
+"""Checkpointing: parts of a network whose values are not kept for backward but computed again.
+
+Without reentrant backward, what the part's operators save is replaced by places in a list; the first place that
+backward asks for runs the part again, whose operators fill the list. With it, the part is a Function whose backward
+runs the part again and goes backward through it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import enable_grad, no_grad
+from tensorpy.amp import autocast
+from tensorpy.autograd import backward as run_backward
+from tensorpy.autograd.function import Function
+from tensorpy.autograd.graph import saved_tensors_hooks
+
+__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
+
+
+class CheckpointError(RuntimeError):
+    """What was computed again is not what was computed first."""
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Nothing around the first run, and nothing around the second."""
+    return nullcontext(), nullcontext()
+
+
+class _Surroundings:
+    """The random generator's state and autocast's, as they were, to run under again."""
+
+    def __init__(self, keep_random: bool, tensors: Sequence[Any]) -> None:
+        self.random = _C.default_generator.get_state() if keep_random else None
+        devices = {"cpu", *(t.device.type for t in tensors if isinstance(t, Tensor))} - {"meta"}
+        self.casting = {device: _C._autocast_get(device) for device in devices}
+
+    @contextmanager
+    def again(self) -> Any:
+        """Inside, they are as they were; afterwards as they are now."""
+        with ExitStack() as stack:
+            for device, (enabled, dtype, cache) in self.casting.items():
+                stack.enter_context(autocast(device, dtype, enabled, cache))
+            now = _C.default_generator.get_state() if self.random is not None else None
+            if self.random is not None:
+                _C.default_generator.set_state(self.random)
+            try:
+                yield
+            finally:
+                if now is not None:
+                    _C.default_generator.set_state(now)
+
+
+# ---- by what operators save ----
+
+
+class _Stop(Exception):
+    """All that backward needs has been computed again."""
+
+
+class _Saved:
+    """What a run of a part saves, by the order of saving."""
+
+    def __init__(self, again: Callable[[], Any], early_stop: bool) -> None:
+        self.again, self.early_stop = again, early_stop
+        self.kinds: list[Any] = []  # shape, dtype and device of what the first run saved
+        self.values: dict[int, Tensor] | None = None
+        self.left = 0
+
+    def first_hooks(self) -> saved_tensors_hooks:
+        """The hooks of the first run: places instead of values."""
+
+        def pack(t: Tensor) -> int:
+            self.kinds.append((t.shape, t.dtype, t.device))
+            self.left += 1
+            return len(self.kinds) - 1
+
+        return saved_tensors_hooks(pack, self._value)
+
+    def _value(self, place: int) -> Tensor:
+        if self.values is None:
+            self._compute()
+        assert self.values is not None
+        value = self.values.pop(place, None)
+        if value is None:  # backward for another time
+            self.values = None
+            return self._value(place)
+        if not self.values:
+            self.values = None
+        return value
+
+    def _compute(self) -> None:
+        values: list[Tensor] = []
+
+        def pack(t: Tensor) -> Tensor:
+            values.append(t.detach())
+            if self.early_stop and len(values) == len(self.kinds):
+                raise _Stop
+            return t
+
+        try:
+            with saved_tensors_hooks(pack, lambda t: t), enable_grad():
+                self.again()
+        except _Stop:
+            pass
+        if len(values) != len(self.kinds):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.kinds)}\n"
+                f"Number of tensors saved during recomputation: {len(values)}"
+            )
+        for i, (value, kind) in enumerate(zip(values, self.kinds, strict=True)):
+            if (value.shape, value.dtype, value.device) != kind:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                    f"during the forward pass: tensor {i} was {kind}, is {(value.shape, value.dtype, value.device)}"
+                )
+        self.values = dict(enumerate(values))
+
+
+def _checkpoint_by_hooks(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    keep_random: bool,
+    context_fn: Callable[[], tuple[Any, Any]],
+    early_stop: bool,
+) -> Any:
+    first, second = context_fn()
+    surroundings = _Surroundings(keep_random, args)
+
+    def again() -> Any:
+        with surroundings.again(), second:
+            return function(*args, **kwargs)
+
+    if not _C.is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    saved = _Saved(again, early_stop)
+    with saved.first_hooks(), first:
+        return function(*args, **kwargs)
+
+
+# ---- by backward inside of backward ----
+
+
+class CheckpointFunction(Function):
+    """A part as one operator, whose backward runs the part again."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], keep_random: bool, *args: Any) -> Any:
+        ctx.function, ctx.surroundings = function, _Surroundings(keep_random, args)
+        ctx.args = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        args = list(ctx.args)
+        for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
+            args[i] = t.detach().requires_grad_(t.requires_grad)
+        with enable_grad(), ctx.surroundings.again():
+            results = ctx.function(*args)
+        results = (results,) if isinstance(results, Tensor) else results
+        pairs = [(r, g) for r, g in zip(results, grads, strict=True) if isinstance(r, Tensor) and r.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        run_backward([r for r, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Calls a function without keeping what its backward needs: that is computed again then.
+
+    use_reentrant=False is the way to take: it knows keyword arguments, autograd.grad, and needs no input with a
+    gradient. preserve_rng_state=False does not draw the same random numbers again."""
+    keep_random = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint: the use_reentrant parameter should be passed explicitly; use_reentrant=False is recommended",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if not use_reentrant:
+        return _checkpoint_by_hooks(function, args, kwargs, keep_random, context_fn, early_stop)
+    if context_fn is not noop_context_fn or debug is not False:
+        raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+    return CheckpointFunction.apply(function, keep_random, *args)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Calls modules one after the other, in segments that are checkpointed, all but the last."""
+    keep_random = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    parts = list(functions)
+    size = len(parts) // segments
+
+    def run(start: int, end: int) -> Callable[[Any], Any]:
+        def forward(value: Any) -> Any:
+            for part in parts[start:end]:
+                value = part(value)
+            return value
+
+        return forward
+
+    start = 0
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=keep_random)
+    return run(size * (segments - 1), len(parts))(input)

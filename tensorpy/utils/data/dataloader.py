@@ -1,0 +1,333 @@
+"""DataLoader: batches of a dataset, read here or in worker processes.
+
+With workers, batch i is the task of worker i modulo their number, and a few tasks for each are always under way. The
+batches come out in their order whoever is first, so that the number of workers changes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import queue
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from tensorpy.utils.data.collate import default_collate, default_convert
+from tensorpy.utils.data.dataset import IterableDataset
+from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
+from tensorpy.utils.data.worker import Exhausted, Failure, Fetcher, Resume, run
+
+__all__ = ["DataLoader"]
+
+ALIVE_CHECK = 5.0  # seconds between looks whether the workers are alive
+JOIN_WAIT = 5.0  # seconds that a worker is given to end by itself
+
+
+class _Endless(Sampler[Any]):
+    """The sampler of an iterable dataset, which has no indices."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.repeat(None)
+
+
+class DataLoader:
+    """Batches of a dataset.
+
+    batch_size: samples in a batch, None for single samples; shuffle: in a random order; sampler, batch_sampler: in an
+    order of yours; num_workers: processes that read ahead, each prefetch_factor batches; collate_fn: how samples become
+    a batch; drop_last: without a smaller last batch; timeout: seconds to wait for a worker; worker_init_fn: called in
+    each worker with its number; generator: draws the order and the workers' seeds; persistent_workers: workers stay for
+    the next epoch; in_order=False: batches as they come.
+    """
+
+    _initialized = False
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Any = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing: it needs num_workers > 0"
+            )
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+        if persistent_workers and num_workers == 0:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
+        self.persistent_workers = persistent_workers
+        self.multiprocessing_context = multiprocessing_context
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable:
+            for name, value in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+                if value:
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+                    )
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            sampler = _Endless() if self._iterable else SequentialSampler(dataset)
+            if shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        if collate_fn is None:
+            collate_fn = default_convert if batch_sampler is None else default_collate
+        self.collate_fn = collate_fn
+        self._iterator: _WorkersIter | None = None
+        self._initialized = True
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How workers are started: None for the system's way, a name ("fork", "spawn", ...) or a context."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            if isinstance(context, str):
+                ways = multiprocessing.get_all_start_methods()
+                if context not in ways:
+                    raise ValueError(
+                        f"multiprocessing_context option should specify a valid start method in {ways!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            elif not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the start "
+                    f"method, but got multiprocessing_context={context}"
+                )
+        self._context = context
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+        if self._initialized and name in fixed:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
+
+    def _fetcher_arguments(self) -> tuple[Any, ...]:
+        return self.dataset, self._iterable, self._auto_collation, self.collate_fn, self.drop_last
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_workers == 0:
+            return _HereIter(self)
+        if not self.persistent_workers:
+            return _WorkersIter(self)
+        if self._iterator is None:
+            self._iterator = _WorkersIter(self)
+        else:
+            self._iterator.begin(self)
+        return self._iterator
+
+    def __len__(self) -> int:
+        if not self._iterable:
+            return len(self._index_sampler)
+        length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+
+
+class _HereIter:
+    """One epoch, read in this process."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self.indices = iter(loader._index_sampler)
+        drawn_seed(loader.generator)  # as with workers, so that what is drawn next is the same
+        self.fetcher = Fetcher(*loader._fetcher_arguments())
+
+    def __iter__(self) -> _HereIter:
+        return self
+
+    def __next__(self) -> Any:
+        return self.fetcher.fetch(next(self.indices))
+
+
+# ---- workers ----
+
+
+def _shut_down(workers: list[Any], task_queues: list[Any], results: Any, owner: int) -> None:
+    """Ends the workers, those that do not end by themselves too. A child process that inherited them does nothing."""
+    if os.getpid() != owner:
+        return
+    for tasks in task_queues:
+        tasks.put(None)
+    for worker in workers:
+        worker.join(JOIN_WAIT if worker.is_alive() else 0)
+        if worker.is_alive():
+            worker.terminate()
+            worker.join()
+    for each in (*task_queues, results):
+        each.cancel_join_thread()
+        each.close()
+
+
+class _WorkersIter:
+    """One epoch, or with persistent workers several, read by worker processes."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        self.results = context.Queue()
+        self.count, self.timeout, self.in_order = loader.num_workers, loader.timeout, loader.in_order
+        self.ahead = (loader.prefetch_factor or 1) * self.count
+        self.persistent = loader.persistent_workers
+        self.workers: list[Any] = []
+        self.task_queues: list[Any] = []
+        self._finalizer = weakref.finalize(self, _shut_down, self.workers, self.task_queues, self.results, os.getpid())
+        self.indices: Any = iter(loader._index_sampler)
+        seed = drawn_seed(loader.generator)
+        for number in range(self.count):
+            tasks = context.Queue()
+            tasks.cancel_join_thread()
+            arguments = (
+                loader._fetcher_arguments(),
+                number,
+                self.count,
+                seed,
+                loader.worker_init_fn,
+                tasks,
+                self.results,
+                os.getpid(),
+            )
+            worker = context.Process(target=run, args=arguments, daemon=True)
+            worker.start()
+            self.workers.append(worker)
+            self.task_queues.append(tasks)
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self.sent = self.next_place = 0
+        self.turn = 0
+        self.under_way: dict[int, int] = {}  # a task's place -> its worker
+        self.ready: dict[int, Any] = {}
+        self.active = [True] * self.count
+        for _ in range(self.ahead):
+            self._send()
+
+    def begin(self, loader: DataLoader) -> None:
+        """Another epoch with the same workers: what was under way is waited for and dropped."""
+        self.indices = iter(loader._index_sampler)
+        seed = drawn_seed(loader.generator)
+        for tasks in self.task_queues:
+            tasks.put(Resume(seed))
+        waiting = self.count
+        while waiting:
+            place, _ = self._received()
+            waiting -= isinstance(place, Resume)
+        self._fresh()
+
+    def _send(self) -> None:
+        """The next task to the next worker that has not come to its end."""
+        if not any(self.active):
+            return
+        try:
+            index = next(self.indices)
+        except StopIteration:
+            return
+        while not self.active[self.turn % self.count]:
+            self.turn += 1
+        number = self.turn % self.count
+        self.turn += 1
+        self.under_way[self.sent] = number
+        self.task_queues[number].put((self.sent, index))
+        self.sent += 1
+
+    def _received(self) -> tuple[Any, Any]:
+        """The next answer, from whichever worker."""
+        waited = 0.0
+        while True:
+            wait = min(ALIVE_CHECK, self.timeout - waited) if self.timeout else ALIVE_CHECK
+            try:
+                return self.results.get(timeout=wait)
+            except queue.Empty:
+                waited += wait
+            dead = [str(w.pid) for w in self.workers if not w.is_alive()]
+            if dead:
+                self._finalizer()
+                raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(dead)}) exited unexpectedly")
+            if self.timeout and waited >= self.timeout:
+                self._finalizer()
+                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+
+    def __iter__(self) -> _WorkersIter:
+        return self
+
+    def __next__(self) -> Any:
+        while self.under_way or self.ready:
+            if self.in_order and self.next_place not in self.ready and self.next_place not in self.under_way:
+                self.next_place += 1  # of a worker that had come to its end
+                continue
+            place = self.next_place if self.in_order else next(iter(self.ready), None)
+            if place not in self.ready:
+                self._take(*self._received())
+                continue
+            self.next_place += self.in_order
+            batch = self.ready.pop(place)
+            self._send()
+            if isinstance(batch, Failure):
+                if not self.persistent:
+                    self._finalizer()
+                batch.reraise()
+            return batch
+        if not self.persistent:
+            self._finalizer()
+        raise StopIteration
+
+    def _take(self, place: int, batch: Any) -> None:
+        self.under_way.pop(place)
+        if isinstance(batch, Exhausted):
+            self.active[batch.worker] = False
+            self._send()
+        else:
+            self.ready[place] = batch

@@ -1,0 +1,192 @@
+"""Samplers: the order in which samples are read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+from tensorpy import _C
+from tensorpy._C import Generator
+
+__all__ = [
+    "BatchSampler",
+    "DistributedSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Sampler(Generic[T_co]):
+    """The base: a subclass has `__iter__`, and mostly `__len__`."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError
+
+
+class SequentialSampler(Sampler[int]):
+    """All samples in their order."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+def drawn_seed(generator: Generator | None = None) -> int:
+    """A number from the generator, to start others with."""
+    return int(_C.empty((), dtype=_C.int64).random_(generator=generator))
+
+
+def _positive(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+
+
+class RandomSampler(Sampler[int]):
+    """All samples in a random order, again and again up to num_samples; or drawn with replacement."""
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.data_source, self.replacement, self._num_samples = data_source, replacement, num_samples
+        self.generator = generator
+        _positive("num_samples", self.num_samples)
+
+    @property
+    def num_samples(self) -> int:
+        """How many are drawn: as many as there are, unless another number was given."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        n, left = len(self.data_source), self.num_samples
+        generator = self.generator or Generator().manual_seed(drawn_seed())
+        while left > 0:
+            if self.replacement:
+                part = _C.randint(n, (min(32, left),), generator=generator).tolist()
+            else:
+                part = _C.randperm(n, generator=generator).tolist()[:left]
+            yield from part
+            left -= len(part)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """Some samples in a random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices, self.generator = indices, generator
+
+    def __iter__(self) -> Iterator[int]:
+        for i in _C.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[i]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Samples drawn by weights, which need not add up to one."""
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
+        _positive("num_samples", num_samples)
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.weights = _C.as_tensor(weights, dtype=_C.float64)
+        if self.weights.dim() != 1:
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = _C.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of batch_size of a sampler's indices."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        _positive("batch_size", batch_size)
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rest = iter(self.sampler)
+        while batch := list(itertools.islice(rest, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        count: int = len(self.sampler)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+class DistributedSampler(Sampler[int]):
+    """The part of one of several processes: every num_replicas-th sample. All have as many, some samples twice if
+    need be."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError("there are no process groups: num_replicas and rank have to be given")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+        count = len(dataset)
+        short = drop_last and count % num_replicas != 0
+        self.num_samples = count // num_replicas if short else math.ceil(count / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        order = list(range(count))
+        if self.shuffle:
+            order = _C.randperm(count, generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
+        filled = list(itertools.islice(itertools.cycle(order), self.total_size))
+        return iter(filled[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch it is: each has an order of its own."""
+        self.epoch = epoch

@@ -1,0 +1,182 @@
+"""What runs in a worker process of a DataLoader, and what it sends back.
+
+A worker gets messages through a queue of its own: a task (number, indices), `Resume` before another epoch, or None to
+end. It answers through the queue that all share: (task number, batch), with `Failure` or `Exhausted` for a batch.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import tensorpy as tp
+from tensorpy import _C
+
+PARENT_CHECK = 5.0  # seconds between looks whether the parent is alive
+
+
+@dataclass
+class WorkerInfo:
+    """What a worker knows of itself: its number, of how many, its seed, its copy of the dataset."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker that this process is, or None in the main process."""
+    return _info
+
+
+@dataclass
+class Failure:
+    """An exception of a worker, as text, so that it can be sent."""
+
+    kind: type[BaseException]
+    text: str
+
+    @classmethod
+    def of(cls, error: BaseException, where: str) -> Failure:
+        lines = "".join(traceback.format_exception(error))
+        return cls(type(error), f"Caught {type(error).__name__} {where}.\nOriginal {lines}")
+
+    def reraise(self) -> None:
+        """Raises an exception of the same class with the worker's traceback."""
+        if self.kind is KeyError:
+            raise KeyError(_Text(self.text))
+        try:
+            kind: Any = self.kind
+            error = kind(self.text)
+        except Exception:  # a class that wants other arguments
+            raise RuntimeError(self.text) from None
+        raise error
+
+
+class _Text(str):
+    """KeyError shows the repr of its argument."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass
+class Exhausted:
+    """An iterable dataset of a worker has come to its end."""
+
+    worker: int
+
+
+@dataclass
+class Resume:
+    """Another epoch begins."""
+
+    seed: int
+
+
+class Fetcher:
+    """Reads samples of a dataset and puts them together."""
+
+    def __init__(self, dataset: Any, iterable: bool, batched: bool, collate: Any, drop_last: bool) -> None:
+        self.dataset, self.batched, self.collate, self.drop_last = dataset, batched, collate, drop_last
+        self.samples = iter(dataset) if iterable else None
+
+    def fetch(self, index: Any) -> Any:
+        """One batch; StopIteration at the end of an iterable dataset."""
+        if self.samples is not None:
+            return self._fetch_next(index)
+        if not self.batched:
+            return self.collate(self.dataset[index])
+        several: Any = getattr(self.dataset, "__getitems__", None)
+        if callable(several):
+            return self.collate(several(index))
+        return self.collate([self.dataset[i] for i in index])
+
+    def _fetch_next(self, index: Any) -> Any:
+        assert self.samples is not None
+        if not self.batched:
+            return self.collate(next(self.samples))
+        batch = []
+        for _ in index:
+            try:
+                batch.append(next(self.samples))
+            except StopIteration:
+                break
+        if not batch or (self.drop_last and len(batch) < len(index)):
+            raise StopIteration
+        return self.collate(batch)
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    tp.manual_seed(seed)
+    if "numpy" in sys.modules:
+        numpy: Any = sys.modules["numpy"]  # only where somebody has imported it
+        numpy.random.seed(seed % 2**32)
+
+
+def run(
+    make: tuple[Any, ...],
+    number: int,
+    count: int,
+    seed: int,
+    init: Any,
+    tasks: Any,
+    results: Any,
+    parent: int,
+) -> None:
+    """The life of a worker."""
+    global _info
+    dataset = make[0]
+    try:
+        _C.set_num_threads(1)
+        _seed(seed + number)
+        _info = WorkerInfo(number, count, seed + number, dataset)
+        fetcher: Any = None
+        problem: Failure | None = None
+        try:
+            if init is not None:
+                init(number)
+            fetcher = Fetcher(*make)
+        except Exception as error:
+            problem = Failure.of(error, f"in DataLoader worker process {number}")
+        while True:
+            try:
+                task = tasks.get(timeout=PARENT_CHECK)
+            except queue.Empty:
+                if os.getppid() != parent:
+                    break
+                continue
+            if task is None:
+                break
+            if isinstance(task, Resume):
+                results.put((task, number))
+                _seed(task.seed + number)
+                _info = WorkerInfo(number, count, task.seed + number, dataset)
+                fetcher = Fetcher(*make)
+                continue
+            place, index = task
+            results.put((place, _answer(fetcher, index, number) if problem is None else problem))
+    except KeyboardInterrupt:  # the main process has it too, and tells
+        pass
+    finally:
+        results.cancel_join_thread()  # who asks a worker to end wants no more of its batches
+        results.close()
+
+
+def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:
+    try:
+        return fetcher.fetch(index)
+    except StopIteration:
+        return Exhausted(number)
+    except Exception as error:
+        return Failure.of(error, f"in DataLoader worker process {number}")

@@ -1,0 +1,360 @@
+"""utils.data: datasets, samplers, collation, and DataLoader with and without worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from side_by_side import Scenarios, compare, error_of, filled
+
+import tensorpy as tp
+from tensorpy.utils import data
+from tensorpy.utils.data import DataLoader
+
+scenario = Scenarios()
+ROOT = Path(__file__).parent.parent
+
+
+def library(t: Any) -> Any:
+    import importlib
+
+    return importlib.import_module(f"{t.__name__}.utils.data")
+
+
+# ---- against torch ----
+
+Pair = namedtuple("Pair", "left right")
+
+
+@scenario
+def collation(t: Any) -> Any:
+    d = library(t)
+    batches: list[Any] = [
+        [1, 2], [1.5, 2.5], [True, False], ["a", "b"], [b"a", b"b"], [filled(t, 2), filled(t, 2)],
+        [np.ones(2), np.zeros(2)], [np.float32(1), np.float32(2)], [(1, "x"), (2, "y")], [[1, 2.0], [3, 4.0]],
+        [{"a": 1, "b": (1.0, "x")}, {"a": 2, "b": (2.0, "y")}], [Pair(1, 2), Pair(3, 4)],
+    ]  # fmt: skip
+    told = [d.default_collate(batch) for batch in batches]
+    told += [type(d.default_collate([Pair(1, 2), Pair(3, 4)])).__name__]
+    told += [str(d.default_collate(batch).dtype) for batch in batches[:3]]
+    told += [d.default_convert({"a": np.ones(2), "b": [1, "x"], "c": (np.zeros(1),)})]
+    calls = [lambda: d.default_collate([[1], [1, 2]]), lambda: d.default_collate([object()])]
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def datasets(t: Any) -> Any:
+    d = library(t)
+    told = [list(d.TensorDataset(filled(t, 3, 2), t.arange(3))), len(d.TensorDataset(filled(t, 3)))]
+    both = d.ConcatDataset([[1, 2, 3], [4, 5]])
+    told += [list(both), len(both), both[-1], list(d.Subset(both, [4, 0])), d.Subset(both, [4, 0]).__getitems__([0, 1])]
+    told += [d.StackDataset([1, 2], [3, 4])[1], d.StackDataset(a=[1, 2], b=[3, 4])[0]]
+
+    class Numbers(d.IterableDataset):
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __iter__(self) -> Any:
+            return iter(range(self.n))
+
+    told += [list(d.ChainDataset([Numbers(2), Numbers(3)])), list(Numbers(1) + Numbers(2))]
+    told += [[len(p) for p in d.random_split(range(10), shares)] for shares in ([7, 3], [0.33, 0.33, 0.34], [0.5, 0.5])]
+    calls = [
+        lambda: d.TensorDataset(filled(t, 2), filled(t, 3)), lambda: d.ConcatDataset([]), lambda: both[9],
+        lambda: both[-9], lambda: d.StackDataset([1], [1, 2]), lambda: d.random_split(range(10), [0.5, 0.4]),
+        lambda: d.random_split(range(10), [5, 4]), lambda: d.Dataset()[0],
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def samplers(t: Any) -> Any:
+    d = library(t)
+    told = [list(d.SequentialSampler(range(4))), list(d.BatchSampler(range(7), 3, False))]
+    told += [list(d.BatchSampler(range(7), 3, True)), len(d.BatchSampler(range(7), 3, True))]
+    told += [sorted(d.RandomSampler(range(5))), len(list(d.RandomSampler(range(3), num_samples=7)))]
+    told += [len(list(d.RandomSampler(range(3), replacement=True, num_samples=40)))]
+    told += [sorted(d.SubsetRandomSampler([3, 5, 9])), list(d.WeightedRandomSampler([0.0, 1.0, 0.0], 4))]
+    for shuffle in (False, True):
+        parts = [list(d.DistributedSampler(range(7), 3, rank, shuffle=shuffle)) for rank in range(3)]
+        told += [parts if not shuffle else sorted({i for part in parts for i in part})]
+    told += [list(d.DistributedSampler(range(7), 3, 1, shuffle=False, drop_last=True))]
+    calls = [
+        lambda: d.RandomSampler([]), lambda: d.RandomSampler([1], num_samples=0), lambda: d.BatchSampler([1], 0, True),
+        lambda: d.WeightedRandomSampler([1.0], 0), lambda: d.DistributedSampler(range(3), 2, 5),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def loaders(t: Any) -> Any:
+    d = library(t)
+    pairs = d.TensorDataset(filled(t, 7, 2), t.arange(7))
+    told = [list(d.DataLoader(pairs, 3)), len(d.DataLoader(pairs, 3)), list(d.DataLoader(pairs, 3, drop_last=True))]
+    told += [list(d.DataLoader(pairs, batch_size=None)), list(d.DataLoader(pairs, batch_sampler=[[3, 1], [0]]))]
+    told += [list(d.DataLoader(range(4), 2, sampler=[3, 1, 2])), list(d.DataLoader(range(4), 2, collate_fn=sum))]
+    loader = d.DataLoader(range(5), 2)
+    told += [loader.batch_size, loader.drop_last, loader.num_workers, loader.prefetch_factor]
+    told += [type(loader.sampler).__name__, type(d.DataLoader(range(5), shuffle=True).sampler).__name__]
+    options: list[dict[str, Any]] = [
+        {"num_workers": -1}, {"timeout": -1}, {"prefetch_factor": 2}, {"persistent_workers": True},
+        {"sampler": [1], "shuffle": True}, {"batch_sampler": [[1]], "batch_size": 2}, {"batch_size": 0},
+        {"batch_size": None, "drop_last": True}, {"num_workers": 1, "prefetch_factor": -1},
+        {"multiprocessing_context": "x", "num_workers": 1}, {"multiprocessing_context": "fork"},
+    ]  # fmt: skip
+    told += [error_of(lambda given=given: d.DataLoader([1, 2, 3], **given)) for given in options]
+    return [*told, error_of(lambda: setattr(loader, "batch_size", 3))]
+
+
+@pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
+def test_scenario(tell: Any) -> None:
+    compare(tell)
+
+
+# ---- order ----
+
+
+class Squares(data.Dataset[Any]):
+    """Squares as tensors; some samples are trouble."""
+
+    def __init__(self, n: int = 20, trouble: dict[int, Any] | None = None) -> None:
+        self.n, self.trouble = n, trouble or {}
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: int) -> Any:
+        if i in self.trouble:
+            self.trouble[i]()
+        return tp.tensor([i * i]), i
+
+
+def epochs(workers: int, **options: Any) -> list[Any]:
+    tp.manual_seed(3)
+    loader = DataLoader(Squares(), 3, shuffle=True, num_workers=workers, **options)
+    seen = [[b[1].tolist() for b in loader] for _ in range(2)]
+    return [*seen, tp.rand(1).item()]
+
+
+@pytest.mark.parametrize("options", [{}, {"persistent_workers": True}, {"prefetch_factor": 5}], ids=str)
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_order_does_not_depend_on_the_workers(workers: int, options: Any) -> None:
+    alone = epochs(0)
+    assert epochs(workers, **options) == alone
+    assert sorted(i for batch in alone[0] for i in batch) == list(range(20)) and alone[0] != alone[1]
+
+
+def test_a_generator_of_its_own() -> None:
+    def order() -> Any:
+        loader = DataLoader(Squares(), 4, shuffle=True, generator=tp.Generator().manual_seed(5), num_workers=1)
+        return [b[1].tolist() for b in loader]
+
+    tp.manual_seed(0)
+    first = order()
+    tp.manual_seed(1)
+    assert order() == first
+
+
+def test_order_as_they_come() -> None:
+    slow = {0: lambda: time.sleep(0.5)}
+    loader = DataLoader(Squares(6, slow), 1, num_workers=2, in_order=False)
+    seen = [b[1].item() for b in loader]
+    assert sorted(seen) == list(range(6)) and seen[0] != 0
+
+
+# ---- workers ----
+
+
+class About(data.IterableDataset[Any]):
+    """What each worker knows of itself, some times."""
+
+    def __init__(self, times: int = 2) -> None:
+        self.times = times
+
+    def __iter__(self) -> Any:
+        info = data.get_worker_info()
+        assert info is not None and info.num_workers == 2 and info.dataset is not None
+        for _ in range(self.times + info.id):
+            yield info.id, os.getpid(), tp.rand(1).item(), info.seed
+
+
+def test_iterable_dataset_in_workers() -> None:
+    seen = list(DataLoader(About(), batch_size=None, num_workers=2))
+    assert sorted(s[0] for s in seen) == [0, 0, 1, 1, 1]
+    assert len({s[1] for s in seen}) == 2 and len({s[2] for s in seen}) == 5 and len({s[3] for s in seen}) == 2
+    batches = list(DataLoader(About(3), batch_size=2, num_workers=2))
+    assert sorted(b[0].tolist() for b in batches) == [[0], [0, 0], [1, 1], [1, 1]]
+    assert data.get_worker_info() is None
+
+
+def test_persistent_workers_stay() -> None:
+    loader = DataLoader(About(), batch_size=None, num_workers=2, persistent_workers=True)
+    first, second = ({s[1] for s in loader} for _ in range(2))
+    assert first == second
+    fresh = DataLoader(About(), batch_size=None, num_workers=2)
+    assert {s[1] for s in fresh} != {s[1] for s in fresh}
+
+
+def test_an_epoch_that_was_left_is_dropped() -> None:
+    loader = DataLoader(Squares(), 2, num_workers=2, persistent_workers=True)
+    next(iter(loader))
+    assert [b[1].tolist()[0] for b in loader] == list(range(0, 20, 2))
+
+
+def _mark(number: int) -> None:
+    os.environ["TENSORPY_TEST_WORKER"] = str(number)
+
+
+class Marks(data.Dataset[Any]):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> str:
+        return os.environ["TENSORPY_TEST_WORKER"]
+
+
+def test_worker_init_fn() -> None:
+    assert [b[0] for b in DataLoader(Marks(), num_workers=2, worker_init_fn=_mark)] == ["0", "1", "0", "1"]
+
+
+def _fail(kind: type[Exception]) -> Any:
+    def function() -> Any:
+        raise kind("the sample is bad")
+
+    return function
+
+
+class Picky(Exception):
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} {b}")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, IndexError])
+def test_exceptions_come_with_their_traceback(kind: type[Exception]) -> None:
+    loader = DataLoader(Squares(8, {5: _fail(kind)}), 2, num_workers=2)
+    seen = []
+    with pytest.raises(kind) as caught:
+        for batch in loader:
+            seen.append(batch[1].tolist())
+    assert seen == [[0, 1], [2, 3]]
+    text = str(caught.value)
+    assert f"Caught {kind.__name__} in DataLoader worker process 0" in text
+    assert "self.trouble[i]()" in text and "the sample is bad" in text
+
+
+def test_exceptions_that_cannot_be_made_again() -> None:
+    def trouble() -> None:
+        raise Picky(1, 2)
+
+    with pytest.raises(RuntimeError, match="Caught Picky"):
+        list(DataLoader(Squares(2, {0: trouble}), num_workers=1))
+
+
+def test_a_failing_start() -> None:
+    def start(number: int) -> None:
+        raise OSError("no start")
+
+    with pytest.raises(OSError, match="no start"):
+        list(DataLoader(Squares(2), num_workers=1, worker_init_fn=start))
+
+
+def test_a_worker_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["tensorpy.utils.data.dataloader"], "ALIVE_CHECK", 0.2)
+    loader = DataLoader(Squares(6, {3: lambda: os.kill(os.getpid(), signal.SIGKILL)}), num_workers=2)
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(loader)
+
+
+def test_a_worker_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["tensorpy.utils.data.dataloader"], "JOIN_WAIT", 0.1)
+    loader = DataLoader(Squares(2, {0: lambda: time.sleep(60)}), num_workers=1, timeout=0.3)
+    with pytest.raises(RuntimeError, match=r"timed out after 0\.3 seconds"):
+        list(loader)
+
+
+def test_spawned_workers() -> None:
+    loader = DataLoader(Squares(), 5, num_workers=1, multiprocessing_context="spawn")
+    assert [b[1].tolist() for b in loader] == [list(range(i, i + 5)) for i in (0, 5, 10, 15)]
+
+
+# ---- no process stays behind ----
+
+SCRIPT = """
+import os, sys, time
+import tensorpy as tp
+import tensorpy.utils.data.worker as worker
+from tensorpy.utils.data import DataLoader, Dataset
+
+worker.PARENT_CHECK = 0.2
+
+class Slow(Dataset):
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, i):
+        time.sleep({sleep})
+        return tp.zeros({size})
+
+iterator = iter(DataLoader(Slow(), num_workers=2))
+next(iterator)
+print(*(w.pid for w in iterator.workers), flush=True)
+{end}
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for_end(pids: list[int]) -> bool:
+    for _ in range(200):
+        if not any(map(is_running, pids)):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def started(sleep: float, size: int, end: str) -> tuple[Any, list[int]]:
+    code = SCRIPT.format(sleep=sleep, size=size, end=end)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, [int(pid) for pid in process.stdout.readline().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked for in /proc")
+@pytest.mark.parametrize(
+    ("end", "signal_of", "everyone"),
+    [
+        ("", None, False),
+        ("del iterator; print('deleted', flush=True)", None, False),
+        ("time.sleep(60)", signal.SIGINT, False),
+        ("time.sleep(60)", signal.SIGINT, True),
+        ("list(iterator)", signal.SIGINT, True),
+        ("time.sleep(60)", signal.SIGKILL, False),
+    ],
+)
+@pytest.mark.parametrize(("sleep", "size"), [(0.01, 1), (0.0, 200_000)])
+def test_no_process_stays_behind(sleep: float, size: int, end: str, signal_of: Any, everyone: bool) -> None:
+    """At the end, on Ctrl-C to the process or to all, and when the process is killed; also if batches fill the pipe."""
+    process, workers = started(sleep, size, end)
+    assert len(workers) == 2
+    if signal_of is not None:
+        (os.killpg if everyone else os.kill)(process.pid, signal_of)
+    _, errors = process.communicate(timeout=20)
+    assert wait_for_end(workers), "a worker is still there"
+    assert ("KeyboardInterrupt" in errors) == (signal_of == signal.SIGINT)
+    assert errors.count("Traceback") == (signal_of == signal.SIGINT)

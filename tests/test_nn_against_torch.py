@@ -1,0 +1,154 @@
+"""Every module of the table against torch's: repr, state, signature, values, gradients."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from nn_cases import CASES, Case
+
+import tensorpy as tp
+from tensorpy import nn
+
+torch = pytest.importorskip("torch")
+
+
+def to_torch(value: Any) -> Any:
+    return torch.from_numpy(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def to_tensorpy(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        value = value.detach().numpy()
+    return tp.from_numpy(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in flat(v)]
+    return [] if value is None else [value]
+
+
+def assert_same(got: Any, expected: Any, what: str) -> None:
+    got, expected = flat(got), flat(expected)
+    assert len(got) == len(expected), what
+    for g, e in zip(got, expected, strict=True):
+        assert tuple(g.shape) == tuple(e.shape), what
+        assert str(g.dtype).partition(".")[2] == str(e.dtype).partition(".")[2], what
+        np.testing.assert_allclose(g.detach().numpy(), e.detach().numpy(), 1e-6, 1e-9, err_msg=what)
+
+
+def pair(case: Case) -> tuple[Any, Any]:
+    """The module of each side, in double precision and with the same parameters."""
+    made = []
+    for library, convert in ((torch.nn, to_torch), (nn, to_tensorpy)):
+        args = [convert(a) for a in case.args]
+        options = {k: convert(v) for k, v in case.options.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made.append(getattr(library, case.name)(*args, **options))
+    return made[0].double(), made[1].double()
+
+
+def share_state(theirs: Any, ours: Any) -> None:
+    ours.load_state_dict({name: to_tensorpy(value) for name, value in theirs.state_dict().items()})
+
+
+def inputs_of(case: Case) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    return [make(rng) for make in case.inputs]
+
+
+def called(module: Any, case: Case, arrays: Any, convert: Any) -> tuple[Any, Any]:
+    inputs = [convert(a) for a in arrays]
+    for t in inputs:
+        if t.is_floating_point():
+            t.requires_grad_()
+    options = {k: convert(v) for k, v in case.call.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module(*inputs, **options), inputs
+
+
+def backward(result: Any) -> None:
+    """From a weighted sum of all results, so that each element has a gradient of its own."""
+    total = 0
+    for t in flat(result):
+        if t.requires_grad:
+            weights = np.cos(np.arange(t.numel(), dtype=np.float64)).reshape(tuple(t.shape))
+            mine = to_torch(weights) if isinstance(t, torch.Tensor) else to_tensorpy(weights)
+            total = total + (t * mine).sum()
+    total.backward()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_module(case: Case) -> None:
+    theirs, ours = pair(case)
+    assert repr(ours) == repr(theirs).replace("torch.", "tensorpy.")
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    arrays = inputs_of(case)
+    if case.name.startswith("Lazy"):
+        called(theirs, case, arrays, to_torch)
+        called(ours, case, arrays, to_tensorpy)
+        assert type(ours) is getattr(nn, type(theirs).__name__) and repr(ours) == repr(theirs)
+    share_state(theirs, ours)
+    expected, their_inputs = called(theirs, case, arrays, to_torch)
+    got, our_inputs = called(ours, case, arrays, to_tensorpy)
+    if case.random:
+        assert [tuple(t.shape) for t in flat(got)] == [tuple(t.shape) for t in flat(expected)]
+        return
+    assert_same(got, expected, "forward")
+    assert ours.state_dict()._metadata == theirs.state_dict()._metadata
+    for (name, g), (_, e) in zip(ours.named_buffers(), theirs.named_buffers(), strict=True):
+        assert_same(g, e, name)
+    if not case.grad or not any(t.requires_grad for t in flat(expected)):
+        return
+    backward(expected)
+    backward(got)
+    for i, (g, e) in enumerate(zip(our_inputs, their_inputs, strict=True)):
+        assert_same(g.grad, e.grad, f"gradient of input {i}")
+    for (name, g), (other, e) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        assert name == other
+        assert_same(g.grad, e.grad, f"gradient of {name}")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.random], ids=str)
+def test_module_in_evaluation(case: Case) -> None:
+    theirs, ours = pair(case)
+    arrays = inputs_of(case)
+    for module, convert in ((theirs, to_torch), (ours, to_tensorpy)):
+        called(module, case, arrays, convert)
+    share_state(theirs, ours)
+    expected, _ = called(theirs.eval(), case, arrays, to_torch)
+    got, _ = called(ours.eval(), case, arrays, to_tensorpy)
+    assert_same(got, expected, "forward")
+
+
+NAMES = sorted({case.name for case in CASES})
+
+
+def parameters_of(function: Any) -> list[tuple[str, Any]]:
+    """Names and defaults, without self and annotations."""
+    found = list(inspect.signature(function).parameters.values())
+    return [(p.name, str(p.default).replace("torch", "tensorpy").partition(" at 0x")[0], p.kind) for p in found[1:]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures(name: str) -> None:
+    theirs, ours = getattr(torch.nn, name), getattr(nn, name)
+    if name not in ("RNN", "LSTM", "GRU") and "Conv" not in name:
+        assert parameters_of(ours.__init__) == parameters_of(theirs.__init__)
+    assert [p[0] for p in parameters_of(ours.forward)] == [p[0] for p in parameters_of(theirs.forward)]
+
+
+def test_all_modules_are_in_the_table() -> None:
+    """But containers, bases, and what another test is about."""
+    elsewhere = {
+        "Container", "Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "RNNBase", "RNNCellBase",
+        "Sequential", "SyncBatchNorm", "TransformerDecoder", "TransformerEncoder",
+    }  # fmt: skip
+    modules = {n for n in dir(nn) if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)}
+    assert modules - elsewhere == set(NAMES)

@@ -1,0 +1,539 @@
+"""Module, Parameter and the containers."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from side_by_side import Scenarios, compare, error_of, filled, linear
+
+import tensorpy as tp
+from tensorpy import nn
+
+scenario = Scenarios()
+
+
+def net(t: Any) -> Any:
+    """A module with modules, a shared one, buffers of both kinds, and a parameter of its own."""
+
+    class Net(t.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = linear(t)
+            self.second = t.nn.Sequential(linear(t, 3, 2), t.nn.ReLU())
+            self.again = self.first
+            self.scale = t.nn.Parameter(filled(t, 1))
+            self.register_buffer("seen", t.zeros(2))
+            self.register_buffer("hidden", t.ones(1), persistent=False)
+            self.register_buffer("nothing", None)
+            self.register_parameter("none", None)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(self.first(x)) * self.scale
+
+    return Net()
+
+
+# ---- what a module consists of ----
+
+
+@scenario
+def names(t: Any) -> Any:
+    m = net(t)
+    return [
+        [n for n, _ in m.named_parameters()],
+        [n for n, _ in m.named_parameters(remove_duplicate=False)],
+        [n for n, _ in m.named_parameters(prefix="p", recurse=False)],
+        [n for n, _ in m.named_buffers()],
+        [n for n, _ in m.named_modules(prefix="p")],
+        [n for n, _ in m.named_modules(remove_duplicate=False)],
+        [n for n, _ in m.named_children()],
+        list(m.state_dict()),
+        list(m.state_dict(prefix="x.")),
+        list(m.state_dict()._metadata.items()),
+        len(list(m.modules())), len(list(m.parameters())), len(list(m.buffers())), len(list(m.children())),
+        sorted(set(dir(m)) - set(dir(t.nn.Module))),
+        repr(m),
+    ]  # fmt: skip
+
+
+@scenario
+def attributes(t: Any) -> Any:
+    m, p = t.nn.Module(), t.nn.Parameter(filled(t, 2))
+    told = [error_of(lambda: m.nope)]
+    m.a = 3
+    m.a = p
+    told += [list(m._parameters), "a" in m.__dict__]
+    told += [error_of(lambda: setattr(m, "a", filled(t, 2)))]
+    m.a = None
+    told += [m.a, list(m._parameters)]
+    told += [error_of(lambda: setattr(m, "a", t.nn.ReLU()))]
+    del m.a
+    m.a = linear(t)
+    told += [list(m._modules), list(m._parameters)]
+    told += [error_of(lambda: setattr(m, "a", 3))]
+    m.b = t.nn.Buffer(filled(t, 2))
+    m.c = t.nn.Buffer(filled(t, 2), persistent=False)
+    told += [list(m._buffers), list(m.state_dict()), m._non_persistent_buffers_set]
+    m.b = filled(t, 1)
+    m.d = filled(t, 1)
+    told += [list(m._buffers), "d" in m.__dict__, error_of(lambda: setattr(m, "b", 3))]
+    del m.c, m.a, m.d
+    told += [list(m._buffers), list(m._modules), m._non_persistent_buffers_set, error_of(lambda: delattr(m, "zz"))]
+    told += [isinstance(p, t.nn.Parameter), isinstance(m.b, t.nn.Buffer), isinstance(filled(t, 1), t.nn.Parameter)]
+    return told
+
+
+@scenario
+def refusals(t: Any) -> Any:
+    m, p = t.nn.Module(), t.nn.Parameter(filled(t, 2))
+
+    def early(value: Any) -> Any:
+        class Early(t.nn.Module):
+            def __init__(self) -> None:
+                self.value = value
+
+        return Early
+
+    calls = [
+        lambda: m.register_buffer(3, None), lambda: m.register_buffer("", None), lambda: m.register_buffer("a.b", None),
+        lambda: m.register_buffer("training", None), lambda: m.register_buffer("x", 3),
+        lambda: m.register_parameter("x", 3), lambda: m.register_parameter("x", p * 2),
+        lambda: m.register_parameter("a.b", p), lambda: m.add_module("x", 3), lambda: m.add_module(3, m),
+        lambda: m.add_module("", m), lambda: m.add_module("a.b", m), lambda: m.add_module("training", m),
+        lambda: m(1), lambda: m.train(3), lambda: t.nn.Module(3), early(p), early(t.nn.ReLU()), m.get_extra_state,
+        lambda: m.get_submodule("a.b"), lambda: m.get_parameter("q"), lambda: m.get_parameter("training"),
+        lambda: m.get_buffer("q"), lambda: m.set_submodule("", m), lambda: m.set_submodule("a", 3),
+        lambda: m.set_submodule("a.b", t.nn.ReLU()), lambda: m.set_submodule("a", t.nn.ReLU(), strict=True),
+        lambda: m.to(t.int64), lambda: m.load_state_dict(3), lambda: t.nn.Parameter("x"),
+    ]  # fmt: skip
+    return [error_of(call) for call in calls]
+
+
+@scenario
+def paths(t: Any) -> Any:
+    m = net(t)
+    told = [repr(m.get_submodule("second.0")), m.get_submodule("") is m, m.get_parameter("first.bias")]
+    told += [m.get_buffer("seen"), error_of(lambda: m.get_buffer("scale")), error_of(lambda: m.get_submodule("scale"))]
+    m.set_submodule("second.1", t.nn.Tanh())
+    m.set_submodule("third", t.nn.Tanh())
+    return [*told, repr(m)]
+
+
+@scenario
+def moving(t: Any) -> Any:
+    m = net(t)
+    weight = m.first.weight
+    m(filled(t, 1, 3)).sum().backward()
+    told = [m.double() is m, m.first.weight is weight, str(weight.dtype), str(weight.grad.dtype), str(m.seen.dtype)]
+    told += [str(m.half().scale.dtype), str(m.bfloat16().scale.dtype), str(m.float().hidden.dtype)]
+    told += [str(m.to(t.float64).scale.dtype), str(m.to("cpu", t.float32).scale.dtype), m.first is m.again]
+    told += [str(m.to(filled(t, 1).double()).scale.dtype), str(m.to(dtype=t.float32, device="cpu").scale.dtype)]
+    told += [str(m.type(t.float64).scale.dtype), m.cpu() is m]
+    m.to("meta")
+    told += [str(m.first.weight.device), m.first.weight.requires_grad, isinstance(m.scale, t.nn.Parameter)]
+    told += [error_of(lambda: m.to("cpu")), str(m.to_empty(device="cpu").seen.device), m.first is m.again]
+    told += [error_of(lambda: m.to("cpu", "cpu")), error_of(lambda: m.to(nonsense=1))]
+    conv = t.nn.Conv2d(2, 2, 3).to(memory_format=t.channels_last)
+    return [*told, conv.weight.is_contiguous(memory_format=t.channels_last)]
+
+
+@scenario
+def switches(t: Any) -> Any:
+    m = net(t)
+    told = [m.training, m.eval() is m, m.first.training, m.train().second[1].training]
+    m.requires_grad_(False)
+    told += [[p.requires_grad for p in m.parameters()], m.requires_grad_() is m]
+    m(filled(t, 1, 3)).sum().backward()
+    told += [m.first.bias.grad]
+    m.zero_grad(set_to_none=False)
+    told += [m.first.bias.grad]
+    m.zero_grad()
+    names = []
+    m.apply(lambda module: names.append(type(module).__name__))
+    return [*told, m.first.bias.grad, names]
+
+
+# ---- state ----
+
+
+@scenario
+def loading(t: Any) -> Any:
+    m, other = net(t), net(t)
+    with t.no_grad():
+        for p in other.parameters():
+            p.mul_(2)
+    told = [str(m.load_state_dict(other.state_dict())), m.first.weight, m.first is m.again]
+    state = OrderedDict(other.state_dict())
+    del state["scale"]
+    state["more"] = filled(t, 1)
+    told += [error_of(lambda: m.load_state_dict(state)), str(m.load_state_dict(state, strict=False))]
+    state = {**other.state_dict(), "first.weight": filled(t, 1)}
+    told += [
+        error_of(lambda: m.load_state_dict(state, strict=False)),
+        error_of(lambda: m.load_state_dict({"scale": 3})),
+    ]
+    before, given = m.scale, other.state_dict()
+    m.load_state_dict(given, assign=True)
+    told += [m.scale is before, isinstance(m.scale, t.nn.Parameter), m.scale.requires_grad]
+    told += [m.scale.data_ptr() == given["scale"].data_ptr(), m.seen is given["seen"]]
+    kept = m.state_dict(keep_vars=True)
+    told += [kept["scale"] is m.scale, m.state_dict()["scale"].requires_grad]
+    return told
+
+
+@scenario
+def what_loading_says(t: Any) -> Any:
+    m = linear(t)
+    try:
+        m.load_state_dict({"weight": filled(t, 2, 2), "more": filled(t, 1), "deep.er": filled(t, 1)})
+    except RuntimeError as error:
+        return str(error).replace("torch", "tensorpy").splitlines()
+
+
+@scenario
+def extra_state(t: Any) -> Any:
+    class Counting(t.nn.Linear):
+        def get_extra_state(self) -> Any:
+            return {"count": self.count}
+
+        def set_extra_state(self, state: Any) -> None:
+            self.count = state["count"]
+
+    m, other = Counting(2, 2), Counting(2, 2)
+    m.count, other.count = 3, 0
+    other.load_state_dict(m.state_dict())
+    told = [list(m.state_dict()), other.count]
+    told += [error_of(lambda: other.load_state_dict(linear(t, 2, 2).state_dict()))]
+    told += [error_of(lambda: linear(t, 2, 2).load_state_dict(m.state_dict()))]
+    return told
+
+
+@scenario
+def versions(t: Any) -> Any:
+    """A state of version 1 of batch norm has no count of batches."""
+    m = t.nn.BatchNorm1d(2)
+    state = m.state_dict()
+    del state["num_batches_tracked"]
+    told = [error_of(lambda: m.load_state_dict(state))]
+    state._metadata[""]["version"] = 1
+    return [*told, str(m.load_state_dict(state)), state._metadata]
+
+
+@scenario
+def state_hooks(t: Any) -> Any:
+    m, told = linear(t), []
+    m.register_state_dict_pre_hook(lambda module, prefix, keep: told.append(["pre", prefix, keep]))
+    handle = m.register_state_dict_post_hook(lambda module, state, prefix, local: state.update(extra=local))
+    m.register_load_state_dict_pre_hook(lambda module, state, prefix, *rest: state.pop(prefix + "extra", None))
+    m.register_load_state_dict_post_hook(lambda module, keys: told.append(["post", list(keys)]))
+    state = m.state_dict()
+    told.append(list(state))
+    told.append(str(m.load_state_dict(state)))
+    handle.remove()
+    told.append(list(m.state_dict()))
+    m.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+    told.append(str(m.load_state_dict({})))
+    return told
+
+
+@scenario
+def copies(t: Any) -> Any:
+    m = net(t)
+    m.register_forward_hook(_double)
+    told = []
+    for other in (copy.deepcopy(m.second), pickle.loads(pickle.dumps(m.second)), copy.copy(m.second)):
+        told += [repr(other), other[0].weight, other[0].weight is m.second[0].weight]
+        told += [type(other[0].weight).__name__, other[0].weight.is_leaf]
+    deep = copy.deepcopy(m)
+    told += [deep.first is deep.again, deep.first is m.first, deep(filled(t, 1, 3)), deep.second is m.second]
+    with_grad = linear(t)
+    with_grad(filled(t, 1, 3)).sum().backward()
+    return [*told, copy.deepcopy(with_grad).weight.grad, copy.copy(with_grad).weight is with_grad.weight]
+
+
+def _double(module: Any, args: Any, output: Any) -> Any:
+    return output * 2
+
+
+# ---- hooks ----
+
+
+@scenario
+def forward_hooks(t: Any) -> Any:
+    m, told, x = linear(t), [], filled(t, 1, 3)
+    pre = m.register_forward_pre_hook(lambda module, args: told.append("pre 1"))
+    m.register_forward_pre_hook(lambda module, args: args[0] * 2, prepend=True)
+    m.register_forward_pre_hook(
+        lambda module, args, kwargs: (args, {"input": kwargs["input"] * 3} if kwargs else kwargs), with_kwargs=True
+    )
+    m.register_forward_hook(lambda module, args, output: told.append(["hook", len(args)]))
+    m.register_forward_hook(lambda module, args, kwargs, output: output + len(kwargs), with_kwargs=True, prepend=True)
+    told.append(m(x))
+    pre.remove()
+    with m.register_forward_hook(lambda module, args, output: output * 0):
+        told.append(m(x))
+    told.append(m(x))
+    bare = t.nn.Linear(3, 2)
+    bare.load_state_dict(m.state_dict())
+    bare.register_forward_pre_hook(
+        lambda module, args, kwargs: (args, {"input": kwargs["input"] * 3}), with_kwargs=True
+    )
+    told.append(bare(input=x))
+    bare.register_forward_pre_hook(lambda module, args, kwargs: 3, with_kwargs=True)
+    return [*told, error_of(lambda: bare(input=x))]
+
+
+@scenario
+def hooks_that_are_always_called(t: Any) -> Any:
+    class Failing(t.nn.Module):
+        def forward(self, x: Any) -> Any:
+            raise ValueError("no")
+
+    m, told = Failing(), []
+    m.register_forward_hook(lambda module, args, output: told.append("never"))
+    m.register_forward_hook(lambda module, args, output: told.append(["always", output]), always_call=True)
+    m.register_forward_hook(lambda module, args, output: 1 / 0, always_call=True)
+    return [error_of(lambda: m(1)), *told]
+
+
+@scenario
+def full_backward_hooks(t: Any) -> Any:
+    m, told = linear(t), []
+    x = filled(t, 2, 3).requires_grad_()
+    m.register_full_backward_hook(lambda module, gi, go: told.append([gi[0].clone(), go[0].clone()]))
+    m.register_full_backward_pre_hook(lambda module, go: (go[0] * 2,))
+    m.register_full_backward_hook(lambda module, gi, go: (gi[0] * 10,), prepend=True)
+    m(x).sum().backward()
+    told += [x.grad, m.weight.grad, m.bias.grad]
+    other = linear(t)  # whose input gets no gradient
+    other.register_full_backward_hook(lambda module, gi, go: told.append([gi, go]))
+    other(filled(t, 2, 3)).sum().backward()
+    told += [other.weight.grad]
+    told += [error_of(lambda: other.register_backward_hook(lambda *a: None))]
+    bad = linear(t)
+    bad.register_full_backward_hook(lambda module, gi, go: (gi[0], gi[0]))
+    told += [error_of(lambda: bad(x).sum().backward())]
+    return told
+
+
+@scenario
+def backward_hooks_of_several_results(t: Any) -> Any:
+    class Two(t.nn.Module):
+        def forward(self, x: Any, y: Any, n: int) -> Any:
+            return x * n, (x + y).sum(), n
+
+    m, told = Two(), []
+    m.register_full_backward_hook(lambda module, gi, go: told.append([gi, go]))
+    x, y = filled(t, 2).requires_grad_(), filled(t, 2).requires_grad_()
+    first, second, n = m(x, y, 3)
+    second.backward(retain_graph=True)
+    (first.sum() + second).backward()
+    return [*told, x.grad, y.grad, n]
+
+
+@scenario
+def the_older_backward_hook(t: Any) -> Any:
+    m, told = t.nn.ReLU(), []
+    m.register_backward_hook(lambda module, gi, go: told.append([gi, go]))
+    m(filled(t, 2).requires_grad_()).sum().backward()
+    return [*told, error_of(lambda: m.register_full_backward_hook(lambda *a: None))]
+
+
+@scenario
+def hooks_of_all_modules(t: Any) -> Any:
+    g, told = t.nn.modules.module, []
+
+    def name(label: str) -> Any:
+        return lambda module, *rest: told.append(f"{label} {type(module).__name__}")
+
+    handles = [
+        g.register_module_forward_pre_hook(name("pre")),
+        g.register_module_forward_hook(name("hook")),
+        g.register_module_full_backward_pre_hook(name("backward pre")),
+        g.register_module_full_backward_hook(name("backward")),
+        g.register_module_parameter_registration_hook(lambda m, n, p: told.append(["parameter", n])),
+        g.register_module_buffer_registration_hook(lambda m, n, p: told.append(["buffer", n])),
+        g.register_module_module_registration_hook(lambda m, n, p: told.append(["module", n])),
+    ]
+    m = t.nn.Sequential(linear(t), t.nn.BatchNorm1d(2))
+    m(filled(t, 2, 3).requires_grad_()).sum().backward()
+    for handle in handles:
+        handle.remove()
+    count = len(told)
+    t.nn.Sequential(linear(t))(filled(t, 1, 3))
+    return [*told, len(told) == count]
+
+
+# ---- containers ----
+
+
+@scenario
+def sequential(t: Any) -> Any:
+    a, b, c = t.nn.ReLU(), t.nn.Tanh(), t.nn.Sigmoid()
+    s = t.nn.Sequential(a, b)
+    told = [repr(s.append(c)), repr(s[1:]), s[-1] is c, len(s), repr(s.insert(0, t.nn.SiLU())), repr(s.pop(0))]
+    told += [repr(s + t.nn.Sequential(a)), repr(s * 2), repr(2 * s), repr(s.extend([a]))]
+    s[0] = b
+    del s[1], s[-1:]
+    told += [repr(s), [type(m).__name__ for m in s], s(filled(t, 2).double())]
+    s += t.nn.Sequential(a)
+    s *= 2
+    named = t.nn.Sequential(OrderedDict(first=a, second=b))
+    told += [repr(s), repr(named), repr(named[:1]), named.first is a]
+    calls = [
+        lambda: s[9], lambda: s + 3, lambda: s * 0, lambda: s * "a", lambda: s.insert(99, a), lambda: s.insert(0, 3),
+        lambda: s.append(3), lambda: s["0"],
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def module_list(t: Any) -> Any:
+    make = t.nn.ReLU
+    m = t.nn.ModuleList([make(), t.nn.Tanh()])
+    m.append(make()).extend([make(), linear(t)])
+    m.insert(1, t.nn.Sigmoid())
+    told = [repr(m), len(m), repr(m[-1]), repr(m[1:3]), repr(m + t.nn.ModuleList([make()])), list(m.state_dict())]
+    m[0] = t.nn.Tanh()
+    del m[1], m[-2:]
+    told += [repr(m.pop(0)), repr(m)]
+    m += [make()]
+    calls = [lambda: m[9], lambda: m["0"], lambda: m(3), lambda: m.extend(3), lambda: m.__delitem__(9)]
+    return [*told, repr(m), repr(t.nn.ModuleList()), *(error_of(call) for call in calls)]
+
+
+@scenario
+def module_dict(t: Any) -> Any:
+    m = t.nn.ModuleDict({"a": linear(t), "b": t.nn.ReLU()})
+    m.update([["c", t.nn.Tanh()]])
+    m["d"] = t.nn.Sigmoid()
+    told = [repr(m), list(m), list(m.keys()), len(m.values()), len(m.items()), "a" in m, list(m.state_dict())]
+    del m["b"]
+    told += [repr(m.pop("a")), len(m)]
+    calls = [lambda: m["z"], lambda: m.pop("z"), lambda: m.update(3), lambda: m.update([1]), lambda: m({})]
+    calls += [lambda: m.update([[1, 2, 3]])]
+    told += [error_of(call) for call in calls]
+    m.clear()
+    return [*told, repr(m)]
+
+
+@scenario
+def parameter_containers(t: Any) -> Any:
+    p = t.nn.ParameterList([filled(t, 2), t.nn.Parameter(filled(t, 2, 3)), 3])
+    p.append(filled(t, 1)).extend([filled(t, 2)])
+    p[0] = filled(t, 3)
+    told = [repr(p), len(p), [n for n, _ in p.named_parameters()], repr(p[1:3]), p[-1], list(p.state_dict())]
+    p += [filled(t, 1)]
+    told += [error_of(lambda: p(1)), error_of(lambda: p.extend(3)), error_of(lambda: p[99]), len(p), next(iter(p))]
+    d = t.nn.ParameterDict({"a": filled(t, 2)})
+    d["b"] = t.nn.Parameter(filled(t, 1))
+    d.update({"c": filled(t, 1)})
+    told += [list(d), list(reversed(d)), d["a"], d.get("z"), d.get("z", 2), d.setdefault("b"), "a" in d, len(d)]
+    told += [
+        list((d | t.nn.ParameterDict({"z": filled(t, 1)})).keys()),
+        list(d.state_dict()),
+        d.popitem()[0],
+        d.pop("a"),
+    ]
+    told += [error_of(lambda: d["z"]), list(d.items()), error_of(lambda: d(1)), error_of(lambda: d.__setitem__(3, 3))]
+    return told
+
+
+# ---- parameters ----
+
+
+@scenario
+def parameters(t: Any) -> Any:
+    p = t.nn.Parameter(filled(t, 2))
+    told = [repr(p), str(p), p.is_leaf, p.requires_grad, type(p * 2).__name__, type(p.data).__name__, p.grad]
+    told += [repr(t.nn.Parameter(filled(t, 1), requires_grad=False)), t.nn.Parameter().shape[0]]
+    told += [type(copy.deepcopy(p)).__name__, type(pickle.loads(pickle.dumps(p))).__name__, type(p.detach()).__name__]
+    again = t.nn.Parameter(p)
+    told += [again.data_ptr() == p.data_ptr(), type(p.clone()).__name__, type(p[0]).__name__, type(-p).__name__]
+    p.note = "kept"
+    told += [pickle.loads(pickle.dumps(p)).note, isinstance(p, t.Tensor), error_of(lambda: t.nn.Parameter(3))]
+    return told
+
+
+@scenario
+def uninitialized(t: Any) -> Any:
+    u = t.nn.UninitializedParameter(dtype=t.float64)
+    told = [repr(u), u.requires_grad, str(u.dtype), error_of(lambda: u.shape), error_of(lambda: u * 2)]
+    told += [error_of(lambda: u.sum()), repr(copy.deepcopy(u)), repr(pickle.loads(pickle.dumps(u)))]
+    u.materialize((2, 3))
+    told += [type(u).__name__, tuple(u.shape), str(u.dtype), u.requires_grad]
+    b = t.nn.UninitializedBuffer()
+    told += [repr(b), isinstance(b, t.nn.Buffer)]
+    b.materialize((2,))
+    return [*told, tuple(b.shape), b.requires_grad]
+
+
+@scenario
+def lazy_modules(t: Any) -> Any:
+    m = t.nn.Sequential(t.nn.LazyLinear(4), t.nn.LazyConv1d(2, 1, bias=False))
+    told = [repr(m), list(m.state_dict()), repr(copy.deepcopy(m)), m[0].has_uninitialized_params()]
+    other = copy.deepcopy(m)
+    m(filled(t, 2, 1, 3))
+    told += [repr(m), [tuple(p.shape) for p in m.parameters()], m[0].in_features]
+    other.load_state_dict(m.state_dict())
+    told += [tuple(other[0].weight.shape), type(other[0]).__name__]
+    other(filled(t, 2, 1, 3))
+    told += [type(other[0]).__name__, error_of(lambda: t.nn.LazyConv2d(2, 3)(filled(t, 2, 3)))]
+    return told
+
+
+@pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
+def test_scenario(tell: Any) -> None:
+    compare(tell)
+
+
+# ---- without torch to compare with ----
+
+
+def test_a_network_learns() -> None:
+    """The bar of a module that works: its parameters are found, get gradients, and fit a line."""
+    tp.manual_seed(0)
+    x = tp.linspace(-1, 1, 64).unsqueeze(1)
+    y = 3 * x - 0.5
+    m = nn.Linear(1, 1)
+    for _ in range(200):
+        m.zero_grad()
+        nn.functional.mse_loss(m(x), y).backward()
+        with tp.no_grad():
+            for p in m.parameters():
+                p -= 0.3 * p.grad
+    assert abs(m.weight.item() - 3) < 1e-3 and abs(m.bias.item() + 0.5) < 1e-3
+
+
+def test_results_of_parameters_are_plain() -> None:
+    p = nn.Parameter(tp.ones(2, 2))
+    assert {type(r) for r in (p + 1, p @ p, p[0], p.T, p.sum(), p.to(tp.float64), tp.stack([p, p]))} == {tp.Tensor}
+
+
+def test_state_dict_of_a_closed_file() -> None:
+    """A state dictionary pickles with its metadata."""
+    m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    file = io.BytesIO()
+    pickle.dump(m.state_dict(), file)
+    file.seek(0)
+    state = pickle.load(file)
+    assert state._metadata["1"] == {"version": 2}
+    assert str(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).load_state_dict(state)) == (
+        "<All keys matched successfully>"
+    )
+
+
+def test_nn_is_imported_at_first_use() -> None:
+    """`import tensorpy` alone loads neither the modules nor what they need."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tensorpy; assert not [m for m in sys.modules if m.startswith('tensorpy.nn')]; tensorpy.nn.Linear"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,311 @@
+"""nn.utils and nn.init."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from side_by_side import Scenarios, compare, error_of, fill, filled, linear
+
+import tensorpy as tp
+from tensorpy import nn
+
+scenario = Scenarios()
+
+
+def with_grads(t: Any) -> Any:
+    m = t.nn.Sequential(linear(t), linear(t, 3, 2))
+    m(filled(t, 2, 3)).sum().backward()
+    return m
+
+
+@scenario
+def clipping(t: Any) -> Any:
+    u, told = t.nn.utils, []
+    for order in (2.0, 1.0, 3, math.inf):
+        m = with_grads(t)
+        told += [u.get_total_norm([p.grad for p in m.parameters()], order)]
+        told += [u.clip_grad_norm_(m.parameters(), 0.7, order), [p.grad for p in m.parameters()]]
+    m = with_grads(t)
+    u.clip_grad_value_(m.parameters(), 0.5)
+    told += [m[0].weight.grad, u.clip_grad_norm_([], 1.0), u.clip_grad_norm_(m[0].weight, 1e9)]
+    u.clip_grads_with_norm_(m[0].bias, 0.1, t.tensor(2.0))
+    m[1].weight.grad[0, 0] = math.nan
+    told += [m[0].bias.grad, error_of(lambda: u.clip_grad_norm_(m.parameters(), 1.0, error_if_nonfinite=True))]
+    return told
+
+
+@scenario
+def vectors(t: Any) -> Any:
+    m = linear(t)
+    v = t.nn.utils.parameters_to_vector(m.parameters())
+    t.nn.utils.vector_to_parameters(v.detach() * 2, m.parameters())
+    return [v, m.weight, m.bias, error_of(lambda: t.nn.utils.vector_to_parameters(3, m.parameters()))]
+
+
+@scenario
+def weight_norm(t: Any) -> Any:
+    p, x = t.nn.utils.parametrizations, filled(t, 2, 3)
+    m = p.weight_norm(linear(t))
+    m(x).sum().backward()
+    told = [repr(m), list(m.state_dict()), m.weight, m.parametrizations.weight.original0.grad]
+    m.weight = filled(t, 2, 3) * 2
+    told += [m.parametrizations.weight.original0, m.parametrizations.weight.original1]
+    old = t.nn.utils.weight_norm(linear(t), dim=1)
+    old(x).sum().backward()
+    told += [repr(old), list(old.state_dict()), old.weight, old.weight_g.grad, old.weight_v.grad]
+    told += [error_of(lambda: t.nn.utils.weight_norm(old))]
+    told += [list(t.nn.utils.remove_weight_norm(old).state_dict()), old.weight]
+    whole = p.weight_norm(linear(t), dim=None)
+    fresh = p.weight_norm(linear(t, bias=True))
+    fresh.load_state_dict(t.nn.utils.weight_norm(linear(t)).state_dict())
+    return [*told, whole.parametrizations.weight.original0, fresh.weight]
+
+
+@scenario
+def spectral_norm(t: Any) -> Any:
+    told, x = [], filled(t, 2, 3)
+    for make in (t.nn.utils.spectral_norm, t.nn.utils.parametrizations.spectral_norm):
+        m = make(linear(t))
+        for name, buffer in m.named_buffers():
+            if name.endswith(("u", "v")):
+                buffer.copy_(t.nn.functional.normalize(filled(t, *buffer.shape), dim=0))
+        m(x).sum().backward()
+        told += [repr(m), list(m.state_dict()), m.weight, [p.grad for p in m.parameters()], dict(m.named_buffers())]
+        told += [m.eval()(x), m(x)]
+    conv = t.nn.utils.parametrizations.spectral_norm(t.nn.ConvTranspose2d(2, 3, 2))
+    told += [{n: tuple(b.shape) for n, b in conv.named_buffers()}]
+    old = t.nn.utils.spectral_norm(linear(t))
+    return [*told, list(t.nn.utils.remove_spectral_norm(old).state_dict()), old.state_dict()._metadata]
+
+
+@scenario
+def orthogonal(t: Any) -> Any:
+    told = []
+    for rows, columns, how in ((3, 3, None), (4, 2, None), (2, 4, "householder"), (4, 2, "matrix_exp"), (3, 3, "x")):
+        try:
+            m = t.nn.utils.parametrizations.orthogonal(linear(t, rows, columns), orthogonal_map=how)
+        except ValueError as error:
+            told += [type(error).__name__]
+            continue
+        told += [repr(m), {n: tuple(p.shape) for n, p in m.state_dict().items()}, m.parametrizations.weight.original]
+        with t.no_grad():
+            if how == "matrix_exp" or rows == columns:
+                m.parametrizations.weight.original.copy_(filled(t, rows, columns))
+            m.parametrizations.weight[0].base.copy_(t.eye(max(rows, columns)))
+        told += [m.weight]
+        m(filled(t, 1, columns)).sin().sum().backward()
+        told += [m.parametrizations.weight.original.grad]
+    return told
+
+
+def _symmetric(t: Any) -> Any:
+    class Symmetric(t.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.triu() + x.triu(1).T
+
+        def right_inverse(self, x: Any) -> Any:
+            return x.triu()
+
+    return Symmetric()
+
+
+@scenario
+def parametrize(t: Any) -> Any:
+    p, m = t.nn.utils.parametrize, linear(t, 3, 3)
+    p.register_parametrization(m, "weight", _symmetric(t))
+    told = [repr(m), list(m.state_dict()), m.weight, p.is_parametrized(m), p.is_parametrized(m, "bias")]
+    told += [p.type_before_parametrizations(m).__name__, isinstance(m, t.nn.Linear)]
+    m.weight = filled(t, 3, 3) * 2
+    told += [m.parametrizations.weight.original, m(filled(t, 1, 3))]
+    with p.cached():
+        told += [m.weight is m.weight]
+    told += [m.weight is m.weight]
+    other = copy.deepcopy(m)
+    told += [repr(other), other.weight, other.parametrizations.weight.original is m.parametrizations.weight.original]
+    p.register_parametrization(m, "bias", t.nn.Tanh())
+    p.register_parametrization(m, "weight", t.nn.Identity())
+    told += [repr(m), m.bias, error_of(lambda: setattr(m, "bias", filled(t, 3)))]
+    p.remove_parametrizations(m, "weight")
+    p.remove_parametrizations(m, "bias", leave_parametrized=False)
+    told += [repr(m), type(m).__name__, m.weight, m.bias, type(m.weight).__name__, list(m.state_dict())]
+    told += [error_of(lambda: p.remove_parametrizations(m, "weight"))]
+    told += [error_of(lambda: p.register_parametrization(m, "zz", t.nn.Tanh()))]
+    told += [error_of(lambda: p.register_parametrization(m, "weight", t.nn.Flatten(0)))]
+    target = linear(t, 3, 3)
+    p.transfer_parametrizations_and_params(other, target)
+    told += [repr(target), target.weight]
+    return [*told, list(p.register_parametrization(m, "bias", t.nn.Flatten(0), unsafe=True).state_dict())]
+
+
+@scenario
+def packed_sequences(t: Any) -> Any:
+    r = t.nn.utils.rnn
+    x = filled(t, 3, 4, 2)
+    told = []
+    for lengths, ordered in (([4, 2, 1], True), ([2, 4, 1], False)):
+        packed = r.pack_padded_sequence(x, t.tensor(lengths), batch_first=True, enforce_sorted=ordered)
+        told += [list(packed), r.pad_packed_sequence(packed), r.unpack_sequence(packed)]
+        told += [r.pad_packed_sequence(packed, batch_first=True, padding_value=-1.0, total_length=5)]
+        for name in ("RNN", "LSTM", "GRU"):
+            m = fill(t, getattr(t.nn, name)(2, 3, 2, bidirectional=True))
+            output, state = m(packed)
+            output.data.sum().backward()
+            told += [list(output), state, m.weight_ih_l0_reverse.grad, m.weight_hh_l1.grad]
+            start = filled(t, 4, 3, 3)
+            told += [m(packed, (start, start) if name == "LSTM" else start)[1]]
+    told += [r.pad_sequence([t.ones(2), t.ones(3)]), r.pad_sequence([t.ones(2), t.ones(3)], True, 5.0, "left")]
+    told += [list(r.pack_sequence([t.ones(3), t.ones(2)])), r.unpad_sequence(x, t.tensor([1, 3, 2]), batch_first=True)]
+    told += [str(packed.double().data.dtype), packed.is_cuda, type(packed.to(t.float64)).__name__]
+    calls = [
+        lambda: r.pack_padded_sequence(x, [2, 4, 1], True), lambda: r.pack_padded_sequence(x, [4, 2], True),
+        lambda: r.pack_padded_sequence(x, [4, 2, 0], True), lambda: r.pad_packed_sequence(packed, total_length=1),
+        lambda: r.pad_sequence([]),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def functional_call(t: Any) -> Any:
+    m = t.nn.Sequential(linear(t), t.nn.BatchNorm1d(2))
+    call, x = t.func.functional_call, filled(t, 2, 3)
+    weight = filled(t, 2, 3).mul(2).requires_grad_()
+    before = m[0].weight
+    told = [call(m, {"0.weight": weight}, x), m[0].weight is before]
+    call(m, {"0.weight": weight}, (x,)).square().sum().backward()
+    told += [weight.grad, before.grad, call(m.eval(), ({"0.bias": filled(t, 2)}, {"1.running_var": filled(t, 2)}), x)]
+    told += [error_of(lambda: call(m, {"0.weight": weight}, x, strict=True))]
+    told += [error_of(lambda: call(m, [{"0.bias": weight}, {"0.bias": weight}], x))]
+    tied = t.nn.Sequential(linear(t, 2, 2))
+    tied.append(tied[0])
+    told += [
+        call(tied, {"0.weight": t.eye(2)}, x[:, :2]),
+        call(tied, {"0.weight": t.eye(2)}, x[:, :2], tie_weights=False),
+    ]
+    return told
+
+
+@scenario
+def fusion(t: Any) -> Any:
+    told = []
+    cases = (
+        (fill(t, t.nn.Conv2d(2, 3, 2)), {}),
+        (fill(t, t.nn.ConvTranspose2d(2, 3, 2, bias=False)), {"transpose": True}),
+    )
+    x = filled(t, 1, 2, 4, 4)
+    for layer, options in cases:
+        norm = t.nn.BatchNorm2d(3)
+        norm.running_mean.copy_(filled(t, 3))
+        norm.running_var.copy_(filled(t, 3) + 1)
+        fused = t.nn.utils.fuse_conv_bn_eval(layer.eval(), norm.eval(), **options)
+        told += [fused.weight, fused.bias, (fused(x) - norm(layer(x))).abs().max().item() < 1e-5]
+    norm = t.nn.BatchNorm1d(2).eval()
+    told += [t.nn.utils.fuse_linear_bn_eval(linear(t).eval(), norm).weight]
+    return [*told, error_of(lambda: t.nn.utils.fuse_conv_bn_eval(layer.train(), norm))]
+
+
+@scenario
+def pruning(t: Any) -> Any:
+    import importlib
+
+    prune = importlib.import_module(f"{t.nn.__name__}.utils.prune")
+    m = linear(t, 3, 4)
+    prune.l1_unstructured(m, "weight", 0.25)
+    told = [list(m.state_dict()), m.weight_mask, m.weight, prune.is_pruned(m)]
+    prune.ln_structured(m, "weight", 1, n=2, dim=0)
+    told += [m.weight_mask, [type(h).__name__ for h in m._forward_pre_hooks.values()]]
+    m(filled(t, 1, 4)).sum().backward()
+    told += [m.weight_orig.grad]
+    prune.remove(m, "weight")
+    told += [list(m.state_dict()), m.weight, prune.is_pruned(m)]
+    two = t.nn.Sequential(linear(t), linear(t, 3, 2))
+    prune.global_unstructured([(two[0], "weight"), (two[1], "weight")], prune.L1Unstructured, amount=6)
+    told += [two[0].weight, two[1].weight, list(two.state_dict())]
+    prune.custom_from_mask(m, "bias", t.tensor([1, 0, 1]))
+    prune.identity(m, "weight")
+    prune.random_unstructured(m, "weight", 3)
+    prune.random_structured(m, "weight", 1, dim=1)
+    told += [m.bias, int((m.weight_mask == 0).sum()) >= 3]
+    calls = [
+        lambda: prune.l1_unstructured(m, "weight", 1.5), lambda: prune.l1_unstructured(m, "weight", -1),
+        lambda: prune.l1_unstructured(m, "weight", "a"), lambda: prune.remove(linear(t), "weight"),
+        lambda: prune.ln_structured(linear(t), "bias", 1, 2, 0), lambda: prune.l1_unstructured(linear(t), "weight", 99),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def skipping_init(t: Any) -> Any:
+    m = t.nn.utils.skip_init(t.nn.Linear, 3, 2, bias=False)
+    told = [repr(m), str(m.weight.device), m.weight.requires_grad, type(m.weight).__name__]
+    return [*told, error_of(lambda: t.nn.utils.skip_init(t.nn.ReLU)), error_of(lambda: t.nn.utils.skip_init(dict))]
+
+
+@scenario
+def deterministic_inits(t: Any) -> Any:
+    i, told = t.nn.init, []
+    told += [i.constant_(t.empty(2), 3.0), i.ones_(t.empty(2)), i.zeros_(t.empty(2)), i.eye_(t.empty(2, 3))]
+    told += [i.dirac_(t.empty(3, 2, 3)), i.dirac_(t.empty(4, 2, 3, 2), 2)]
+    names = ("linear", "conv2d", "conv_transpose3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")
+    told += [i.calculate_gain(name) for name in names] + [i.calculate_gain("leaky_relu", 0.2)]
+    calls = [
+        lambda: i.calculate_gain("x"), lambda: i.calculate_gain("leaky_relu", "a"), lambda: i.eye_(t.ones(2)),
+        lambda: i.dirac_(t.ones(2)), lambda: i.dirac_(t.ones(2, 2, 3), 3), lambda: i.xavier_uniform_(t.ones(2)),
+        lambda: i.kaiming_normal_(t.ones(2, 2), mode="x"), lambda: i.orthogonal_(t.ones(2)),
+        lambda: i.sparse_(t.ones(2), 0.1),
+    ]  # fmt: skip
+    told += [tuple(i.kaiming_uniform_(t.empty(2, 0)).shape), i.constant(t.empty(1), 2.0)]
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
+def test_scenario(tell: Any) -> None:
+    compare(tell)
+
+
+# ---- starting values that are drawn ----
+
+WIDE = (200, 100, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "bounds", "std"),
+    [
+        ("uniform_", {"a": -1.0, "b": 3.0}, (-1.0, 3.0), 4 / math.sqrt(12)),
+        ("normal_", {"mean": 0.0, "std": 0.5}, None, 0.5),
+        ("trunc_normal_", {"std": 1.0}, (-2.0, 2.0), 0.8796),
+        ("trunc_normal_", {"mean": 1.0, "std": 2.0, "a": 0.0, "b": 1.5}, (0.0, 1.5), 0.43),
+        ("xavier_uniform_", {"gain": 2.0}, (-2 * math.sqrt(6 / 600), 2 * math.sqrt(6 / 600)), 2 * math.sqrt(2 / 600)),
+        ("xavier_normal_", {}, None, math.sqrt(2 / 600)),
+        ("kaiming_uniform_", {"mode": "fan_out"}, (-math.sqrt(6 / 400), math.sqrt(6 / 400)), math.sqrt(2 / 400)),
+        ("kaiming_normal_", {"nonlinearity": "relu"}, None, math.sqrt(2 / 200)),
+    ],
+)
+def test_drawn_inits(name: str, options: Any, bounds: Any, std: float) -> None:
+    tp.manual_seed(0)
+    p = nn.Parameter(tp.zeros(WIDE))
+    assert getattr(nn.init, name)(p, **options) is p and p.requires_grad and p.is_leaf
+    assert p.std().item() == pytest.approx(std, rel=0.03)
+    if bounds:
+        assert bounds[0] <= p.min().item() and p.max().item() <= bounds[1]
+    generator = tp.Generator().manual_seed(3)
+    first = getattr(nn.init, name)(tp.zeros(5, 5), **options, generator=generator)
+    generator.manual_seed(3)
+    assert tp.equal(first, getattr(nn.init, name)(tp.zeros(5, 5), **options, generator=generator))
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5), (6, 2), (4, 2, 3)])
+def test_orthogonal_init(shape: tuple[int, ...]) -> None:
+    tp.manual_seed(0)
+    w = nn.init.orthogonal_(tp.empty(shape), gain=2.0).flatten(1).double()
+    product = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
+    np.testing.assert_allclose(product.numpy(), 4 * np.eye(min(w.shape)), atol=1e-5)
+
+
+def test_sparse_init() -> None:
+    tp.manual_seed(0)
+    w = nn.init.sparse_(tp.ones(10, 4), 0.25, std=1.0)
+    assert (w == 0).sum(0).tolist() == [3, 3, 3, 3]

@@ -1,0 +1,404 @@
+"""Optimizers, schedules of learning rates, averages of models."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from side_by_side import Scenarios, compare, error_of, filled, linear
+
+import tensorpy as tp
+from tensorpy import nn, optim
+
+scenario = Scenarios()
+
+OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.05, "betas": (0.8, 0.99), "eps": 1e-4, "weight_decay": 0.1, "amsgrad": True}),
+    ("Adam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("AdamW", {"lr": 0.05}),
+    ("AdamW", {"lr": 0.05, "weight_decay": 0.3, "amsgrad": True}),
+    ("Adamax", {"lr": 0.05}),
+    ("Adamax", {"lr": 0.05, "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {"lr": 0.05}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "momentum_decay": 0.1}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {"lr": 0.05}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "betas": (0.8, 0.9)}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "maximize": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"lr": 0.02, "alpha": 0.9, "momentum": 0.5, "centered": True, "weight_decay": 0.1}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.05, "etas": (0.4, 1.3), "step_sizes": (1e-4, 0.2), "maximize": True}),
+    ("ASGD", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 5, "weight_decay": 0.1}),
+    ("Adafactor", {"lr": 0.1}),
+    ("Adafactor", {"lr": 0.1, "eps": (1e-8, 0.01), "d": 1.5, "weight_decay": 0.1, "beta2_decay": -0.5}),
+    ("LBFGS", {"max_iter": 4, "lr": 0.3}),
+    ("LBFGS", {"max_iter": 5, "history_size": 3, "line_search_fn": "strong_wolfe"}),
+]
+
+
+def sorted_state(state: Any) -> Any:
+    """A state dictionary with its keys in one order."""
+    if isinstance(state, dict):
+        return {key: sorted_state(state[key]) for key in sorted(state, key=str)}
+    return [sorted_state(v) for v in state] if isinstance(state, (list, tuple)) else state
+
+
+def start(t: Any) -> list[Any]:
+    """A matrix, a vector and a parameter that gets no gradient."""
+    shapes = ((3, 4), (4,), (2,))
+    return [t.nn.Parameter((filled(t, *shape).double() * 5).sin()) for shape in shapes]
+
+
+def loss_of(params: Any) -> Any:
+    """Not a square, and not the same in any two directions."""
+    matrix, vector, _ = params
+    return ((matrix @ vector).cos().sum() + (matrix**4).sum() + (vector - 1).abs().pow(1.5).sum()) / 3
+
+
+def trained(t: Any, name: str, options: Any, params: Any = None, steps: int = 20, optimizer: Any = None) -> Any:
+    params = start(t) if params is None else params
+    optimizer = optimizer or getattr(t.optim, name)(params, **options)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = -loss_of(params) if options.get("maximize") else loss_of(params)
+        loss.backward()
+        return loss
+
+    seen = []
+    for _ in range(steps):
+        if name != "LBFGS":
+            closure()
+        loss = optimizer.step(closure) if name == "LBFGS" else optimizer.step()
+        seen.append([loss, *(p.detach().clone() for p in params)])
+    return seen, optimizer, params
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=str)
+def test_twenty_steps(name: str, options: Any) -> None:
+    def tell(t: Any) -> Any:
+        seen, optimizer, _ = trained(t, name, options)
+        state = sorted_state(optimizer.state_dict())
+        if name == "LBFGS":  # near the end its changes are rounding errors
+            first = state["state"].pop(0)
+            state["counts"] = [list(first), first["n_iter"], first["func_evals"], len(first["old_dirs"])]
+        return [seen, repr(optimizer), state]
+
+    compare(tell)
+
+
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, o in OPTIMIZERS if n != "LBFGS"], ids=str)
+def test_state_comes_back(name: str, options: Any) -> None:
+    """Ten steps, the state through pickle into a new optimizer, ten more: as twenty at once."""
+    straight, _, _ = trained(tp, name, options)
+    _, first, params = trained(tp, name, options, steps=10)
+    copied = [nn.Parameter(p.detach().clone()) for p in params]
+    second = getattr(optim, name)(copied, **{k: v for k, v in options.items() if k != "lr"})
+    second.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
+    rest, _, _ = trained(tp, name, options, copied, 10, second)
+    for got, expected in zip(rest[-1][1:], straight[-1][1:], strict=True):
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), 1e-6)
+
+
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, o in OPTIMIZERS if n != "LBFGS"], ids=str)
+def test_state_of_torch(name: str, options: Any) -> None:
+    """A state that torch wrote goes on here, and the other way round."""
+    torch = pytest.importorskip("torch")
+
+    def converted(value: Any, to: Any) -> Any:
+        if isinstance(value, (tp.Tensor, torch.Tensor)):
+            array = np.array(value.detach().numpy())
+            return tp.from_numpy(array) if to is tp else torch.from_numpy(array)
+        if isinstance(value, dict):
+            return {k: converted(v, to) for k, v in value.items()}
+        return [converted(v, to) for v in value] if isinstance(value, list) else value
+
+    for source, target in ((torch, tp), (tp, torch)):
+        expected, _, _ = trained(source, name, options)
+        _, first, params = trained(source, name, options, steps=10)
+        copied = [target.nn.Parameter(converted(p, target)) for p in params]
+        second = getattr(target.optim, name)(copied)
+        second.load_state_dict(converted(first.state_dict(), target))
+        rest, _, _ = trained(target, name, options, copied, 10, second)
+        for got, want in zip(rest[-1][1:], expected[-1][1:], strict=True):
+            np.testing.assert_allclose(got.numpy(), want.numpy(), 1e-6, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad", "Adadelta", "Rprop"])
+def test_complex_parameters(name: str) -> None:
+    def tell(t: Any) -> Any:
+        values = t.complex((filled(t, 3) * 5).sin().double(), (filled(t, 3) * 3).cos().double())
+        p = t.nn.Parameter(values)
+        optimizer = getattr(t.optim, name)([p], lr=0.01)
+        for _ in range(5):
+            optimizer.zero_grad()
+            (p * (1 + 2j) - 1).abs().pow(3).sum().backward()
+            optimizer.step()
+        return [t.view_as_real(p.detach())]
+
+    compare(tell)
+
+
+@scenario
+def muon(t: Any) -> Any:
+    """Its products are in bfloat16, so only the first digits are compared."""
+    told = []
+    for options in ({}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw"}):
+        p = t.nn.Parameter((filled(t, 3, 4) * 5).sin())
+        optimizer = t.optim.Muon([p], lr=0.05, **options)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p**4).sum().backward()
+            optimizer.step()
+        told += [[round(v * 20) / 20 for row in p.tolist() for v in row], repr(optimizer)]
+    return [*told, error_of(lambda: t.optim.Muon([t.nn.Parameter(filled(t, 2))]))]
+
+
+@scenario
+def groups(t: Any) -> Any:
+    m = t.nn.Sequential(linear(t), linear(t, 3, 2))
+    o = t.optim.SGD([{"params": m[0].parameters(), "lr": 0.5}, {"params": m[1].weight}], lr=0.1, momentum=0.9)
+    o.add_param_group({"params": [m[1].bias], "nesterov": True})
+    m(filled(t, 2, 3)).sum().backward()
+    o.step()
+    told = [repr(o), m[0].weight, m[1].weight, m[1].bias, o.state_dict()["param_groups"][1]["params"]]
+    o.zero_grad(set_to_none=False)
+    told += [m[0].weight.grad]
+    o.zero_grad()
+    told += [m[0].weight.grad]
+    named = t.optim.Adam(m.named_parameters())
+    told += [named.param_groups[0]["param_names"], "param_names" in named.state_dict()["param_groups"][0]]
+    p = t.nn.Parameter(filled(t, 2))
+    calls = [
+        lambda: t.optim.SGD(p, 0.1), lambda: t.optim.SGD([], 0.1), lambda: t.optim.SGD([3], 0.1),
+        lambda: t.optim.SGD([p * 2], 0.1), lambda: t.optim.SGD([{"params": {p}}], 0.1),
+        lambda: t.optim.SGD([{"params": [p]}, {"params": [p]}], 0.1), lambda: o.add_param_group(3),
+        lambda: t.optim.SGD([p], -1.0), lambda: t.optim.SGD([p], 0.1, nesterov=True),
+        lambda: t.optim.Adam([p], betas=(1.0, 0.9)), lambda: t.optim.Adam([p], eps=-1.0),
+        lambda: t.optim.Adam([p], fused=True, foreach=True), lambda: t.optim.Rprop([p], etas=(2.0, 3.0)),
+        lambda: t.optim.Adafactor([p], d=0.5), lambda: t.optim.LBFGS([p]).step(),
+        lambda: t.optim.LBFGS([{"params": [p]}, {"params": [t.nn.Parameter(p)]}]),
+        lambda: o.load_state_dict(named.state_dict()), lambda: t.optim.Optimizer([p], {}).step(),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def hooks(t: Any) -> Any:
+    p, told = t.nn.Parameter(filled(t, 2)), []
+    p.grad = filled(t, 2)
+    o = t.optim.SGD([p], 0.1)
+    o.register_step_pre_hook(lambda opt, args, kwargs: told.append("pre"))
+    handle = o.register_step_post_hook(lambda opt, args, kwargs: told.append("post"))
+    o.register_state_dict_pre_hook(lambda opt: told.append("before state"))
+    o.register_state_dict_post_hook(lambda opt, state: {**state, "more": 1})
+    o.register_load_state_dict_pre_hook(lambda opt, state: told.append(sorted(state)))
+    o.register_load_state_dict_post_hook(lambda opt: told.append("loaded"))
+    o.step()
+    o.load_state_dict(o.state_dict())
+    handle.remove()
+    o.step()
+    return [*told, error_of(lambda: copy.deepcopy(o).step()), p]
+
+
+@scenario
+def tensors_as_settings(t: Any) -> Any:
+    p = t.nn.Parameter(filled(t, 2))
+    p.grad = filled(t, 2)
+    o = t.optim.Adam([p], lr=t.tensor(0.1))
+    o.step()
+    schedule = t.optim.lr_scheduler.ExponentialLR(o, 0.5)
+    o.step()
+    schedule.step()
+    return [p, o.param_groups[0]["lr"]]
+
+
+# ---- schedules ----
+
+_CYCLE = {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 2}
+SCHEDULES: list[tuple[str, dict[str, Any]]] = [
+    ("LambdaLR", {"lr_lambda": lambda e: 0.9**e}),
+    ("LambdaLR", {"lr_lambda": [lambda e: 1 / (e + 1), lambda e: e]}),
+    ("MultiplicativeLR", {"lr_lambda": lambda e: 0.9 + e / 100}),
+    ("StepLR", {"step_size": 3, "gamma": 0.5}),
+    ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.5}),
+    ("ConstantLR", {"factor": 0.25, "total_iters": 4}),
+    ("LinearLR", {"start_factor": 0.2, "end_factor": 0.8, "total_iters": 6}),
+    ("ExponentialLR", {"gamma": 0.8}),
+    ("PolynomialLR", {"total_iters": 7, "power": 2.0}),
+    ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2, "eta_min": 0.01}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": [0.1, 0.2], "step_size_up": 3, "step_size_down": 5}),
+    ("CyclicLR", {**_CYCLE, "mode": "triangular2"}),
+    ("CyclicLR", {**_CYCLE, "mode": "exp_range", "gamma": 0.9}),
+    ("CyclicLR", {**_CYCLE, "scale_fn": lambda x: 1 / x, "cycle_momentum": False}),
+    ("OneCycleLR", {"max_lr": [0.5, 1.0], "total_steps": 14}),
+    ("OneCycleLR", {"max_lr": 0.5, "epochs": 2, "steps_per_epoch": 8, "three_phase": True}),
+    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 20, "anneal_strategy": "linear", "cycle_momentum": False}),
+]
+
+
+def two_groups(t: Any, kind: str = "SGD") -> Any:
+    options = {"momentum": 0.5} if kind == "SGD" else {}
+    params = [t.nn.Parameter(filled(t, 1)) for _ in range(2)]
+    return getattr(t.optim, kind)([{"params": [params[0]]}, {"params": [params[1]], "lr": 0.3}], lr=0.1, **options)
+
+
+def watched(optimizer: Any, schedule: Any, steps: int = 12, *given: Any) -> list[Any]:
+    seen = []
+    for _ in range(steps):
+        optimizer.step()
+        schedule.step(*given)
+        momenta = [g.get("momentum", g.get("betas", [0])[0] if "betas" in g else 0) for g in optimizer.param_groups]
+        seen.append(
+            [
+                [g["lr"] for g in optimizer.param_groups],
+                momenta,
+                schedule.get_last_lr(),
+                getattr(schedule, "last_epoch", 0),
+            ]
+        )
+    return seen
+
+
+@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=[n for n, _ in SCHEDULES])
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_schedule(name: str, options: Any, kind: str) -> None:
+    def tell(t: Any) -> Any:
+        o = two_groups(t, kind)
+        s = getattr(t.optim.lr_scheduler, name)(o, **options)
+        told = [s.get_last_lr(), watched(o, s)]
+        if name not in ("CyclicLR", "OneCycleLR"):
+            s.step(4)
+            told += [s.get_last_lr()]
+        return told
+
+    compare(tell)
+
+
+@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=[n for n, _ in SCHEDULES])
+def test_schedule_comes_back(name: str, options: Any) -> None:
+    first, second, third = (two_groups(tp) for _ in range(3))
+    whole = watched(first, getattr(optim.lr_scheduler, name)(first, **options))
+    half = getattr(optim.lr_scheduler, name)(second, **options)
+    watched(second, half, 6)
+    rest = getattr(optim.lr_scheduler, name)(third, **options)
+    rest.load_state_dict(copy.deepcopy(half.state_dict()))
+    third.load_state_dict(second.state_dict())
+    assert watched(third, rest, 6) == whole[6:]
+
+
+@scenario
+def schedules_of_schedules(t: Any) -> Any:
+    s, told = t.optim.lr_scheduler, []
+    o = two_groups(t)
+    parts = [s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.9), s.LambdaLR(o, lambda e: e + 1)]
+    told += [watched(o, s.SequentialLR(o, parts, [4, 8]))]
+    o = two_groups(t)
+    told += [watched(o, s.ChainedScheduler([s.ExponentialLR(o, 0.9), s.StepLR(o, 4), s.LinearLR(o)]))]
+    calls = [
+        lambda: s.SequentialLR(o, [s.StepLR(o, 2)], [3]), lambda: s.SequentialLR(o, [], []),
+        lambda: s.SequentialLR(o, [s.StepLR(two_groups(t), 2)], []), lambda: s.ChainedScheduler([]),
+        lambda: s.ChainedScheduler([s.ReduceLROnPlateau(o)]), lambda: s.StepLR(3, 2),
+        lambda: s.LambdaLR(o, [lambda e: 1]), lambda: s.ConstantLR(o, 2.0), lambda: s.LinearLR(o, 0.0),
+        lambda: s.OneCycleLR(o, 1.0), lambda: s.CosineAnnealingWarmRestarts(o, 0), lambda: s.CyclicLR(o, 0.1, [1.0]),
+        lambda: s.ReduceLROnPlateau(o, factor=2.0),
+        lambda: s.StepLR(t.optim.SGD([t.nn.Parameter(filled(t, 1))], 1.0), 2, last_epoch=3),
+        lambda: s.CyclicLR(t.optim.Adagrad([t.nn.Parameter(filled(t, 1))]), 0.1, 1.0),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def plateaus(t: Any) -> Any:
+    told = []
+    for options in ({"patience": 1}, {"mode": "max", "patience": 0, "cooldown": 2, "min_lr": [0.001, 0.2]}):
+        o = two_groups(t)
+        s = t.optim.lr_scheduler.ReduceLROnPlateau(o, factor=0.5, **options)
+        for value in (1.0, 0.9, 0.9, 0.9, 0.9, 0.5, 0.6, 0.7, t.tensor(0.4), 0.4, 0.4, 0.4):
+            s.step(value)
+            told.append([[g["lr"] for g in o.param_groups], s.num_bad_epochs, s.get_last_lr()])
+        told.append(sorted(k for k in s.state_dict()))
+    return told
+
+
+# ---- averages ----
+
+
+@scenario
+def averages(t: Any) -> Any:
+    u, told = t.optim.swa_utils, []
+    ways = ({}, {"avg_fn": u.get_ema_avg_fn(0.7)}, {"multi_avg_fn": u.get_ema_multi_avg_fn(0.7)}, {"use_buffers": True})
+    for options in (*ways, {"avg_fn": u.get_swa_avg_fn()}):
+        m = t.nn.Sequential(linear(t), t.nn.BatchNorm1d(2))
+        mean = u.AveragedModel(m, **options)
+        for step in range(3):
+            with t.no_grad():
+                m[0].weight.add_(step + 1)
+            m(filled(t, 4, 3) * (step + 1))
+            mean.update_parameters(m)
+        told += [list(mean.state_dict()), mean.n_averaged, mean.module[0].weight, dict(mean.named_buffers())]
+    u.update_bn([filled(t, 4, 3), filled(t, 4, 3) * 3], mean)
+    told += [mean.module[1].running_mean, mean.module[1].momentum, mean.eval()(filled(t, 1, 3))]
+    for strategy in ("cos", "linear"):
+        o = two_groups(t)
+        told += [watched(o, u.SWALR(o, 0.05, anneal_epochs=4, anneal_strategy=strategy), 6)]
+    return [*told, error_of(lambda: u.get_ema_avg_fn(2.0)), error_of(lambda: u.SWALR(o, 0.1, anneal_strategy="x"))]
+
+
+@pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
+def test_scenario(tell: Any) -> None:
+    compare(tell)
+
+
+# ---- without torch to compare with ----
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {"lr": 0.5}),
+        ("Adam", {"lr": 0.1}),
+        ("RMSprop", {"lr": 0.02}),
+        ("LBFGS", {"line_search_fn": "strong_wolfe"}),
+    ],
+)
+def test_a_line_is_found(name: str, options: Any) -> None:
+    tp.manual_seed(0)
+    x = tp.linspace(-1, 1, 32).unsqueeze(1)
+    m = nn.Linear(1, 1)
+    optimizer = getattr(optim, name)(m.parameters(), **options)
+
+    def closure() -> tp.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(m(x), 3 * x - 0.5)
+        loss.backward()
+        return loss
+
+    for _ in range(300 if name != "LBFGS" else 3):
+        optimizer.step(closure)
+    assert abs(m.weight.item() - 3) < 0.02 and abs(m.bias.item() + 0.5) < 0.02
+
+
+def test_optimizers_pickle() -> None:
+    _, optimizer, _ = trained(tp, "Adam", {}, steps=2)
+    file = io.BytesIO()
+    pickle.dump(optimizer, file)
+    file.seek(0)
+    again = pickle.load(file)
+    assert repr(again) == repr(optimizer) and len(again.state) == 2
+    again.step()

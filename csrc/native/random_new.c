@@ -1,6 +1,7 @@
 /* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random.c). */
 #include "NativeFunctions.h"
 #include "core/generator.h"
+#include "core/host.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
 #include "native/device_kernels.h"
@@ -267,8 +268,10 @@ static int check_weights(const double *p, int64_t n, int64_t wanted) {
                                           "non-negative category to sample)");
 }
 
-static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
-                        uint64_t first) {
+#define LOOK_SAMPLES (1 << 16) /* between two looks for signals */
+
+static int sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                       uint64_t first) {
     double sum = 0;
     int64_t last = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -284,7 +287,9 @@ static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, 
             else low = middle + 1;
         }
         out[k] = low;
+        if (tp_unlikely(k % LOOK_SAMPLES == LOOK_SAMPLES - 1) && tp_host_look() < 0) return -1;
     }
+    return 0;
 }
 
 typedef struct {
@@ -333,8 +338,8 @@ tp_tensor *multinomial_cpu(tp_tensor *self, int64_t num_samples, bool replacemen
     int64_t *to = tp_data(out);
     for (int64_t r = 0; r < nrows; r++, to += num_samples) {
         uint64_t first = (uint64_t)(r * (replacement ? num_samples : n));
-        if (replacement) sample_with(p + r * n, tp_data(work), n, to, num_samples, state, first);
-        else sample_without(p + r * n, tp_data(work), n, to, num_samples, state, first);
+        if (!replacement) sample_without(p + r * n, tp_data(work), n, to, num_samples, state, first);
+        else if (sample_with(p + r * n, tp_data(work), n, to, num_samples, state, first) < 0) return NULL;
     }
     return tp_take(out);
 }

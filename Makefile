@@ -7,7 +7,7 @@ DEVICE ?= cpu
 MODEL ?= cnn
 TESTS ?= tests
 
-.PHONY: help setup native driver test ctest lint format support bench demo wheel sanitize oclgrind clean
+.PHONY: help setup native driver test ctest lint format support bench demo wheel sanitize tsan oclgrind clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench     compare with NumPy (and torch, if installed)"
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
+	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
 	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
 	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
 
@@ -91,6 +92,9 @@ wheel: $(VENV)/installed
 
 sanitize: $(VENV)/installed
 	$(BIN)/python tests/run_sanitized.py
+
+tsan: $(VENV)/installed
+	$(BIN)/python tests/run_tsan.py
 
 oclgrind: native
 	@command -v oclgrind >/dev/null || $(call install,oclgrind,oclgrind)

@@ -50,6 +50,7 @@ COMMON = [
 MODES = {
     "release": ["-O3"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
+    "tsan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=thread"],
     "asan": [
         "-O1",
         "-g",

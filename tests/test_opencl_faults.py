@@ -82,14 +82,16 @@ def test_no_platform(fake: dict[str, str]) -> None:
 @needs_device
 @pytest.mark.parametrize("call", ["clGetPlatformIDs", "clCreateContext", "clCreateCommandQueue"])
 def test_a_driver_that_does_not_start(call: str, fake: dict[str, str]) -> None:
-    """The call is named, and the next attempt works."""
+    """The call is named, nothing is left of it, and the next attempt works."""
     program = f"""
         fake.fail_call(b"{call}", 1, 1, -6)
         print(error_of(lambda: tp.ones(2, device="opencl")))
+        print(fake.calls(b"clReleaseContext"))
         print(tp.ones(2).sum().item(), tp.ones(2, device="opencl").sum().item())
     """
-    first, second = faulty(program, **fake).splitlines()
+    first, released, second = faulty(program, **fake).splitlines()
     assert f"{call} failed: CL_OUT_OF_HOST_MEMORY (-6)" in first and second == "2.0 2.0"
+    assert released == str(int(call == "clCreateCommandQueue"))
 
 
 @needs_device

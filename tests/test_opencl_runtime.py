@@ -216,3 +216,51 @@ def test_programs_are_kept_on_disk(tmp_path: Path) -> None:
         file.write_bytes(b"")
     assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 1 0"
     assert output_of(PROGRAM, **home) == "[2.5, 2.5, 2.5] 0 1"
+
+
+# ---- threads ----
+
+
+@needs_device
+def test_other_threads_run_while_a_program_compiles() -> None:
+    """They get the interpreter lock only if the building thread gives it up."""
+    program = """
+        import sys, threading, time
+        import tensorpy as tp
+        x = tp.ones(7, device="opencl")
+        def build():
+            started.set()
+            x.erfinv().cpu()
+            done.append(count)
+        sys.setswitchinterval(100)
+        count, started, done = 0, threading.Event(), []
+        t = threading.Thread(target=build)
+        t.start()
+        started.wait()
+        while not done:
+            count += 1
+            time.sleep(0.001)
+        print(done[0] > 5)
+    """
+    assert output_of(program, TENSORPY_OPENCL_CACHE="") == "True"
+
+
+@needs_device
+def test_threads_build_programs_at_once() -> None:
+    program = """
+        import threading
+        import tensorpy as tp
+        names = ["exp", "log1p", "sin", "tanh", "erf", "sqrt"]
+        x = tp.linspace(0.1, 0.9, 50)
+        def work(shift):
+            for i in range(len(names)):
+                name = names[(i + shift) % len(names)]
+                y = getattr(x.to("opencl"), name)().cpu()
+                wrong.append((y - getattr(x, name)()).abs().max().item() > 1e-5)
+        wrong = []
+        threads = [threading.Thread(target=work, args=(k // 2,)) for k in range(6)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        print(len(wrong), any(wrong))
+    """
+    assert output_of(program, TENSORPY_OPENCL_CACHE="") == "36 False"

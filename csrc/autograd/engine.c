@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODES_PER_LOOK 8 /* for signals; a node that takes long looks itself */
+
 typedef struct {
     tp_node *node;     /* owned */
     tp_tensor **grads; /* one per input of the node */
@@ -334,7 +336,7 @@ static int apply_node(run *r, entry *e, tp_tensor **out) {
     if (any && n->type->apply(n, e->grads, out) < 0) return -1;
     if (n->hooks && tp_autograd_host.after(n->hooks, out, (int)n->nedges, e->grads, (int)n->ninputs) < 0) return -1;
     if (tp_unlikely(tp_tls.anomaly_mode) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
-    if (!r->retain_graph) {
+    if (!r->retain_graph && !tp_accumulator_variable_borrow(n)) { /* an accumulator is shared, and keeps nothing */
         n->type->release(n);
         n->released = true;
     }
@@ -450,9 +452,9 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
             status = push_ready(r, nodes[i]);
         }
     }
-    while (status == 0 && r->ready > 0) {
+    for (int64_t count = 1; status == 0 && r->ready > 0; count++) {
         status = finish_node(r, entry_of(r, pop_ready(r)));
-        if (status == 0) status = tp_host_look();
+        if (status == 0 && count % NODES_PER_LOOK == 0) status = tp_host_look();
     }
     if (nodes != few) free(nodes);
     return status;

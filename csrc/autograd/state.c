@@ -64,7 +64,7 @@ int tp_inference_write(const char *op) {
 }
 
 tp_tensor *tp_grad(const tp_tensor *t) {
-    if (!t->autograd) return NULL;
+    if (!t->autograd || !__atomic_load_n(&t->autograd->grad, __ATOMIC_RELAXED)) return NULL;
     tp_lock(TP_LOCK_Autograd);
     tp_tensor *grad = tp_retain(t->autograd->grad);
     tp_unlock(TP_LOCK_Autograd);
@@ -74,7 +74,7 @@ tp_tensor *tp_grad(const tp_tensor *t) {
 void tp_put_grad_steal(tp_tensor *t, tp_tensor *grad) {
     tp_lock(TP_LOCK_Autograd);
     tp_tensor *old = t->autograd->grad;
-    t->autograd->grad = grad;
+    __atomic_store_n(&t->autograd->grad, grad, __ATOMIC_RELAXED);
     tp_unlock(TP_LOCK_Autograd);
     tp_release(old);
 }

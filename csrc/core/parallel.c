@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/host.h"
+#include "core/room.h"
 #include "core/tls.h"
 
 #include <pthread.h>
@@ -107,6 +108,18 @@ static void run_chunk(chunks *c, int64_t chunk) {
     if (tp_unlikely(tp_error_pending() != TP_NoError)) keep_error(c, chunk);
 }
 
+/* Whether the threads that libgomp would have to start beside those of the thread's last loop get their memory; if not,
+ * the loop runs in the calling thread. */
+static bool has_team(int64_t count) {
+    static _Atomic size_t room;
+    size_t each = atomic_load_explicit(&room, memory_order_relaxed);
+    if (each == 0) atomic_store_explicit(&room, each = tp_thread_room(), memory_order_relaxed);
+    int64_t more = count - (tp_tls.team ? tp_tls.team : 1);
+    if (more > 0 && !tp_has_room((size_t)more * each)) return false;
+    tp_tls.team = (uint16_t)(count < UINT16_MAX ? count : UINT16_MAX);
+    return true;
+}
+
 static int run_parallel(chunks *c) {
     tp_saved_error before = tp_error_take();
 #pragma omp parallel for num_threads((int)c->count) schedule(static, 1)
@@ -133,7 +146,7 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context) {
         count = (n + size - 1) / size;
         chunks c = {
             .n = n, .grain = grain, .size = size, .count = count, .fn = fn, .context = context, .failed = count};
-        if (count > 1) return run_parallel(&c);
+        if (count > 1 && has_team(count)) return run_parallel(&c);
     }
 #endif
     return run_serial(n, grain, fn, context);

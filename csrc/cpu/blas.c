@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/lock.h"
+#include "core/room.h"
 #include "cpu/capability.h"
 
 #include <dlfcn.h>
@@ -16,6 +17,10 @@
 static tp_blas blas;
 static _Atomic bool loaded;
 static tp_turn opening;
+static __thread bool has_buffer;
+
+#define BUFFER ((size_t)32 << 20)  /* what OpenBLAS maps for each thread that is inside at once */
+#define LIBRARY ((size_t)40 << 20) /* with what it maps when it is opened */
 static char *(*locate)(void);
 
 void tp_blas_set_locator(char *(*fn)(void)) { locate = fn; }
@@ -51,8 +56,16 @@ static bool needs_core_type(void) {
 #endif
 }
 
-static bool try_open(const char *path, tp_text *tried) {
+/* OpenBLAS starts a thread for each CPU when it is opened, with a buffer each, and here only one is ever used. */
+static void *open_with_one_thread(const char *path) {
+    bool ours = !getenv("OPENBLAS_NUM_THREADS") && setenv("OPENBLAS_NUM_THREADS", "1", 0) == 0;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (ours) unsetenv("OPENBLAS_NUM_THREADS");
+    return library;
+}
+
+static bool try_open(const char *path, tp_text *tried) {
+    void *library = open_with_one_thread(path);
     if (library && read_symbols(library)) {
         blas.path = strdup(path);
         return true;
@@ -65,6 +78,7 @@ static bool try_open(const char *path, tp_text *tried) {
 static int open_library(void) {
     tp_autotext tried = {0};
     const char *wanted = getenv("TENSORPY_BLAS");
+    if (tp_ask_for_room(LIBRARY + BUFFER, "the BLAS library") < 0) return -1;
     if (needs_core_type()) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
     if (wanted && *wanted) {
         if (try_open(wanted, &tried)) return 0;
@@ -88,6 +102,10 @@ static int open_in_turn(void) {
 
 const tp_blas *tp_blas_get(void) {
     if (tp_unlikely(!atomic_load_explicit(&loaded, memory_order_acquire)) && open_in_turn() < 0) return NULL;
+    if (tp_unlikely(!has_buffer)) {
+        if (tp_ask_for_room(BUFFER, "a matrix product") < 0) return NULL;
+        has_buffer = true;
+    }
     /* gemm.c splits. Others in the process may have raised the number since the last call. */
     if (blas.set_num_threads && blas.get_num_threads && blas.get_num_threads() != 1) blas.set_num_threads(1);
     return &blas;

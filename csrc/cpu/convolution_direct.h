@@ -95,7 +95,7 @@ TP_INLINE void direct_tile(const direct_job *d, const float *in, const float *w,
         for (int s = 0; s < n && o < channels; s++) _mm256_storeu_ps(out + o * j->pixels + d->to[spot + s], sum[o][s]);
 }
 
-static void direct_image(const direct_job *d, const float *padded, int64_t image, int64_t group) {
+static int direct_image(const direct_job *d, const float *padded, int64_t image, int64_t group) {
     const job *j = &d->base;
     const tp_conv_plan *p = j->plan;
     const float *w = d->packed + group * d->packed_group;
@@ -106,7 +106,9 @@ static void direct_image(const direct_job *d, const float *padded, int64_t image
         for (; s + 3 <= d->spots; s += 3) direct_tile(d, padded, w, s, 3, bias, out, left);
         if (d->spots - s == 2) direct_tile(d, padded, w, s, 2, bias, out, left);
         if (d->spots - s == 1) direct_tile(d, padded, w, s, 1, bias, out, left);
+        if (tp_host_look() < 0) return -1;
     }
+    return 0;
 }
 
 static void run_direct(int64_t begin, int64_t end, void *context) {
@@ -117,7 +119,7 @@ static void run_direct(int64_t begin, int64_t end, void *context) {
     if (!padded) return;
     for (int64_t i = begin; i < end; i++) {
         pad(j, padded, i / j->plan->groups, 1, i % j->plan->groups);
-        direct_image(d, (float *)padded, i / j->plan->groups, i % j->plan->groups);
+        if (direct_image(d, (float *)padded, i / j->plan->groups, i % j->plan->groups) < 0) break;
     }
     tp_free(padded, size);
 }
@@ -214,7 +216,7 @@ static void run_weight_direct(int64_t begin, int64_t end, void *context) {
     for (int64_t i = begin; i < end; i++) {
         int64_t group = i / j->parts;
         memset(j->partial + i * bytes, 0, (size_t)bytes);
-        for (int64_t block = i % j->parts; block < j->blocks; block += j->parts) {
+        for (int64_t block = i % j->parts; block < j->blocks && tp_host_look() == 0; block += j->parts) {
             int64_t first = block * j->images, images = images_of(j, block);
             for (int64_t n = 0; n < images; n++) pad(j, padded + n * image, first + n, 1, group);
             direct_weight_block(d, padded, first, images, group, (float *)(j->partial + i * bytes));

@@ -130,8 +130,10 @@ static int check_weights(const double *p, int64_t n, int64_t wanted) {
                                           "non-negative category to sample)");
 }
 
-static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
-                        uint64_t first) {
+#define LOOK_SAMPLES (1 << 16) /* between two looks for signals */
+
+static int sample_with(const double *p, double *sums, int64_t n, int64_t *out, int64_t wanted, tp_philox_state s,
+                       uint64_t first) {
     double sum = 0;
     int64_t last = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -147,7 +149,9 @@ static void sample_with(const double *p, double *sums, int64_t n, int64_t *out, 
             else low = middle + 1;
         }
         out[k] = low;
+        if (tp_unlikely(k % LOOK_SAMPLES == LOOK_SAMPLES - 1) && tp_host_look() < 0) return -1;
     }
+    return 0;
 }
 
 typedef struct {
@@ -179,8 +183,8 @@ int multinomial_cpu(tp_tensor *weights, bool replacement, int64_t seed, int64_t 
         if (check_weights(p + r * n, n, replacement ? 1 : wanted) < 0) return -1;
     for (int64_t r = 0; r < nrows; r++, to += wanted) {
         uint64_t first = (uint64_t)(r * (replacement ? wanted : n));
-        if (replacement) sample_with(p + r * n, tp_data(work), n, to, wanted, state, first);
-        else sample_without(p + r * n, tp_data(work), n, to, wanted, state, first);
+        if (!replacement) sample_without(p + r * n, tp_data(work), n, to, wanted, state, first);
+        else if (sample_with(p + r * n, tp_data(work), n, to, wanted, state, first) < 0) return -1;
     }
     return 0;
 }

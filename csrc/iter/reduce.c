@@ -28,11 +28,11 @@
 #define PART_ELEMENTS 65536 /* input elements in a part, at least */
 #define MANY_TILES 32       /* with so many tiles, parts are not needed to keep threads busy */
 #define MAX_PARTS 64
-#define LEAVES_PER_LOOK 256 /* for signals */
-#define BLOCK 1024          /* elements converted at a time */
-#define LEAF_ROWS 64        /* rows of a leaf, by default */
-#define SHORT_RUN 32        /* below this a run is better taken as rows */
-#define NARROW 64           /* rows below this are widened, to about WIDE elements */
+#define LOOK_ELEMENTS (1 << 20) /* input elements between two looks for signals, at least */
+#define BLOCK 1024              /* elements converted at a time */
+#define LEAF_ROWS 64            /* rows of a leaf, by default */
+#define SHORT_RUN 32            /* below this a run is better taken as rows */
+#define NARROW 64               /* rows below this are widened, to about WIDE elements */
 #define WIDE 256
 #define MAX_SLOTS 48 /* the stack: one slot per bit of the number of leaves */
 #define STACK_BYTES 16384
@@ -57,6 +57,7 @@ typedef struct {
     int64_t tiles_across; /* tiles along the first kept dimension */
     int64_t leaf;         /* elements of the first reduced dimension in a leaf */
     int64_t leaves_along, leaves; /* leaves along the first reduced dimension, and in all */
+    int64_t look_leaves;          /* between two looks for signals */
     int64_t parts, part_leaves;
     char *partials; /* tile accumulators of each part, if there are several */
 } plan;
@@ -150,6 +151,7 @@ static void cut(plan *p) {
     p->leaves_along = tp_divide_up(p->reduced.size[0], p->leaf);
     p->leaves = p->leaves_along * (numel_of(&p->reduced) / p->reduced.size[0]);
     int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
+    p->look_leaves = LOOK_ELEMENTS / at_least(elements, 1) + 1;
     p->parts = p->tiles >= MANY_TILES ? 1 : at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
     p->parts = at_least(p->parts, 1);
     p->part_leaves = tp_divide_up(p->leaves, p->parts);
@@ -258,7 +260,7 @@ static int reduce_leaves(worker *w, char *stack, int64_t width, const char *in, 
         bool last = leaf + 1 == end || (p->r->settled && p->r->settled(slot, n));
         top = merge_slots(p->r, stack, slot_bytes, n, top, leaf - begin + 1, last);
         if (last) return 0;
-        if ((leaf - begin + 1) % LEAVES_PER_LOOK == 0 && tp_host_look() < 0) return -1;
+        if ((leaf - begin + 1) % p->look_leaves == 0 && tp_host_look() < 0) return -1;
     }
     return 0;
 }

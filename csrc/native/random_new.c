@@ -1,6 +1,7 @@
 /* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random.c). */
 #include "NativeFunctions.h"
 #include "core/generator.h"
+#include "core/host.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
 #include "Primitives.h"

@@ -64,6 +64,19 @@ PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc) {
     return type;
 }
 
+/* One lock guards objects, tensors and the graph (Note [Host lock]), and a tensor knows one Python object. */
+#ifdef Py_GIL_DISABLED
+#error "tensorpy needs CPython's interpreter lock: free-threaded builds are not supported"
+#endif
+
+static int refuse_subinterpreters(void) {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
+    PyErr_SetString(PyExc_ImportError,
+                    "tensorpy cannot be imported in a subinterpreter: its tensors belong to the main interpreter. Use "
+                    "threads, or processes of their own");
+    return -1;
+}
+
 static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
@@ -73,11 +86,12 @@ static int load_operators(void) {
     return 0;
 }
 
+/* A size of 0 has Python call PyInit__C in every interpreter, and so lets it refuse. */
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tensorpy._C",
     .m_doc = "The C half of tensorpy.",
-    .m_size = -1,
+    .m_size = 0,
 };
 
 PyMODINIT_FUNC PyInit__C(void);
@@ -87,9 +101,12 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
         tp_py_init_return_types, tp_py_init_new,       tp_py_init_interop, tp_py_init_autograd, tp_py_init_autocast,
         tp_py_init_dispatch,     tp_py_init_pickle,    tp_py_init_ops,     tp_py_init_opencl,
     };
+    static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
+    if (refuse_subinterpreters() < 0) return NULL;
+    if (loaded) return Py_NewRef(loaded);
     if (load_operators() < 0) return tp_py_raise();
     PyObject *m = PyModule_Create(&definition);
     for (int i = 0; m && i < TP_COUNTOF(parts); i++)
         if (parts[i](m) < 0) Py_CLEAR(m);
-    return m;
+    return loaded = Py_XNewRef(m), m;
 }

@@ -1,0 +1,28 @@
+"""Builds the library with ThreadSanitizer and runs the C tests in which several threads share something.
+
+They use no OpenMP threads, since libgomp's own synchronisation is invisible to the sanitizer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTS = ("test_cell", "test_lock", "test_threads")
+
+
+def main() -> int:
+    environment = os.environ | {"TENSORPY_BUILD": "tsan", "TSAN_OPTIONS": "halt_on_error=0:second_deadlock_stack=1"}
+    programs = [f"ctest/{test}" for test in TESTS]
+    subprocess.run([sys.executable, "setup.py", "native", *programs], cwd=ROOT, env=environment, check=True)
+    failed = 0
+    for program in programs:
+        failed |= subprocess.run([ROOT / "build" / "tsan" / program], env=environment).returncode
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

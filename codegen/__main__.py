@@ -79,7 +79,9 @@ EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
 
 def load_catalog(folder: Path) -> Catalog:
     registry = load_registry(folder)
-    catalog = build_catalog(registry.functions, registry.derivatives, registry.autocast, registry.tags, registry.primitives)
+    catalog = build_catalog(
+        registry.functions, registry.derivatives, registry.autocast, registry.tags, registry.primitives
+    )
     check_gradients_given(catalog)
     check_decompositions(catalog)
     return catalog

@@ -71,9 +71,11 @@ def _box_entry(p: Primitive, result: CResult) -> str:
 
 
 def _entry(p: Primitive) -> str:
+    type_ = function_type(p)
     return (
         f"{_declaration(p, 'tp_prim_' + p.c)} {{\n"
-        f"    {function_type(p)} entry_ = ({function_type(p)})tp_prims[TP_PRIM_{p.c}].table[tp_highest_key({_keys(p)})];\n"
+        f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n"
+        f"    {type_} entry_ = ({type_})tp_kernel_at(op_, tp_highest_key({_keys(p)}));\n"
         f"    if (tp_unlikely(!entry_)) entry_ = box_{p.c};\n"
         f"    return entry_({call_arguments(p.schema)});\n}}\n\n"
     )
@@ -142,6 +144,7 @@ def emit_primitives_c(primitives: Sequence[Primitive]) -> str:
             f"    if (tp_register_kernels(TP_KEY_{key}, kernels_{key}, TP_COUNTOF(kernels_{key})) < 0) return -1;\n"
             for key in keys
         )
-        + '    return tp_register_for_all(TP_KEY_Meta, tp_prims, TP_PRIM_COUNT, tp_primitive_on_meta, "prim/meta.c");\n}\n'
+        + "    return tp_register_for_all(TP_KEY_Meta, tp_prims, TP_PRIM_COUNT, tp_primitive_on_meta, "
+        '"prim/meta.c");\n}\n'
     )
     return "".join(out)

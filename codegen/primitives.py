@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from .c_types import NoCType, c_result, c_type
 from .errors import ErrorCollector, Location, suggest
 from .loader import Document
@@ -53,7 +55,7 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         self.document = document
 
-    def read(self, node: object) -> Primitive | None:
+    def read(self, node: yaml.Node) -> Primitive | None:
         d = self.document
         schema: FunctionSchema | None = None
         backends: Sequence[str] = BACKENDS

@@ -128,7 +128,8 @@ def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[s
     """A device of memory alone runs everything, on the host; with each primitive that it adds less goes there."""
     folder, environment = outside
     source = (folder / "mirror.c").read_text().replace('"mirror"', '"bare"')
-    start, end = source.index("    for (size_t i = 0; i < sizeof kernels"), source.index("    return tensorpy->register_kernel(")
+    start = source.index("    for (size_t i = 0; i < sizeof kernels")
+    end = source.index("    return tensorpy->register_kernel(")
     loop = """    (void)kernels;
     for (char *name = strtok(getenv("PRIMITIVES"), " "); name; name = strtok(NULL, " "))
         if (tensorpy->register_kernel("bare", name, wrapped, NULL) < 0) return -1;

@@ -1,7 +1,7 @@
 /* distinct.c: the primitive distinct on the CPU.
  *
- * Elements are compared by keys (lines.h), longer items lexicographically by the keys of their elements. What is found is
- * a list of groups: where each begins in some order of the items, and for every item its group. */
+ * Elements are compared by keys (lines.h), longer items lexicographically by the keys of their elements. What is found
+ * is a list of groups: where each begins in some order of the items, and for every item its group. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
 #include "cpu/lines.h"

@@ -200,11 +200,11 @@ static void run_part(int64_t begin, int64_t end, void *context) {
 /* For every element of index, which is in range: self at that place along `dim` against other at its coordinates. */
 static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other) {
     places_run p = {.fn = choose(op, (tp_dtype)self->dtype),
-                .itemsize = tp_itemsize((tp_dtype)self->dtype),
-                .self = tp_data(self),
-                .other = tp_data(other),
-                .index = tp_data(index),
-                .w = {.outer = 1, .inner = 1}};
+                    .itemsize = tp_itemsize((tp_dtype)self->dtype),
+                    .self = tp_data(self),
+                    .other = tp_data(other),
+                    .index = tp_data(index),
+                    .w = {.outer = 1, .inner = 1}};
     if (!p.fn)
         return tp_fail(TP_NotImplementedError, "scatter_reduce: not implemented for %s", tp_dtype_names[self->dtype]);
     int last = index->ndim - 1;
@@ -300,8 +300,13 @@ static void copy_rows(int64_t begin, int64_t end, void *context) {
 /* Whole rows of contiguous memory, chosen by one line of indices. */
 static bool is_of_rows(const tp_tensor *self, int64_t dim, const tp_tensor *index, const tp_tensor *out, rows *r) {
     if (!self->ndim || !tp_is_contiguous(self) || !tp_is_contiguous(out)) return false;
-    *r = (rows){tp_data(self),      tp_data(out),    tp_data(index), index->strides[dim],
-                index->sizes[dim], self->sizes[dim], tp_itemsize((tp_dtype)self->dtype)};
+    *r = (rows){tp_data(self),
+                tp_data(out),
+                tp_data(index),
+                index->strides[dim],
+                index->sizes[dim],
+                self->sizes[dim],
+                tp_itemsize((tp_dtype)self->dtype)};
     for (int i = 0; i < self->ndim; i++) {
         if (i != dim && (index->sizes[i] != self->sizes[i] || (index->sizes[i] > 1 && index->strides[i]))) return false;
         if (i > dim) r->bytes *= self->sizes[i];

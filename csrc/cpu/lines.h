@@ -1,4 +1,5 @@
-/* lines.h: lines of elements as keys that are compared as unsigned integers: what sort.c, distinct.c and isin.c share. */
+/* lines.h: lines of elements as keys that are compared as unsigned integers: what sort.c, distinct.c and isin.c share.
+ */
 #pragma once
 
 #include "core/tensor.h"

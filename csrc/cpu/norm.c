@@ -64,7 +64,8 @@ static void normalise(const job *j, int64_t row, double mean, double rstd) {
     }
     for (int64_t k = 0; k < j->w.runs; k++) {
         int64_t at = begin + k * j->w.next * j->item, c = weight_at(j, row, k);
-        j->l->run(j->x + at, j->out + at, j->w.length, mean, rstd, get_or(j, j->weight, c, 1), get_or(j, j->bias, c, 0));
+        j->l->run(j->x + at, j->out + at, j->w.length, mean, rstd, get_or(j, j->weight, c, 1),
+                  get_or(j, j->bias, c, 0));
     }
 }
 
@@ -137,7 +138,8 @@ static void row_backward(const job *j, int64_t r, double mean, double rstd) {
     if (j->to_bias) j->l->put(j->to_bias, c, sums[0]);
     if (!j->out) return;
     double scale = get_or(j, j->weight, c, 1) * rstd;
-    double shift = j->frozen ? 0 : scale * sums[0] / count, slope = j->frozen ? 0 : scale * rstd * rstd * sums[1] / count;
+    double shift = j->frozen ? 0 : scale * sums[0] / count,
+           slope = j->frozen ? 0 : scale * rstd * rstd * sums[1] / count;
     for (int64_t k = 0; k < j->w.runs; k++) {
         int64_t at = begin + k * j->w.next * j->item;
         j->l->spread(j->grad + at, j->x + at, NULL, j->out + at, j->w.length, mean, scale, shift, slope);
@@ -163,8 +165,9 @@ static void runs_backward(const job *j, int64_t r, double mean, double rstd) {
 
 static void backward_rows(int64_t begin, int64_t end, void *context) {
     const job *j = context;
-    void (*const row)(const job *, int64_t, double, double) =
-        j->w.each ? each_backward : j->w.per_run ? runs_backward : row_backward;
+    void (*const row)(const job *, int64_t, double, double) = j->w.each      ? each_backward
+                                                              : j->w.per_run ? runs_backward
+                                                                             : row_backward;
     for (int64_t r = begin; r < end; r++) row(j, r, j->l->get(j->mean, r), rstd_of(j, r));
 }
 
@@ -195,12 +198,14 @@ static void column_parts(int64_t begin, int64_t end, void *context) {
     const job *j = context;
     int64_t n = j->w.length, bytes = n * j->item;
     for (int64_t i = begin; i < end; i++) {
-        char *to_weight = j->to_weight ? j->to_weight + i * bytes : NULL, *to_bias = j->to_bias ? j->to_bias + i * bytes : NULL;
+        char *to_weight = j->to_weight ? j->to_weight + i * bytes : NULL,
+             *to_bias = j->to_bias ? j->to_bias + i * bytes : NULL;
         if (to_weight) memset(to_weight, 0, (size_t)bytes);
         if (to_bias) memset(to_bias, 0, (size_t)bytes);
         for (int64_t r = i * j->w.rows / j->parts; r < (i + 1) * j->w.rows / j->parts; r++) {
             int64_t at = r * j->w.first * j->item;
-            j->l->accumulate(j->grad + at, j->x + at, n, j->l->get(j->mean, r), j->l->get(j->rstd, r), to_weight, to_bias);
+            j->l->accumulate(j->grad + at, j->x + at, n, j->l->get(j->mean, r), j->l->get(j->rstd, r), to_weight,
+                             to_bias);
         }
     }
 }

@@ -1,4 +1,5 @@
-/* random.c: random draws and samples on the CPU: threads share the blocks of a draw; the loops are in random_loops.c. */
+/* random.c: random draws and samples on the CPU: threads share the blocks of a draw; the loops are in random_loops.c.
+ */
 #include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/parallel.h"

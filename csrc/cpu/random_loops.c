@@ -1,5 +1,5 @@
-/* random_loops.c: the inner loops of random draws: blocks of numbers from (seed, offset, element number), compiled once per
- * capability.
+/* random_loops.c: the inner loops of random draws: blocks of numbers from (seed, offset, element number), compiled once
+ * per capability.
  *
  * A kernel always makes a whole block, so an element's value does not depend on how much of the block is wanted or on
  * how the work was split. The words are laid out by Note [Words of an element] in core/philox.h. */

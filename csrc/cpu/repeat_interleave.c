@@ -1,4 +1,5 @@
-/* repeat_interleave.c: repeat_interleave on the CPU as a whole: each number as often as it is said, without a search. */
+/* repeat_interleave.c: repeat_interleave on the CPU as a whole: each number as often as it is said, without a search.
+ */
 #include "NativeFunctions.h"
 
 /* repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor */

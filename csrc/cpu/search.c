@@ -27,5 +27,9 @@ static int run(const tp_tensor *sequence, const tp_tensor *values, bool right, t
                 .itemsize = tp_itemsize((tp_dtype)values->dtype)};
     return tp_parallel_for(values->numel, TP_GRAIN / 32, search_part, &s);
 }
-int search_left_cpu(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) { return run(sequence, values, false, out); }
-int search_right_cpu(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) { return run(sequence, values, true, out); }
+int search_left_cpu(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) {
+    return run(sequence, values, false, out);
+}
+int search_right_cpu(tp_tensor *sequence, tp_tensor *values, tp_tensor *out) {
+    return run(sequence, values, true, out);
+}

@@ -69,8 +69,7 @@ static void k_first(tp_entry *e, tp_entry *spare TP_UNUSED, int64_t n, int64_t *
     for (int64_t i = 0; i < op->k; i++) out[i] = e[i].index;
 }
 /* The same for few of many: what is not before the k-th so far is passed over, block by block. */
-static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out,
-                           const line_op *op) {
+static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const line_op *op) {
     uint64_t keys[256], bound = UINT64_MAX;
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i += 256) {

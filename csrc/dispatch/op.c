@@ -426,7 +426,7 @@ int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
 /* The tensor by which a primitive is entered; NULL and the error set if the others are not beside it. */
 static const tp_tensor *guide_of(const tp_op *op, const tp_value *args) {
     const tp_value *v = &args[op->info->guide];
-    const tp_tensor *guide = v->tag == TP_TENSOR                            ? v->tensor
+    const tp_tensor *guide = v->tag == TP_TENSOR                           ? v->tensor
                              : v->tag == TP_TENSORS && v->tensors.size > 0 ? v->tensors.data[0]
                                                                            : NULL;
     char name[128];

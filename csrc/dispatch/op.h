@@ -12,11 +12,11 @@
  * an unboxed one from boxed code through `signature->call`.
  *
  * Note [Primitives]
- * What a device implements is declared in yaml/primitives.yaml: operators of the namespace `prim`, in this list and with
- * tables like these, but entered another way: at the backend key of the tensor that is written, whatever the thread's
- * include and exclude sets say. So no layer can be met by one, and a tensor without a dense backend (a layout's, a
- * payload's) finds no kernel. Their C functions take no key set. An operator made of primitives is registered once,
- * under the alias key Dense; a backend takes that kernel as soon as it has all that `prims` names. */
+ * What a device implements is declared in yaml/primitives.yaml: operators of the namespace `prim`, in this list and
+ * with tables like these, but entered another way: at the backend key of the tensor that is written, whatever the
+ * thread's include and exclude sets say. So no layer can be met by one, and a tensor without a dense backend (a
+ * layout's, a payload's) finds no kernel. Their C functions take no key set. An operator made of primitives is
+ * registered once, under the alias key Dense; a backend takes that kernel as soon as it has all that `prims` names. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter)

@@ -144,7 +144,8 @@ static lists lists_of(const settings *s, const tp_tensor *weight) {
     }
     return l;
 }
-#define PASS_LISTS(l) (tp_ints){(l).stride, (l).n}, (tp_ints){(l).padding, (l).n}, (tp_ints){(l).dilation, (l).n}
+#define PASS_LISTS(l) \
+    (tp_ints){(l).stride, (l).n}, (tp_ints){(l).padding, (l).n}, (tp_ints) { (l).dilation, (l).n }
 
 /* The convolution, or where that is asked for, its adjoint; without channels or window the bias, or zeros. */
 static int run(bool adjoint, tp_tensor *x, tp_tensor *weight, tp_tensor *bias, const settings *s, tp_tensor *out) {
@@ -184,7 +185,7 @@ static tp_tensor *compute(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, 
 /* convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool
  * transposed, SymInt[] output_padding, SymInt groups) -> Tensor */
 tp_tensor *convolution_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
-                           tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
+                             tp_ints dilation, bool transposed, tp_ints output_padding, int64_t groups) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     int64_t sizes[TP_MAX_DIMS];
     if (check_all(input, weight, bias, &s, sizes) < 0) return NULL;
@@ -264,8 +265,8 @@ static tp_tensor3 all_or_none(tp_tensor3 r, tp_bools mask) {
  * padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor,
  * Tensor, Tensor) */
 tp_tensor3 convolution_backward_dense(tp_tensor *grad_output, tp_tensor *input, tp_tensor *weight,
-                                    tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
-                                    bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
+                                      tp_ints bias_sizes TP_UNUSED, tp_ints stride, tp_ints padding, tp_ints dilation,
+                                      bool transposed, tp_ints output_padding, int64_t groups, tp_bools output_mask) {
     settings s = {stride, padding, dilation, output_padding, transposed, groups};
     tp_tensor3 r = {{NULL}};
     if (check_gradient(grad_output, input, weight, &s) < 0) return r;

@@ -113,8 +113,8 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
         return tp_fail_null(TP_RuntimeError, "%s: the sizes overflow", lower ? "tril_indices" : "triu_indices");
     /* A matrix too large for a kernel's counting has few indices all the same, which are made on the host. */
     bool countable = (__int128)row * col < INT64_MAX / 8;
-    tp_autoref *made = tp_empty_memory_format(TP_INTS(2, (int64_t)count), TP_INT64, layout,
-                                              countable ? device : TP_CPU, pin_memory, TP_NO_FORMAT);
+    tp_autoref *made = tp_empty_memory_format(TP_INTS(2, (int64_t)count), TP_INT64, layout, countable ? device : TP_CPU,
+                                              pin_memory, TP_NO_FORMAT);
     if (!made) return NULL;
     if (count && (lower ? tp_prim_triangle_indices_lower : tp_prim_triangle_indices_upper)(row, col, offset, made) < 0)
         return NULL;

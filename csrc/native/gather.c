@@ -64,8 +64,7 @@ tp_tensor *gather_dense(tp_tensor *self, int64_t dim, tp_tensor *index, bool spa
 
 /* ---- scatter ---- */
 
-static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index,
-                        tp_tensor *src) {
+static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     const char *op = tp_fault_at(fault)->op;
     if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
@@ -105,7 +104,7 @@ int scatter__reduce_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_ten
     return !how ? -1 : scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), how, self, dim, index, src);
 }
 int scatter__value_reduce_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value,
-                              const char *reduce) {
+                                const char *reduce) {
     tp_put_fn how = reduction_named(reduce);
     return !how ? -1 : scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter"), how, self, dim, index, value);
 }
@@ -146,7 +145,9 @@ static bool reduction_start(const char *reduce, tp_dtype d, tp_put_fn *how, tp_s
 /* self divided by the number of elements that went into each place. */
 static int divide_by_counts(tp_tensor *self, int64_t dim, tp_tensor *index, bool include_self) {
     tp_autoref *counts = tp_full(tp_sizes(self), TP_SCALAR_I(include_self), TP_INT64, TP_STRIDED, self->device, -1);
-    if (!counts || scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_add, counts, dim, index, TP_SCALAR_I(1)) < 0) return -1;
+    if (!counts || scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_add, counts, dim,
+                                  index, TP_SCALAR_I(1)) < 0)
+        return -1;
     if (tp_clamp_min_(counts, TP_SCALAR_I(1)) < 0) return -1;
     bool whole = tp_is_integral_dtype((tp_dtype)self->dtype);
     return tp_div__Tensor_mode(self, counts, whole ? "floor" : NULL);
@@ -154,7 +155,7 @@ static int divide_by_counts(tp_tensor *self, int64_t dim, tp_tensor *index, bool
 /* scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) ->
  * Tensor(a!) */
 int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, const char *reduce,
-                            bool include_self) {
+                              bool include_self) {
     tp_put_fn how;
     tp_scalar start;
     if (!reduction_start(reduce, (tp_dtype)self->dtype, &how, &start))
@@ -163,7 +164,9 @@ int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp
     if (d < 0 || check_scatter("scatter_reduce", self, d, index, src) < 0 ||
         check_same_dtype("scatter_reduce", self, src) < 0)
         return -1;
-    if (!include_self && scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_set, self, dim, index, &start) < 0) return -1;
+    if (!include_self && scatter_number(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), tp_prim_put_set, self, dim,
+                                        index, &start) < 0)
+        return -1;
     if (scatter_into(TP_INDEX_FAULT(TP_RuntimeError, "scatter_reduce"), how, self, dim, index, src) < 0) return -1;
     bool mean = strcmp(reduce, "mean") == 0 && index->numel;
     return mean ? divide_by_counts(self, d, index, include_self) : 0;
@@ -210,10 +213,13 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
-    return scaled ? tp_index_write(TP_INDEX_FAULT(TP_RuntimeError, "index_add"), tp_prim_put_add, self, dim, index, scaled, false) : -1;
+    return scaled ? tp_index_write(TP_INDEX_FAULT(TP_RuntimeError, "index_add"), tp_prim_put_add, self, dim, index,
+                                   scaled, false)
+                  : -1;
 }
 int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
-    return tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_copy_"), tp_prim_put_set, self, dim, index, source, false);
+    return tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_copy_"), tp_prim_put_set, self, dim, index, source,
+                          false);
 }
 /* index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!) */
 int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
@@ -224,7 +230,9 @@ int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index,
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     if (!one || tp_fill__Scalar(one, value) < 0) return -1;
     tp_autoref *source = tp_new_alias(one, (tp_ints){sizes, self->ndim}, (tp_ints){zeros, self->ndim}, 0);
-    return source ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_fill_"), tp_prim_put_set, self, d, index, source, true) : -1;
+    return source ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_fill_"), tp_prim_put_set, self, d, index,
+                                   source, true)
+                  : -1;
 }
 int index_fill__int_Tensor_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
     tp_scalar number;

@@ -70,7 +70,8 @@ int masked_scatter__dense(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
     bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
     tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (!into) return -1;
-    int fault = tp_fault_id(TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
+    int fault =
+        tp_fault_id(TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
     if (into->numel && tp_prim_unpack(from, where, fault, into) < 0) return -1;
     return into == self ? 0 : tp_copy_data(self, into);
 }

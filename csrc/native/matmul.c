@@ -44,9 +44,7 @@ int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
                           self->device);
 }
 
-int mm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return multiply(self, mat2, out);
-}
+int mm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return multiply(self, mat2, out); }
 
 /* What is added has to expand to the sizes of the product. */
 static int check_addend(const char *op, const tp_tensor *self, tp_ints sizes) {
@@ -80,7 +78,7 @@ int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, co
 }
 
 int addmm_dense(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta, const tp_scalar *alpha,
-              tp_tensor *out) {
+                tp_tensor *out) {
     bool empty = mat1->sizes[1] == 0;
     if (out->numel == 0) return 0;
     return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0)
@@ -110,9 +108,7 @@ int bmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
                           (tp_dtype)self->dtype, self->device);
 }
 
-int bmm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) {
-    return multiply(self, mat2, out);
-}
+int bmm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return multiply(self, mat2, out); }
 
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta TP_UNUSED,
@@ -126,7 +122,7 @@ int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batc
 }
 
 int baddbmm_dense(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta, const tp_scalar *alpha,
-                tp_tensor *out) {
+                  tp_tensor *out) {
     bool empty = batch1->sizes[2] == 0;
     if (out->numel == 0) return 0;
     if (start(self, out, beta, empty) < 0) return -1;

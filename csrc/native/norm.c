@@ -63,7 +63,7 @@ static tp_norm_rows rows_of(int64_t rows, int64_t n) {
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
  * Tensor, Tensor) */
 tp_tensor3 native_layer_norm_dense(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
-                                 double eps) {
+                                   double eps) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
     if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
@@ -75,8 +75,9 @@ tp_tensor3 native_layer_norm_dense(tp_tensor *input, tp_ints normalized_shape, t
     r.v[2] = statistics(input, normalized_shape.size, dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
     tp_norm_rows walk = rows_of(rows, n);
-    int status = !rows || !n ? 0
-                             : tp_prim_norm_forward(x, w, b, tp_norm_words(&walk), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL);
+    int status = !rows || !n
+                     ? 0
+                     : tp_prim_norm_forward(x, w, b, tp_norm_words(&walk), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL);
     if (status < 0) return release_all(&r), r;
     for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
     if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
@@ -110,8 +111,8 @@ static int weight_gradients(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tens
 /* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
  * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
-                                          tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
-                                          tp_bools output_mask) {
+                                            tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
+                                            tp_bools output_mask) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
     if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;

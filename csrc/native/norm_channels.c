@@ -111,7 +111,7 @@ static tp_dtype statistics_dtype(tp_tensor *input, tp_tensor *weight) {
 /* native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
  * training, float momentum, float eps) -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
-                                 tp_tensor *running_var, bool training, double momentum, double eps) {
+                                   tp_tensor *running_var, bool training, double momentum, double eps) {
     tp_tensor3 r = {{NULL}};
     if (check_batch(input, weight, bias, running_mean, running_var, training) < 0) return r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
@@ -124,7 +124,8 @@ tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
     tp_norm_rows rows = batch_rows(input);
     int status = 0;
     if (!input->numel)
-        status = training && (tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0) ? -1 : 0;
+        status =
+            training && (tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0) ? -1 : 0;
     else if (training)
         status = batch_forward(x, w, b, &rows, eps, momentum, out, mean, spread,
                                (tp_tensor *const[]){running_mean, running_var});
@@ -148,8 +149,8 @@ int native_batch_norm_out_composite(tp_tensor *input, tp_tensor *weight, tp_tens
 /* native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var,
  * Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_tensor *weight,
-                                          tp_tensor *running_mean, tp_tensor *running_var, tp_tensor *save_mean,
-                                          tp_tensor *save_invstd, bool train, double eps, tp_bools output_mask) {
+                                            tp_tensor *running_mean, tp_tensor *running_var, tp_tensor *save_mean,
+                                            tp_tensor *save_invstd, bool train, double eps, tp_bools output_mask) {
     tp_tensor3 r = {{NULL}};
     if (check_batch(input, weight, NULL, running_mean, running_var, train) < 0) return r;
     if (!tp_same_sizes(grad_out, input) || (train && (!save_mean || !save_invstd)))
@@ -168,9 +169,10 @@ tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
         }
     tp_norm_rows rows = batch_rows(input);
     if (input->numel) {
-        int status = train ? tp_prim_norm_backward(g, x, w, mean, spread, tp_norm_words(&rows), made[0], made[1], made[2])
-                           : tp_prim_norm_frozen_backward(g, x, w, mean, spread, tp_norm_words(&rows), eps, made[0],
-                                                          made[1], made[2]);
+        int status = train
+                         ? tp_prim_norm_backward(g, x, w, mean, spread, tp_norm_words(&rows), made[0], made[1], made[2])
+                         : tp_prim_norm_frozen_backward(g, x, w, mean, spread, tp_norm_words(&rows), eps, made[0],
+                                                        made[1], made[2]);
         if (status < 0) goto done;
     }
     for (int i = 0; i < 3; i++) {
@@ -247,7 +249,7 @@ static tp_norm_rows channel_rows(int64_t n, int64_t channels, int64_t rest, int6
 /* native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
  * -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_group_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t N, int64_t C,
-                                 int64_t HxW, int64_t group, double eps) {
+                                   int64_t HxW, int64_t group, double eps) {
     tp_tensor3 r = {{NULL}};
     if (check_group(input, weight, bias, N, C, HxW, group) < 0) return r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype), kept = statistics_dtype(input, weight);
@@ -258,7 +260,8 @@ tp_tensor3 native_group_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
     r.v[2] = tp_new_empty(TP_INTS(N, group), dtype, input->device);
     if (!all_there(&r)) return r;
     tp_norm_rows rows = group_rows(N, C, HxW, group);
-    int status = input->numel ? tp_prim_norm_forward(x, w, b, tp_norm_words(&rows), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL)
+    int status = input->numel
+                     ? tp_prim_norm_forward(x, w, b, tp_norm_words(&rows), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL)
                  : tp_fill_data(r.v[1], TP_SCALAR_I(0)) < 0 ? -1
                                                             : tp_fill_data(r.v[2], TP_SCALAR_F(NAN));
     if (status < 0) return release_all(&r), r;
@@ -272,8 +275,8 @@ tp_tensor3 native_group_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
 /* native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt
  * C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_group_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_tensor *mean, tp_tensor *rstd,
-                                          tp_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
-                                          tp_bools output_mask) {
+                                            tp_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+                                            tp_bools output_mask) {
     tp_tensor3 r = {{NULL}};
     if (check_group(input, weight, NULL, N, C, HxW, group) < 0) return r;
     if (grad_out->numel != input->numel || mean->numel != N * group || rstd->numel != N * group)
@@ -288,8 +291,7 @@ tp_tensor3 native_group_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
         if (!r.v[i] || (i && tp_fill_data(r.v[i], TP_SCALAR_I(0)) < 0)) return release_all(&r), r;
     }
     tp_norm_rows rows = group_rows(N, C, HxW, group), channels = channel_rows(N, C, HxW, group);
-    if (input->numel && r.v[0] &&
-        tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&rows), r.v[0], NULL, NULL) < 0)
+    if (input->numel && r.v[0] && tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&rows), r.v[0], NULL, NULL) < 0)
         return release_all(&r), r;
     if (input->numel && (r.v[1] || r.v[2]) &&
         tp_prim_norm_channels(g, x, m, s, tp_norm_words(&channels), r.v[1], r.v[2]) < 0)

@@ -1,5 +1,5 @@
-/* order.c: elements at a place of the order along a dimension: topk, kthvalue, median, mode, quantile. A primitive finds
- * the places in lines; the values are what lies there. */
+/* order.c: elements at a place of the order along a dimension: topk, kthvalue, median, mode, quantile. A primitive
+ * finds the places in lines; the values are what lies there. */
 #include "native/order.h"
 
 #include "NativeFunctions.h"

@@ -1,8 +1,8 @@
 /* outside.c: see outside.h. A backend takes the first PrivateUse type that is free.
  *
  * What is registered for Dense runs here as on every device once the backend has the primitives that it calls: from the
- * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels come
- * first, then the host (native/host.h).
+ * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels
+ * come first, then the host (native/host.h).
  *
  * Invariant: backends[i] is written once, before its device type is registered. */
 #include "native/outside.h"

@@ -193,33 +193,33 @@ static int max_backward(const tp_pool_plan *p, tp_tensor *grad, tp_tensor *indic
 
 /* max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool
  * ceil_mode=False) -> (Tensor, Tensor), and the same in three dimensions. */
-#define MAX_POOL(n)                                                                                                 \
-    static const kind max_pool##n##d = {"max_pool" #n "d", n, false};                                               \
-    int max_pool##n##d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride,          \
-                                         tp_ints padding, tp_ints dilation, bool ceil_mode) {                       \
-        tp_pool_plan p;                                                                                             \
-        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                         \
-    }                                                                                                               \
+#define MAX_POOL(n)                                                                                                   \
+    static const kind max_pool##n##d = {"max_pool" #n "d", n, false};                                                 \
+    int max_pool##n##d_with_indices_meta(tp_meta *m, tp_tensor *self, tp_ints kernel_size, tp_ints stride,            \
+                                         tp_ints padding, tp_ints dilation, bool ceil_mode) {                         \
+        tp_pool_plan p;                                                                                               \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);         \
+        return status < 0 ? -1 : declare_max(m, &max_pool##n##d, self, &p);                                           \
+    }                                                                                                                 \
     int max_pool##n##d_with_indices_dense(tp_tensor *self, tp_ints kernel_size, tp_ints stride, tp_ints padding,      \
-                                        tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
-        tp_pool_plan p;                                                                                             \
-        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : convert_and_run(&p, MAX, self, out, indices);                              \
-    }                                                                                                               \
-    int max_pool##n##d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
-                                                  tp_ints kernel_size, tp_ints stride, tp_ints padding,             \
-                                                  tp_ints dilation, bool ceil_mode, tp_tensor *indices) {           \
-        tp_pool_plan p;                                                                                             \
-        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);          \
-    }                                                                                                               \
+                                          tp_ints dilation, bool ceil_mode, tp_tensor *out, tp_tensor *indices) {     \
+        tp_pool_plan p;                                                                                               \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);         \
+        return status < 0 ? -1 : convert_and_run(&p, MAX, self, out, indices);                                        \
+    }                                                                                                                 \
+    int max_pool##n##d_with_indices_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,                \
+                                                  tp_ints kernel_size, tp_ints stride, tp_ints padding,               \
+                                                  tp_ints dilation, bool ceil_mode, tp_tensor *indices) {             \
+        tp_pool_plan p;                                                                                               \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);         \
+        return status < 0 ? -1 : declare_max_backward(m, &max_pool##n##d, grad_output, self, &p, indices);            \
+    }                                                                                                                 \
     int max_pool##n##d_with_indices_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel_size,      \
-                                                 tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode, \
-                                                 tp_tensor *indices, tp_tensor *grad_input) {                       \
-        tp_pool_plan p;                                                                                             \
-        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);       \
-        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                                \
+                                                   tp_ints stride, tp_ints padding, tp_ints dilation, bool ceil_mode, \
+                                                   tp_tensor *indices, tp_tensor *grad_input) {                       \
+        tp_pool_plan p;                                                                                               \
+        int status = make_plan(&p, &max_pool##n##d, self, kernel_size, stride, padding, dilation, ceil_mode);         \
+        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                                  \
     }
 MAX_POOL(2)
 MAX_POOL(3)
@@ -269,32 +269,32 @@ static int declare_average_backward(tp_meta *m, const kind *k, tp_tensor *grad, 
 
 /* avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool
  * count_include_pad=True, int? divisor_override=None) -> Tensor, and the same in three dimensions. */
-#define AVG_POOL(n)                                                                                                  \
-    static const kind avg_pool##n##d = {"avg_pool" #n "d", n, true};                                                 \
-    int avg_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, \
-                            bool count, tp_opt_int divisor) {                                                        \
-        tp_pool_plan p;                                                                                              \
-        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                      \
-    }                                                                                                                \
-    int avg_pool##n##d_dense(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count,  \
-                           tp_opt_int divisor, tp_tensor *out) {                                                     \
-        tp_pool_plan p;                                                                                              \
-        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, AVERAGE, self, out, NULL);                              \
-    }                                                                                                                \
-    int avg_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel,            \
-                                     tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {   \
-        tp_pool_plan p;                                                                                              \
-        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                \
-    }                                                                                                                \
-    int avg_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,         \
-                                    tp_ints padding, bool ceil, bool count, tp_opt_int divisor,                      \
-                                    tp_tensor *grad_input) {                                                         \
-        tp_pool_plan p;                                                                                              \
-        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);         \
-        return status < 0 ? -1 : convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL);       \
+#define AVG_POOL(n)                                                                                                   \
+    static const kind avg_pool##n##d = {"avg_pool" #n "d", n, true};                                                  \
+    int avg_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil,  \
+                            bool count, tp_opt_int divisor) {                                                         \
+        tp_pool_plan p;                                                                                               \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);          \
+        return status < 0 ? -1 : declare_average(m, &avg_pool##n##d, self, &p);                                       \
+    }                                                                                                                 \
+    int avg_pool##n##d_dense(tp_tensor *self, tp_ints kernel, tp_ints stride, tp_ints padding, bool ceil, bool count, \
+                             tp_opt_int divisor, tp_tensor *out) {                                                    \
+        tp_pool_plan p;                                                                                               \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);          \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE, self, out, NULL);                                       \
+    }                                                                                                                 \
+    int avg_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_ints kernel,             \
+                                     tp_ints stride, tp_ints padding, bool ceil, bool count, tp_opt_int divisor) {    \
+        tp_pool_plan p;                                                                                               \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);          \
+        return status < 0 ? -1 : declare_average_backward(m, &avg_pool##n##d, grad_output, self, &p);                 \
+    }                                                                                                                 \
+    int avg_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_ints kernel, tp_ints stride,        \
+                                      tp_ints padding, bool ceil, bool count, tp_opt_int divisor,                     \
+                                      tp_tensor *grad_input) {                                                        \
+        tp_pool_plan p;                                                                                               \
+        int status = average_plan(&p, &avg_pool##n##d, self, kernel, stride, padding, ceil, count, divisor);          \
+        return status < 0 ? -1 : convert_and_run(&p, AVERAGE_BACKWARD, grad_output, grad_input, NULL);                \
     }
 AVG_POOL(2)
 AVG_POOL(3)
@@ -375,30 +375,30 @@ ADAPTIVE_AVG(2)
 ADAPTIVE_AVG(3)
 
 /* adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor), and in three dimensions. */
-#define ADAPTIVE_MAX(n)                                                                                         \
-    int adaptive_max_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints output_size) {                        \
-        tp_pool_plan p;                                                                                         \
-        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
-                   ? -1                                                                                         \
-                   : declare_max(m, adaptive_max + n, self, &p);                                                \
-    }                                                                                                           \
+#define ADAPTIVE_MAX(n)                                                                                           \
+    int adaptive_max_pool##n##d_meta(tp_meta *m, tp_tensor *self, tp_ints output_size) {                          \
+        tp_pool_plan p;                                                                                           \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                         \
+                   ? -1                                                                                           \
+                   : declare_max(m, adaptive_max + n, self, &p);                                                  \
+    }                                                                                                             \
     int adaptive_max_pool##n##d_dense(tp_tensor *self, tp_ints output_size, tp_tensor *out, tp_tensor *indices) { \
-        tp_pool_plan p;                                                                                         \
-        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                       \
-                   ? -1                                                                                         \
-                   : convert_and_run(&p, MAX, self, out, indices);                                      \
-    }                                                                                                           \
-    int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,              \
-                                              tp_tensor *indices) {                                             \
-        tp_pool_plan p;                                                                                         \
-        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
-        return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);     \
-    }                                                                                                           \
+        tp_pool_plan p;                                                                                           \
+        return adaptive_plan(&p, adaptive_max + n, self, output_size) < 0                                         \
+                   ? -1                                                                                           \
+                   : convert_and_run(&p, MAX, self, out, indices);                                                \
+    }                                                                                                             \
+    int adaptive_max_pool##n##d_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self,                \
+                                              tp_tensor *indices) {                                               \
+        tp_pool_plan p;                                                                                           \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                   \
+        return status < 0 ? -1 : declare_max_backward(m, adaptive_max + n, grad_output, self, &p, indices);       \
+    }                                                                                                             \
     int adaptive_max_pool##n##d_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *indices,       \
-                                             tp_tensor *grad_input) {                                           \
-        tp_pool_plan p;                                                                                         \
-        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                 \
-        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                            \
+                                               tp_tensor *grad_input) {                                           \
+        tp_pool_plan p;                                                                                           \
+        int status = adaptive_plan_of(&p, adaptive_max + n, grad_output, self);                                   \
+        return status < 0 ? -1 : max_backward(&p, grad_output, indices, grad_input);                              \
     }
 ADAPTIVE_MAX(2)
 ADAPTIVE_MAX(3)

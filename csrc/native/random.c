@@ -1,7 +1,8 @@
 /* random.c: operators that draw random numbers.
  *
  * A draw reserves one offset of its generator and numbers its elements in row-major order from 0, so the same seed
- * gives the same numbers for any layout of the result, any device and any number of threads. Everything else (rand, randn_like, normal of tensors, dropout, ...) is an in-place draw into a tensor made for it. */
+ * gives the same numbers for any layout of the result, any device and any number of threads. Everything else (rand,
+ * randn_like, normal of tensors, dropout, ...) is an in-place draw into a tensor made for it. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "core/generator.h"
@@ -225,8 +226,7 @@ static int check_cauchy(const tp_tensor *self, double sigma) {
 }
 /* cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!) */
 int cauchy__dense(tp_tensor *self, double median, double sigma, tp_generator *generator) {
-    return check_cauchy(self, sigma) < 0 ? -1
-                                         : fill(self, tp_prim_draw_cauchy, median, sigma, generator);
+    return check_cauchy(self, sigma) < 0 ? -1 : fill(self, tp_prim_draw_cauchy, median, sigma, generator);
 }
 
 static int check_geometric(const tp_tensor *self, double p) {
@@ -237,9 +237,7 @@ static int check_geometric(const tp_tensor *self, double p) {
 }
 /* geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!) */
 int geometric__dense(tp_tensor *self, double p, tp_generator *generator) {
-    return check_geometric(self, p) < 0
-               ? -1
-               : fill(self, tp_prim_draw_geometric, log1p(-p), 0, generator);
+    return check_geometric(self, p) < 0 ? -1 : fill(self, tp_prim_draw_geometric, log1p(-p), 0, generator);
 }
 
 static int check_log_normal(const tp_tensor *self, double std) {
@@ -252,8 +250,8 @@ static int check_log_normal(const tp_tensor *self, double std) {
 int log_normal__dense(tp_tensor *self, double mean, double std, tp_generator *generator) {
     if (check_log_normal(self, std) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *made = tp_new_empty(tp_sizes(self), self->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
-    if (!made || check_generator(generator, self) < 0 ||
-        fill(made, tp_prim_draw_normal, mean, std, generator) < 0 || tp_exp_(made) < 0)
+    if (!made || check_generator(generator, self) < 0 || fill(made, tp_prim_draw_normal, mean, std, generator) < 0 ||
+        tp_exp_(made) < 0)
         return -1;
     return tp_copy_data(self, made);
 }

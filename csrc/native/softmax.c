@@ -72,7 +72,7 @@ int _softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *o
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
 int _softmax_backward_data_dense(tp_tensor *grad_output, tp_tensor *output, int64_t dim, tp_dtype input_dtype TP_UNUSED,
-                               tp_tensor *grad_input) {
+                                 tp_tensor *grad_input) {
     return backward(tp_prim_softmax_backward, grad_output, output, dim, grad_input);
 }
 int _log_softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *output, int64_t dim,
@@ -80,7 +80,7 @@ int _log_softmax_backward_data_meta(tp_meta *m, tp_tensor *grad_output, tp_tenso
     return backward_meta(m, grad_output, output, dim, input_dtype);
 }
 int _log_softmax_backward_data_dense(tp_tensor *grad_output, tp_tensor *output, int64_t dim,
-                                   tp_dtype input_dtype TP_UNUSED, tp_tensor *out) {
+                                     tp_dtype input_dtype TP_UNUSED, tp_tensor *out) {
     return backward(tp_prim_softmax_log_backward, grad_output, output, dim, out);
 }
 

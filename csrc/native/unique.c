@@ -146,7 +146,7 @@ int isin_Tensor_Tensor_meta(tp_meta *m, tp_tensor *elements, tp_tensor *test_ele
     return isin_output(m, elements, (tp_dtype)elements->dtype, (tp_dtype)test_elements->dtype, elements->device);
 }
 int isin_Tensor_Tensor_dense(tp_tensor *elements, tp_tensor *test_elements, bool assume_unique, bool invert,
-                           tp_tensor *out) {
+                             tp_tensor *out) {
     (void)assume_unique;
     return isin(elements, test_elements, invert, out);
 }
@@ -157,7 +157,7 @@ int isin_Tensor_Scalar_meta(tp_meta *m, tp_tensor *elements, const tp_scalar *te
     return isin_output(m, elements, (tp_dtype)elements->dtype, tp_scalar_dtype(test_element), elements->device);
 }
 int isin_Tensor_Scalar_dense(tp_tensor *elements, const tp_scalar *test_element, bool assume_unique, bool invert,
-                           tp_tensor *out) {
+                             tp_tensor *out) {
     (void)assume_unique;
     tp_autoref *number = tp_new_wrapped_number(test_element);
     return number ? isin(elements, number, invert, out) : -1;
@@ -169,7 +169,7 @@ int isin_Scalar_Tensor_meta(tp_meta *m, const tp_scalar *element, tp_tensor *tes
     return isin_output(m, NULL, tp_scalar_dtype(element), (tp_dtype)test_elements->dtype, test_elements->device);
 }
 int isin_Scalar_Tensor_dense(const tp_scalar *element, tp_tensor *test_elements, bool assume_unique, bool invert,
-                           tp_tensor *out) {
+                             tp_tensor *out) {
     (void)assume_unique;
     tp_autoref *number = tp_new_wrapped_number(element);
     return number ? isin(number, test_elements, invert, out) : -1;

@@ -20,5 +20,7 @@ int embedding_renorm__opencl(tp_tensor *self, tp_tensor *indices, double max_nor
     tp_autoref *scale = is_long ? tp_where_ScalarOther(is_long, factor, TP_SCALAR_F(1)) : NULL;
     tp_autoref *scaled = scale ? tp_mul_Tensor(wide, scale) : NULL;
     tp_autoref *made = scaled ? tp_to_dtype(scaled, dtype, false, false, TP_NO_FORMAT) : NULL;
-    return made ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "embedding_renorm_"), tp_prim_put_set, self, 0, flat, made, false) : -1;
+    return made ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "embedding_renorm_"), tp_prim_put_set, self, 0, flat,
+                                 made, false)
+                : -1;
 }

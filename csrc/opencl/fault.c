@@ -117,8 +117,9 @@ int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
     if (tp_likely(!tp_fault_at(fault)) || !take_note(d, look)) return 0;
     char where[200];
     snprintf(where, sizeof where, " (found on opencl:%d)%s", d->index,
-             tp_cl_checks_wait() ? ""
-                                 : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in the call that "
-                                   "is at fault, for its traceback");
+             tp_cl_checks_wait()
+                 ? ""
+                 : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in the call that "
+                   "is at fault, for its traceback");
     return tp_raise_fault(fault, look->words[1], look->words[2], look->words[3], where);
 }

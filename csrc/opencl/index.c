@@ -121,7 +121,8 @@ tp_tensor *index_Tensor_opencl(tp_tensor *self, tp_tensors indices) {
     if (tp_checked_numel(result) == 0) return tp_new_empty(result, (tp_dtype)self->dtype, self->device);
     if (p.nindices == 1) {
         tp_autoref *line = index_line(&p, 0, self);
-        tp_autoref *taken = line ? tp_index_take(TP_INDEX_FAULT(TP_IndexError, "index"), self, p.dims[0], line, true) : NULL;
+        tp_autoref *taken =
+            line ? tp_index_take(TP_INDEX_FAULT(TP_IndexError, "index"), self, p.dims[0], line, true) : NULL;
         return taken ? tp_reshape(taken, result) : NULL;
     }
     tp_autoref *rows = row_numbers("index", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
@@ -174,7 +175,8 @@ static int put_rows(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, 
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[p->dims[0]] = line->numel;
     tp_autoref *from = tp_reshape(spread, (tp_ints){sizes, self->ndim});
-    return from ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, self, p->dims[0], line, from, true) : -1;
+    return from ? tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, self, p->dims[0], line, from, true)
+                : -1;
 }
 
 /* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
@@ -199,7 +201,8 @@ int index_put__opencl(tp_tensor *self, tp_tensors indices, tp_tensor *values, bo
     tp_autoref *rows = row_numbers("index_put_", &p, self), *first = rows ? indexed_first(&p, self) : NULL;
     tp_autoref *matrix = first ? as_rows(&p, first) : NULL;
     tp_autoref *from = matrix ? value_rows(&p, own, matrix->sizes[1]) : NULL;
-    if (!from || tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, matrix, 0, rows, from, false) < 0) return -1;
+    if (!from || tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_put_"), how, matrix, 0, rows, from, false) < 0)
+        return -1;
     if (matrix->storage == self->storage) return 0;
     tp_autoref *back = tp_reshape(matrix, tp_sizes(first));
     return back ? tp_copy_(first, back, false) : -1;

@@ -18,13 +18,12 @@ typedef struct {
     bool frozen; /* forward from running_mean and running_var; backward with the variance as rstd */
     int64_t parts;
     double eps, momentum;
-    const tp_tensor *input, *grad, *weight, *bias, *mean, *rstd, *running_mean, *running_var, *out, *to_weight, *to_bias;
+    const tp_tensor *input, *grad, *weight, *bias, *mean, *rstd, *running_mean, *running_var, *out, *to_weight,
+        *to_bias;
 } norm_job;
 
-static const char *const kernels[] = {[FORWARD] = "forward",
-                                      [BACKWARD] = "backward",
-                                      [COLUMNS_OF] = "columns",
-                                      [CHANNELS] = "channels"};
+static const char *const kernels[] = {
+    [FORWARD] = "forward", [BACKWARD] = "backward", [COLUMNS_OF] = "columns", [CHANNELS] = "channels"};
 
 typedef struct {
     uint8_t dtype, what, group;
@@ -106,44 +105,85 @@ static int run(norm_kernel what, const norm_job *j) {
 int norm_forward_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_ints rows, double eps, double momentum,
                         tp_tensor *out, tp_tensor *mean, tp_tensor *rstd, tp_tensor *running_mean,
                         tp_tensor *running_var) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .eps = eps, .momentum = momentum, .input = x, .weight = weight,
-                        .bias = bias, .mean = mean, .rstd = rstd, .running_mean = running_mean,
-                        .running_var = running_var, .out = out};
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .eps = eps,
+                        .momentum = momentum,
+                        .input = x,
+                        .weight = weight,
+                        .bias = bias,
+                        .mean = mean,
+                        .rstd = rstd,
+                        .running_mean = running_mean,
+                        .running_var = running_var,
+                        .out = out};
     return run(FORWARD, &j);
 }
 
 int norm_frozen_opencl(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_tensor *mean, tp_tensor *var, tp_ints rows,
                        double eps, tp_tensor *out) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .frozen = true, .eps = eps, .input = x, .weight = weight,
-                        .bias = bias, .running_mean = mean, .running_var = var, .out = out};
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .frozen = true,
+                        .eps = eps,
+                        .input = x,
+                        .weight = weight,
+                        .bias = bias,
+                        .running_mean = mean,
+                        .running_var = var,
+                        .out = out};
     return run(FORWARD, &j);
 }
 
 int norm_backward_opencl(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tensor *mean, tp_tensor *rstd,
                          tp_ints rows, tp_tensor *out, tp_tensor *to_weight, tp_tensor *to_bias) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .input = x, .grad = grad, .weight = weight, .mean = mean,
-                        .rstd = rstd, .out = out, .to_weight = to_weight, .to_bias = to_bias};
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .input = x,
+                        .grad = grad,
+                        .weight = weight,
+                        .mean = mean,
+                        .rstd = rstd,
+                        .out = out,
+                        .to_weight = to_weight,
+                        .to_bias = to_bias};
     return run(BACKWARD, &j);
 }
 
 int norm_frozen_backward_opencl(tp_tensor *grad, tp_tensor *x, tp_tensor *weight, tp_tensor *mean, tp_tensor *var,
                                 tp_ints rows, double eps, tp_tensor *out, tp_tensor *to_weight, tp_tensor *to_bias) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .frozen = true, .eps = eps, .input = x, .grad = grad,
-                        .weight = weight, .mean = mean, .rstd = var, .out = out, .to_weight = to_weight,
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .frozen = true,
+                        .eps = eps,
+                        .input = x,
+                        .grad = grad,
+                        .weight = weight,
+                        .mean = mean,
+                        .rstd = var,
+                        .out = out,
+                        .to_weight = to_weight,
                         .to_bias = to_bias};
     return run(BACKWARD, &j);
 }
 
 int norm_columns_opencl(tp_tensor *grad, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, tp_ints rows,
                         tp_tensor *to_weight, tp_tensor *to_bias) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .parts = (to_weight ? to_weight : to_bias)->sizes[0], .input = x,
-                        .grad = grad, .mean = mean, .rstd = rstd, .to_weight = to_weight, .to_bias = to_bias};
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .parts = (to_weight ? to_weight : to_bias)->sizes[0],
+                        .input = x,
+                        .grad = grad,
+                        .mean = mean,
+                        .rstd = rstd,
+                        .to_weight = to_weight,
+                        .to_bias = to_bias};
     return run(COLUMNS_OF, &j);
 }
 
 int norm_channels_opencl(tp_tensor *grad, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, tp_ints rows,
                          tp_tensor *to_weight, tp_tensor *to_bias) {
-    const norm_job j = {.w = tp_norm_rows_of(rows), .input = x, .grad = grad, .mean = mean, .rstd = rstd,
-                        .to_weight = to_weight, .to_bias = to_bias};
+    const norm_job j = {.w = tp_norm_rows_of(rows),
+                        .input = x,
+                        .grad = grad,
+                        .mean = mean,
+                        .rstd = rstd,
+                        .to_weight = to_weight,
+                        .to_bias = to_bias};
     return run(CHANNELS, &j);
 }

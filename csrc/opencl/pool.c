@@ -74,7 +74,7 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *ou
 }
 
 int pool_max_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, tp_ints dilation, tp_tensor *out,
-                 tp_tensor *at) {
+                    tp_tensor *at) {
     tp_pool_plan p = tp_pool_plan_of(x, out, kernel, stride, padding, dilation);
     return run(&p, MAX, x, out, at);
 }
@@ -95,13 +95,13 @@ static tp_pool_plan average_plan(const tp_tensor *large, const tp_tensor *small,
 }
 
 int pool_average_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, bool pad_counts, int64_t divisor,
-                     tp_tensor *out) {
+                        tp_tensor *out) {
     tp_pool_plan p = average_plan(x, out, kernel, stride, padding, pad_counts, divisor);
     return run(&p, AVERAGE, x, out, NULL);
 }
 
 int pool_average_backward_opencl(tp_tensor *grad, tp_ints kernel, tp_ints stride, tp_ints padding, bool pad_counts,
-                              int64_t divisor, tp_tensor *out) {
+                                 int64_t divisor, tp_tensor *out) {
     tp_pool_plan p = average_plan(out, grad, kernel, stride, padding, pad_counts, divisor);
     return run(&p, AVERAGE_BACKWARD, out, grad, NULL);
 }

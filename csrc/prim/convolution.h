@@ -1,7 +1,7 @@
 /* convolution.h: the geometry of a convolution, as its primitives derive it from their operands.
  *
- * Every plan has three spatial dimensions; fewer are preceded by dimensions of size one. Channels are counted per group.
- * A transposed convolution is the plan of the convolution whose data gradient it is. */
+ * Every plan has three spatial dimensions; fewer are preceded by dimensions of size one. Channels are counted per
+ * group. A transposed convolution is the plan of the convolution whose data gradient it is. */
 #pragma once
 
 #include "core/tensor.h"

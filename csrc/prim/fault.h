@@ -1,7 +1,7 @@
 /* fault.h: what is wrong with values that a primitive is given: an index out of range, a negative probability.
  *
- * Whoever calls the primitive knows the operator and the error; whoever finds the value may be a device that looks later.
- * So each kind of fault has a number, which is passed on: it is given once and never taken back. */
+ * Whoever calls the primitive knows the operator and the error; whoever finds the value may be a device that looks
+ * later. So each kind of fault has a number, which is passed on: it is given once and never taken back. */
 #pragma once
 
 #include "core/error.h"
@@ -21,10 +21,10 @@ const tp_fault *tp_fault_at(int id); /* NULL for a number that was not given */
 int tp_raise_fault(int id, int64_t value, int64_t dim, int64_t size, const char *where) TP_COLD;
 
 /* The number of an operator's index fault, looked up once for each place in the code. */
-#define TP_INDEX_FAULT(cls, op)                               \
-    __extension__({                                           \
-        static _Atomic int known_; /* the number plus one */  \
+#define TP_INDEX_FAULT(cls, op)                                            \
+    __extension__({                                                        \
+        static _Atomic int known_; /* the number plus one */               \
         if (tp_unlikely(!known_)) known_ = tp_fault_id(cls, op, NULL) + 1; \
-        known_ - 1;                                           \
+        known_ - 1;                                                        \
     })
 #define TP_TRUSTED (-1) /* in place of a number: the values are the library's own */

@@ -1,5 +1,5 @@
-/* pool.h: the geometry of pooling, as its primitives derive it from their operands: one plane of up to three dimensions;
- * fewer are preceded by dimensions of size one. */
+/* pool.h: the geometry of pooling, as its primitives derive it from their operands: one plane of up to three
+ * dimensions; fewer are preceded by dimensions of size one. */
 #pragma once
 
 #include "core/tensor.h"

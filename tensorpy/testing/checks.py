@@ -321,7 +321,7 @@ def bool_bytes(info: OpInfo, dtype: str, device: str) -> None:
         if not any(a.dtype == "bool" for a in _arrays(sample)):
             continue
         for function in functions:
-            results = []
+            results: list[Any] = []
             for make in (to_tensor, odd_bools):
                 args, kwargs = arguments(sample, device, info, make)
                 if function is not functions[0]:

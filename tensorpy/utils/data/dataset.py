@@ -143,6 +143,16 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
+def collated(dataset: Any, indices: Sequence[int]) -> list[Tensor] | None:
+    """What default_collate makes of samples of a TensorDataset, or of a part of one, in one piece; None for others."""
+    if type(dataset) is Subset:
+        return collated(dataset.dataset, [dataset.indices[i] for i in indices])
+    if type(dataset) is not TensorDataset or any(t.device.type != "cpu" for t in dataset.tensors):
+        return None
+    chosen = _C.tensor(indices)
+    return [t[chosen] for t in dataset.tensors]
+
+
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset[Any]]:
     """Parts of a dataset at random, of given lengths, or of given shares that add up to one."""
     total = len(dataset)

@@ -267,10 +267,10 @@ def _fractional(
         shape[2 + d], shape[2 + dims + d] = sizes[d], kernel[d]
         where = where + rows.reshape(shape) * stride
         stride *= spatial[d]
-    windows = where.expand(*lead, *sizes, *kernel).reshape(*lead, -1)
-    found = planes.flatten(2).gather(2, windows).reshape(*lead, *sizes, -1)
+    windows = where.expand(*lead, *sizes, *kernel).flatten(2 + dims)
+    found = planes.flatten(2).gather(2, windows.flatten(2)).reshape(windows.shape)
     values, at = found.max(-1)
-    indices = windows.reshape(*lead, *sizes, -1).gather(-1, at.unsqueeze(-1)).squeeze(-1)
+    indices = windows.gather(-1, at.unsqueeze(-1)).squeeze(-1)
     return (values.squeeze(0), indices.squeeze(0)) if single else (values, indices)
 
 

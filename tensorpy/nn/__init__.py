@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorpy.nn import functional as functional
 from tensorpy.nn import init as init
 from tensorpy.nn import modules as modules
@@ -34,14 +36,14 @@ from tensorpy.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from tensorpy.nn.parameter import UninitializedParameter as UninitializedParameter
 
 
-def factory_kwargs(kwargs: dict[str, object] | None) -> dict[str, object]:
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments of a factory among those of a layer: device, dtype, memory_format, and `factory_kwargs` itself."""
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}
     if unexpected := kwargs.keys() - {*known, "factory_kwargs"}:
         raise TypeError(f"unexpected kwargs {unexpected}")
-    found = dict(kwargs.get("factory_kwargs", {}))  # type: ignore[call-overload]
+    found = dict(kwargs.get("factory_kwargs", {}))
     for name in known & kwargs.keys():
         if name in found:
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")

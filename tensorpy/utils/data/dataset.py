@@ -136,8 +136,8 @@ class Subset(Dataset[T_co]):
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
         chosen = [self.indices[i] for i in indices]
-        several = getattr(self.dataset, "__getitems__", None)
-        return several(chosen) if callable(several) else [self.dataset[i] for i in chosen]
+        several: Any = getattr(self.dataset, "__getitems__", None)
+        return [self.dataset[i] for i in chosen] if several is None else several(chosen)
 
     def __len__(self) -> int:
         return len(self.indices)

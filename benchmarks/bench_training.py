@@ -31,12 +31,13 @@ def demo() -> ModuleType:
 
 def step_of_tensorpy(images: Any, labels: Any, device: str) -> Callable[[], object]:
     digits = demo()
-    model = digits.Cnn(device)
-    optimizer = digits.Adam(model.parameters)
+    model = digits.Cnn().to(device)
+    optimizer = digits.OPTIMIZERS["adam"](model.parameters())
     x, y = tp.tensor(images).to(device), tp.tensor(labels).to(device)
 
     def step() -> object:
-        loss = F.cross_entropy(model(x, True), y)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
         return loss
@@ -45,18 +46,25 @@ def step_of_tensorpy(images: Any, labels: Any, device: str) -> Callable[[], obje
 
 
 def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
-    f = torch.nn.functional
+    n = torch.nn
     x, y = torch.tensor(images), torch.tensor(labels)
-    shapes = [(16, 1, 3, 3), (16,), (32, 16, 3, 3), (32,), (64, 512), (64,), (10, 64), (10,)]
-    w1, b1, w2, b2, w3, b3, w4, b4 = parameters = [(torch.randn(shape) * 0.05).requires_grad_() for shape in shapes]
-    optimizer = torch.optim.Adam(parameters, lr=2e-3)
+    model = n.Sequential(
+        n.Conv2d(1, 16, 3, padding=1),
+        n.ReLU(),
+        n.Conv2d(16, 32, 3, padding=1),
+        n.ReLU(),
+        n.MaxPool2d(2),
+        n.Flatten(),
+        n.Linear(512, 64),
+        n.ReLU(),
+        n.Dropout(0.25),
+        n.Linear(64, 10),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     def step() -> object:
-        h = f.relu(f.conv2d(x, w1, b1, padding=1))
-        h = f.max_pool2d(f.relu(f.conv2d(h, w2, b2, padding=1)), 2).flatten(1)
-        h = f.dropout(f.relu(f.linear(h, w3, b3)), 0.25, True)
-        loss = f.cross_entropy(f.linear(h, w4, b4), y)
         optimizer.zero_grad()
+        loss = n.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
         return loss

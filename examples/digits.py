@@ -1,4 +1,4 @@
-"""Trains a classifier on the 1,797 handwritten digits that scikit-learn ships, with tensors and autograd alone.
+"""Trains a classifier on the 1,797 handwritten digits that scikit-learn ships, with nn, optim and a DataLoader.
 
     python examples/digits.py [--model cnn|mlp] [--optimizer adam|sgd] [--autocast] [--device cpu] [--seeds 10]
 
@@ -12,13 +12,15 @@ import argparse
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy import nn, optim
+from tensorpy.utils.data import DataLoader, Subset, TensorDataset, random_split
 
 SIDE = 8
 CLASSES = 10
@@ -27,134 +29,48 @@ CLASSES = 10
 # ---- the data ----
 
 
-@dataclass(frozen=True)
-class Data:
+def load() -> TensorDataset:
     """Images in [0, 1] as (n, 1, 8, 8), labels as int64."""
-
-    images: tp.Tensor
-    labels: tp.Tensor
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: tp.Tensor) -> Data:
-        return Data(self.images[index], self.labels[index])
-
-    def to(self, device: str) -> Data:
-        return Data(self.images.to(device), self.labels.to(device))
-
-
-def load() -> Data:
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
     images = tp.tensor(bunch.images, dtype=tp.float32).reshape(-1, 1, SIDE, SIDE) / 16
-    return Data(images, tp.tensor(bunch.target, dtype=tp.int64))
+    return TensorDataset(images, tp.tensor(bunch.target, dtype=tp.int64))
 
 
-def split(data: Data) -> tuple[Data, Data]:
-    """A random fifth is for testing."""
-    order = tp.randperm(len(data))
-    held_out = len(data) // 5
-    return data[order[held_out:]], data[order[:held_out]]
+# ---- the models ----
 
 
-def batches(data: Data, size: int, device: str) -> Iterator[Data]:
-    order = tp.randperm(len(data))
-    for start in range(0, len(data), size):
-        yield data[order[start : start + size]].to(device)
-
-
-# ---- the models: a function of the images and a list of parameters ----
-
-
-def uniform(*shape: int, fan_in: int, device: str) -> tp.Tensor:
-    """Weights from U(-b, b) with b = 1/sqrt(fan_in), the usual start of linear and convolution layers."""
-    bound = 1 / math.sqrt(fan_in)
-    return tp.empty(*shape).uniform_(-bound, bound).to(device).requires_grad_()
-
-
-class Mlp:
+class Mlp(nn.Sequential):
     """64 - 128 - 10, one hidden layer."""
 
-    def __init__(self, device: str) -> None:
-        pixels, hidden = SIDE * SIDE, 128
-        self.w1, self.b1 = (
-            uniform(hidden, pixels, fan_in=pixels, device=device),
-            uniform(hidden, fan_in=pixels, device=device),
-        )
-        self.w2, self.b2 = (
-            uniform(CLASSES, hidden, fan_in=hidden, device=device),
-            uniform(CLASSES, fan_in=hidden, device=device),
-        )
-        self.parameters = [self.w1, self.b1, self.w2, self.b2]
-
-    def __call__(self, images: tp.Tensor, training: bool) -> tp.Tensor:
-        hidden = F.relu(F.linear(images.flatten(1), self.w1, self.b1))
-        return F.linear(hidden, self.w2, self.b2)
+    def __init__(self) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(SIDE * SIDE, 128), nn.ReLU(), nn.Linear(128, CLASSES))
 
 
-class Cnn:
+class Cnn(nn.Module):
     """Two 3x3 convolutions of 16 and 32 channels, a 2x2 maximum, one hidden layer with dropout."""
 
-    def __init__(self, device: str) -> None:
-        self.w1, self.b1 = uniform(16, 1, 3, 3, fan_in=9, device=device), uniform(16, fan_in=9, device=device)
-        self.w2, self.b2 = uniform(32, 16, 3, 3, fan_in=144, device=device), uniform(32, fan_in=144, device=device)
-        self.w3, self.b3 = uniform(64, 512, fan_in=512, device=device), uniform(64, fan_in=512, device=device)
-        self.w4, self.b4 = uniform(CLASSES, 64, fan_in=64, device=device), uniform(CLASSES, fan_in=64, device=device)
-        self.parameters = [self.w1, self.b1, self.w2, self.b2, self.w3, self.b3, self.w4, self.b4]
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
+        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.hidden = nn.Linear(512, 64)
+        self.dropout = nn.Dropout(0.25)
+        self.scores = nn.Linear(64, CLASSES)
 
-    def __call__(self, images: tp.Tensor, training: bool) -> tp.Tensor:
-        x = F.relu(F.conv2d(images, self.w1, self.b1, padding=1))
-        x = F.relu(F.conv2d(x, self.w2, self.b2, padding=1))
+    def forward(self, images: tp.Tensor) -> tp.Tensor:
+        x = F.relu(self.conv1(images))
+        x = F.relu(self.conv2(x))
         x = F.max_pool2d(x, 2).flatten(1)
-        x = F.dropout(F.relu(F.linear(x, self.w3, self.b3)), 0.25, training)
-        return F.linear(x, self.w4, self.b4)
+        return self.scores(self.dropout(F.relu(self.hidden(x))))
 
 
-MODELS: dict[str, Callable[[str], Mlp | Cnn]] = {"mlp": Mlp, "cnn": Cnn}
-
-
-# ---- the optimizers: in-place operators under no_grad ----
-
-
-class Adam:
-    """Kingma & Ba 2015, with bias correction."""
-
-    def __init__(self, parameters: list[tp.Tensor], rate: float = 2e-3) -> None:
-        self.parameters, self.rate, self.step_count = parameters, rate, 0
-        self.mean = [tp.zeros_like(p) for p in parameters]
-        self.square = [tp.zeros_like(p) for p in parameters]
-
-    @tp.no_grad()
-    def step(self) -> None:
-        beta1, beta2, epsilon = 0.9, 0.999, 1e-8
-        self.step_count += 1
-        rate = self.rate / (1 - beta1**self.step_count)
-        scale = 1 / math.sqrt(1 - beta2**self.step_count)
-        for p, m, v in zip(self.parameters, self.mean, self.square, strict=True):
-            m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
-            v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
-            p.addcdiv_(m, v.sqrt().mul_(scale).add_(epsilon), value=-rate)
-            p.grad = None
-
-
-class Sgd:
-    """Stochastic gradient descent with momentum."""
-
-    def __init__(self, parameters: list[tp.Tensor], rate: float = 0.05, momentum: float = 0.9) -> None:
-        self.parameters, self.rate, self.momentum = parameters, rate, momentum
-        self.velocity = [tp.zeros_like(p) for p in parameters]
-
-    @tp.no_grad()
-    def step(self) -> None:
-        for p, v in zip(self.parameters, self.velocity, strict=True):
-            v.mul_(self.momentum).add_(p.grad)
-            p.add_(v, alpha=-self.rate)
-            p.grad = None
-
-
-OPTIMIZERS = {"adam": Adam, "sgd": Sgd}
+MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": Mlp, "cnn": Cnn}
+OPTIMIZERS: dict[str, Callable[[Iterable[tp.Tensor]], optim.Optimizer]] = {
+    "adam": lambda parameters: optim.Adam(parameters, lr=2e-3),
+    "sgd": lambda parameters: optim.SGD(parameters, lr=0.05, momentum=0.9),
+}
 
 
 # ---- training ----
@@ -173,33 +89,37 @@ def casting(args: argparse.Namespace) -> object:
 
 
 def evaluate(
-    model: Mlp | Cnn, test: Data, args: argparse.Namespace
+    model: nn.Module, test: Subset[tuple[tp.Tensor, tp.Tensor]], args: argparse.Namespace
 ) -> tuple[float, list[tuple[list[list[float]], int, int]]]:
+    images, labels = test.dataset[test.indices]
+    model.eval()
     with tp.no_grad(), casting(args):  # type: ignore[attr-defined]
-        guess = model(test.images.to(args.device), training=False).argmax(1).cpu()
-    wrong = (guess != test.labels).nonzero().flatten().tolist()
-    shown = [(test.images[i, 0].tolist(), int(guess[i]), int(test.labels[i])) for i in wrong]
+        guess = model(images.to(args.device)).argmax(1).cpu()
+    wrong = (guess != labels).nonzero().flatten().tolist()
+    shown = [(images[i, 0].tolist(), int(guess[i]), int(labels[i])) for i in wrong]
     return 1 - len(wrong) / len(test), shown
 
 
-def train(data: Data, seed: int, args: argparse.Namespace) -> Result:
+def train(data: TensorDataset, seed: int, args: argparse.Namespace) -> Result:
     from tqdm import tqdm
 
     tp.manual_seed(seed)
-    training, test = split(data)
-    model = MODELS[args.model](args.device)
-    optimizer = OPTIMIZERS[args.optimizer](model.parameters)
+    training, test = random_split(data, [0.8, 0.2])
+    loader = DataLoader(training, args.batch, shuffle=True)
+    model = MODELS[args.model]().to(args.device)
+    optimizer = OPTIMIZERS[args.optimizer](model.parameters())
     losses: list[float] = []
     start = time.perf_counter()
     progress = tqdm(range(args.epochs), desc=f"seed {seed}", unit="epoch", leave=False)
     for _ in progress:
         total = tp.zeros((), device=args.device)
-        for batch in batches(training, args.batch, args.device):
+        for images, labels in loader:
+            optimizer.zero_grad()
             with casting(args):  # type: ignore[attr-defined]
-                loss = F.cross_entropy(model(batch.images, training=True), batch.labels)
+                loss = F.cross_entropy(model(images.to(args.device)), labels.to(args.device))
             loss.backward()
             optimizer.step()
-            total += loss.detach() * len(batch)
+            total += loss.detach() * len(images)
         losses.append(total.item() / len(training))
         progress.set_postfix(loss=f"{losses[-1]:.4f}")
     seconds = time.perf_counter() - start

@@ -238,6 +238,7 @@ DISTANCES = [
 
 _REDUCTIONS = ({}, {"reduction": "sum"}, {"reduction": "none"})
 _OLD = ({"size_average": False}, {"reduce": False})
+_CLASSES = {"in_features": 4, "num_classes": 5, "bias": True, "ignore_index": 2}
 _LISTED = fixed([[0, 2, -1, 1, 0], [4, 3, 2, -1, -1], [1, -1, 0, 0, 0]])
 _CLASS_WEIGHTS = np.array([0.5, 1.0, 2.0, 0.3, 1.5])
 
@@ -249,6 +250,8 @@ LOSSES = [
     *_of("CrossEntropyLoss", [VECTORS, ints(5, 3)], *_REDUCTIONS, {"label_smoothing": 0.1, "weight": _CLASS_WEIGHTS}),
     *_of("CrossEntropyLoss", [VECTORS, unit(3, 5)], (), {"weight": _CLASS_WEIGHTS}),
     *_of("CrossEntropyLoss", [x(2, 5, 3, 4), ints(5, 2, 3, 4)], (), {"ignore_index": 2}),
+    *_of("LinearCrossEntropyLoss", [x(3, 4), ints(5, 3)], (4, 5), _CLASSES, {**_CLASSES, "weight": _CLASS_WEIGHTS}),
+    Case("LinearCrossEntropyLoss", (4, 5), [x(3, 4), ints(5, 3, 2)], {"out_features": (2,), "bias": True}),
     *_of("NLLLoss", [log_probs(3, 5), ints(5, 3)], *_REDUCTIONS, {"weight": _CLASS_WEIGHTS}, {"ignore_index": 1}),
     *_of("NLLLoss2d", [x(2, 5, 3, 4), ints(5, 2, 3, 4)]),
     *_of("BCELoss", [unit(3, 5), unit(3, 5)], *_REDUCTIONS, {"weight": _CLASS_WEIGHTS}),

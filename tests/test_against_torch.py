@@ -35,6 +35,8 @@ RANDOM = (
     "normal",
     "bernoulli",
     "dropout",
+    "fractional",
+    "multi_head_attention_forward",
     "rrelu",
     "multinomial",
     "uniform",

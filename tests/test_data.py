@@ -119,6 +119,26 @@ def test_scenario(tell: Any) -> None:
     compare(tell)
 
 
+def test_batches_in_one_piece_are_those_of_the_samples() -> None:
+    """A TensorDataset's batch is read at once: as its samples collated, and with their errors."""
+
+    class ByOne(data.TensorDataset):
+        pass
+
+    tensors = (tp.rand(9, 2), tp.arange(9), tp.rand(9, 1, requires_grad=True))
+    part = [8, 0, 3, 3, 7]
+    for quick, slow in zip(
+        DataLoader(data.Subset(data.TensorDataset(*tensors), part), 3),
+        DataLoader(data.Subset(ByOne(*tensors), part), 3),
+        strict=True,
+    ):
+        assert [type(quick), len(quick)] == [type(slow), len(slow)] == [list, 3]
+        assert all(tp.equal(a, b) and a.requires_grad == b.requires_grad for a, b in zip(quick, slow, strict=True))
+    for dataset in (data.TensorDataset(*tensors), ByOne(*tensors)):
+        with pytest.raises(IndexError):
+            list(DataLoader(dataset, 2, sampler=[0, 9]))
+
+
 # ---- order ----
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 import pytest
-from side_by_side import Scenarios, compare, error_of, filled, linear
+from side_by_side import Scenarios, compare, error_of, fill, filled, linear
 
 import tensorpy as tp
 from tensorpy import nn
@@ -444,6 +444,52 @@ def parameter_containers(t: Any) -> Any:
     return told
 
 
+# ---- layers with more than a forward ----
+
+
+@scenario
+def stacks_of_layers(t: Any) -> Any:
+    told = []
+    layer = fill(t, t.nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True))
+    m = t.nn.TransformerEncoder(layer, 2, norm=t.nn.LayerNorm(4), enable_nested_tensor=False)
+    x, mask = filled(t, 2, 3, 4).sin(), t.nn.Transformer.generate_square_subsequent_mask(3)
+    hidden = t.tensor([[False, False, True], [False, False, False]])
+    for module in (m, m.eval()):
+        told += [module(x), module(x, mask=mask), module(x, mask=mask, is_causal=True)]
+        told += [module(x, src_key_padding_mask=hidden)[:, :2]]
+    decoder = t.nn.TransformerDecoder(fill(t, t.nn.TransformerDecoderLayer(4, 2, 6, dropout=0.0)), 2)
+    memory = filled(t, 5, 2, 4).cos()
+    told += [decoder(x.transpose(0, 1), memory), decoder(x.transpose(0, 1), memory, tgt_mask=mask)]
+    told += [
+        decoder(x.transpose(0, 1), memory, tgt_mask=mask, tgt_is_causal=True, memory_key_padding_mask=t.zeros(2, 5))
+    ]
+    return [*told, repr(decoder), list(decoder.state_dict()), mask]
+
+
+@scenario
+def tables_and_clusters(t: Any) -> Any:
+    rows = filled(t, 5, 3)
+    e = t.nn.Embedding.from_pretrained(rows, padding_idx=1)
+    b = t.nn.EmbeddingBag.from_pretrained(rows, mode="sum", freeze=False)
+    told = [repr(e), e.weight, e(t.tensor([[0, 4]])), repr(b), b.weight, b(t.tensor([[0, 4]]))]
+    m = fill(t, t.nn.AdaptiveLogSoftmaxWithLoss(4, 10, [3, 6]))
+    x = filled(t, 6, 4).sin() * 3
+    told += [m.log_prob(x), m.predict(x), m(x[0], t.tensor(7)), repr(m)]
+    calls = [
+        lambda: m(x, t.tensor([0, 1])), lambda: m(x[:1], t.tensor([10])), lambda: t.nn.Embedding(3, 2, padding_idx=3),
+        lambda: t.nn.AdaptiveLogSoftmaxWithLoss(4, 10, [6, 3]), lambda: t.nn.Embedding.from_pretrained(rows[0]),
+    ]  # fmt: skip
+    return [*told, *(error_of(call) for call in calls)]
+
+
+@scenario
+def synchronised_norms(t: Any) -> Any:
+    m = t.nn.SyncBatchNorm.convert_sync_batchnorm(
+        t.nn.Sequential(t.nn.BatchNorm2d(2), t.nn.Sequential(t.nn.BatchNorm1d(3)))
+    )
+    return [repr(m), list(m.state_dict()), error_of(lambda: t.nn.SyncBatchNorm(2)(filled(t, 2)))]
+
+
 # ---- parameters ----
 
 
@@ -537,3 +583,14 @@ def test_nn_is_imported_at_first_use() -> None:
         "import sys, tensorpy; assert not [m for m in sys.modules if m.startswith('tensorpy.nn')]; tensorpy.nn.Linear"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_compile_gives_what_it_gets() -> None:
+    m = nn.Linear(2, 2)
+    assert tp.compile(m, mode="max-autotune") is m and m.compile() is None
+
+    @tp.compile(fullgraph=True)
+    def double(x: tp.Tensor) -> tp.Tensor:
+        return x * 2
+
+    assert double(tp.ones(2)).tolist() == [2.0, 2.0]

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from tensorpy.nn import functional, init, modules, parameter
+from typing import Any
+
+from tensorpy.nn import functional as functional
+from tensorpy.nn import init as init
+from tensorpy.nn import modules as modules
+from tensorpy.nn import parameter as parameter
 from tensorpy.nn import utils as utils
-from tensorpy.nn.modules import *  # noqa: F403
-from tensorpy.nn.modules import Module
-from tensorpy.nn.modules import __all__ as _layers
-from tensorpy.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from tensorpy.nn.modules.activation import *  # noqa: F403
+from tensorpy.nn.modules.adaptive import *  # noqa: F403
+from tensorpy.nn.modules.batchnorm import *  # noqa: F403
+from tensorpy.nn.modules.container import *  # noqa: F403
+from tensorpy.nn.modules.conv import *  # noqa: F403
+from tensorpy.nn.modules.distance import *  # noqa: F403
+from tensorpy.nn.modules.dropout import *  # noqa: F403
+from tensorpy.nn.modules.flatten import *  # noqa: F403
+from tensorpy.nn.modules.fold import *  # noqa: F403
+from tensorpy.nn.modules.instancenorm import *  # noqa: F403
+from tensorpy.nn.modules.linear import *  # noqa: F403
+from tensorpy.nn.modules.loss import *  # noqa: F403
+from tensorpy.nn.modules.module import Module as Module
+from tensorpy.nn.modules.normalization import *  # noqa: F403
+from tensorpy.nn.modules.padding import *  # noqa: F403
+from tensorpy.nn.modules.pixelshuffle import *  # noqa: F403
+from tensorpy.nn.modules.pooling import *  # noqa: F403
+from tensorpy.nn.modules.rnn import *  # noqa: F403
+from tensorpy.nn.modules.sparse import *  # noqa: F403
+from tensorpy.nn.modules.transformer import *  # noqa: F403
+from tensorpy.nn.modules.upsampling import *  # noqa: F403
+from tensorpy.nn.parameter import Buffer as Buffer
+from tensorpy.nn.parameter import Parameter as Parameter
+from tensorpy.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from tensorpy.nn.parameter import UninitializedParameter as UninitializedParameter
 
 
-def factory_kwargs(kwargs: dict[str, object] | None) -> dict[str, object]:
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments of a factory among those of a layer: device, dtype, memory_format, and `factory_kwargs` itself."""
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}
     if unexpected := kwargs.keys() - {*known, "factory_kwargs"}:
         raise TypeError(f"unexpected kwargs {unexpected}")
-    found = dict(kwargs.get("factory_kwargs", {}))  # type: ignore[call-overload]
+    found = dict(kwargs.get("factory_kwargs", {}))
     for name in known & kwargs.keys():
         if name in found:
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         found[name] = kwargs[name]
     return found
-
-
-__all__ = [
-    *_layers,
-    "Buffer",
-    "Module",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "factory_kwargs",
-    "functional",
-    "init",
-    "modules",
-    "parameter",
-]

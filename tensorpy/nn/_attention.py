@@ -125,7 +125,8 @@ def multi_head_attention_forward(
         mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
         want = (batch * num_heads if mask.shape[0] != 1 else 1, steps, key.shape[0])
         if tuple(mask.shape) != want:
-            shown = attn_mask.shape  # type: ignore[union-attr]
+            assert attn_mask is not None
+            shown = attn_mask.shape
             correct = want[1:] if len(shown) == 2 else (batch * num_heads, *want[1:])
             raise RuntimeError(f"The shape of the {len(shown)}D attn_mask is {shown}, but should be {correct}.")
     if bias_k is not None and bias_v is not None:
@@ -154,12 +155,12 @@ def multi_head_attention_forward(
     found: Tensor | None = None
     if need_weights:
         scores = (q * math.sqrt(1.0 / head)) @ k.transpose(1, 2)
-        found = ops.softmax(scores if mask is None else scores + mask, -1)
+        shares: Any = ops.softmax(scores if mask is None else scores + mask, -1)
         if dropout_p:
-            found = ops.dropout(found, dropout_p, True)
-        result = found @ v
-        found = found.reshape(batch, num_heads, steps, -1)
-        found = found.mean(1) if average_attn_weights else found
+            shares = ops.dropout(shares, dropout_p, True)
+        result = shares @ v
+        shares = shares.reshape(batch, num_heads, steps, -1)
+        found = shares.mean(1) if average_attn_weights else shares
     else:
         q, k, v = (t.reshape(batch, num_heads, -1, head) for t in (q, k, v))
         if mask is not None:

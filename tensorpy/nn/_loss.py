@@ -317,9 +317,13 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """The cross entropy of a linear map's scores."""
+    """The cross entropy of a linear map's scores; a weight of more than two dimensions gives scores of several, the
+    classes first. `options` are about memory: there is one way to compute it."""
     ignored = -100 if ignore_index is None else ignore_index
-    scores = nn.linear(input, linear_weight, linear_bias)
+    bias = None if linear_bias is None else linear_bias.flatten()
+    scores = nn.linear(input, linear_weight.flatten(0, -2), bias)
+    if linear_weight.dim() > 2:
+        scores = scores.unflatten(-1, linear_weight.shape[:-1])
     return cross_entropy(
         scores, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
     )
@@ -344,7 +348,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, index = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.reshape(1))
+    rows, index = (input, target) if input.dim() == 2 else (input.reshape(1, -1), target.reshape(1))
     index = index.unsqueeze(1)
     lacking = (margin - rows.gather(1, index) + rows).clamp_min(0) ** p
     if weight is not None:

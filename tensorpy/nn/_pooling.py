@@ -254,23 +254,24 @@ def _fractional(
     sizes = listed(output_size, dims)
     single = input.dim() == dims + 1
     planes = input.unsqueeze(0) if single else input
+    drawn: Any = samples
     if samples is None:
-        samples = ops.rand(*planes.shape[:2], dims, dtype=input.dtype, device=input.device)
+        drawn = ops.rand(*planes.shape[:2], dims, dtype=input.dtype, device=input.device)
     lead = planes.shape[:2]
     where: Any = ops.zeros(1, dtype=ops.int64, device=input.device)
     stride = 1
     for d in reversed(range(dims)):  # the places of all elements of all windows, in a plane that is flat
         # the first number of a pair is for the last dimension
-        begins = _fractional_places(samples[..., dims - 1 - d], spatial[d], sizes[d], kernel[d])
+        begins = _fractional_places(drawn[..., dims - 1 - d], spatial[d], sizes[d], kernel[d])
         rows = begins.unsqueeze(-1) + ops.arange(kernel[d], device=input.device)
         shape = [*lead, *([1] * (2 * dims))]
         shape[2 + d], shape[2 + dims + d] = sizes[d], kernel[d]
         where = where + rows.reshape(shape) * stride
         stride *= spatial[d]
-    windows = where.expand(*lead, *sizes, *kernel).reshape(*lead, -1)
-    found = planes.flatten(2).gather(2, windows).reshape(*lead, *sizes, -1)
+    windows = where.expand(*lead, *sizes, *kernel).flatten(2 + dims)
+    found = planes.flatten(2).gather(2, windows.flatten(2)).reshape(windows.shape)
     values, at = found.max(-1)
-    indices = windows.reshape(*lead, *sizes, -1).gather(-1, at.unsqueeze(-1)).squeeze(-1)
+    indices = windows.gather(-1, at.unsqueeze(-1)).squeeze(-1)
     return (values.squeeze(0), indices.squeeze(0)) if single else (values, indices)
 
 

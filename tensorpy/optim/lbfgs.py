@@ -74,11 +74,11 @@ class LBFGS(Optimizer):
         """Moves the parameters up to max_iter times."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss")
-        closure = enable_grad()(closure)
+        evaluate: Callable[[], Any] = enable_grad()(closure)
         group, state = self.param_groups[0], self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        first = closure()
+        first = evaluate()
         loss, grad = float(first), self._flat_grad()
         evaluations = 1
         state["func_evals"] += 1
@@ -94,7 +94,7 @@ class LBFGS(Optimizer):
             if slope > -group["tolerance_change"]:
                 break
             before = loss
-            loss, grad, size, calls = self._advanced(closure, loss, grad, size, direction, slope, iteration)
+            loss, grad, size, calls = self._advanced(evaluate, loss, grad, size, direction, slope, iteration)
             state["d"], state["t"] = direction, size
             evaluations += calls
             state["func_evals"] += calls

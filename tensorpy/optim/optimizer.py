@@ -45,7 +45,8 @@ def _entered(table: dict[int, Any], hook: Callable[..., Any], first: bool = Fals
     handle = RemovableHandle(table)
     table[handle.id] = hook
     if first:
-        table.move_to_end(handle.id, last=False)  # type: ignore[attr-defined]
+        entries: Any = table
+        entries.move_to_end(handle.id, last=False)
     return handle
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import tensorpy as tp
 import tensorpy.nn.functional as F
+from tensorpy import nn, optim
+from tensorpy.utils.data import DataLoader, TensorDataset
 
 if TYPE_CHECKING:
     from typing_extensions import assert_type
@@ -57,3 +59,15 @@ def wrong(a: tp.Tensor) -> None:
     tp.softmax(a, "x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     a + "b"  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     tp.zeros(2, dtype="float32")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def networks(x: tp.Tensor) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LSTMCell(3, 4, bias=False))
+    assert_type(model.eval(), nn.Sequential)
+    assert_type(nn.Conv2d(1, 2, 3, padding="same").double().requires_grad_(False), nn.Conv2d)
+    assert_type([p.shape for p in model.parameters()], list[tp.Size])
+    nn.Linear(2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    optimizer = optim.Adam(model.parameters(), lr=0.1, betas=(0.9, 0.99))
+    optim.lr_scheduler.StepLR(optimizer, step_size=3).step()
+    for batch in DataLoader(TensorDataset(x), batch_size=2, shuffle=True):
+        F.mse_loss(model(batch), x).backward()

@@ -14,7 +14,7 @@ from tensorpy.nn.modules.fold import *  # noqa: F403
 from tensorpy.nn.modules.instancenorm import *  # noqa: F403
 from tensorpy.nn.modules.linear import *  # noqa: F403
 from tensorpy.nn.modules.loss import *  # noqa: F403
-from tensorpy.nn.modules.module import Module
+from tensorpy.nn.modules.module import Module as Module
 from tensorpy.nn.modules.normalization import *  # noqa: F403
 from tensorpy.nn.modules.padding import *  # noqa: F403
 from tensorpy.nn.modules.pixelshuffle import *  # noqa: F403
@@ -23,5 +23,3 @@ from tensorpy.nn.modules.rnn import *  # noqa: F403
 from tensorpy.nn.modules.sparse import *  # noqa: F403
 from tensorpy.nn.modules.transformer import *  # noqa: F403
 from tensorpy.nn.modules.upsampling import *  # noqa: F403
-
-__all__ = [name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Module)]

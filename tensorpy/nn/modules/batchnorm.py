@@ -82,7 +82,9 @@ class _NormBase(Module):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+    def _load_from_state_dict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
         version = local_metadata.get("version")
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
@@ -214,7 +216,7 @@ class _LazyNormBase(LazyModuleMixin):
 
     def reset_parameters(self: Any) -> None:
         if not self.has_uninitialized_params() and self.num_features != 0:
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
     def initialize_parameters(self: Any, input: Tensor) -> None:
         if not self.has_uninitialized_params():

@@ -284,7 +284,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
     def reset_parameters(self: Any) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
     def initialize_parameters(self: Any, input: Tensor, *unused: Any) -> None:
         if not self.has_uninitialized_params():

@@ -113,6 +113,11 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
     return device, dtype, bool(given.get("non_blocking", False)), given.get("memory_format")
 
 
+def _no_forward(self: Any, *input: Any) -> Any:
+    """What a call computes; every subclass has its own, with arguments of its own."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
 class Module:
     """The base of every layer and network: subclass it, make parameters and modules in `__init__`, compute in
     `forward`."""
@@ -143,9 +148,7 @@ class Module:
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input: Any) -> Any:
-        """What a call computes; every subclass has its own."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    forward: Callable[..., Any] = _no_forward
 
     # ---- adding ----
 
@@ -538,7 +541,8 @@ class Module:
             if flag:
                 mark[handle.id] = True
         if first:
-            table.move_to_end(handle.id, last=False)  # type: ignore[attr-defined]
+            entries: Any = table
+            entries.move_to_end(handle.id, last=False)
         return handle
 
     def register_forward_pre_hook(
@@ -581,7 +585,8 @@ class Module:
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata)` after state_dict; it changes in place."""
-        hook._from_public_api = True  # type: ignore[attr-defined]
+        marked: Any = hook
+        marked._from_public_api = True
         return self._register_state_dict_hook(hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

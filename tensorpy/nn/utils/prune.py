@@ -87,10 +87,10 @@ class PruningContainer(BasePruningMethod):
     """Several methods, one after the other."""
 
     def __init__(self, *args: Any) -> None:
-        methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
+        methods: Any = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
         self._pruning_methods: tuple[Any, ...] = ()
         if methods:
-            self._tensor_name = methods[0]._tensor_name  # type: ignore[index]
+            self._tensor_name = methods[0]._tensor_name
         for method in methods:
             self.add_pruning_method(method)
 
@@ -287,7 +287,7 @@ def global_unstructured(
 ) -> None:
     """Prunes several tensors, pairs of a module and a name, as if they were one."""
     pairs, scores = list(parameters), importance_scores or {}
-    tensors = [scores.get(pair, getattr(*pair)) for pair in pairs]
+    tensors: list[Any] = [scores.get(pair, getattr(*pair)) for pair in pairs]
     masks = [getattr(m, f"{n}_mask", None) for m, n in pairs]
     before = _C.cat(
         [(_C.ones_like(t) if mask is None else mask).reshape(-1) for t, mask in zip(tensors, masks, strict=True)]

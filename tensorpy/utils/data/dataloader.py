@@ -12,6 +12,7 @@ import os
 import queue
 import weakref
 from collections.abc import Iterator
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from tensorpy.utils.data.collate import default_collate, default_convert
@@ -135,7 +136,7 @@ class DataLoader:
                         f"multiprocessing_context={context!r}"
                     )
                 context = multiprocessing.get_context(context)
-            elif not isinstance(context, multiprocessing.context.BaseContext):
+            elif not isinstance(context, BaseContext):
                 raise TypeError(
                     "multiprocessing_context option should be a valid context object or a string specifying the start "
                     f"method, but got multiprocessing_context={context}"

@@ -136,11 +136,21 @@ class Subset(Dataset[T_co]):
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
         chosen = [self.indices[i] for i in indices]
-        several = getattr(self.dataset, "__getitems__", None)
-        return several(chosen) if callable(several) else [self.dataset[i] for i in chosen]
+        several: Any = getattr(self.dataset, "__getitems__", None)
+        return [self.dataset[i] for i in chosen] if several is None else several(chosen)
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def collated(dataset: Any, indices: Sequence[int]) -> list[Tensor] | None:
+    """What default_collate makes of samples of a TensorDataset, or of a part of one, in one piece; None for others."""
+    if type(dataset) is Subset:
+        return collated(dataset.dataset, [dataset.indices[i] for i in indices])
+    if type(dataset) is not TensorDataset or any(t.device.type != "cpu" for t in dataset.tensors):
+        return None
+    chosen = _C.tensor(indices)
+    return [t[chosen] for t in dataset.tensors]
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset[Any]]:

@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy import _C
+from tensorpy.utils.data.collate import default_collate
+from tensorpy.utils.data.dataset import collated
 
 PARENT_CHECK = 5.0  # seconds between looks whether the parent is alive
 
@@ -96,6 +98,8 @@ class Fetcher:
             return self._fetch_next(index)
         if not self.batched:
             return self.collate(self.dataset[index])
+        if self.collate is default_collate and (batch := collated(self.dataset, index)) is not None:
+            return batch
         several: Any = getattr(self.dataset, "__getitems__", None)
         if callable(several):
             return self.collate(several(index))

@@ -48,9 +48,8 @@ def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
 
 def makes_fresh(op: Operator) -> bool:
     """Whether what it gives is new memory, and it writes to nothing else."""
-    return op.kind == "functional" and not any(
-        a.annotation is not None for a in (*op.schema.arguments, *op.schema.returns)
-    )
+    annotations = [a.annotation for a in op.schema.arguments] + [r.annotation for r in op.schema.returns]
+    return op.kind == "functional" and not any(annotations)
 
 
 def layers_off(op: Operator) -> str:

@@ -8,6 +8,7 @@
 #include "cpu/gather.h"
 #include "native/device_kernels.h"
 #include "native/gather.h"
+#include "native/variants.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -101,6 +102,12 @@ tp_tensor *gather_cpu(tp_tensor *self, int64_t dim, tp_tensor *index, bool spars
     tp_index_check check = {TP_RuntimeError, "gather", dim, tp_size_at(tp_sizes(self), dim), false};
     tp_autoref *places = checked_index(&check, index);
     return places && tp_run_places(TP_PLACES_GET, self, dim, places, out, &check) == 0 ? tp_take(out) : NULL;
+}
+
+/* gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!) */
+int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad, tp_tensor *out) {
+    tp_autoref *made = tp_gather(self, dim, index, sparse_grad);
+    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
 }
 
 /* ---- scatter ---- */
@@ -220,14 +227,14 @@ static tp_tensor *spread_index(const tp_index_check *check, tp_tensor *self, tp_
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
-    for (int d = 0; fits && d < source->ndim; d++)
-        fits = source->sizes[d] == (d == dim ? index->numel : self->sizes[d]);
-    if (!fits || (source->ndim == 0 && index->numel != 1)) {
+    for (int d = 0; fits && d < source->ndim; d++) fits = d == dim || source->sizes[d] == self->sizes[d];
+    bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), dim) : 1);
+    if (!fits || !counted) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(source));
         tp_text_ints(&b, tp_sizes(self));
         return tp_fail_null(
-            TP_IndexError,
+            fits ? check->cls : TP_RuntimeError,
             "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
             "dimension %lld and %lld indices",
             op, a.text, b.text, (long long)dim, (long long)index->numel);
@@ -252,6 +259,7 @@ int tp_index_write(const char *op, tp_places_op how, tp_tensor *self, int64_t di
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__cpu(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
+    if (tp_scalar_check_fits(alpha, (tp_dtype)self->dtype) < 0) return -1;
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
     return scaled ? tp_index_write("index_add", TP_PLACES_ADD, self, dim, index, scaled, false) : -1;
 }

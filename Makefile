@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 DEVICE ?= cpu
 MODEL ?= cnn
 TESTS ?= tests
+SECONDS ?= 300
 
-.PHONY: help setup native driver test ctest lint format support bench demo wheel sanitize tsan oclgrind clean
+.PHONY: help setup native driver test ctest fuzz lint format support bench demo wheel sanitize tsan oclgrind clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -18,6 +19,7 @@ help:
 	@echo "make wheel     build the wheel and check it in an empty environment"
 	@echo "make sanitize  run the suite under AddressSanitizer and UBSan"
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
+	@echo "make fuzz      compare random calls with an installed torch, with a new seed (SECONDS=..., DEVICE=...)"
 	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
 	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
 
@@ -40,6 +42,10 @@ ctest: native
 	$(BIN)/python setup.py native ctests
 	@status=0; for t in build/$${TENSORPY_BUILD:-release}/ctest/test_*; do \
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
+
+# A finding names its call: `python tests/differential.py --repeat=SEED:CALL` does it again.
+fuzz: driver
+	PYTHONPATH=. $(BIN)/python tests/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
 install = { echo "no $(1): missing $(2)"; \

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tensorpy as tp
-from tensorpy.testing.samples import TABLE
+from tensorpy.testing.harness import arguments, inputs_of, over
+from tensorpy.testing.samples import TABLE, OpInfo
 
 torch = pytest.importorskip("torch")
 with pytest.MonkeyPatch.context() as patch:
@@ -286,3 +287,64 @@ def test_what_is_not_covered(capsys: pytest.CaptureFixture[str]) -> None:
         print(f"\nop_db: {len(COVERED)} entries run, {len(MISSING)} are of operators that tensorpy does not have:")
         print(", ".join(sorted(MISSING)))
     assert COVERED
+
+
+# ---- where a gradient arrives ----
+
+# PyTorch gives a graph to what has no slope, or has none to give; here the results say that they have no gradient.
+WITHOUT_A_SLOPE = {
+    "randint_like": "integers that are drawn",
+    "unique_dim": "PyTorch's backward refuses",
+    "unique_dim_consecutive": "PyTorch's backward refuses",
+    "detach_copy": "what is detached",
+    **dict.fromkeys(("linspace", "logspace", "bincount"), "PyTorch's backward refuses"),
+    "vander": "no columns are a power of nothing",
+}
+
+
+def in_torch(value: Any) -> Any:
+    """An argument of ours in PyTorch; a tensor wants a gradient where ours does."""
+    if isinstance(value, tp.Tensor):
+        made = torch.tensor(value.tolist(), dtype=in_torch(value.dtype)).reshape(tuple(value.shape))
+        return made.requires_grad_() if value.requires_grad else made
+    if isinstance(value, (tp.dtype, tp.memory_format, tp.layout)):
+        return getattr(torch, str(value).rpartition(".")[2])
+    if isinstance(value, tp.device):
+        return torch.device("cpu")
+    if isinstance(value, tp.Generator):
+        return torch.Generator()
+    return type(value)(in_torch(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def overload_in(library: Any, info: OpInfo) -> Any:
+    base, _, overload = info.name.partition(".")
+    return getattr(getattr(library.ops.aten, base, None), overload or "default", None)
+
+
+def has_overload(info: OpInfo) -> bool:
+    try:
+        return info.op.kind != "inplace" and info.base not in WITHOUT_A_SLOPE and bool(overload_in(torch, info))
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def wants_grad(result: Any) -> list[bool]:
+    return [t.requires_grad for t in flatten(result) if isinstance(t, (tp.Tensor, torch.Tensor))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@over(has_overload)
+def test_a_gradient_arrives_where_it_does_in_pytorch(info: OpInfo) -> None:
+    """In every dtype: a composite that writes through raw memory, say, would lose it without a word."""
+    for dtype in info.dtypes:
+        for sample in info.samples(dtype, 12):
+            args, kwargs = arguments(sample, "cpu", info)
+            inputs, fill = inputs_of(info, args, kwargs)
+            args, kwargs = fill(inputs)
+            try:
+                given = [in_torch(a) for a in args], {k: in_torch(v) for k, v in kwargs.items()}
+                expected = wants_grad(overload_in(torch, info)(*given[0], **given[1]))
+            except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
+                continue  # torch takes no such sample
+            got = wants_grad(overload_in(tp, info)(*args, **kwargs))
+            assert got == expected, f"{info.name}{sample}: {got}, in PyTorch {expected}"

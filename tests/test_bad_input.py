@@ -699,3 +699,66 @@ def test_wrong_arguments_everywhere(part: int, tmp_path: Any) -> None:
     done = subprocess.run(program, capture_output=True, text=True, timeout=1200, env=environment)
     last = journal.read_bytes().rstrip(b"\0").decode()
     assert done.returncode == 0, f"at {last}: exit {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"
+
+
+# ---- numbers and outputs that do not fit ----
+
+MASK = tp.tensor([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tp.ones(3).masked_fill(MASK, 1j),
+        lambda: tp.ones(3).masked_fill_(MASK, 1j),
+        lambda: tp.ones(3).masked_fill(MASK, tp.tensor(1j)),
+        lambda: tp.ones(3, dtype=tp.uint8).masked_fill(MASK, 300),
+        lambda: tp.ones(3, dtype=tp.float16).masked_fill(MASK, 1e10),
+        lambda: tp.ones(3).masked_fill(MASK, 1e300),
+        lambda: tp.add(tp.ones(2), tp.ones(2), alpha=1j),
+        lambda: tp.sub(*[tp.ones(2, dtype=tp.int8)] * 2, alpha=-129),
+        lambda: tp.addcmul(*[tp.ones(2, dtype=tp.int32)] * 3, value=2**40),
+        lambda: tp.index_add(tp.ones(2, dtype=tp.uint8), 0, tp.tensor([0]), tp.ones(1, dtype=tp.uint8), alpha=300),
+    ],
+)
+def test_a_number_that_does_not_fit_the_dtype(call: Any) -> None:
+    with pytest.raises(RuntimeError, match="cannot be converted to"):
+        call()
+
+
+def test_an_infinite_number_fits_every_floating_dtype() -> None:
+    for dtype in (tp.float16, tp.bfloat16, tp.float32, tp.float64):
+        assert tp.ones(3, dtype=dtype).masked_fill(MASK, float("-inf")).tolist()[0] == float("-inf")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: tp.gather(tp.ones(3), 0, tp.tensor([0]), out=out(tp.float64)),
+        lambda out: tp.complex(tp.ones(2), tp.ones(2), out=out(tp.complex128)),
+        lambda out: tp.polar(tp.ones(2), tp.ones(2), out=out(tp.complex128)),
+    ],
+)
+def test_an_output_of_another_dtype(call: Any) -> None:
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        call(lambda dtype: tp.empty(0, dtype=dtype))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_bounds_of_slopes(training: bool) -> None:
+    for lower, upper in ((0.9, 0.1), (float("nan"), 0.1), (0.1, float("inf"))):
+        with pytest.raises(RuntimeError, match="bound"):
+            tp.nn.functional.rrelu(tp.ones(3), lower, upper, training=training)
+
+
+def test_classes_of_errors_about_indices() -> None:
+    x, one, two = tp.ones(3, 4), tp.tensor([0]), tp.tensor([0, 1])
+    for write in (x.index_add, x.index_copy):
+        with pytest.raises(RuntimeError, match="slice shapes"):
+            write(0, one, tp.ones(1, 3))
+    with pytest.raises(RuntimeError, match="2 indices"):
+        x.index_add(0, two, tp.ones(1, 4))
+    with pytest.raises(IndexError, match="2 indices"):
+        x.index_copy(0, two, tp.ones(1, 4))
+    assert tp.empty(0, 3, dtype=tp.int16).fmod(tp.tensor([5, 0, 1], dtype=tp.int16)).shape == (0, 3)
+    assert tp.cosine_similarity(tp.ones(2, dtype=tp.float16), tp.tensor([1, 2]), 0).dtype == tp.float16

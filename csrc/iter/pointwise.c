@@ -152,6 +152,21 @@ TP_INLINE bool start_short(const tp_pointwise *p, const tp_operand *inputs, shor
     return start_short_of(p, inputs, p->ninputs, c);
 }
 
+/* A number that the dtype of the computation cannot hold is an error, in whichever operator; small ones fit all. */
+static int TP_COLD check_each_param(const tp_pointwise *p, const tp_value *params, tp_dtype dtype) {
+    for (int i = 0; i < p->nparams; i++)
+        if (params[i].tag == TP_SCALAR && params[i].scalar && tp_scalar_check_fits(params[i].scalar, dtype) < 0)
+            return tp_error_prefix("%s: ", p->name);
+    return 0;
+}
+TP_INLINE int check_params(const tp_pointwise *p, const tp_value *params, tp_dtype dtype) {
+    for (int i = 0; i < p->nparams; i++) {
+        const tp_scalar *s = params[i].tag == TP_SCALAR ? params[i].scalar : NULL;
+        if (s && !(s->kind == TP_SCALAR_INT && (uint64_t)s->i < 128)) return check_each_param(p, params, dtype);
+    }
+    return 0;
+}
+
 /* Long or 16-bit: a plan of one dimension, for its threads and blocks. */
 static int __attribute__((noinline)) run_short_plan(const tp_pointwise *p, const tp_operand *inputs,
                                                     const tp_value *params, short_call *c) {
@@ -174,6 +189,7 @@ static int __attribute__((noinline)) run_short_plan(const tp_pointwise *p, const
 
 TP_INLINE int run_short(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, short_call *c,
                         tp_tensor *out) {
+    if (tp_unlikely(check_params(p, params, loop_dtype_of(p, c->dtype)) < 0)) return -1;
     c->data[0] = tp_data(out);
     c->strides[0] = tp_itemsize(c->result);
     if (tp_unlikely(!c->loop || out->numel >= grain_of(p))) return run_short_plan(p, inputs, params, c);
@@ -293,6 +309,7 @@ static int run_on_device(const general_call *g, const tp_iter *it, tp_tensor *co
 
 static int run_general(general_call *g, const tp_value *params, tp_tensor *out) {
     const tp_pointwise *p = g->p;
+    if (check_params(p, params, g->loop_dtype) < 0) return -1;
     if (out->device.type == TP_DEVICE_META || out->numel == 0) return 0;
     tp_tensor *tensors[MAX_TENSORS] = {out};
     for (int i = 0; i < p->ninputs; i++) tensors[i + 1] = g->inputs[i].tensor;

@@ -2,6 +2,8 @@
 #include "NativeFunctions.h"
 #include "native/variants.h"
 
+#include <math.h>
+
 /* glu(Tensor self, int dim=-1) -> Tensor: the first half times the sigmoid of the second. */
 tp_tensor *glu_composite(tp_tensor *self, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
@@ -56,4 +58,43 @@ tp_tensor *prelu_composite(tp_tensor *self, tp_tensor *weight) {
 int log_sigmoid_forward_output_composite(tp_tensor *self, tp_tensor *output, tp_tensor *buffer) {
     tp_tensor2 made = tp_log_sigmoid_forward(self);
     return made.v[0] ? tp_copy_into_outs_steal((tp_tensor *const[]){output, buffer}, made.v, 2) : -1;
+}
+
+/* ---- rrelu: negative elements times slopes that are drawn, or their mean ---- */
+
+static int read_slopes(const tp_scalar *lower, const tp_scalar *upper, double *low, double *high) {
+    *low = tp_scalar_double(lower);
+    *high = tp_scalar_double(upper);
+    if (!isfinite(*low) || !isfinite(*high))
+        return tp_fail(TP_RuntimeError, "rrelu: the bounds must be finite, got %g and %g", *low, *high);
+    if (*low <= *high) return 0;
+    return tp_fail(TP_RuntimeError, "rrelu: the lower bound %g should be less than or equal to the upper bound %g",
+                   *low, *high);
+}
+static tp_tensor *drawn_slopes(tp_tensor *self, double low, double high, tp_generator *generator) {
+    tp_autoref *slope = tp_empty_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    return slope && tp_uniform_(slope, low, high, generator) == 0 ? tp_take(slope) : NULL;
+}
+/* rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator?
+ * generator=None) -> Tensor */
+tp_tensor *rrelu_composite(tp_tensor *self, const tp_scalar *lower, const tp_scalar *upper, bool training,
+                           tp_generator *generator) {
+    double low, high;
+    if (read_slopes(lower, upper, &low, &high) < 0) return NULL;
+    if (!training) return tp_leaky_relu(self, TP_SCALAR_F((low + high) / 2));
+    tp_autoref *slope = drawn_slopes(self, low, high, generator), *steep = slope ? tp_mul_Tensor(self, slope) : NULL,
+               *positive = steep ? tp_gt_Scalar(self, TP_SCALAR_I(0)) : NULL;
+    return positive ? tp_where_self(positive, self, steep) : NULL;
+}
+/* rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator?
+ * generator=None) -> Tensor(a!) */
+int rrelu__composite(tp_tensor *self, const tp_scalar *lower, const tp_scalar *upper, bool training,
+                     tp_generator *generator) {
+    double low, high;
+    if (read_slopes(lower, upper, &low, &high) < 0) return -1;
+    if (!training) return tp_leaky_relu_(self, TP_SCALAR_F((low + high) / 2));
+    tp_autoref *slope = drawn_slopes(self, low, high, generator),
+               *positive = slope ? tp_gt_Scalar(self, TP_SCALAR_I(0)) : NULL;
+    tp_autoref *factor = positive ? tp_where_ScalarSelf(positive, TP_SCALAR_I(1), slope) : NULL;
+    return factor ? tp_mul__Tensor(self, factor) : -1;
 }

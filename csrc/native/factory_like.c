@@ -1,6 +1,7 @@
 /* factory_like.c: tensors in the dtype and on the device of another, and tensors from numbers and parts. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "native/variants.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 
@@ -146,6 +147,11 @@ tp_tensor *complex_dense(tp_tensor *real, tp_tensor *imag) {
     tp_autoref *re = parts ? tp_select_int(parts, -1, 0) : NULL, *im = parts ? tp_select_int(parts, -1, 1) : NULL;
     return re && im && tp_copy_data(re, real) == 0 && tp_copy_data(im, imag) == 0 ? tp_take(out) : NULL;
 }
+/* complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!) */
+int complex_out_composite(tp_tensor *real, tp_tensor *imag, tp_tensor *out) {
+    tp_autoref *made = tp_complex(real, imag);
+    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
+}
 /* polar(Tensor abs, Tensor angle) -> Tensor */
 tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
     if (!tp_is_floating(abs) || tp_is_reduced_dtype((tp_dtype)abs->dtype) || abs->dtype != angle->dtype)
@@ -154,6 +160,11 @@ tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
     tp_autoref *c = tp_cos(angle), *s = tp_sin(angle);
     tp_autoref *re = c ? tp_mul_Tensor(abs, c) : NULL, *im = s ? tp_mul_Tensor(abs, s) : NULL;
     return re && im ? tp_complex(re, im) : NULL;
+}
+/* polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!) */
+int polar_out_composite(tp_tensor *abs, tp_tensor *angle, tp_tensor *out) {
+    tp_autoref *made = tp_polar(abs, angle);
+    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
 }
 
 /* vander(Tensor x, int? N=None, bool increasing=False) -> Tensor */

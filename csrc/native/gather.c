@@ -6,6 +6,7 @@
 
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
+#include "native/variants.h"
 #include "iter/iter.h"
 
 #include <string.h>
@@ -60,6 +61,12 @@ tp_tensor *gather_dense(tp_tensor *self, int64_t dim, tp_tensor *index, bool spa
     tp_autoref *places = as_int64(index);
     int fault = TP_INDEX_FAULT(TP_RuntimeError, "gather");
     return places && tp_prim_take(self, d, places, fault, false, out) == 0 ? tp_take(out) : NULL;
+}
+
+/* gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!) */
+int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad, tp_tensor *out) {
+    tp_autoref *made = tp_gather(self, dim, index, sparse_grad);
+    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
 }
 
 /* ---- scatter ---- */
@@ -175,20 +182,20 @@ int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp
 /* ---- one-dimensional indices ---- */
 
 /* The index as if it had the shape of source, which is self's but for dim. NULL on failure. */
-static tp_tensor *spread_index(const char *op, tp_tensor *self, int64_t dim, tp_tensor *index,
-                               const tp_tensor *source) {
+static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source) {
+    const char *op = tp_fault_at(fault)->op;
     int64_t strides[TP_MAX_DIMS] = {0};
     if (index->ndim > 1) return tp_fail_null(TP_IndexError, "%s(): Index is supposed to be a vector", op);
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
-    for (int d = 0; fits && d < source->ndim; d++)
-        fits = source->sizes[d] == (d == dim ? index->numel : self->sizes[d]);
-    if (!fits || (source->ndim == 0 && index->numel != 1)) {
+    for (int d = 0; fits && d < source->ndim; d++) fits = d == dim || source->sizes[d] == self->sizes[d];
+    bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), dim) : 1);
+    if (!fits || !counted) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(source));
         tp_text_ints(&b, tp_sizes(self));
         return tp_fail_null(
-            TP_IndexError,
+            fits ? tp_fault_at(fault)->cls : TP_RuntimeError,
             "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
             "dimension %lld and %lld indices",
             op, a.text, b.text, (long long)dim, (long long)index->numel);
@@ -203,7 +210,7 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
     const char *op = tp_fault_at(fault)->op;
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = spread_index(op, self, d, index, source);
+    tp_autoref *places = spread_index(fault, self, d, index, source);
     if (!places) return -1;
     if (source->numel == 0) return 0;
     tp_autoref *from =
@@ -212,6 +219,7 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
+    if (tp_scalar_check_fits(alpha, (tp_dtype)self->dtype) < 0) return -1;
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
     return scaled ? tp_index_write(TP_INDEX_FAULT(TP_RuntimeError, "index_add"), tp_prim_put_add, self, dim, index,
                                    scaled, false)
@@ -261,7 +269,7 @@ static tp_tensor *index_select_empty(tp_tensor *self, int64_t *dim, tp_tensor *i
 tp_tensor *tp_index_take(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
     tp_autoref *out = index_select_empty(self, &dim, index);
     if (!out || out->numel == 0) return tp_take(out);
-    tp_autoref *spread = spread_index(tp_fault_at(fault)->op, self, dim, index, out);
+    tp_autoref *spread = spread_index(fault, self, dim, index, out);
     return spread && tp_prim_take(self, dim, spread, fault, wrap, out) == 0 ? tp_take(out) : NULL;
 }
 /* index_select(Tensor self, int dim, Tensor index) -> Tensor */

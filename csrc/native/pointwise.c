@@ -95,6 +95,7 @@ static int any_equal(const tp_operand *o, int64_t value) {
 int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     if (!computes_in_integers(inputs) || on_meta(inputs, 2)) return 0;
+    if (inputs[0].tensor && inputs[0].tensor->numel == 0) return 0;
     int zero = any_equal(&inputs[1], 0);
     if (zero <= 0) return zero;
     return tp_fail(TP_RuntimeError, "ZeroDivisionError: %s: an integer is divided by zero", p->name);

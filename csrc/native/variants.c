@@ -35,6 +35,12 @@ int tp_copy_into_out(tp_tensor *out, tp_tensor *made) {
     return copy_below_layers(out, made);
 }
 
+int tp_copy_into_out_of_its_dtype(tp_tensor *out, tp_tensor *made) {
+    if (out->dtype == made->dtype) return tp_copy_into_out(out, made);
+    return tp_fail(TP_RuntimeError, "Expected out tensor to have dtype %s, but got %s instead",
+                   tp_dtype_names[made->dtype], tp_dtype_names[out->dtype]);
+}
+
 static int check_fits_self(const tp_tensor *self, const tp_tensor *made) {
     if (check_cast(made, self) < 0) return -1;
     if (tp_same_sizes(self, made)) return 0;

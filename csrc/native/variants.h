@@ -5,6 +5,8 @@
 
 /* Resizes out to made's sizes and copies; RuntimeError if made's dtype may not be cast to out's. */
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
+/* The same where out has to be of made's dtype. */
+int tp_copy_into_out_of_its_dtype(tp_tensor *out, tp_tensor *made);
 /* The same without resizing; sizes must agree. */
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
 /* The same for an operator that is differentiated by its parts: the copy goes through the layers and is one of them. */

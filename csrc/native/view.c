@@ -295,7 +295,7 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
     if (self->strides[last] != 1)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension with stride 1");
     for (int i = 0; i < last; i++) {
-        if (self->strides[i] % 2)
+        if (self->sizes[i] > 1 && self->strides[i] % 2)
             return tp_fail_null(TP_RuntimeError, "Tensor must have a stride divisible by 2 for all but last dimension");
         strides[i] = self->strides[i] / 2;
     }

@@ -90,6 +90,7 @@ _LAZY = {
     "codegen",
 }
 _LAZY_NAMES = {
+    "GradScaler": "amp",
     "compile": "_compile",
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",

@@ -394,6 +394,16 @@ def test_a_line_is_found(name: str, options: Any) -> None:
     assert abs(m.weight.item() - 3) < 0.02 and abs(m.bias.item() + 0.5) < 0.02
 
 
+def test_a_schedule_before_its_optimizer_warns(recwarn: pytest.WarningsRecorder) -> None:
+    late, early = two_groups(tp), two_groups(tp)
+    schedule = optim.lr_scheduler.StepLR(late, 3)
+    late.step()
+    schedule.step()
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"before `optimizer.step\(\)`"):
+        optim.lr_scheduler.StepLR(early, 3).step()
+
+
 def test_optimizers_pickle() -> None:
     _, optimizer, _ = trained(tp, "Adam", {}, steps=2)
     file = io.BytesIO()

@@ -72,6 +72,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             if not (isinstance(changed, tuple) and len(changed) == 2):
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
             args, kwargs = changed
+        self._opt_called = True
         result = step(self, *args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)

@@ -5,26 +5,10 @@ What could hang or crash the interpreter runs in a process of its own.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
-
-HANGS_AFTER = 120  # seconds; what is tested takes one or two
-
-
-def run(code: str, **options: str) -> str:
-    """Runs a program in a fresh interpreter; what it printed. A crash, a hang or an exception fails the test."""
-    program = "import os, signal, threading, time, gc\nimport tensorpy as tp\n" + textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=HANGS_AFTER,
-    )
-    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
-    return done.stdout
+from programs import run
 
 
 def test_first_product_of_two_threads():
@@ -459,62 +443,6 @@ def test_state_of_a_thread_ends_with_it():
         before = spend(5)
         assert spend(5) == before
     """)
-
-
-# ---- little memory ----
-
-LIMIT = """
-import resource
-def leave(megabytes):
-    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20),) * 2)
-"""
-
-
-def test_no_room_for_threads():
-    """libgomp would end the process; one thread computes."""
-    run(
-        LIMIT
-        + textwrap.dedent("""
-        tp.set_num_threads(1)
-        x = tp.ones(1 << 19)
-        tp.set_num_threads(16)
-        leave(16)
-        assert (x + 1).sum().item() == 1 << 20
-    """)
-    )
-
-
-@pytest.mark.parametrize("megabytes", [8, 48, 64])
-def test_no_room_for_blas(megabytes):
-    """OpenBLAS would end the process when it is opened, or at its first product."""
-    out = run(
-        LIMIT
-        + textwrap.dedent(f"""
-        a = tp.ones(64, 64)
-        leave({megabytes})
-        try: a @ a
-        except MemoryError as e: print(e)
-    """)
-    )
-    assert "BLAS" in out
-
-
-def test_no_room_for_another_threads_product():
-    run(
-        LIMIT
-        + textwrap.dedent("""
-        a = tp.ones(64, 64)
-        a @ a
-        def product():
-            leave(16)
-            try: a @ a
-            except MemoryError as e: said.append(str(e))
-        said = []
-        t = threading.Thread(target=product); t.start(); t.join()
-        assert "matrix product" in said[0], said
-    """)
-    )
 
 
 # ---- where it does not run ----

@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+#define PER_LOOK 1e10 /* some tenths of a second, after which a signal is heard */
+#define MIN_PIECE 256 /* rows or columns, where it is cut for that */
+
 typedef struct {
     char *data;
     int64_t rows, cols, row_stride, col_stride;
@@ -121,8 +124,6 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
 
 #define WORTH_A_SPLIT 4e6 /* multiplications; a piece costs a few per cent of what it takes from its neighbours */
 #define WORTH_FOUR 6e7
-#define PER_LOOK 1e10 /* some tenths of a second, after which a signal is heard */
-#define MIN_PIECE 256 /* rows or columns, where it is cut for that */
 
 typedef struct {
     tp_dtype dtype;
@@ -201,10 +202,27 @@ static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_s
 
 /* ---- on memory ---- */
 
+/* A product too long for one call of BLAS, by columns of b and c. */
+static int gemm_by_columns(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a,
+                           int64_t lda, const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
+    int64_t item = tp_itemsize(dtype), piece = (int64_t)((double)n * PER_LOOK / ((double)m * n * k)) / 64 * 64;
+    if (piece < MIN_PIECE) piece = MIN_PIECE;
+    for (int64_t i = 0; i < n; i += piece) {
+        const char *part = (const char *)b + i * item * (trans_b ? ldb : 1);
+        int64_t width = n - i < piece ? n - i : piece;
+        if (tp_gemm_raw(dtype, trans_a, trans_b, m, width, k, a, lda, part, ldb, beta, (char *)c + i * item, ldc) < 0 ||
+            tp_host_look() < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                 const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
     if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || lda > INT32_MAX || ldb > INT32_MAX || ldc > INT32_MAX)
         return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    if ((double)m * n * k > 2 * PER_LOOK && n > 2 * MIN_PIECE)
+        return gemm_by_columns(dtype, trans_a, trans_b, m, n, k, a, lda, b, ldb, beta, c, ldc);
     int ta = trans_a ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS, tb = trans_b ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS;
     int mi = (int)m, ni = (int)n, ki = (int)k, la = (int)lda, lb = (int)ldb, lc = (int)ldc;
     if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) {

@@ -11,8 +11,8 @@
  *   - storage, its data, sizes and strides of more than TP_INLINE_DIMS dimensions: swapped with the host lock held
  *     (set_, .data, resize_); what was there is parked (host.h) until all kernels that run now are back. Who swaps
  *     while another thread computes gets old or new values, never freed memory;
- *   - sizes, strides, numel, byte_offset, flags, keys: written with the host lock held, and read into a kernel's plan
- *     before it gives the lock up. Products and convolutions read them later too: there a resize_ is the user's race;
+ *   - sizes, strides, numel, byte_offset, flags, keys: written with the host lock held. A kernel reads what it needs of
+ *     them before it gives the lock up, into its plan;
  *   - autograd: made once and published with release order, freed with the tensor;
  *   - its `grad`, and `accumulator`: under the leaf lock Autograd, through tp_grad and tp_put_grad_steal; who computes
  *     with a gradient retains it;

@@ -303,17 +303,30 @@ static tp_tensor *batch_operand(const tp_tensor *t, tp_dtype to) {
 }
 
 typedef struct {
-    const tp_tensor *a, *b, *out;
+    matrix first;
+    int64_t step; /* bytes, from one to the next */
+} batch;
+static batch batch_of(const tp_tensor *t) {
+    return (batch){matrix_at(t, 0), t->strides[0] * tp_itemsize((tp_dtype)t->dtype)};
+}
+static matrix in_batch(const batch *b, int64_t i) {
+    matrix m = b->first;
+    m.data += i * b->step;
+    return m;
+}
+
+typedef struct {
+    batch a, b, out;
+    tp_dtype dtype;
     const tp_scalar *alpha, *beta;
 } batch_job;
 
 static void run_batch(int64_t begin, int64_t end, void *context) {
     const batch_job *j = context;
-    tp_dtype dtype = (tp_dtype)j->out->dtype;
-    bool blas = tp_is_floating_dtype(dtype) || tp_is_complex_dtype(dtype);
+    bool blas = tp_is_floating_dtype(j->dtype) || tp_is_complex_dtype(j->dtype);
     for (int64_t i = begin; i < end; i++) {
-        matrix a = matrix_at(j->a, i), b = matrix_at(j->b, i), c = matrix_at(j->out, i);
-        if ((blas ? call_blas : integer_gemm)(dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
+        matrix a = in_batch(&j->a, i), b = in_batch(&j->b, i), c = in_batch(&j->out, i);
+        if ((blas ? call_blas : integer_gemm)(j->dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
     }
 }
 
@@ -332,7 +345,7 @@ int tp_gemm_batched(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, cons
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
     if (!left || !right || !target) return -1;
     if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
-    batch_job j = {left, right, target, alpha, beta};
+    batch_job j = {batch_of(left), batch_of(right), batch_of(target), compute, alpha, beta};
     double work = (double)out->sizes[1] * (double)out->sizes[2] * (double)a->sizes[2];
     int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
     bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();

@@ -130,3 +130,24 @@ def test_small_float32_images(width, groups):
         results.append([np.array(t.tolist()) for t in (out, *(t.grad for t in tensors))])
     for single, double in zip(*results, strict=True):
         np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-3)
+
+
+def test_long_products_are_cut() -> None:
+    """By columns, so that a signal is heard; all three products, against those of a part of the channels each."""
+    x, w = tp.rand(1, 64, 68, 68), tp.rand(4096, 64, 5, 5)
+    grad = tp.rand(1, 4096, 64, 64)
+    parts = [slice(i, i + 2048) for i in (0, 2048)]
+
+    def run(weight: tp.Tensor, g: tp.Tensor) -> list[tp.Tensor]:
+        a, b = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        y = tp.nn.functional.conv2d(a, b)
+        return [y.detach(), *tp.autograd.grad(y, (a, b), g)]
+
+    y, dx, dw = run(w, grad)
+    cut = [run(w[p], grad[:, p]) for p in parts]
+    for whole, expected in (
+        (y, tp.cat([c[0] for c in cut], 1)),
+        (dx, sum(c[1] for c in cut)),
+        (dw, tp.cat([c[2] for c in cut])),
+    ):
+        assert (whole - expected).abs().max().item() < 1e-4 * expected.abs().max().item()

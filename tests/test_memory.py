@@ -1,16 +1,18 @@
 """What a call may allocate: a pointwise operator its output and nothing else of that size, out= and in-place nothing,
-backward no more than it has not yet freed, a training loop nothing that stays.
+backward no more than it has not yet freed, a training loop nothing that stays; and what happens where there is little.
 """
 
 from __future__ import annotations
 
 import gc
+import textwrap
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run
 
 import tensorpy as tp
 
@@ -170,3 +172,59 @@ def test_training_does_not_grow() -> None:
     assert (after["live_blocks"], after["live_bytes"]) == (before["live_blocks"], before["live_bytes"])
     if resident:
         assert resident_bytes() - resident < 2 << 20
+
+
+# ---- little memory ----
+
+LIMIT = """
+import resource
+def leave(megabytes):
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20),) * 2)
+"""
+
+
+def test_no_room_for_threads():
+    """libgomp would end the process; one thread computes."""
+    run(
+        LIMIT
+        + textwrap.dedent("""
+        tp.set_num_threads(1)
+        x = tp.ones(1 << 19)
+        tp.set_num_threads(16)
+        leave(16)
+        assert (x + 1).sum().item() == 1 << 20
+    """)
+    )
+
+
+@pytest.mark.parametrize("megabytes", [8, 48, 64])
+def test_no_room_for_blas(megabytes):
+    """OpenBLAS would end the process when it is opened, or at its first product."""
+    out = run(
+        LIMIT
+        + textwrap.dedent(f"""
+        a = tp.ones(64, 64)
+        leave({megabytes})
+        try: a @ a
+        except MemoryError as e: print(e)
+    """)
+    )
+    assert "BLAS" in out
+
+
+def test_no_room_for_another_threads_product():
+    run(
+        LIMIT
+        + textwrap.dedent("""
+        a = tp.ones(64, 64)
+        a @ a
+        def product():
+            leave(16)
+            try: a @ a
+            except MemoryError as e: said.append(str(e))
+        said = []
+        t = threading.Thread(target=product); t.start(); t.join()
+        assert "matrix product" in said[0], said
+    """)
+    )

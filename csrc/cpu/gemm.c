@@ -14,6 +14,9 @@
 
 #include <string.h>
 
+#define PER_LOOK 1e10 /* some tenths of a second, after which a signal is heard */
+#define MIN_PIECE 256 /* rows or columns, where it is cut for that */
+
 typedef struct {
     char *data;
     int64_t rows, cols, row_stride, col_stride;
@@ -122,8 +125,6 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
 
 #define WORTH_A_SPLIT 4e6 /* multiplications; a piece costs a few per cent of what it takes from its neighbours */
 #define WORTH_FOUR 6e7
-#define PER_LOOK 1e10 /* some tenths of a second, after which a signal is heard */
-#define MIN_PIECE 256 /* rows or columns, where it is cut for that */
 
 typedef struct {
     tp_dtype dtype;
@@ -202,10 +203,27 @@ static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_s
 
 /* ---- on memory ---- */
 
+/* A product too long for one call of BLAS, by columns of b and c. */
+static int gemm_by_columns(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a,
+                           int64_t lda, const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
+    int64_t item = tp_itemsize(dtype), piece = (int64_t)((double)n * PER_LOOK / ((double)m * n * k)) / 64 * 64;
+    if (piece < MIN_PIECE) piece = MIN_PIECE;
+    for (int64_t i = 0; i < n; i += piece) {
+        const char *part = (const char *)b + i * item * (trans_b ? ldb : 1);
+        int64_t width = n - i < piece ? n - i : piece;
+        if (tp_gemm_raw(dtype, trans_a, trans_b, m, width, k, a, lda, part, ldb, beta, (char *)c + i * item, ldc) < 0 ||
+            tp_host_look() < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                 const void *b, int64_t ldb, int beta, void *c, int64_t ldc) {
     if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || lda > INT32_MAX || ldb > INT32_MAX || ldc > INT32_MAX)
         return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    if ((double)m * n * k > 2 * PER_LOOK && n > 2 * MIN_PIECE)
+        return gemm_by_columns(dtype, trans_a, trans_b, m, n, k, a, lda, b, ldb, beta, c, ldc);
     int ta = trans_a ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS, tb = trans_b ? TP_BLAS_TRANS : TP_BLAS_NO_TRANS;
     int mi = (int)m, ni = (int)n, ki = (int)k, la = (int)lda, lb = (int)ldb, lc = (int)ldc;
     if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) {
@@ -278,17 +296,30 @@ static tp_tensor *batch_operand(const tp_tensor *t, tp_dtype to) {
 }
 
 typedef struct {
-    const tp_tensor *a, *b, *out;
+    matrix first;
+    int64_t step; /* bytes, from one to the next */
+} batch;
+static batch batch_of(const tp_tensor *t) {
+    return (batch){matrix_at(t, 0), t->strides[0] * tp_itemsize((tp_dtype)t->dtype)};
+}
+static matrix in_batch(const batch *b, int64_t i) {
+    matrix m = b->first;
+    m.data += i * b->step;
+    return m;
+}
+
+typedef struct {
+    batch a, b, out;
+    tp_dtype dtype;
     const tp_scalar *alpha, *beta;
 } batch_job;
 
 static void run_batch(int64_t begin, int64_t end, void *context) {
     const batch_job *j = context;
-    tp_dtype dtype = (tp_dtype)j->out->dtype;
-    bool blas = tp_is_floating_dtype(dtype) || tp_is_complex_dtype(dtype);
+    bool blas = tp_is_floating_dtype(j->dtype) || tp_is_complex_dtype(j->dtype);
     for (int64_t i = begin; i < end; i++) {
-        matrix a = matrix_at(j->a, i), b = matrix_at(j->b, i), c = matrix_at(j->out, i);
-        if ((blas ? call_blas : integer_gemm)(dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
+        matrix a = in_batch(&j->a, i), b = in_batch(&j->b, i), c = in_batch(&j->out, i);
+        if ((blas ? call_blas : integer_gemm)(j->dtype, a, b, c, j->alpha, j->beta) < 0 || tp_host_look() < 0) return;
     }
 }
 
@@ -305,7 +336,7 @@ static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out
     tp_autoref *target = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), compute, TP_CPU);
     if (!left || !right || !target) return -1;
     if (!direct && !tp_scalar_equals_int(beta, 0) && tp_copy_data(target, out) < 0) return -1;
-    batch_job j = {left, right, target, alpha, beta};
+    batch_job j = {batch_of(left), batch_of(right), batch_of(target), compute, alpha, beta};
     double work = (double)out->sizes[1] * (double)out->sizes[2] * (double)a->sizes[2];
     int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
     bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();

@@ -29,7 +29,8 @@ Each operator by its schema's name, with the dtypes in which the table of sample
 device computes it:
 
 - **pointwise**, **reduction**: a kernel made from the operator's expression in the YAML;
-- **kernel**: a kernel of the family's own;
+- **shared**: one function for all devices, made of each device's primitives and memory;
+- **kernel**: a kernel of the operator's own for the device;
 - **parts**: by other operators, on the device that these run on;
 - **host**: on the CPU, with copies there and back (`tensorpy.opencl.fallback`), for the reason with that number.
 
@@ -60,6 +61,8 @@ def kernel_of(op: Operator, device: str) -> str | None:
     keys = {k.key for k in op.kernels}
     if device in keys:
         return "kernel"
+    if "Dense" in keys:
+        return "shared"
     return "parts" if op.is_implicit or not keys & set(DEVICES) else None
 
 

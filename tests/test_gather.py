@@ -73,3 +73,17 @@ def test_gradients():
     x = tp.tensor([1.0, 2.0, 3.0], requires_grad=True)
     x.gather(0, tp.tensor([0, 0, 2])).sum().backward()
     np.testing.assert_array_equal(values(x.grad), [2, 0, 1])
+
+
+def test_an_index_that_is_written_over() -> None:
+    """What is written shares memory with the index: the index is read as it was."""
+    x = tp.tensor([1, 2, 0])
+    assert x.put_(x, tp.tensor([0, 1, 5])).tolist() == [5, 0, 1]
+    x = tp.tensor([1, 2, 0])
+    assert x.scatter_(0, x, tp.tensor([10, 11, 12])).tolist() == [12, 10, 11]
+    x = tp.tensor([2, 0, 1])
+    assert x.index_copy_(0, x, tp.tensor([10**13, 7, -(10**13)])).tolist() == [7, -(10**13), 10**13]
+    x = tp.tensor([1, 2, 0, 0])
+    assert x.index_fill_(0, x[:3], 10**13).tolist() == [10**13, 10**13, 10**13, 0]
+    x = tp.tensor([1, 2, 0])
+    assert x.scatter_add_(0, x, tp.tensor([10**13, 1, 1])).tolist() == [2, 2 + 10**13, 1]

@@ -148,3 +148,12 @@ def test_gradients_of_group_statistics(affine: bool) -> None:
 
         inputs = [x, w] if affine and 0 in kept else [x]
         assert gradcheck(some, inputs) and gradgradcheck(some, inputs)
+
+
+def test_backward_refuses_statistics_that_do_not_fit() -> None:
+    x, one = tp.rand(4, 4), tp.ones(1)
+    everything = [True, True, True]
+    with pytest.raises(RuntimeError, match="native_layer_norm_backward: grad_out, mean or rstd does not fit"):
+        tp.native_layer_norm_backward(one, x, [4], one, one, None, None, everything)
+    with pytest.raises(RuntimeError, match="native_batch_norm_backward: grad_out or the saved statistics do not fit"):
+        tp.native_batch_norm_backward(x, x, None, None, None, one, one, True, 1e-5, everything)

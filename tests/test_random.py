@@ -225,3 +225,12 @@ def test_cauchy_geometric_log_normal() -> None:
             attempt()
     with pytest.raises(NotImplementedError, match=r"geometric_cpu.*Bool"):
         tp.tensor([True]).geometric_(0.5)
+
+
+def test_draws_on_meta_leave_the_generator_alone() -> None:
+    g = tp.Generator()
+    before = g.get_state().tolist()
+    x = tp.empty(3, device="meta")
+    x.uniform_(generator=g), x.normal_(generator=g), x.random_(0, 5, generator=g), x.bernoulli_(0.5, generator=g)
+    tp.multinomial(tp.ones(3, device="meta"), 2, generator=g)
+    assert g.get_state().tolist() == before

@@ -1,4 +1,5 @@
-/* convolution_direct.h: convolutions of small float32 images in registers, without unfolding; part of convolution.c.
+/* convolution_direct.h: convolutions of small float32 images in registers, without unfolding; part of
+ * convolution_loops.c.
  *
  * Twelve vectors of 8 sums stay in registers: 4 channels by 3 spots, a spot being 8 neighbours in a row of output
  * pixels. An image with its border is small enough for the L2 cache, and a step of the innermost loop is one kernel

@@ -50,17 +50,37 @@ static int64_t group(const items *it, const int64_t *order, int64_t *first, int6
     return groups;
 }
 
-/* The places of single elements in order, by radix. */
-static int sort_elements(const tp_tensor *t, int64_t *order) {
-    int64_t n = t->numel;
+/* Single elements by radix: neighbours among the sorted entries are compared as they are passed. */
+static int64_t group_elements(const tp_tensor *t, int64_t *first, int64_t *count, int64_t *inverse) {
+    int64_t n = t->numel, groups = 0;
     size_t bytes = (size_t)n * 2 * sizeof(tp_entry);
+    bool nan_apart = tp_is_floating(t);
     tp_entry *e = tp_alloc(bytes);
     if (!e) return tp_fail_memory((int64_t)bytes);
     tp_make_entries(e, t, 0, n, false);
-    int status = tp_sort_entries(e, e + n, n);
-    for (int64_t i = 0; i < n; i++) order[i] = e[i].index;
+    if (tp_sort_entries(e, e + n, n) < 0) return tp_free(e, bytes), -1;
+    for (int64_t i = 0; i < n; i++) {
+        bool same = i > 0 && e[i].key == e[i - 1].key && !(nan_apart && e[i].key == TP_NAN_KEY);
+        if (!same) first[groups] = e[i].index, count[groups++] = 0;
+        count[groups - 1]++;
+        inverse[e[i].index] = groups - 1;
+    }
     tp_free(e, bytes);
-    return status;
+    return groups;
+}
+
+/* Items of several elements, or neighbours. */
+static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int64_t *count, int64_t *inverse) {
+    int64_t n = t->sizes[0];
+    tp_autoref *keys = tp_new_empty(TP_INTS(t->numel), TP_INT64, TP_CPU),
+               *order = keys ? tp_new_empty(TP_INTS(n, 2), TP_INT64, TP_CPU) : NULL;
+    if (!order) return -1;
+    tp_make_keys(tp_data(keys), t, 0, t->numel, false);
+    items it = {tp_data(keys), n, t->numel / n, tp_is_floating(t)};
+    int64_t *o = tp_data(order);
+    for (int64_t i = 0; i < n; i++) o[i] = i;
+    if (sorted) sort_items(&it, o, o + n, n);
+    return group(&it, o, first, count, inverse);
 }
 
 /* The first n of a line of int64, new. */
@@ -72,20 +92,15 @@ static tp_tensor *head(const tp_tensor *line, int64_t n) {
 
 tp_tensor3 distinct_cpu(tp_tensor *items_, bool sorted) {
     const tp_tensor3 failed = {{NULL, NULL, NULL}};
-    int64_t n = items_->sizes[0], width = items_->numel / n;
-    tp_autoref *keys = tp_new_empty(TP_INTS(items_->numel), TP_INT64, TP_CPU),
-               *order = keys ? tp_new_empty(TP_INTS(n, 2), TP_INT64, TP_CPU) : NULL,
-               *firsts = order ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
+    int64_t n = items_->sizes[0];
+    tp_autoref *firsts = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU),
                *counts = firsts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL,
                *inverse = counts ? tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU) : NULL;
     if (!inverse) return failed;
-    tp_make_keys(tp_data(keys), items_, 0, items_->numel, false);
-    items it = {tp_data(keys), n, width, tp_is_floating(items_)};
-    int64_t *o = tp_data(order);
-    for (int64_t i = 0; i < n; i++) o[i] = i;
-    if (sorted && width == 1 && sort_elements(items_, o) < 0) return failed;
-    if (sorted && width != 1) sort_items(&it, o, o + n, n);
-    int64_t groups = group(&it, o, tp_data(firsts), tp_data(counts), tp_data(inverse));
+    int64_t groups = sorted && items_->numel == n
+                         ? group_elements(items_, tp_data(firsts), tp_data(counts), tp_data(inverse))
+                         : group_items(items_, sorted, tp_data(firsts), tp_data(counts), tp_data(inverse));
+    if (groups < 0) return failed;
     tp_autoref *places = head(firsts, groups), *sizes = places ? head(counts, groups) : NULL;
     return sizes ? (tp_tensor3){{tp_take(places), tp_take(sizes), tp_take(inverse)}} : failed;
 }

@@ -264,10 +264,25 @@ static int look_at(const int64_t *v, int64_t n, int64_t dim, int64_t size, int f
     return bad < 0 ? 1 : tp_raise_fault(fault, v[bad], dim, size, "");
 }
 
+/* How many numbers lie behind each other in an index that is one line, expanded over the other dimensions; -1: it is
+ * not, or it has gaps. */
+static int64_t line_of(const tp_tensor *index) {
+    int64_t n = 1, lines = 0;
+    for (int i = 0; i < index->ndim; i++) {
+        if (index->strides[i] == 0 || index->sizes[i] == 1) continue;
+        if (index->strides[i] != 1 || lines++) return -1;
+        n = index->sizes[i];
+    }
+    return n;
+}
+
 /* The index with all values in [0, size), itself where they are so; new. */
 static tp_tensor *checked(const tp_tensor *self, int64_t dim, tp_tensor *index, int fault, bool wrap) {
     int64_t size = tp_size_at(tp_sizes(self), dim);
     if (fault == TP_TRUSTED) return tp_retain(index);
+    int64_t line = line_of(index);
+    int seen = line < 0 ? 1 : look_at(tp_data(index), line, dim, size, fault, wrap);
+    if (seen <= 0) return seen < 0 ? NULL : tp_retain(index);
     tp_autoref *core = tp_is_contiguous(index) ? tp_retain(index) : core_of(index);
     tp_autoref *plain = core ? tp_plain(core, TP_INT64) : NULL;
     int negative = plain ? look_at(tp_data(plain), plain->numel, dim, size, fault, wrap) : -1;

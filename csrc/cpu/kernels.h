@@ -96,7 +96,7 @@ typedef struct {
 
 /* By the dtype, the 16-bit floats and complex ones absent. */
 typedef struct {
-    /* Keys in the order of the elements (native/order.h), each combined with `flip` by exclusive or. */
+    /* Keys in the order of the elements (lines.h), each combined with `flip` by exclusive or. */
     void (*keys[TP_NUM_DTYPES])(const void *in, int64_t n, uint64_t flip, uint64_t *keys);
     /* n elements of 2**i bytes in reverse; `last` is the one that comes first. */
     void (*reverse[5])(void *to, const void *last, int64_t n);

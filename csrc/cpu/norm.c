@@ -85,6 +85,7 @@ static void forward_rows(int64_t begin, int64_t end, void *context) {
         normalise(j, r, mean, rstd);
         j->l->put(j->mean, r, mean);
         j->l->put(j->rstd, r, rstd);
+        if (!j->running_mean && !j->running_var) continue;
         move_running(j, j->running_mean, r, j->l->get(j->mean, r));
         move_running(j, j->running_var, r, count > 1 ? square / (count - 1) : square);
     }

@@ -1,5 +1,5 @@
-/* norm_runs.h: the loops of norm.h in one dtype; part of norm.c, which includes it per dtype with T (the dtype) and
- * OF(name) (name with the dtype's suffix) defined. */
+/* norm_runs.h: the loops of norm.h in one dtype; part of norm_loops.c, which includes it per dtype with T (the dtype)
+ * and OF(name) (name with the dtype's suffix) defined. */
 
 TP_INLINE double OF(total)(double lanes[LANES]) {
     for (int half = LANES / 2; half; half /= 2)

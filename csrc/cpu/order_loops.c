@@ -1,4 +1,4 @@
-/* order.c: the loops behind sort, topk, searchsorted and flip, compiled once per capability.
+/* order_loops.c: the loops behind sort, topk, searchsorted and flip, compiled once per capability.
  *
  * Elements become keys whose unsigned order is theirs: NaN is greater than all, -0 equals 0. A 32-bit element has a key
  * of 32 bits, so a radix sort finds nothing to do in the upper half. */

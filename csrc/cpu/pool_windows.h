@@ -1,5 +1,5 @@
-/* pool_windows.h: the loops of pooling in one dtype; part of pool.c, which includes it per dtype with T (the dtype),
- * OF(name) (name with the dtype's suffix), LOWEST and IS_NAN(v) defined. */
+/* pool_windows.h: the loops of pooling in one dtype; part of pool_loops.c, which includes it per dtype with T (the
+ * dtype), OF(name) (name with the dtype's suffix), LOWEST and IS_NAN(v) defined. */
 
 TP_INLINE void OF(max_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, tp_pool_range y, tp_pool_range x, T *out,
                           int64_t *index) {
@@ -66,7 +66,7 @@ static void OF(max22)(const tp_pool_plan *p, const void *in_, void *out_, int64_
     }
 }
 
-/* The indices are within the plane: native/pool.c has looked. */
+/* The indices are within the plane: pool_max_backward_cpu has looked. */
 static void OF(max_backward)(const tp_pool_plan *p, const void *grad_, const int64_t *index, void *in_) {
     const T *grad = grad_;
     T *in = in_;

@@ -30,8 +30,8 @@ struct tp_cell {
     tp_boxed_fn boxed;
     void *context;
     void (*free_context)(void *); /* NULL: nothing to free */
-    _Atomic uint64_t state;       /* calls inside, TP_CELL_RETIRED, and above it how often the cell has been freed */
-    struct tp_cell *next;         /* of those that may be used again */
+    _Atomic uint64_t state; /* calls inside, whether it is retired, and above it how often the cell has been freed */
+    struct tp_cell *next;   /* of those that may be used again */
 };
 
 /* Under the lock Operators. NULL and a MemoryError on failure. */

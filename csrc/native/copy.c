@@ -75,7 +75,7 @@ static int load_value(tp_tensor *value, tp_scalar *result) {
 int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
     if (check_fill_value(value) < 0) return -1;
-    if (!tp_has_values(self) || !tp_has_values(value)) return tp_check_internal_overlap(self);
+    if (!tp_has_values(self)) return tp_check_internal_overlap(self);
     return load_value(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }
 

@@ -119,7 +119,7 @@ static tp_tensor *triangle_indices(int64_t row, int64_t col, int64_t offset, boo
     if (!made) return NULL;
     if (count && (lower ? tp_prim_triangle_indices_lower : tp_prim_triangle_indices_upper)(row, col, offset, made) < 0)
         return NULL;
-    return tp_to_device(made, device.type < 0 ? TP_CPU : device, dtype, false, false, TP_NO_FORMAT);
+    return tp_to_device(made, device.type < 0 ? tp_default_device() : device, dtype, false, false, TP_NO_FORMAT);
 }
 tp_tensor *tril_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
     return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);

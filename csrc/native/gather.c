@@ -71,15 +71,17 @@ int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sp
 
 /* ---- scatter ---- */
 
+tp_tensor *tp_apart(tp_tensor *t, const tp_tensor *written) {
+    return !t || tp_overlap_of(written, t) == TP_OVERLAP_NONE ? tp_retain(t) : tp_clone(t, TP_CONTIGUOUS_FORMAT);
+}
+
 static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     const char *op = tp_fault_at(fault)->op;
     if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (index->numel == 0) return 0;
-    tp_autoref *places = as_int64(index);
-    tp_autoref *from =
-        tp_overlap_of(self, src) == TP_OVERLAP_NONE ? tp_retain(src) : tp_clone(src, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *wide = as_int64(index), *places = tp_apart(wide, self), *from = tp_apart(src, self);
     return places && from ? how(self, d, places, from, fault, false) : -1;
 }
 /* A number as a source: one element for every place. */
@@ -200,7 +202,7 @@ static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tenso
             "dimension %lld and %lld indices",
             op, a.text, b.text, (long long)dim, (long long)index->numel);
     }
-    tp_autoref *places = as_int64(index);
+    tp_autoref *wide = as_int64(index), *places = tp_apart(wide, self);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = places->ndim ? places->strides[0] : 1;
     return tp_new_alias(places, tp_sizes(source), (tp_ints){strides, source->ndim}, places->byte_offset);
@@ -213,8 +215,7 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
     tp_autoref *places = spread_index(fault, self, d, index, source);
     if (!places) return -1;
     if (source->numel == 0) return 0;
-    tp_autoref *from =
-        tp_overlap_of(self, source) == TP_OVERLAP_NONE ? tp_retain(source) : tp_clone(source, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *from = tp_apart(source, self);
     return from ? how(self, d, places, from, fault, wrap) : -1;
 }
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */

@@ -5,8 +5,6 @@
 #include "iter/iter.h"
 #include "native/gather.h"
 
-#include <string.h>
-
 static int broadcast_shape(const tp_tensor *a, const tp_tensor *b, int64_t *shape) {
     return tp_broadcast_sizes(tp_sizes(a), tp_sizes(b), shape);
 }
@@ -70,8 +68,7 @@ int masked_scatter__dense(tp_tensor *self, tp_tensor *mask, tp_tensor *source) {
     bool apart = tp_overlap_of(self, from) == TP_OVERLAP_NONE && tp_overlap_of(self, where) == TP_OVERLAP_NONE;
     tp_autoref *into = tp_is_contiguous(self) && apart ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     if (!into) return -1;
-    int fault =
-        tp_fault_id(TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
+    int fault = TP_FAULT(TP_RuntimeError, "masked_scatter_", "Number of elements of source < number of ones in mask");
     if (into->numel && tp_prim_unpack(from, where, fault, into) < 0) return -1;
     return into == self ? 0 : tp_copy_data(self, into);
 }
@@ -117,10 +114,8 @@ static int check_put(const tp_tensor *self, const tp_tensor *index, const tp_ten
 /* put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!) */
 int put__dense(tp_tensor *self, tp_tensor *index, tp_tensor *source, bool accumulate) {
     if (check_put(self, index, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = tp_reshape(index, TP_INTS(-1)), *line = places ? tp_reshape(source, TP_INTS(-1)) : NULL;
-    tp_autoref *from = !line                                          ? NULL
-                       : tp_overlap_of(self, line) == TP_OVERLAP_NONE ? tp_retain(line)
-                                                                      : tp_clone(line, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *row = tp_reshape(index, TP_INTS(-1)), *line = row ? tp_reshape(source, TP_INTS(-1)) : NULL;
+    tp_autoref *places = line ? tp_apart(row, self) : NULL, *from = places ? tp_apart(line, self) : NULL;
     tp_autoref *into = !from ? NULL : tp_is_contiguous(self) ? tp_retain(self) : tp_clone(self, TP_CONTIGUOUS_FORMAT);
     tp_autoref *flat = into ? tp_new_alias(into, TP_INTS(into->numel), TP_INTS(1), into->byte_offset) : NULL;
     if (!flat) return -1;

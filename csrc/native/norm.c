@@ -116,6 +116,8 @@ tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
     if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    if (grad_out->numel != input->numel || mean->numel != rows || rstd->numel != rows)
+        return tp_fail(TP_RuntimeError, "native_layer_norm_backward: grad_out, mean or rstd does not fit the input"), r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     tp_autoref *x = tp_plain(input, dtype), *g = tp_plain(grad_out, dtype), *w = tp_plain(weight, dtype),
                *m = tp_plain(mean, dtype), *s = tp_plain(rstd, dtype);

@@ -153,7 +153,9 @@ tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
                                             tp_tensor *save_invstd, bool train, double eps, tp_bools output_mask) {
     tp_tensor3 r = {{NULL}};
     if (check_batch(input, weight, NULL, running_mean, running_var, train) < 0) return r;
-    if (!tp_same_sizes(grad_out, input) || (train && (!save_mean || !save_invstd)))
+    bool saved =
+        save_mean && save_invstd && save_mean->numel == input->sizes[1] && save_invstd->numel == input->sizes[1];
+    if (!tp_same_sizes(grad_out, input) || (train && !saved))
         return tp_fail(TP_RuntimeError, "native_batch_norm_backward: grad_out or the saved statistics do not fit"), r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     int64_t channels = input->sizes[1];

@@ -50,7 +50,7 @@ static int check_target(tp_tensor *self, const tp_generator *generator) {
 static int fill(tp_tensor *self, draw_fn draw, double a, double b, tp_generator *generator) {
     TP_CLEANUP(free_target) target t = {0};
     if (check_target(self, generator) < 0) return -1;
-    if (self->numel == 0) return 0;
+    if (self->numel == 0 || !tp_has_values(self)) return 0;
     if (start(&t, self, generator) < 0) return -1;
     return draw(a, b, (int64_t)t.state.seed, (int64_t)t.state.offset, t.reals) < 0 ? -1 : finish(&t, self);
 }
@@ -58,7 +58,7 @@ static int fill(tp_tensor *self, draw_fn draw, double a, double b, tp_generator 
 static int fill_integers(tp_tensor *self, int64_t base, uint64_t range, tp_generator *generator) {
     TP_CLEANUP(free_target) target t = {0};
     if (check_target(self, generator) < 0) return -1;
-    if (self->numel == 0) return 0;
+    if (self->numel == 0 || !tp_has_values(self)) return 0;
     if (start(&t, self, generator) < 0) return -1;
     int status = tp_prim_draw_integers(base, (int64_t)range, (int64_t)t.state.seed, (int64_t)t.state.offset, t.reals);
     return status < 0 ? -1 : finish(&t, self);

@@ -1,13 +1,8 @@
 /* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random.c). */
 #include "NativeFunctions.h"
-#include "core/generator.h"
-#include "core/host.h"
-#include "core/philox.h"
-#include "cpu/kernels.h"
 #include "Primitives.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "core/generator.h"
+#include "cpu/kernels.h"
 
 #define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
 #define PASS_OPTIONS dtype, layout, device, pin_memory
@@ -238,7 +233,8 @@ tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacem
     tp_autoref *rows =
         out ? tp_reshape(self, TP_INTS(self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1])) : NULL;
     tp_autoref *weights = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
-    if (!weights || out->numel == 0) return weights ? tp_take(out) : NULL;
+    if (!weights) return NULL;
+    if (out->numel == 0 || !tp_has_values(out)) return tp_take(out);
     if (weights->numel == 0)
         return tp_fail_null(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
     if (!generator && !(generator = tp_default_generator_borrow(self->device))) return NULL;

@@ -1,6 +1,5 @@
 /* rearrange.c: elements in another order or several times: flip, roll, rot90, repeat, repeat_interleave. */
 #include "NativeFunctions.h"
-#include "cpu/kernels.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/kernels.h"

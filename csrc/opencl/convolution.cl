@@ -1,4 +1,4 @@
-/* convolution.cl: the products of convolutions on contiguous memory (cpu/convolution.h).
+/* convolution.cl: the products of convolutions on contiguous memory (prim/convolution.h).
  *
  * Forward and data gradient are one kernel: a pixel q of what is made sees, through element k of the window, the pixel
  * s = (q * step + shift + k * turn) / part of what is read, where the division leaves no remainder and s lies inside.

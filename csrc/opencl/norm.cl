@@ -1,4 +1,4 @@
-/* norm.cl: normalisations of rows and their gradients (tp_norm_job of native/device_kernels.h).
+/* norm.cl: normalisations of rows and their gradients (tp_norm_rows of prim/norm.h).
  *
  * Defined in front: KERNEL_<name>, for the one that is wanted; T; S, what statistics are summed in (double where there
  * is one); EACH where weight and bias belong to the elements of a row and not to its runs; GROUP, the work-items that

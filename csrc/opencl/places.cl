@@ -1,4 +1,4 @@
-/* places.cl: gather and the scatters (cpu/gather.h).
+/* places.cl: the primitives take and put.
  *
  * Defined in front: X_* (element.h) for self and other, computing in T; OP_GET, OP_SET, OP_ADD, OP_MUL, OP_MIN, OP_MAX;
  * NDIM; PIECE, how many elements of the innermost dimension a work-item has (SINGLE: one); CHECKED where an index may be

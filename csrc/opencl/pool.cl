@@ -1,4 +1,4 @@
-/* pool.cl: pooling over contiguous planes (cpu/pool.h).
+/* pool.cl: pooling over contiguous planes (prim/pool.h).
  *
  * Defined in front: KERNEL_<name>, for the one that is wanted, since each takes its time to compile; T, LOWEST,
  * IS_NAN(v); EIGHT, SIXTEEN and MASK (vectors of T, and what they compare to) on CPU devices; ADAPTIVE; WHOLE, 1 where a

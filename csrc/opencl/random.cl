@@ -1,5 +1,5 @@
 /* random.cl: random draws: element i of a draw from (seed, offset, i), as core/philox.h lays the words out, and by the
- * same steps as cpu/random.c.
+ * same steps as cpu/random_loops.c.
  *
  * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element),
  * BLOCKS. Each work-item makes the four words of BLOCKS Philox blocks and the elements that they serve: one on a GPU, on

@@ -20,11 +20,12 @@ const tp_fault *tp_fault_at(int id); /* NULL for a number that was not given */
 /* Sets the error; always -1. `where` ends the message: "", or where it was found. */
 int tp_raise_fault(int id, int64_t value, int64_t dim, int64_t size, const char *where) TP_COLD;
 
-/* The number of an operator's index fault, looked up once for each place in the code. */
-#define TP_INDEX_FAULT(cls, op)                                            \
-    __extension__({                                                        \
-        static _Atomic int known_; /* the number plus one */               \
-        if (tp_unlikely(!known_)) known_ = tp_fault_id(cls, op, NULL) + 1; \
-        known_ - 1;                                                        \
+/* The number of a fault, looked up once for each place in the code. */
+#define TP_FAULT(cls, op, message)                                            \
+    __extension__({                                                           \
+        static _Atomic int known_; /* the number plus one */                  \
+        if (tp_unlikely(!known_)) known_ = tp_fault_id(cls, op, message) + 1; \
+        known_ - 1;                                                           \
     })
+#define TP_INDEX_FAULT(cls, op) TP_FAULT(cls, op, NULL)
 #define TP_TRUSTED (-1) /* in place of a number: the values are the library's own */

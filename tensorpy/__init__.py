@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import hub as hub
     from tensorpy import jit as jit
     from tensorpy import mps as mps
+    from tensorpy import multiprocessing as multiprocessing
     from tensorpy import onnx as onnx
     from tensorpy import version as version
     from tensorpy import xpu as xpu
@@ -115,6 +116,7 @@ _LAZY = {
     "hub",
     "jit",
     "mps",
+    "multiprocessing",
     "onnx",
     "version",
     "xpu",

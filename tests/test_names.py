@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +90,7 @@ ANSWERS = {
     "m.is_autocast_cpu_enabled(), m.get_autocast_cpu_dtype() == m.bfloat16": (False, True),
     "m._assert(False, 'no')": AssertionError,
     "m.jit.is_scripting(), m.jit.is_tracing(), m.jit.annotate(int, 3)": (False, False, 3),
+    "issubclass(m.optim.lr_scheduler._LRScheduler, m.optim.lr_scheduler.LRScheduler)": True,
     "issubclass(m.jit.ScriptModule, m.nn.Module)": True,
     "m.compiler.is_compiling()": False,
     "isinstance(m.nn.Linear(1, 1), m.fx.GraphModule)": False,
@@ -262,6 +266,65 @@ def test_a_group_of_one_process(lib, monkeypatch, tmp_path):
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(ValueError, match="RANK"):
         dist.init_process_group("gloo")
+
+
+@same
+def test_wrappers_of_a_module_call_it(lib, tmp_path):
+    linear, x = lib.nn.Linear(2, 1), lib.ones(3, 2)
+    wrapped = lib.nn.DataParallel(linear)
+    assert wrapped.module is linear and lib.equal(wrapped(x), linear(x))
+    assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.raises(ValueError):
+        lib.nn.parallel.DistributedDataParallel(linear)
+    lib.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        ddp = lib.nn.parallel.DistributedDataParallel(linear)
+        with ddp.no_sync():
+            ddp(x).sum().backward()
+        assert linear.weight.grad.tolist() == [[3.0, 3.0]]
+        assert list(ddp.state_dict()) == ["module.weight", "module.bias"]
+        with pytest.raises(RuntimeError):
+            lib.nn.parallel.DistributedDataParallel(lib.nn.ReLU())
+        sampler = importlib.import_module(f"{lib.__name__}.utils.data.distributed").DistributedSampler
+        assert list(sampler(range(3), shuffle=False)) == [0, 1, 2]
+    finally:
+        lib.distributed.destroy_process_group()
+    with pytest.raises(ValueError):
+        sampler(range(3))
+
+
+SPAWNING = """
+import tensorpy as tp
+import tensorpy.multiprocessing as mp
+
+def add(index, queue, tensor):
+    if index == 2:
+        raise ValueError("two")
+    queue.put((tensor + index).tolist())
+
+if __name__ == "__main__":
+    queue = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(add, (queue, tp.ones(2)), nprocs=2)
+    print(sorted([queue.get(), queue.get()]))
+    try:
+        mp.spawn(add, (queue, tp.ones(2)), nprocs=3)
+    except mp.ProcessRaisedException as error:
+        print(error.error_index, "ValueError: two" in str(error))
+"""
+
+
+def test_processes_are_spawned(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNING)
+    folder = str(Path(tp.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": folder},
+    )
+    assert done.stdout == "[[1.0, 1.0], [2.0, 2.0]]\n2 True\n"
 
 
 def test_a_group_of_several_processes_is_an_error():

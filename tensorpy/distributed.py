@@ -337,6 +337,20 @@ def all_to_all(
     return _done(async_op)
 
 
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Each process gets its part of every process's tensor: the whole."""
+    _of(group)
+    _copy(output, input)
+    return _done(async_op)
+
+
 def _send(tensor: Tensor, *args: Any, **options: Any) -> Any:
     """A message to another process: there is none, an error."""
     raise ValueError("there is no other process to send to or receive from")

@@ -254,6 +254,8 @@ def test_a_group_of_one_process(lib, monkeypatch, tmp_path):
         assert objects == [{"a": 1}]
         dist.all_gather_into_tensor(other, t + 1)
         assert other.tolist() == [2.0, 3.0]
+        dist.all_to_all_single(other, t)
+        assert other.tolist() == [1.0, 2.0]
         dist.barrier()
         for wrong in (lambda: dist.broadcast(t, 1), lambda: dist.send(t, 0), lambda: dist.init_process_group("gloo")):
             with pytest.raises((RuntimeError, ValueError)):

@@ -52,6 +52,26 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
 )
 from tensorpy.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ imports at first use
+    from tensorpy import __config__ as __config__
+    from tensorpy import _dynamo as _dynamo
+    from tensorpy import accelerator as accelerator
+    from tensorpy import compiler as compiler
+    from tensorpy import cpu as cpu
+    from tensorpy import cuda as cuda
+    from tensorpy import distributed as distributed
+    from tensorpy import fx as fx
+    from tensorpy import hub as hub
+    from tensorpy import jit as jit
+    from tensorpy import mps as mps
+    from tensorpy import multiprocessing as multiprocessing
+    from tensorpy import onnx as onnx
+    from tensorpy import version as version
+    from tensorpy import xpu as xpu
+    from tensorpy._settings import *  # noqa: F403
+    from tensorpy._tensor_types import *  # noqa: F403
+
 
 def __getattr__(name: str) -> object:
     """Parts that most programs do not need are imported at first use."""
@@ -70,11 +90,36 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"tensorpy.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'tensorpy' has no attribute '{name}'")
+    raise AttributeError(f"module 'tensorpy' has no attribute '{name}'{_nearest(name)}")
+
+
+def _nearest(name: str) -> str:
+    """What of tensorpy is called most like a name that it does not have, as the end of the message that says so."""
+    if name.startswith("__"):  # asked by Python's own tools, of any module
+        return ""
+    import difflib
+
+    found = difflib.get_close_matches(name, [n for n in __dir__() if not n.startswith("_")], 1)
+    return f"; the nearest that is there is '{found[0]}'" if found else ""
 
 
 _LAZY = {
+    "__config__",
+    "_dynamo",
+    "accelerator",
     "autograd",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributed",
+    "fx",
+    "hub",
+    "jit",
+    "mps",
+    "multiprocessing",
+    "onnx",
+    "version",
+    "xpu",
     "func",
     "optim",
     "utils",
@@ -104,6 +149,42 @@ _LAZY_NAMES = {
     "set_autocast_cache_enabled": "amp",
     "set_autocast_dtype": "amp",
     "set_autocast_enabled": "amp",
+    "OutOfMemoryError": "_settings",
+    "_assert": "_settings",
+    "compiled_with_cxx11_abi": "_settings",
+    "get_autocast_cpu_dtype": "_settings",
+    "get_autocast_gpu_dtype": "_settings",
+    "get_deterministic_debug_mode": "_settings",
+    "get_device_module": "_settings",
+    "get_float32_matmul_precision": "_settings",
+    "get_num_interop_threads": "_settings",
+    "has_lapack": "_settings",
+    "has_mkl": "_settings",
+    "has_openmp": "_settings",
+    "is_autocast_cpu_enabled": "_settings",
+    "is_storage": "_settings",
+    "is_vulkan_available": "_settings",
+    "is_warn_always_enabled": "_settings",
+    "legacy_contiguous_format": "_settings",
+    "set_autocast_cpu_dtype": "_settings",
+    "set_autocast_cpu_enabled": "_settings",
+    "set_default_tensor_type": "_settings",
+    "set_deterministic_debug_mode": "_settings",
+    "set_float32_matmul_precision": "_settings",
+    "set_flush_denormal": "_settings",
+    "set_num_interop_threads": "_settings",
+    "set_warn_always": "_settings",
+    "typename": "_settings",
+    "BFloat16Tensor": "_tensor_types",
+    "BoolTensor": "_tensor_types",
+    "ByteTensor": "_tensor_types",
+    "CharTensor": "_tensor_types",
+    "DoubleTensor": "_tensor_types",
+    "FloatTensor": "_tensor_types",
+    "HalfTensor": "_tensor_types",
+    "IntTensor": "_tensor_types",
+    "LongTensor": "_tensor_types",
+    "ShortTensor": "_tensor_types",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from tensorpy import _C, functional
 from tensorpy._C import Tensor
 
@@ -169,7 +171,46 @@ def record_stream(self: Tensor, s: Any) -> None:
     _C._opencl.stream_use(self, s.device_index, s.stream_id)
 
 
+def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype and device, of sizes without values, of data, or of another's elements."""
+    from tensorpy._tensor_types import build
+
+    return build("new", self.dtype, self.device, args, size, device)
+
+
+_type = Tensor.__dict__["type"]
+
+
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, or the elements as a dtype, which a type of tensors or its name may stand for."""
+    if isinstance(dtype, builtins.type):
+        dtype = getattr(dtype, "dtype", dtype)
+    return _type(self, dtype, non_blocking)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The elements on an NVIDIA device: an error, as tensorpy drives none."""
+    raise AssertionError("tensorpy is not built with CUDA: there is no such device")
+
+
+def xpu(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The elements on an Intel device under torch's name: an error, such a device is one of tensorpy.opencl's."""
+    raise AssertionError("tensorpy is not built with XPU: there is no such device")
+
+
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Takes on another tensor's shape; elements that are new have no values."""
+    return self.resize_(other.shape)
+
+
+# Devices of torch's that no tensor is on.
+_NOT_ON = ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu")
 _METHODS = (
+    new,
+    type,
+    cuda,
+    xpu,
+    resize_as_,
     record_stream,
     backward,
     register_hook,
@@ -188,6 +229,8 @@ _METHODS = (
 def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, function)
+    for name in _NOT_ON:
+        _C._set_type_attribute(Tensor, name, False)
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)
 

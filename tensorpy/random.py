@@ -40,7 +40,7 @@ def set_rng_state(new_state: Tensor) -> None:
 class fork_rng:
     """Inside, random numbers are drawn as usual; afterwards the default generator is where it was before."""
 
-    def __init__(self, devices: object = None, enabled: bool = True) -> None:
+    def __init__(self, devices: object = None, enabled: bool = True, *, device_type: str | None = None) -> None:
         self.enabled = enabled
 
     def __enter__(self) -> None:

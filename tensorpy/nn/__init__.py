@@ -35,6 +35,21 @@ from tensorpy.nn.parameter import Parameter as Parameter
 from tensorpy.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from tensorpy.nn.parameter import UninitializedParameter as UninitializedParameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ imports at first use
+    from tensorpy.nn import parallel as parallel
+    from tensorpy.nn.parallel import DataParallel as DataParallel
+
+
+def __getattr__(name: str) -> object:
+    """The wrappers for several devices and processes are imported at first use."""
+    if name in ("parallel", "DataParallel"):
+        import importlib
+
+        parallel = importlib.import_module("tensorpy.nn.parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
+    raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'")
+
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments of a factory among those of a layer: device, dtype, memory_format, and `factory_kwargs` itself."""

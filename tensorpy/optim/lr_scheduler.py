@@ -121,6 +121,10 @@ def _is_object(function: Any) -> bool:
     return not isinstance(function, type(lambda: None))
 
 
+class _LRScheduler(LRScheduler):
+    """LRScheduler by its older name, for classes of users."""
+
+
 class _ByFunction(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Any], last_epoch: int = -1

@@ -1,6 +1,7 @@
 """Devices that are built outside of tensorpy: shared libraries written against tensorpy/backend.h.
 
-tensorpy.testing.device runs the whole table of operators on one; docs/backends.md walks through an example.
+tensorpy.testing.device runs the whole table of operators on one; docs/backends.md walks through an example. The modules
+beside this one are the switches of libraries that torch may be built with, imported at first use.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def load(library: str | os.PathLike[str]) -> None:
 
 def include() -> str:
     """The folder to give the compiler (-I) for tensorpy/backend.h."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     beside = package.parent / "csrc" / "include"
     return str(beside if beside.is_dir() else package / "include")
 
@@ -26,3 +27,15 @@ def include() -> str:
 def fallback_calls(device: str) -> int:
     """How many calls of a device's operators the CPU has computed so far, for want of a kernel."""
     return int(_C._host_calls(device))
+
+
+def __getattr__(name: str) -> object:
+    """The switches of libraries are imported at first use."""
+    import importlib
+
+    if name in _LAZY:
+        return importlib.import_module(f"tensorpy.backends.{name}")
+    raise AttributeError(f"module 'tensorpy.backends' has no attribute '{name}'")
+
+
+_LAZY = {"cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"}

@@ -1,0 +1,29 @@
+"""The names of torch's compiler below torch.compiler: settings that nobody reads, and functions given back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from tensorpy._absent import absent
+from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
+
+config = SimpleNamespace()  # takes any setting
+OptimizedModule = absent(__name__, "OptimizedModule")
+optimize = absent(__name__, "optimize")
+export = absent(__name__, "export")
+explain = absent(__name__, "explain")
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing: there is no graph to break."""
+
+
+def mark_dynamic(t: object, index: object, **options: object) -> None:
+    """Nothing: every size may vary."""
+
+
+def mark_static(t: object, index: object = None) -> None:
+    """Nothing: every size may vary."""
+
+
+__all__ = ["allow_in_graph", "assume_constant_result", "disable", "is_compiling", "reset"]

@@ -1,0 +1,162 @@
+"""Switches and questions of torch's that have one answer here, and older ways to say what has another name."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tensorpy import _C, _modes
+from tensorpy._C import Tensor
+from tensorpy._C import dtype as _dtype
+
+# What tensorpy raises where memory runs out; programs catch it by this name.
+OutOfMemoryError = MemoryError
+
+has_mkl = False
+has_lapack = False
+has_openmp = True
+legacy_contiguous_format = _C.contiguous_format
+
+_PRECISIONS = ("highest", "high", "medium")
+_precision = "highest"
+_warn_always = False
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision was told: "highest" at first."""
+    return _precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Says how exact products of float32 must be: kept, and without effect, as they are always exact to float32."""
+    global _precision
+    if precision not in _PRECISIONS:
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium': nothing is changed", stacklevel=2)
+    else:
+        _precision = precision
+
+
+def get_deterministic_debug_mode() -> int:
+    """What use_deterministic_algorithms is set to: 0 for off, 1 for a warning, 2 for an error."""
+    if not _modes.are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if _modes.is_deterministic_algorithms_warn_only_enabled() else 2
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """use_deterministic_algorithms by a number, or "default", "warn" or "error"."""
+    modes = {"default": 0, "warn": 1, "error": 2}
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be a str or an int, but got {type(debug_mode)}")
+    mode = modes.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"debug_mode is one of 0, 1, 2, 'default', 'warn' and 'error', not {debug_mode!r}")
+    _modes.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """set_default_dtype by a type of tensors, FloatTensor or another of floating point, or by its name."""
+    from tensorpy import _tensor_types
+
+    chosen = _tensor_types.named(t) if isinstance(t, str) else t
+    if not isinstance(chosen, _tensor_types.TensorType):
+        raise TypeError(f"set_default_tensor_type: expected a type of tensors or its name, not {t!r}")
+    if chosen.missing is not None or (isinstance(t, str) and ".cuda." in t):
+        raise TypeError(f"type {t} not available: there is no such device")
+    if not chosen.dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _C.set_default_dtype(chosen.dtype)
+
+
+def get_num_interop_threads() -> int:
+    """How many calls run beside each other of themselves: one."""
+    return 1
+
+
+def set_num_interop_threads(num: int, /) -> None:
+    """Nothing but a check: calls run where they are made."""
+    if num <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+
+
+def set_flush_denormal(mode: bool, /) -> bool:
+    """Whether the treatment of denormal numbers could be set: it cannot, they are kept."""
+    return not mode
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always was told."""
+    return _warn_always
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Kept, and without effect: Python's filters say how often a warning is shown."""
+    global _warn_always
+    _warn_always = b
+
+
+def is_storage(obj: object, /) -> bool:
+    """Whether obj is a storage."""
+    return isinstance(obj, _C.UntypedStorage)
+
+
+def typename(obj: Any, /) -> str:
+    """The name of a tensor's type, of a class or function, or of the class of another object, with its module."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None) or ""
+    return named.__qualname__ if module in ("", "builtins") else f"{module}.{named.__qualname__}"
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Whether C++ libraries of today's ABI can be used beside it: there is no C++ in it, so they can."""
+    return True
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device type: tensorpy.cpu, tensorpy.opencl."""
+    import importlib
+
+    kind = _C.device("cpu" if device is None else device).type
+    try:
+        return importlib.import_module(f"tensorpy.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(f"there is no module of the device type '{kind}'") from None
+
+
+def is_vulkan_available() -> bool:
+    """Whether there is a Vulkan device: tensorpy drives none."""
+    return False
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled("cpu") by its older name."""
+    return _C._autocast_get("cpu")[0]
+
+
+def get_autocast_cpu_dtype() -> _dtype:
+    """get_autocast_dtype("cpu") by its older name."""
+    return _C._autocast_get("cpu")[1]
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("cpu", enabled) by its older name."""
+    _C._autocast_set("cpu", enabled, *_C._autocast_get("cpu")[1:])
+
+
+def set_autocast_cpu_dtype(dtype: _dtype) -> None:
+    """set_autocast_dtype("cpu", dtype) by its older name."""
+    enabled, _, cache = _C._autocast_get("cpu")
+    _C._autocast_set("cpu", enabled, dtype, cache)
+
+
+def get_autocast_gpu_dtype() -> _dtype:
+    """What autocast casts to on an NVIDIA device, if there were one."""
+    return _C.float16
+
+
+def _assert(condition: Any, message: str) -> None:
+    """An assert that stays under `python -O`."""
+    if not condition:
+        raise AssertionError(message)

@@ -1,0 +1,88 @@
+"""Switches of products and attention on NVIDIA's devices: kept for the programs that set them, and without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorpy import _settings
+
+
+def is_built() -> bool:
+    """Whether tensorpy is built for such devices: it is not."""
+    return False
+
+
+class _Matmul:
+    """The switches of matrix products; TF32 is the other name of a precision below "highest"."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"
+
+    @property
+    def allow_tf32(self) -> bool:
+        return _settings.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allow: bool) -> None:
+        _settings.set_float32_matmul_precision("high" if allow else "highest")
+
+
+matmul = _Matmul()
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def flash_sdp_enabled() -> bool:
+    """What enable_flash_sdp was told."""
+    return _attention["flash"]
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """What enable_mem_efficient_sdp was told."""
+    return _attention["mem_efficient"]
+
+
+def math_sdp_enabled() -> bool:
+    """What enable_math_sdp was told."""
+    return _attention["math"]
+
+
+def cudnn_sdp_enabled() -> bool:
+    """What enable_cudnn_sdp was told."""
+    return _attention["cudnn"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Whether attention may use one of its kernels."""
+    _attention["flash"] = enabled
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Whether attention may use one of its kernels."""
+    _attention["mem_efficient"] = enabled
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Whether attention may use one of its kernels."""
+    _attention["math"] = enabled
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Whether attention may use one of its kernels."""
+    _attention["cudnn"] = enabled
+
+
+@contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[dict[str, Any]]:
+    """A context in which the switches of attention are set."""
+    before = dict(_attention)
+    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield {}
+    finally:
+        _attention.update(before)

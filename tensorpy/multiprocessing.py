@@ -1,0 +1,132 @@
+"""Python's multiprocessing, and `spawn`, which starts a program's processes. Tensors are copied between them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """All other names are those of Python's module."""
+    return getattr(multiprocessing, name)
+
+
+class ProcessException(Exception):
+    """A process that spawn started did not end well."""
+
+    def __init__(self, msg: str, error_index: int, pid: int | None) -> None:
+        super().__init__(msg)
+        self.msg, self.error_index, self.error_pid = msg, error_index, pid
+
+
+class ProcessRaisedException(ProcessException):
+    """Its function raised an error."""
+
+
+class ProcessExitedException(ProcessException):
+    """It ended with a code, or by a signal."""
+
+    def __init__(self, msg: str, error_index: int, pid: int | None, exit_code: int | None) -> None:
+        super().__init__(msg, error_index, pid)
+        self.exit_code = exit_code
+
+
+def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any) -> None:
+    try:
+        fn(index, *args)
+    except Exception:
+        import traceback
+
+        errors.put(traceback.format_exc()[-30_000:])  # what a pipe holds: nobody reads before this process has ended
+        raise SystemExit(1) from None
+
+
+class ProcessContext:
+    """Processes that were started together."""
+
+    def __init__(self, processes: list[Any], errors: list[Any]) -> None:
+        self.processes, self.errors = processes, errors
+        self.running = dict(enumerate(processes))
+
+    def pids(self) -> list[int]:
+        """The numbers that the system gave them."""
+        return [process.pid for process in self.processes]
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Waits for one of them to end; True when all have. If one failed the others are ended, and it raises."""
+        wait([process.sentinel for process in self.running.values()], timeout)
+        for index, process in list(self.running.items()):
+            if process.exitcode is None:
+                continue
+            del self.running[index]
+            if process.exitcode != 0:
+                self._fail(index, process, grace_period)
+        return not self.running
+
+    def _fail(self, index: int, process: Any, grace_period: float | None) -> None:
+        for other in self.running.values():
+            other.terminate()
+        for other in self.running.values():
+            other.join(grace_period)
+        if not self.errors[index].empty():
+            text = f"\n\n-- Process {index} raised:\n{self.errors[index].get()}"
+            raise ProcessRaisedException(text, index, process.pid)
+        text = f"process {index} ended with exit code {process.exitcode}"
+        raise ProcessExitedException(text, index, process.pid, process.exitcode)
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Runs fn(i, *args) in nprocs processes, i from 0, and waits for them; without join gives them as a context."""
+    context: Any = multiprocessing.get_context(start_method)
+    errors = [context.SimpleQueue() for _ in range(nprocs)]
+    processes = [context.Process(target=_run, args=(fn, i, args, errors[i]), daemon=daemon) for i in range(nprocs)]
+    for process in processes:
+        process.start()
+    started = ProcessContext(processes, errors)
+    if not join:
+        return started
+    while not started.join():
+        pass
+    return None
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """start_processes by the method "spawn"."""
+    return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """The ways to share memory between processes, by name: both names stand for a copy."""
+    return {"file_descriptor", "file_system"}
+
+
+def get_sharing_strategy() -> str:
+    """The way in use."""
+    return _strategy
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Chooses the way; kept, and without effect."""
+    global _strategy
+    if new_strategy not in get_all_sharing_strategies():
+        raise AssertionError(f"there is no sharing strategy {new_strategy!r}")
+    _strategy = new_strategy
+
+
+_strategy = "file_descriptor"

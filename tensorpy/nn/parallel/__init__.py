@@ -1,0 +1,64 @@
+"""Wrappers that spread a module over devices or processes: here one of either, so they call the module.
+
+Programs and their state dictionaries (`module.weight`) stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorpy import distributed
+from tensorpy.nn.modules.module import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel"]
+
+
+class DataParallel(Module):
+    """Calls the module, on the device that it is on."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module, self.dim, self.output_device = module, dim, output_device
+        self.device_ids: list[int] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """Calls the module; gradients need no averaging over a group of one process."""
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: distributed.ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        distributed.get_rank(process_group)  # an error without a group
+        if not any(p.requires_grad for p in module.parameters()):
+            raise RuntimeError("DistributedDataParallel: no parameter of the module requires a gradient")
+        self.module, self.dim, self.device_ids = module, dim, device_ids
+        self.output_device, self.find_unused_parameters = output_device, find_unused_parameters
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A context in which gradients would not be averaged: they never are."""
+        yield
+
+    @contextmanager
+    def join(self, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """A context in which processes may have unlike numbers of batches: there is one process."""
+        yield

@@ -1,0 +1,397 @@
+"""Names that programs ask torch for and that need no device, compiler or net: they answer as torch does without one."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import tensorpy as tp
+
+LIBRARIES = [tp]
+if importlib.util.find_spec("torch"):
+    import torch
+
+    LIBRARIES.append(torch)
+same = pytest.mark.parametrize("lib", LIBRARIES, ids=lambda lib: lib.__name__)
+
+
+def outcome(lib, text):
+    """What an expression gives, or the class of its error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return eval(text, {"m": lib})
+        except Exception as error:
+            return type(error)
+
+
+ANSWERS = {
+    "m.cuda.is_available()": False,
+    "m.cuda.device_count()": 0,
+    "m.cuda.current_device()": AssertionError,
+    "m.cuda.get_device_name(0)": AssertionError,
+    "m.cuda.get_device_capability()": AssertionError,
+    "m.cuda.get_device_properties(0)": AssertionError,
+    "m.cuda.synchronize()": AssertionError,
+    "m.cuda.mem_get_info()": AssertionError,
+    "m.cuda.get_rng_state()": AssertionError,
+    "m.cuda.current_stream()": AssertionError,
+    "m.cuda.get_rng_state_all()": [],
+    "m.cuda.set_rng_state_all([])": None,
+    "m.cuda.manual_seed(1)": None,
+    "m.cuda.manual_seed_all(1)": None,
+    "m.cuda.empty_cache()": None,
+    "m.cuda.memory_allocated() + m.cuda.max_memory_allocated()": 0,
+    "m.cuda.memory_reserved() + m.cuda.max_memory_reserved()": 0,
+    "dict(m.cuda.memory_stats())": {},
+    "m.cuda.is_bf16_supported()": False,
+    "m.cuda.is_initialized()": False,
+    "m.cuda.set_device(-1)": None,
+    "m.cuda.device(-1).__enter__()": None,
+    "m.cuda.stream(None).__enter__()": None,
+    "m.cuda.amp.GradScaler().is_enabled()": False,
+    "m.cuda.FloatTensor(1)": TypeError,
+    "isinstance(m.ones(1), m.cuda.FloatTensor)": False,
+    "m.ones(1).cuda()": AssertionError,
+    "m.ones(1).xpu()": AssertionError,
+    "m.ones(1).is_mps, m.ones(1).is_xpu": (False, False),
+    "m.xpu.is_available(), m.xpu.device_count()": (False, 0),
+    "m.xpu.current_device()": AssertionError,
+    "m.xpu.empty_cache(), m.xpu.memory_allocated(), m.xpu.manual_seed_all(1)": (None, 0, None),
+    "m.mps.is_available(), m.mps.device_count(), m.mps.manual_seed(1)": (False, 0, None),
+    "m.mps.synchronize()": RuntimeError,
+    "m.mps.empty_cache()": RuntimeError,
+    "m.mps.current_allocated_memory()": RuntimeError,
+    "m.cpu.is_available(), m.cpu.device_count(), m.cpu.current_device()": (True, 1, "cpu"),
+    "m.get_device_module('cpu') is m.cpu": True,
+    "m.version.cuda, m.version.hip, m.version.debug": (None, None, False),
+    "m.backends.cudnn.is_available(), m.backends.cudnn.version()": (False, None),
+    "m.backends.cudnn.enabled, m.backends.cudnn.benchmark, m.backends.cudnn.deterministic": (True, False, False),
+    "m.backends.cudnn.is_acceptable(m.ones(1))": False,
+    "m.backends.cuda.is_built(), m.backends.cuda.flash_sdp_enabled()": (False, True),
+    "m.backends.mps.is_available(), m.backends.mps.is_built()": (False, False),
+    "m.backends.openmp.is_available(), m.backends.opt_einsum.enabled": (True, False),
+    "m.get_float32_matmul_precision(), m.backends.cuda.matmul.allow_tf32": ("highest", False),
+    "m.set_float32_matmul_precision('fine'), m.get_float32_matmul_precision()": (None, "highest"),
+    "m.set_num_interop_threads(0)": RuntimeError,
+    "m.set_deterministic_debug_mode('loud')": RuntimeError,
+    "m.set_default_tensor_type(m.LongTensor)": TypeError,
+    "m.set_default_tensor_type('torch.cuda.FloatTensor')": TypeError,
+    "m.is_storage(3), m.is_storage(m.ones(1).untyped_storage())": (False, True),
+    "m.typename(3), m.typename([])": ("int", "list"),
+    "m.compiled_with_cxx11_abi()": True,
+    "m.is_autocast_cpu_enabled(), m.get_autocast_cpu_dtype() == m.bfloat16": (False, True),
+    "m._assert(False, 'no')": AssertionError,
+    "m.jit.is_scripting(), m.jit.is_tracing(), m.jit.annotate(int, 3)": (False, False, 3),
+    "issubclass(m.optim.lr_scheduler._LRScheduler, m.optim.lr_scheduler.LRScheduler)": True,
+    "issubclass(m.jit.ScriptModule, m.nn.Module)": True,
+    "m.compiler.is_compiling()": False,
+    "isinstance(m.nn.Linear(1, 1), m.fx.GraphModule)": False,
+    "m.hub.HASH_REGEX.search('resnet18-5c106cde.pth').group(1)": "5c106cde",
+    "m.onnx.is_in_onnx_export()": False,
+    "m.distributed.is_available(), m.distributed.is_initialized()": (True, False),
+    "m.distributed.get_rank()": ValueError,
+    "m.distributed.barrier()": ValueError,
+    "m.LongTensor(2, 3).shape, m.LongTensor(m.Size([2, 3])).shape, m.LongTensor(size=(4,)).shape": (
+        (2, 3),
+        (2, 3),
+        (4,),
+    ),
+    "m.LongTensor().shape, m.LongTensor([]).dtype == m.int64": ((0,), True),
+    "m.LongTensor([2, 3]).tolist(), m.LongTensor((2, 3)).tolist(), m.LongTensor(range(2)).tolist()": (
+        [2, 3],
+        [2, 3],
+        [0, 1],
+    ),
+    "m.FloatTensor([[1, 2], [3]])": ValueError,
+    "m.LongTensor([1.5]).tolist()": [1],
+    "m.LongTensor(m.ones(2))": TypeError,
+    "m.LongTensor(2.5)": TypeError,
+    "m.LongTensor(None)": TypeError,
+    "m.LongTensor('a')": TypeError,
+    "m.LongTensor({1: 2})": TypeError,
+    "m.LongTensor(True)": TypeError,
+    "m.LongTensor(-1)": RuntimeError,
+    "m.LongTensor(3, device='meta')": RuntimeError,
+    "m.LongTensor(3, dtype=m.int64)": TypeError,
+    "m.BoolTensor([1, 0]).tolist(), m.BFloat16Tensor([1]).dtype == m.bfloat16": ([True, False], True),
+    "isinstance(m.ones(1), m.FloatTensor), isinstance(m.ones(1), m.LongTensor)": (True, False),
+    "isinstance(m.nn.Parameter(m.ones(1)), m.FloatTensor), isinstance(3, m.LongTensor)": (True, False),
+    "isinstance(m.ones(1, device='meta'), m.FloatTensor)": False,
+    "m.FloatTensor.dtype == m.float32, m.FloatTensor.is_cuda, m.FloatTensor.__name__": (True, False, "FloatTensor"),
+    "m.ones(1).type(m.LongTensor).dtype == m.int64, m.ones(1).type('torch.LongTensor').tolist()": (True, [1]),
+    "m.ones(1).type() == m.typename(m.ones(1)) == m.__name__ + '.FloatTensor'": True,
+    "m.ones(1).type(m.ones(1))": TypeError,
+    "m.ones(1, dtype=m.int32).new(2, 3).dtype == m.int32, m.ones(1).new([1, 2]).tolist()": (True, [1.0, 2.0]),
+    "m.ones(1).new().shape, m.ones(1).new(m.Size([2])).shape": ((0,), (2,)),
+    "m.ones(1).new(m.ones(2).long())": TypeError,
+    "m.ones(1).new(3, device='meta')": RuntimeError,
+    "m.zeros(2, 3).resize_as_(m.ones(4)).shape": (4,),
+}
+
+
+@same
+@pytest.mark.parametrize("text", ANSWERS)
+def test_answers_as_torch_does(lib, text):
+    expected, got = ANSWERS[text], outcome(lib, text)
+    if isinstance(expected, type):
+        assert isinstance(got, type) and issubclass(got, expected)
+    else:
+        assert got == expected
+
+
+@same
+def test_the_elements_of_another_tensor_are_shared(lib):
+    t = lib.ones(2)
+    lib.FloatTensor(t)[0] = 5
+    t.new(t)[1] = 6
+    assert t.tolist() == [5.0, 6.0]
+
+
+@same
+def test_an_array_of_numpys_becomes_a_typed_tensor(lib):
+    np = pytest.importorskip("numpy")
+    assert lib.LongTensor(np.array([1.0, 2.0])).tolist() == [1, 2]
+    assert lib.FloatTensor(np.int64(3)).shape == (3,)
+
+
+@same
+def test_the_default_type_is_the_default_dtype(lib):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lib.set_default_tensor_type(f"{lib.__name__}.DoubleTensor")
+            assert lib.get_default_dtype() == lib.float64
+            lib.set_default_tensor_type(lib.FloatTensor)
+        assert lib.get_default_dtype() == lib.float32
+    finally:
+        lib.set_default_dtype(lib.float32)
+
+
+@same
+def test_a_precision_below_the_highest_allows_tf32(lib):
+    try:
+        lib.set_float32_matmul_precision("high")
+        assert lib.get_float32_matmul_precision() == "high"
+        assert lib.backends.cuda.matmul.allow_tf32
+    finally:
+        lib.set_float32_matmul_precision("highest")
+    assert not lib.backends.cuda.matmul.allow_tf32
+
+
+def test_tf32_is_another_name_of_a_precision():
+    """torch raises where a program uses both names."""
+    matmul = tp.backends.cuda.matmul
+    for allow, precision in ((True, "high"), (False, "highest")):
+        matmul.allow_tf32 = allow
+        assert tp.get_float32_matmul_precision() == precision
+
+
+@same
+def test_switches_are_kept(lib):
+    cudnn = lib.backends.cudnn
+    try:
+        cudnn.benchmark = True
+        with cudnn.flags(enabled=True, deterministic=True):
+            assert cudnn.deterministic and not cudnn.benchmark
+        assert cudnn.benchmark and not cudnn.deterministic
+    finally:
+        cudnn.benchmark = False
+
+
+@same
+def test_debug_mode_is_the_switch_of_deterministic_algorithms(lib):
+    try:
+        lib.set_deterministic_debug_mode("warn")
+        assert lib.get_deterministic_debug_mode() == 1
+        assert lib.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        lib.set_deterministic_debug_mode(0)
+    assert not lib.are_deterministic_algorithms_enabled()
+
+
+@same
+def test_mixed_precision_for_a_device_that_is_not_there_changes_nothing(lib):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        context = lib.cuda.amp.autocast()
+    assert any(issubclass(w.category, UserWarning) for w in told)
+    with context:
+        assert (lib.ones(2, 2) @ lib.ones(2, 2)).dtype == lib.float32
+
+
+@same
+def test_mixed_precision_of_the_cpu(lib):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        context = lib.cpu.amp.autocast()
+    with context:
+        assert (lib.ones(2, 2) @ lib.ones(2, 2)).dtype == lib.bfloat16
+
+
+@same
+def test_a_group_of_one_process(lib, monkeypatch, tmp_path):
+    dist = lib.distributed
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/{lib.__name__}", rank=0, world_size=1)
+    try:
+        assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "gloo")
+        t, other = lib.tensor([1.0, 2.0]), lib.zeros(2)
+        assert dist.all_reduce(t, op=dist.ReduceOp.MAX) is None and t.tolist() == [1.0, 2.0]
+        work = dist.all_reduce(t, async_op=True)
+        assert work.wait() and work.is_completed()
+        dist.broadcast(t, 0)
+        dist.all_gather([other], t)
+        assert other.tolist() == [1.0, 2.0]
+        objects = [None]
+        dist.all_gather_object(objects, {"a": 1})
+        assert objects == [{"a": 1}]
+        dist.all_gather_into_tensor(other, t + 1)
+        assert other.tolist() == [2.0, 3.0]
+        dist.all_to_all_single(other, t)
+        assert other.tolist() == [1.0, 2.0]
+        dist.barrier()
+        for wrong in (lambda: dist.broadcast(t, 1), lambda: dist.send(t, 0), lambda: dist.init_process_group("gloo")):
+            with pytest.raises((RuntimeError, ValueError)):
+                wrong()
+        assert dist.get_rank(dist.new_group([0])) == 0
+    finally:
+        dist.destroy_process_group()
+    assert not dist.is_initialized()
+    for variable in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ValueError, match="RANK"):
+        dist.init_process_group("gloo")
+
+
+@same
+def test_wrappers_of_a_module_call_it(lib, tmp_path):
+    linear, x = lib.nn.Linear(2, 1), lib.ones(3, 2)
+    wrapped = lib.nn.DataParallel(linear)
+    assert wrapped.module is linear and lib.equal(wrapped(x), linear(x))
+    assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.raises(ValueError):
+        lib.nn.parallel.DistributedDataParallel(linear)
+    lib.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        ddp = lib.nn.parallel.DistributedDataParallel(linear)
+        with ddp.no_sync():
+            ddp(x).sum().backward()
+        assert linear.weight.grad.tolist() == [[3.0, 3.0]]
+        assert list(ddp.state_dict()) == ["module.weight", "module.bias"]
+        with pytest.raises(RuntimeError):
+            lib.nn.parallel.DistributedDataParallel(lib.nn.ReLU())
+        sampler = importlib.import_module(f"{lib.__name__}.utils.data.distributed").DistributedSampler
+        assert list(sampler(range(3), shuffle=False)) == [0, 1, 2]
+    finally:
+        lib.distributed.destroy_process_group()
+    with pytest.raises(ValueError):
+        sampler(range(3))
+
+
+SPAWNING = """
+import tensorpy as tp
+import tensorpy.multiprocessing as mp
+
+def add(index, queue, tensor):
+    if index == 2:
+        raise ValueError("two")
+    queue.put((tensor + index).tolist())
+
+if __name__ == "__main__":
+    queue = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(add, (queue, tp.ones(2)), nprocs=2)
+    print(sorted([queue.get(), queue.get()]))
+    try:
+        mp.spawn(add, (queue, tp.ones(2)), nprocs=3)
+    except mp.ProcessRaisedException as error:
+        print(error.error_index, "ValueError: two" in str(error))
+"""
+
+
+def test_processes_are_spawned(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNING)
+    folder = str(Path(tp.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": folder},
+    )
+    assert done.stdout == "[[1.0, 1.0], [2.0, 2.0]]\n2 True\n"
+
+
+def test_a_group_of_several_processes_is_an_error():
+    with pytest.raises(NotImplementedError, match="rank 1 of 2"):
+        tp.distributed.init_process_group("gloo", rank=1, world_size=2)
+
+
+def test_what_would_be_compiled_runs_as_it_is():
+    def function(x):
+        return x + 1
+
+    linear = tp.nn.Linear(1, 1)
+    for decorate in (tp.jit.script, tp.jit.export, tp.jit.unused, tp.jit.ignore, tp.jit.ignore(drop=True)):
+        assert decorate(function) is function
+    assert tp.jit.trace(linear, tp.ones(1)) is linear
+    assert tp.compiler.disable(function) is tp.compiler.disable()(function) is function
+    assert tp.fx.wrap(function) is function
+    with tp.compiler.set_stance("force_eager"):
+        assert function(1) == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    "cuda.Stream cuda.Event hub.load hub.load_state_dict_from_url onnx.export fx.symbolic_trace jit.load".split(),
+)
+def test_what_is_a_name_only_says_so_when_called(name):
+    module, _, last = name.rpartition(".")
+    value = getattr(getattr(tp, module), last)
+    assert not isinstance(3, value)
+    with pytest.raises(NotImplementedError, match=f"tensorpy.{name} is a name only"):
+        value()
+
+
+def test_the_accelerator_is_opencls_if_there_is_one():
+    assert tp.accelerator.is_available() == tp.opencl.is_available()
+    assert tp.accelerator.device_count() == tp.opencl.device_count()
+    assert (tp.accelerator.current_accelerator() is None) == (not tp.opencl.is_available())
+
+
+def test_show_says_what_computes():
+    assert tp.__config__.show().startswith(f"tensorpy {tp.version.__version__}")
+    assert str(tp.get_num_threads()) in tp.__config__.parallel_info()
+    assert tp.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+
+
+def test_a_name_that_is_not_there_names_the_nearest():
+    for name, end in {
+        "linspce": "; the nearest that is there is 'linspace'",
+        "LongTensr": "; the nearest that is there is 'LongTensor'",
+        "xqzw": "",
+    }.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(tp, name)
+        assert str(caught.value) == f"module 'tensorpy' has no attribute '{name}'{end}"
+    assert not hasattr(tp, "__wrapped__")
+
+
+def test_they_are_imported_at_first_use():
+    code = """
+import sys
+import tensorpy
+late = {"_absent", "_settings", "_tensor_types", "backends", "cuda", "cpu", "jit", "distributed", "hub", "version"}
+print(sorted(late & {name.split(".")[1] for name in sys.modules if name.startswith("tensorpy.")}))
+import tensorpy.cuda.amp, tensorpy.backends.cudnn
+from tensorpy import LongTensor, mps, xpu
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -86,12 +86,15 @@ _LAZY = {
     "linalg",
     "special",
     "ops",
+    "serialization",
     "amp",
     "codegen",
 }
 _LAZY_NAMES = {
     "GradScaler": "amp",
     "compile": "_compile",
+    "load": "serialization",
+    "save": "serialization",
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",
     "printoptions": "_tensor_str",

@@ -52,6 +52,12 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
 )
 from tensorpy.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # of what is imported at first use: what users call
+    from tensorpy import serialization as serialization
+    from tensorpy.serialization import load as load
+    from tensorpy.serialization import save as save
+
 
 def __getattr__(name: str) -> object:
     """Parts that most programs do not need are imported at first use."""

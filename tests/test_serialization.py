@@ -471,6 +471,14 @@ def test_a_lazy_bit_does_not_multiply_memory() -> None:
         tp.load(file)
 
 
+def test_a_program_does_not_multiply_values() -> None:
+    large = b"](" + b"K\x01" * 1000 + b"eq\x00"
+    once = b"ctorch\nSize\nq\x01" + large + b"\x85R"
+    assert tp.load(program(once)) == tp.Size([1] * 1000)
+    with pytest.raises(pickle.UnpicklingError, match="over and over"):
+        tp.load(program(b"0".join([once, *[b"h\x01h\x00\x85R"] * 1000])))
+
+
 def test_archives_that_are_refused(tmp_path: Path) -> None:
     good = file_of(tp.ones(3)).getvalue()
 

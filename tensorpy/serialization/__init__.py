@@ -186,12 +186,16 @@ def _refuse(file: Any) -> Any:
     raise pickle.UnpicklingError("the file is neither a .pt archive nor a pickle")
 
 
+_COPIES = 8  # how often the bytes of a file may be copied into tensors that PyTorch keeps as a view and a bit
+
+
 class _Storages:
     """The storages of an archive, each made once."""
 
     def __init__(self, archive: Reader, restore: Restore) -> None:
         self.archive, self.restore = archive, restore
         self.made: dict[str, Any] = {}
+        self.room = [_COPIES * sum(size for _, size in archive.places.values())]
 
     def load(self, entry: Any) -> Any:
         """What an entry ("storage", type, key, location, length) of the pickle stands for."""
@@ -206,7 +210,7 @@ class _Storages:
             raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
         if key not in self.made:
             self.made[key] = self.restore(self.archive.storage(f"data/{key}"), location)
-        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype)
+        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.room)
 
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:

@@ -27,10 +27,13 @@ class StorageType:
 
 
 class TypedStorage:
-    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device."""
+    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device.
 
-    def __init__(self, untyped: Any, dtype: _C.dtype | None) -> None:
-        self.untyped, self.dtype = untyped, dtype
+    `room` is shared by the storages of a file: the bytes that may still be made of them.
+    """
+
+    def __init__(self, untyped: Any, dtype: _C.dtype, room: list[int]) -> None:
+        self.untyped, self.dtype, self.room = untyped, dtype, room
 
     def __repr__(self) -> str:
         return f"<TypedStorage of {self.dtype}>"
@@ -45,12 +48,13 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _resolved(tensor: Tensor, metadata: Any) -> Tensor:
-    """Conjugation and negation that PyTorch left for later; not of a tensor that is larger than what is stored."""
+def _resolved(tensor: Tensor, metadata: Any, storage: Any) -> Tensor:
+    """Conjugation and negation that PyTorch left for later; not of more elements than the file can mean."""
     for name in ("conj", "neg"):
         if isinstance(metadata, dict) and metadata.get(name):
-            if tensor.nbytes > len(tensor.untyped_storage()):
-                raise RuntimeError(f"a tensor with the {name} bit has more elements than its storage")
+            if not isinstance(storage, TypedStorage) or tensor.nbytes > storage.room[0]:
+                raise RuntimeError(f"the tensors with the {name} bit are much larger than what is stored")
+            storage.room[0] -= tensor.nbytes
             changed = _C.conj_physical(tensor) if name == "conj" else -tensor
             tensor = changed.detach().requires_grad_(tensor.requires_grad)
     return tensor
@@ -64,7 +68,7 @@ def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requi
     sizes, strides = _ints(size, "size"), _ints(stride, "stride")
     grad = bool(requires_grad)
     made = _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad)
-    return _resolved(made, metadata)
+    return _resolved(made, metadata, storage)
 
 
 def rebuild_tensor_v2(

@@ -18,6 +18,7 @@ from tensorpy.serialization import names
 
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _MARK = object()
+_COPIES = 16
 _MALFORMED = (
     IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, struct.error,
 )  # fmt: skip
@@ -42,6 +43,7 @@ class Unpickler:
         self.data, self.position, self.persistent_load = data, start, persistent_load
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.copied = _COPIES * len(data) + 1000  # what may still be copied of other values
         self.of_the_user: Exception | None = None  # raised by map_location: nothing is wrong with the file
         own = [value for value, _ in allowed.values()]
         self.classes = {id(value) for value in own if isinstance(value, type)}
@@ -124,14 +126,21 @@ class Unpickler:
 
     def reduce(self) -> None:
         function, arguments = self.last(2)
-        self.push(self._may_call(function)(*names._of(arguments, tuple)))
+        self.push(self._may_call(function)(*self.afford(names._of(arguments, tuple))))
+
+    def afford(self, values: Any) -> Any:
+        """Counts what a call may copy: each time a few bytes of the program refer to the same large value."""
+        self.copied -= sum(len(v) for v in values if isinstance(v, (str, bytes, list, tuple, dict)))
+        if self.copied < 0:
+            raise ValueError("it copies the same values over and over")
+        return values
 
     def new(self) -> None:
         cls, arguments = self.last(2)
         if id(cls) in self.classes:
             self.push(cls.__new__(cls, *arguments))
         else:
-            self.push(self._may_call(cls)(*names._of(arguments, tuple)))
+            self.push(self._may_call(cls)(*self.afford(names._of(arguments, tuple))))
 
     def _may_call(self, function: Any) -> Any:
         if id(function) not in self.calls:
@@ -142,7 +151,7 @@ class Unpickler:
         return self.calls[id(function)]
 
     def build(self) -> None:
-        state = self.pop()
+        (state,) = self.afford((self.pop(),))
         target = self.stack[-1]
         if type(target) is OrderedDict:
             target.__dict__.update(names._of(state, dict))

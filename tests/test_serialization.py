@@ -260,11 +260,13 @@ def test_meta() -> None:
     assert kept.device.type == mapped.device.type == "meta" and kept.shape == mapped.shape == (2, 3)
 
 
-def test_a_device_that_is_not_there() -> None:
-    file = edited(file_of(tp.ones(2)), lambda program: program.replace(b"\x03\x00\x00\x00cpu", b"\x04\x00\x00\x00cuda"))
+@pytest.mark.parametrize("name", ["cuda", "opencl:77"])
+def test_a_device_that_is_not_there(name: str) -> None:
+    saved = len(name).to_bytes(4, "little") + name.encode()
+    file = edited(file_of(tp.ones(2)), lambda program: program.replace(b"\x03\x00\x00\x00cpu", saved))
     with pytest.raises(RuntimeError, match="map_location"):
         tp.load(file)
-    for where in ("cpu", {"cuda": "cpu"}, lambda storage, location: storage):
+    for where in ("cpu", {name: "cpu"}, lambda storage, location: storage):
         file.seek(0)
         assert tp.load(file, map_location=where).tolist() == [1.0, 1.0]
 

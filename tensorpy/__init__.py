@@ -67,10 +67,13 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import mps as mps
     from tensorpy import multiprocessing as multiprocessing
     from tensorpy import onnx as onnx
+    from tensorpy import serialization as serialization
     from tensorpy import version as version
     from tensorpy import xpu as xpu
     from tensorpy._settings import *  # noqa: F403
     from tensorpy._tensor_types import *  # noqa: F403
+    from tensorpy.serialization import load as load
+    from tensorpy.serialization import save as save
 
 
 def __getattr__(name: str) -> object:
@@ -131,12 +134,15 @@ _LAZY = {
     "linalg",
     "special",
     "ops",
+    "serialization",
     "amp",
     "codegen",
 }
 _LAZY_NAMES = {
     "GradScaler": "amp",
     "compile": "_compile",
+    "load": "serialization",
+    "save": "serialization",
     "set_printoptions": "_tensor_str",
     "get_printoptions": "_tensor_str",
     "printoptions": "_tensor_str",

@@ -61,6 +61,14 @@ def wrong(a: tp.Tensor) -> None:
     tp.zeros(2, dtype="float32")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+def files(x: tp.Tensor) -> None:
+    tp.save({"x": x}, "x.pt")
+    tp.load("x.pt", map_location="cpu", mmap=True)
+    tp.load("x.pt", "cpu", None, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with tp.serialization.safe_globals([nn.Linear]):
+        tp.save(x)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
 def networks(x: tp.Tensor) -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LSTMCell(3, 4, bias=False))
     assert_type(model.eval(), nn.Sequential)

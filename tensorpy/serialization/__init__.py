@@ -1,0 +1,260 @@
+"""Tensors, state dictionaries and whole objects in files: PyTorch's `.pt` format, written and read.
+
+A file is a zip archive (archive.py) of one pickle and the bytes of each storage, so that tensors that share memory
+still do. The pickle speaks of tensors under PyTorch's names (names.py), which pickler.py writes. It comes from anybody:
+unpickler.py reads it and calls nothing that it was not told to; only weights_only=False hands it to Python's own.
+location.py says on which device a storage ends up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import pickletools
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import IO, Any, TypeAlias
+
+from tensorpy.serialization import names
+from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
+from tensorpy.serialization.location import Restore, restorer
+from tensorpy.serialization.pickler import dump
+from tensorpy.serialization.unpickler import Unpickler, allowed
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+DEFAULT_PROTOCOL = 2
+File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
+
+# ---- globals that a file may name ----
+
+
+def _entries(globals: Any) -> dict[str, tuple[Any, Any]]:
+    found: dict[str, tuple[Any, Any]] = {}
+    for entry in globals:
+        value, name = entry if isinstance(entry, tuple) else (entry, None)
+        if not callable(value) or not isinstance(name, (str, type(None))):
+            raise TypeError(f"a safe global is a class or function, or a tuple of one and its name, not {entry!r}")
+        module = "" if value.__module__ == "builtins" else f"{value.__module__}."
+        found[name or f"{module}{value.__qualname__}"] = value, entry
+    return found
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Allows files that are read with weights_only=True to name these classes and functions, and to call them."""
+    allowed.update(_entries(safe_globals))
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes and functions that were added."""
+    return [given for _, given in allowed.values()]
+
+
+def clear_safe_globals() -> None:
+    """Takes back what was added."""
+    allowed.clear()
+
+
+class safe_globals:
+    """Allows classes and functions inside a `with`."""
+
+    def __init__(self, safe_globals: list[Any]) -> None:
+        self.entries = _entries(safe_globals)
+        self.before: dict[str, tuple[Any, Any]] = {}
+
+    def __enter__(self) -> None:
+        self.before = dict(allowed)
+        allowed.update(self.entries)
+
+    def __exit__(self, *unused: object) -> None:
+        allowed.clear()
+        allowed.update(self.before)
+
+
+# ---- save ----
+
+
+def save(
+    obj: object,
+    f: File,
+    pickle_module: Any = pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Writes an object to a file, or to what has a `write` method; PyTorch reads it, and so does `load`.
+
+    The memory of a tensor is written whole, and once for all tensors that share it: clone a small view of a large
+    tensor first.
+    """
+    if pickle_module is not pickle:
+        raise NotImplementedError("save(): tensors are written by Python's own pickle; there is no other pickle_module")
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError("save(): the format before PyTorch 1.6 is not written")
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    program, storages = dump(obj, pickle_protocol)
+    if not isinstance(f, (str, os.PathLike)):
+        _write(f, "archive", program, storages, not _disable_byteorder_record)
+        return
+    path = os.fspath(f)
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
+    with open(path, "wb") as file:
+        _write(file, PurePath(path).stem or "archive", program, storages, not _disable_byteorder_record)
+
+
+def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]], byteorder: bool) -> None:
+    with Writer(file, root) as archive:
+        archive.record("data.pkl", program)
+        archive.record(".format_version", b"1")
+        archive.record(".storage_alignment", b"64")
+        if byteorder:
+            archive.record("byteorder", b"little")
+        for key, storage in storages:
+            content: Any = bytes_tensor(storage).cpu()
+            archive.record(f"data/{key}", memoryview(content))
+        archive.record("version", b"3\n")
+
+
+# ---- load ----
+
+
+def load(
+    f: File,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Reads what `save`, or PyTorch's, has written.
+
+    map_location: the device of all tensors, its name, a dictionary of names, or a function (storage, location) ->
+    storage; by default each goes to the device that it was saved from. weights_only: whether nothing but tensors, plain
+    values and what `add_safe_globals` allows is made; False imports and calls whatever the file names. mmap: whether
+    tensors stay in the file, which has to be given by path, until they are written to.
+    """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return _load(file, map_location, None if weights_only else pickle_module or pickle, mmap, pickle_load_args)
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    if not all(hasattr(f, name) for name in ("seek", "tell", "read")):
+        raise AttributeError(f"{type(f).__name__!r} object cannot be read: load() takes a path, or a file with `seek`")
+    return _load(f, map_location, None if weights_only else pickle_module or pickle, False, pickle_load_args)
+
+
+def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
+    restore = restorer(map_location)
+    if not is_archive(file):
+        _refuse(file)
+    archive = Reader(file, bool(mapped))
+    if "constants.pkl" in archive:
+        raise RuntimeError("the file is a TorchScript archive, and tensorpy has no JIT: save the state_dict instead")
+    if "byteorder" in archive and archive.read("byteorder") != b"little":
+        raise RuntimeError("the file was written on a big-endian machine, or its byteorder record is damaged")
+    program, storages = archive.read("data.pkl"), _Storages(archive, restore)
+    if module is None:
+        return Unpickler(program, storages.load).load()
+    return _trusting(module, program, storages.load, arguments)
+
+
+def _refuse(file: Any) -> Any:
+    start = file.read(1)
+    if not start:
+        raise EOFError("Ran out of input")
+    if start == b"\x80":
+        raise RuntimeError(
+            "the file is a pickle, or in PyTorch's format before 1.6, which tensorpy does not read: load it with "
+            "PyTorch and save it again"
+        )
+    raise pickle.UnpicklingError("the file is neither a .pt archive nor a pickle")
+
+
+_COPIES = 8  # how often the bytes of a file may be copied into tensors that PyTorch keeps as a view and a bit
+
+
+class _Storages:
+    """The storages of an archive, each made once."""
+
+    def __init__(self, archive: Reader, restore: Restore) -> None:
+        self.archive, self.restore = archive, restore
+        self.made: dict[str, Any] = {}
+        self.room = [_COPIES * sum(size for _, size in archive.places.values())]
+
+    def load(self, entry: Any) -> Any:
+        """What an entry ("storage", type, key, location, length) of the pickle stands for."""
+        if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
+            raise pickle.UnpicklingError(f"the file speaks of {str(entry)[:100]} where a storage should be")
+        _, kind, key, location, count = entry
+        untyped = kind is names.UNTYPED
+        if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
+            raise pickle.UnpicklingError("an entry of the file has no type of a storage, key or location")
+        size = self.archive.size(f"data/{key}")
+        if type(count) is not int or count * (1 if untyped else kind.dtype.itemsize) != size:
+            raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
+        if key not in self.made:
+            self.made[key] = self.restore(self.archive.storage(f"data/{key}"), location)
+        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.room)
+
+
+def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
+    """By Python's own machine, which imports and calls what the file names."""
+    import io
+
+    class Trusting(module.Unpickler):  # type: ignore[misc]
+        def find_class(self, module: str, name: str) -> Any:
+            if (module, name) in names.TABLE:
+                return names.TABLE[module, name]
+            return super().find_class(_counterpart(module, name), name)
+
+        def persistent_load(self, pid: Any) -> Any:
+            return persistent_load(pid)
+
+    return Trusting(io.BytesIO(program), **arguments).load()
+
+
+def _counterpart(module: str, name: str) -> str:
+    """Where tensorpy has what PyTorch has in this module; else the module."""
+    if module.split(".")[0] != "torch":
+        return module
+    ours = "tensorpy" + module[len("torch") :]
+    try:
+        return ours if hasattr(importlib.import_module(ours), name) else module
+    except ImportError:
+        return module
+
+
+def get_unsafe_globals_in_checkpoint(f: File) -> list[str]:
+    """The names in a file that weights_only=True refuses, without reading more than its pickle."""
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return get_unsafe_globals_in_checkpoint(file)
+    found: dict[str, None] = {}
+    words: list[str] = []
+    for code, argument, _ in pickletools.genops(Reader(f).read("data.pkl")):
+        if isinstance(argument, str) and code.name != "GLOBAL":
+            words.append(argument)
+        if code.name not in ("GLOBAL", "STACK_GLOBAL"):
+            continue
+        module, name = str(argument).split(" ", 1) if code.name == "GLOBAL" else words[-2:]
+        module = "builtins" if module == "__builtin__" else module
+        full = name if module == "builtins" else f"{module}.{name}"
+        if (module, name) not in names.TABLE and full not in allowed:
+            found[full] = None
+    return list(found)

@@ -1,0 +1,70 @@
+"""Where a storage of a file goes: to the device that it was saved from, or where `map_location` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy import _C
+from tensorpy.serialization import names
+from tensorpy.serialization.archive import bytes_tensor
+
+# What a function of the user's, or the file's own word, makes of a storage on the CPU; None on the Meta device.
+Restore = Callable[[Any, str], Any]
+
+
+def _device(location: str) -> _C.device:
+    try:
+        return _C.device(location)
+    except (RuntimeError, ValueError, OverflowError):
+        pass
+    if location.partition(":")[0] in ("cuda", "xpu", "mps", "hpu", "xla"):
+        raise RuntimeError(
+            f"Attempting to deserialize object on {location}, a device that tensorpy does not have. Use "
+            "map_location=tensorpy.device('cpu') to map your storages to the CPU."
+        )
+    raise RuntimeError(f"don't know how to restore data location of a storage (tagged with {location})")
+
+
+def _to(storage: Any, device: _C.device) -> Any:
+    if device.type == "meta":
+        return None
+    if device.type == "cpu":
+        return storage
+    try:
+        return bytes_tensor(storage).to(device=device).untyped_storage()
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"Attempting to deserialize object on {device}, which is not there ({error}). Use "
+            "map_location=tensorpy.device('cpu') to map your storages to the CPU."
+        ) from None
+
+
+def _default(storage: Any, location: str) -> Any:
+    return _to(storage, _device(location))
+
+
+def _by_function(function: Any) -> Restore:
+    def restore(storage: Any, location: str) -> Any:
+        found = function(storage, location)
+        if found is None:
+            return _default(storage, location)
+        if not isinstance(found, names.UNTYPED):
+            raise TypeError(f"map_location has to give a storage or None, not {type(found).__name__}")
+        return found
+
+    return restore
+
+
+def restorer(map_location: Any) -> Restore:
+    """What `map_location` means."""
+    if map_location is None:
+        return _default
+    if isinstance(map_location, (str, _C.device)):
+        device = _device(map_location) if isinstance(map_location, str) else map_location
+        return lambda storage, location: _to(storage, device)
+    if isinstance(map_location, dict):
+        return lambda storage, location: _default(storage, str(map_location.get(location, location)))
+    if not callable(map_location):
+        raise TypeError(f"map_location is a device, its name, a dict or a function, not {type(map_location).__name__}")
+    return _by_function(map_location)

@@ -1,0 +1,241 @@
+"""The words of the format: under which names a file speaks of tensors, dtypes and storages, and what these are here.
+
+The names are PyTorch's, so that each side reads what the other has saved. One table serves writing and reading.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter, OrderedDict
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.nn.parameter import Parameter
+from tensorpy.serialization.archive import _rebuild_tensor
+
+UNTYPED = _C.UntypedStorage
+_META = _C.device("meta")
+_make_subclass: Any = getattr(Tensor, "_make_subclass")  # noqa: B009
+
+
+class StorageType:
+    """`FloatStorage` and its kin: says in a file which dtype the elements of a storage have."""
+
+    def __init__(self, dtype: _C.dtype) -> None:
+        self.dtype = dtype
+
+
+class TypedStorage:
+    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device.
+
+    `room` is shared by the storages of a file: the bytes that may still be made of them.
+    """
+
+    def __init__(self, untyped: Any, dtype: _C.dtype, room: list[int]) -> None:
+        self.untyped, self.dtype, self.room = untyped, dtype, room
+
+    def __repr__(self) -> str:
+        return f"<TypedStorage of {self.dtype}>"
+
+
+# ---- what a file calls to make tensors ----
+
+
+def _ints(values: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(values, tuple) or not all(type(v) is int for v in values):
+        raise TypeError(f"a tensor's {what} in the file is no tuple of ints")
+    return tuple(values)
+
+
+def _resolved(tensor: Tensor, metadata: Any, storage: Any) -> Tensor:
+    """Conjugation and negation that PyTorch left for later; not of more elements than the file can mean."""
+    for name in ("conj", "neg"):
+        if isinstance(metadata, dict) and metadata.get(name):
+            if not isinstance(storage, TypedStorage) or tensor.nbytes > storage.room[0]:
+                raise RuntimeError(f"the tensors with the {name} bit are much larger than what is stored")
+            storage.room[0] -= tensor.nbytes
+            changed = _C.conj_physical(tensor) if name == "conj" else -tensor
+            tensor = changed.detach().requires_grad_(tensor.requires_grad)
+    return tensor
+
+
+def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, metadata: Any) -> Tensor:
+    untyped = storage.untyped if isinstance(storage, TypedStorage) else storage
+    if not isinstance(untyped, (UNTYPED, type(None))) or not isinstance(dtype, _C.dtype) or type(offset) is not int:
+        raise TypeError("a tensor in the file has no storage, dtype or offset")
+    device = _META if untyped is None else untyped.device
+    sizes, strides = _ints(size, "size"), _ints(stride, "stride")
+    grad = bool(requires_grad)
+    made = _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad)
+    return _resolved(made, metadata, storage)
+
+
+def rebuild_tensor_v2(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any = None, metadata: Any = None
+) -> Tensor:
+    """A view of a storage whose type tells the dtype."""
+    return _tensor(storage, getattr(storage, "dtype", None), offset, size, stride, requires_grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Tensor:
+    """A view of a storage in a dtype of its own."""
+    return _tensor(storage, dtype, offset, size, stride, requires_grad, metadata)
+
+
+def rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor on the Meta device."""
+    return _tensor(None, dtype, 0, size, stride, requires_grad, None)
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Any:
+    """A module's parameter."""
+    if not isinstance(data, Tensor):
+        raise TypeError("a parameter in the file has no tensor")
+    return Parameter(data.detach(), bool(requires_grad))
+
+
+def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
+    """A parameter that has attributes."""
+    return _with_state(rebuild_parameter(data, requires_grad, hooks), state)
+
+
+def rebuild_from_type(make: Any, cls: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, or one that has attributes."""
+    if make not in _MAKERS or not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError("a tensor's class in the file is none, or made by a function that makes no tensors")
+    made = make(*args)
+    if type(made) is not cls:
+        made = _make_subclass(cls, made.detach(), made.requires_grad)
+    return _with_state(made, state)
+
+
+def _with_state(tensor: Any, state: Any) -> Any:
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if slots or not isinstance(attributes, (dict, type(None))):
+        raise TypeError("a tensor's attributes in the file are no dictionary")
+    tensor.__dict__.update(attributes or {})
+    return tensor
+
+
+def get_layout(name: Any) -> Any:
+    """A layout by its name."""
+    if name != "torch.strided":
+        raise RuntimeError(f"tensorpy has no layout {name}")
+    return _C.strided
+
+
+_MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
+
+# ---- plain values: what the constructor would take besides them, it does not get from a file ----
+
+_MOST_IN_A_KEY = 1000  # parts of a nested tuple: hashing visits a part as often as it is referred to
+
+
+def check_key(key: Any) -> Any:
+    """A key of a dictionary or an element of a set, which Python is about to hash."""
+    waiting, seen = [key], 0
+    while waiting:
+        part, seen = waiting.pop(), seen + 1
+        if isinstance(part, tuple):
+            waiting.extend(part[:_MOST_IN_A_KEY])
+            seen += len(part)
+        if seen > _MOST_IN_A_KEY:
+            raise ValueError("a key in the file is a tuple of too many parts")
+    return key
+
+
+def _checked_set(values: Any = ()) -> Any:
+    return {check_key(v) for v in _of(values, list, tuple)}
+
+
+def _ordered_dict(pairs: Any = ()) -> Any:
+    return OrderedDict((check_key(k), v) for k, v in _of(pairs, list, tuple))
+
+
+def _counter(counts: Any = None) -> Any:
+    return Counter(_of({} if counts is None else counts, dict))
+
+
+def _bytearray(data: Any = b"") -> Any:
+    return bytearray(_of(data, bytes))
+
+
+def _encode(text: Any, encoding: Any) -> Any:
+    if encoding != "latin1":
+        raise ValueError(f"bytes in the file are written as {encoding!r}, not as latin1")
+    return _of(text, str).encode("latin1")
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    return complex(_of(real, float), _of(imag, float))
+
+
+def _size(sizes: Any = ()) -> Any:
+    return _C.Size(_ints(tuple(_of(sizes, tuple, list)), "size"))
+
+
+def _device(name: Any, index: Any = None) -> Any:
+    return _C.device(_of(name, str)) if index is None else _C.device(name, index)
+
+
+def _of(value: Any, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise TypeError(f"a value in the file is {type(value).__name__}, not {kinds[0].__name__}")
+    return value
+
+
+# ---- the tables ----
+
+_STORAGES = {
+    "Float": _C.float32,
+    "Double": _C.float64,
+    "Half": _C.float16,
+    "BFloat16": _C.bfloat16,
+    "Byte": _C.uint8,
+    "Char": _C.int8,
+    "Short": _C.int16,
+    "Int": _C.int32,
+    "Long": _C.int64,
+    "Bool": _C.bool,
+    "ComplexFloat": _C.complex64,
+    "ComplexDouble": _C.complex128,
+}
+STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in _STORAGES.values()}
+_DTYPES = (*STORAGE_TYPES, _C.uint16, _C.uint32, _C.uint64)
+
+# What a file calls to make something.
+FUNCTIONS: dict[tuple[str, str], Any] = {
+    ("torch._utils", "_rebuild_tensor_v2"): rebuild_tensor_v2,
+    ("torch._utils", "_rebuild_tensor_v3"): rebuild_tensor_v3,
+    ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
+    ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
+    ("torch.serialization", "_get_layout"): get_layout,
+}
+# What a file only speaks of.
+VALUES: dict[tuple[str, str], Any] = {
+    ("torch", "Tensor"): Tensor,
+    ("torch", "Size"): _C.Size,
+    ("torch", "device"): _C.device,
+    ("torch.nn.parameter", "Parameter"): Parameter,
+    ("torch.storage", "UntypedStorage"): UNTYPED,
+    **{("torch", str(dtype).rpartition(".")[2]): dtype for dtype in _DTYPES},
+    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in _STORAGES.items()},
+}
+# Where a file that is not trusted calls one of these, a function that takes plain values and nothing else is called.
+GUARDED: dict[tuple[str, str], tuple[Any, Any]] = {
+    ("collections", "OrderedDict"): (OrderedDict, _ordered_dict),
+    ("collections", "Counter"): (Counter, _counter),
+    ("builtins", "set"): (set, _checked_set),
+    ("builtins", "bytearray"): (bytearray, _bytearray),
+    ("builtins", "complex"): (complex, _complex),
+    ("_codecs", "encode"): (codecs.encode, _encode),
+    ("torch", "Size"): (_C.Size, _size),
+    ("torch", "device"): (_C.device, _device),
+}
+TABLE = FUNCTIONS | VALUES | {name: value for name, (value, _) in GUARDED.items()}
+NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}

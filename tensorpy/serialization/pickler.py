@@ -1,0 +1,106 @@
+"""Writing: the pickle of an object, in the format's words, and the storages that it speaks of."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.serialization import names
+
+
+class _Reference:
+    """A storage as a tensor of a dtype sees it; None: as bytes."""
+
+    def __init__(self, storage: Any, dtype: Any) -> None:
+        self.storage, self.dtype = storage, dtype
+
+
+def _no_hooks() -> OrderedDict[Any, Any]:
+    return OrderedDict()
+
+
+_Base: Any = getattr(pickle, "_Pickler")  # noqa: B009
+
+
+class Pickler(_Base):  # type: ignore[misc]
+    """The pickler in Python: the one in C insists on finding each name where it says."""
+
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[int, tuple[str, Any]] = {}  # by identity: {id: (key, storage)}
+        self.dtypes: dict[str, Any] = {}  # what a storage was first seen as
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, names.UNTYPED):
+            obj = _Reference(obj, None)
+        if not isinstance(obj, _Reference):
+            return None
+        storage = obj.storage
+        key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
+        kind: Any = names.UNTYPED if obj.dtype is None else names.STORAGE_TYPES[obj.dtype]
+        return "storage", kind, key, str(storage.device), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
+
+    def reducer_override(self, obj: Any) -> Any:
+        if id(obj) in names.NAMES:
+            return names.NAMES[id(obj)][1]  # a global; save_global knows the rest
+        if type(obj) is _C.Size:
+            return _C.Size, (tuple(obj),)
+        if obj is _C.strided:
+            return names.get_layout, ("torch.strided",)
+        if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is Tensor.__reduce_ex__:
+            return self._tensor(obj)
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        if id(obj) not in names.NAMES:
+            super().save_global(obj, name)
+            return
+        module, name = names.NAMES[id(obj)]
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        self.memoize(obj)
+
+    def _tensor(self, tensor: Tensor) -> Any:
+        attributes = tensor.__dict__
+        if type(tensor) is names.Parameter:
+            data = tensor.data, tensor.requires_grad, _no_hooks()
+            if attributes:
+                return names.rebuild_parameter_with_state, (*data, attributes)
+            return names.rebuild_parameter, data
+        make, arguments = self._plain(tensor)
+        if type(tensor) is Tensor and not attributes:
+            return make, arguments
+        return names.rebuild_from_type, (make, type(tensor), arguments, attributes)
+
+    def _plain(self, tensor: Tensor) -> Any:
+        if tensor.device.type == "meta":
+            size, stride = tuple(tensor.shape), tensor.stride()
+            return names.rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad)
+        plain = tensor.detach()
+        if any(s < 0 for s in plain.stride()):  # from NumPy; PyTorch would refuse the file
+            plain = plain.clone(memory_format=_C.contiguous_format)
+        storage, dtype = plain.untyped_storage(), self._first_dtype(plain)
+        place = plain.storage_offset(), tuple(plain.shape), plain.stride(), tensor.requires_grad
+        hooks = _no_hooks()
+        if dtype is None:
+            return names.rebuild_tensor_v3, (_Reference(storage, None), *place, hooks, plain.dtype)
+        return names.rebuild_tensor_v2, (_Reference(storage, dtype), *place, hooks)
+
+    def _first_dtype(self, tensor: Tensor) -> Any:
+        """The tensor's dtype where the storage's type can tell it; None where the tensor itself has to."""
+        storage, dtype = tensor.untyped_storage(), tensor.dtype
+        if dtype not in names.STORAGE_TYPES or storage.nbytes() % dtype.itemsize:
+            return None
+        key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
+        return dtype if self.dtypes.setdefault(key, dtype) is dtype else None
+
+
+def dump(obj: Any, protocol: int) -> tuple[bytes, list[tuple[str, Any]]]:
+    """The pickle, and each storage with its key."""
+    file = io.BytesIO()
+    pickler = Pickler(file, protocol)
+    pickler.dump(obj)
+    return file.getvalue(), list(pickler.storages.values())

@@ -1,0 +1,252 @@
+"""Reading a pickle from anybody: a machine for the opcodes that plain values need, which calls only what it was told.
+
+A pickle is a program. Python's own machine imports and calls whatever the file names; this one knows a table of names
+(names.py), looks up no module, and calls a function only if it is in the table or the user has added it. The values on
+its stack take no more memory than the file has bytes: what would make more of little is refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tensorpy.serialization import names
+
+_OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_MARK = object()
+_COPIES = 16
+_MALFORMED = (
+    IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, struct.error,
+)  # fmt: skip
+
+# What the user has added: {"module.name": (the class or function, what the user gave for it)}.
+allowed: dict[str, tuple[Any, Any]] = {}
+
+
+def refused(name: str) -> pickle.UnpicklingError:
+    return pickle.UnpicklingError(
+        f"Weights only load failed: the file names {name}, which is not among the globals that are allowed by default. "
+        f"If you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a while, with the "
+        f"`tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False anything that the "
+        f"file names is imported and called, so do that only with a file from a source that you trust."
+    )
+
+
+class Unpickler:
+    """Runs one pickle. `persistent_load` gives the storage that an entry of the file speaks of."""
+
+    def __init__(self, data: bytes, persistent_load: Callable[[Any], Any], start: int = 0) -> None:
+        self.data, self.position, self.persistent_load = data, start, persistent_load
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.copied = _COPIES * len(data) + 1000  # what may still be copied of other values
+        self.of_the_user: Exception | None = None  # raised by map_location: nothing is wrong with the file
+        own = [value for value, _ in allowed.values()]
+        self.classes = {id(value) for value in own if isinstance(value, type)}
+        self.calls = {id(f): f for f in (*names.FUNCTIONS.values(), *own)}  # what stands for a function that is called
+        self.calls.update({id(value): guard for value, guard in names.GUARDED.values()})
+
+    def load(self) -> Any:
+        try:
+            while (code := self.take(1)) != pickle.STOP:
+                step = _STEPS.get(code)
+                if step is None:
+                    raise pickle.UnpicklingError(f"Weights only load failed: unsupported pickle opcode {code!r}")
+                step(self)
+            return self.pop()
+        except _MALFORMED as error:
+            if error is self.of_the_user:
+                raise
+            raise pickle.UnpicklingError(f"Weights only load failed: the file is damaged ({error})") from error
+
+    # ---- the program's text ----
+
+    def take(self, count: int) -> bytes:
+        end = self.position + count
+        if count < 0 or end > len(self.data):
+            raise pickle.UnpicklingError("Weights only load failed: the pickle ends early")
+        taken, self.position = self.data[self.position : end], end
+        return taken
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def line(self) -> str:
+        end = self.data.index(b"\n", self.position)
+        return self.take(end + 1 - self.position)[:-1].decode()
+
+    # ---- the stack ----
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        value = self.stack.pop()
+        if value is _MARK:
+            raise ValueError("a mark stands where a value should")
+        return value
+
+    def top(self, kind: type) -> Any:
+        if not isinstance(self.stack[-1], kind):
+            raise TypeError(f"expected {kind.__name__} below, got {type(self.stack[-1]).__name__}")
+        return self.stack[-1]
+
+    def above_mark(self) -> list[Any]:
+        place = len(self.stack) - 1
+        while self.stack[place] is not _MARK:
+            place -= 1
+            if place < 0:
+                raise ValueError("there is no mark")
+        values = self.stack[place + 1 :]
+        del self.stack[place:]
+        return values
+
+    def last(self, count: int) -> tuple[Any, ...]:
+        return tuple(reversed([self.pop() for _ in range(count)]))
+
+    # ---- what opcodes do ----
+
+    def find(self, module: str, name: str) -> None:
+        module = _OLD_MODULES.get(module, module)
+        full = name if module == "builtins" else f"{module}.{name}"
+        if (module, name) in names.TABLE:
+            self.push(names.TABLE[module, name])
+        elif full in allowed:
+            self.push(allowed[full][0])
+        else:
+            raise refused(full)
+
+    def find_on_stack(self) -> None:
+        module, name = self.last(2)
+        self.find(names._of(module, str), names._of(name, str))
+
+    def reduce(self) -> None:
+        function, arguments = self.last(2)
+        self.push(self._may_call(function)(*self.afford(names._of(arguments, tuple))))
+
+    def afford(self, values: Any) -> Any:
+        """Counts what a call may copy: each time a few bytes of the program refer to the same large value."""
+        self.copied -= sum(len(v) for v in values if isinstance(v, (str, bytes, list, tuple, dict)))
+        if self.copied < 0:
+            raise ValueError("it copies the same values over and over")
+        return values
+
+    def new(self) -> None:
+        cls, arguments = self.last(2)
+        if id(cls) in self.classes:
+            self.push(cls.__new__(cls, *arguments))
+        else:
+            self.push(self._may_call(cls)(*self.afford(names._of(arguments, tuple))))
+
+    def _may_call(self, function: Any) -> Any:
+        if id(function) not in self.calls:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: the file calls {getattr(function, '__qualname__', type(function).__name__)}"
+                ", which it may only speak of"
+            )
+        return self.calls[id(function)]
+
+    def build(self) -> None:
+        (state,) = self.afford((self.pop(),))
+        target = self.stack[-1]
+        if type(target) is OrderedDict:
+            target.__dict__.update(names._of(state, dict))
+        elif id(type(target)) not in self.classes:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: the file changes a {type(target).__name__}; a class that may be given its "
+                "state is one that was added with `tensorpy.serialization.add_safe_globals`"
+            )
+        elif hasattr(target, "__setstate__"):
+            target.__setstate__(state)
+        else:
+            target.__dict__.update(names._of(state, dict))
+
+    def set_items(self, pairs: list[Any]) -> None:
+        target = self.top(dict)
+        for i in range(0, len(pairs), 2):
+            target[names.check_key(pairs[i])] = pairs[i + 1]
+
+    def add_items(self) -> None:
+        values = self.above_mark()
+        self.top(set).update(names.check_key(v) for v in values)
+
+    def extend(self, values: list[Any]) -> None:
+        self.top(list).extend(values)
+
+    def remember(self, place: int) -> None:
+        if self.stack[-1] is _MARK:
+            raise ValueError("a mark cannot be remembered")
+        self.memo[place] = self.stack[-1]
+
+    def text(self, form: str) -> None:
+        self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
+
+    def load_persistent(self) -> None:
+        entry = self.pop()
+        try:
+            self.push(self.persistent_load(entry))
+        except Exception as error:
+            self.of_the_user = error
+            raise
+
+    def check_protocol(self) -> None:
+        if (protocol := self.number("<B")) not in range(2, 6):
+            raise pickle.UnpicklingError(f"Weights only load failed: pickle protocol {protocol} is not one of 2 to 5")
+
+
+def _integer(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+_STEPS: dict[bytes, Callable[[Unpickler], object]] = {
+    pickle.PROTO: Unpickler.check_protocol,
+    pickle.FRAME: lambda u: u.number("<Q"),
+    pickle.MARK: lambda u: u.push(_MARK),
+    pickle.POP: lambda u: u.stack.pop(),
+    pickle.POP_MARK: lambda u: u.above_mark(),
+    pickle.NONE: lambda u: u.push(None),
+    pickle.NEWTRUE: lambda u: u.push(True),
+    pickle.NEWFALSE: lambda u: u.push(False),
+    pickle.BININT: lambda u: u.push(u.number("<i")),
+    pickle.BININT1: lambda u: u.push(u.number("<B")),
+    pickle.BININT2: lambda u: u.push(u.number("<H")),
+    pickle.LONG1: lambda u: u.push(_integer(u.take(u.number("<B")))),
+    pickle.LONG4: lambda u: u.push(_integer(u.take(u.number("<i")))),
+    pickle.BINFLOAT: lambda u: u.push(u.number(">d")),
+    pickle.SHORT_BINUNICODE: lambda u: u.text("<B"),
+    pickle.BINUNICODE: lambda u: u.text("<I"),
+    pickle.BINUNICODE8: lambda u: u.text("<Q"),
+    pickle.SHORT_BINBYTES: lambda u: u.push(u.take(u.number("<B"))),
+    pickle.BINBYTES: lambda u: u.push(u.take(u.number("<I"))),
+    pickle.BINBYTES8: lambda u: u.push(u.take(u.number("<Q"))),
+    pickle.BYTEARRAY8: lambda u: u.push(bytearray(u.take(u.number("<Q")))),
+    pickle.EMPTY_TUPLE: lambda u: u.push(()),
+    pickle.TUPLE1: lambda u: u.push(u.last(1)),
+    pickle.TUPLE2: lambda u: u.push(u.last(2)),
+    pickle.TUPLE3: lambda u: u.push(u.last(3)),
+    pickle.TUPLE: lambda u: u.push(tuple(u.above_mark())),
+    pickle.EMPTY_LIST: lambda u: u.push([]),
+    pickle.APPEND: lambda u: u.extend([u.pop()]),
+    pickle.APPENDS: lambda u: u.extend(u.above_mark()),
+    pickle.EMPTY_DICT: lambda u: u.push({}),
+    pickle.SETITEM: lambda u: u.set_items([*u.last(2)]),
+    pickle.SETITEMS: lambda u: u.set_items(u.above_mark()),
+    pickle.EMPTY_SET: lambda u: u.push(builtins.set()),
+    pickle.ADDITEMS: Unpickler.add_items,
+    pickle.FROZENSET: lambda u: u.push(frozenset(names.check_key(v) for v in u.above_mark())),
+    pickle.BINPUT: lambda u: u.remember(u.number("<B")),
+    pickle.LONG_BINPUT: lambda u: u.remember(u.number("<I")),
+    pickle.MEMOIZE: lambda u: u.remember(len(u.memo)),
+    pickle.BINGET: lambda u: u.push(u.memo[u.number("<B")]),
+    pickle.LONG_BINGET: lambda u: u.push(u.memo[u.number("<I")]),
+    pickle.GLOBAL: lambda u: u.find(u.line(), u.line()),
+    pickle.STACK_GLOBAL: Unpickler.find_on_stack,
+    pickle.BINPERSID: Unpickler.load_persistent,
+    pickle.REDUCE: Unpickler.reduce,
+    pickle.NEWOBJ: Unpickler.new,
+    pickle.BUILD: Unpickler.build,
+}

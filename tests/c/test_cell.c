@@ -45,7 +45,7 @@ static int64_t add(tp_boxed_fn boxed) {
 }
 
 static int call(void) {
-    tp_value none[1];
+    tp_value none[1] = {{TP_NONE}};
     return tp_redispatch_boxed(&op, TP_BIT(CPU), none, none);
 }
 

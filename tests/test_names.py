@@ -197,11 +197,18 @@ def test_tf32_is_another_name_of_a_precision():
 @same
 def test_switches_are_kept(lib):
     cudnn = lib.backends.cudnn
-    try:
-        cudnn.benchmark = True
+    with cudnn.flags(enabled=True, benchmark=True):
         with cudnn.flags(enabled=True, deterministic=True):
             assert cudnn.deterministic and not cudnn.benchmark
         assert cudnn.benchmark and not cudnn.deterministic
+
+
+def test_switches_are_assigned():
+    """torch's own helpers of tests, where something imported them, forbid it there."""
+    cudnn = tp.backends.cudnn
+    try:
+        cudnn.benchmark = True
+        assert cudnn.benchmark
     finally:
         cudnn.benchmark = False
 

@@ -54,11 +54,6 @@ typedef struct tp_device_ops {
     int (*current_device)(void);
     int (*set_device)(int index);
     int (*synchronize)(tp_device d);
-    /* Optional. Tensors of the device itself, with elements: copies one to another of other strides or dtype (src is
-     * broadcast to dst), and writes one element, of the tensor's dtype, everywhere. Without them both go through the
-     * host. */
-    int (*copy_tensor)(struct tp_tensor *dst, const struct tp_tensor *src);
-    int (*fill_tensor)(struct tp_tensor *t, const void *element);
     /* Optional, all three. Host memory that copies to and from the device need not wait for: a storage of the CPU; and
      * a copy between such a storage and the device (same sizes, strides and dtype) that is only enqueued and keeps both
      * storages until it is done: 1, or 0 where these two cannot be copied so. */

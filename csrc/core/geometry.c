@@ -244,6 +244,15 @@ bool tp_same_sizes(const tp_tensor *a, const tp_tensor *b) {
     return true;
 }
 
+bool tp_laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
+    if (a->dtype != b->dtype || !tp_same_sizes(a, b)) return false;
+    if (tp_is_contiguous(a) && tp_is_contiguous(b)) return true;
+    if (!tp_is_dense(a) || !tp_is_dense(b)) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
+    return true;
+}
+
 int64_t tp_wrap_dim(int64_t dim, int64_t ndim) {
     int64_t n = at_least_one(ndim);
     if (tp_likely(dim >= -n && dim < n)) return dim < 0 ? dim + n : dim;

@@ -144,6 +144,8 @@ bool tp_is_contiguous_in(const tp_tensor *t, tp_memory_format format);
 /* Every element has an address of its own and none is skipped (any order of dimensions, but strides are positive), so
  * numel elements from tp_data on are the tensor. */
 bool tp_is_dense(const tp_tensor *t);
+/* One dtype and sizes, no gaps, and element i of the memory is the same element of both. */
+bool tp_laid_out_alike(const tp_tensor *a, const tp_tensor *b);
 bool tp_same_sizes(const tp_tensor *a, const tp_tensor *b);
 /* contiguous_format or channels_last(_3d), what `preserve_format` keeps; dense tensors keep their strides besides. */
 tp_memory_format tp_suggest_memory_format(const tp_tensor *t);

@@ -1,13 +1,11 @@
-/* copy.c: copying whole tensors, and filling them. Any strides, dtypes and devices; see tp_copy_data.
+/* copy.c: the primitives copy and fill: any strides and dtypes.
  *
- * Where both sides are laid out alike it is memcpy; a transposed copy goes by blocks whose lines are a cache line long
- * on both sides; all else is a plan that runs a conversion loop. Between devices the bytes that a tensor spans go
- * through a copy on the host: device kernels that know better register their own copy_. */
-#include "cpu/copy.h"
-
+ * Where both sides are laid out alike a copy is memcpy; a transposed one goes by blocks whose lines are a cache line long
+ * on both sides; all else is a plan that runs a conversion loop. */
+#include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/parallel.h"
-#include "iter/iter.h"
+#include "cpu/run.h"
 
 #include <string.h>
 
@@ -40,18 +38,6 @@ static int over_bytes(tp_range_fn fn, byte_range *r, int64_t nbytes) {
     int status = tp_parallel_for(nbytes, COPY_GRAIN, fn, r);
     tp_host_lock_acquire(lock);
     return status;
-}
-
-static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
-
-/* One dtype, and element i of the memory is the same element of both. */
-static bool laid_out_alike(const tp_tensor *a, const tp_tensor *b) {
-    if (a->dtype != b->dtype || !tp_same_sizes(a, b)) return false;
-    if (tp_is_contiguous(a) && tp_is_contiguous(b)) return true;
-    if (!tp_is_dense(a) || !tp_is_dense(b)) return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
-    return true;
 }
 
 /* ---- one element to many ---- */
@@ -178,16 +164,18 @@ static int copy_transposed(const tp_iter *it, int64_t itemsize) {
     return status;
 }
 
-/* ---- on the host ---- */
+/* ---- copy ---- */
+
+static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
 
 /* A broadcast copy reads one element for many: with a conversion, the fewer elements are converted first. */
-static int copy_converted(tp_tensor *dst, const tp_tensor *src) {
+static int copy_converted(tp_tensor *dst, tp_tensor *src) {
     tp_autoref *converted = tp_new_empty(tp_sizes(src), (tp_dtype)dst->dtype, TP_CPU);
-    return converted && tp_copy_data(converted, src) == 0 ? tp_copy_data(dst, converted) : -1;
+    return converted && copy_cpu(src, converted) == 0 ? copy_cpu(converted, dst) : -1;
 }
 
-static int copy_by_plan(tp_tensor *dst, const tp_tensor *src) {
-    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
+static int copy_by_plan(tp_tensor *dst, tp_tensor *src) {
+    tp_tensor *tensors[] = {dst, src};
     int64_t itemsize = tp_itemsize((tp_dtype)dst->dtype);
     tp_iter it;
     if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
@@ -198,107 +186,14 @@ static int copy_by_plan(tp_tensor *dst, const tp_tensor *src) {
     return tp_iter_run(&it, loop, NULL, TP_GRAIN);
 }
 
-static int copy_on_host(tp_tensor *dst, const tp_tensor *src) {
-    if (laid_out_alike(dst, src)) {
-        byte_range r = {.to = tp_data(dst), .from = tp_data(src)};
-        return over_bytes(copy_range, &r, nbytes_of(dst));
+/* copy(Tensor src, *, Tensor(a!) out) -> () */
+int copy_cpu(tp_tensor *src, tp_tensor *out) {
+    if (tp_laid_out_alike(out, src)) {
+        byte_range r = {.to = tp_data(out), .from = tp_data(src)};
+        return over_bytes(copy_range, &r, nbytes_of(out));
     }
-    if (dst->dtype != src->dtype && src->numel < dst->numel) return copy_converted(dst, src);
-    return copy_by_plan(dst, src);
-}
-
-/* ---- between devices ---- */
-
-/* What a tensor spans of its storage, in bytes from the storage's start. */
-static int span_of(const tp_tensor *t, int64_t *begin, int64_t *nbytes) {
-    int64_t low, high, itemsize = tp_itemsize((tp_dtype)t->dtype);
-    if (tp_strided_extent(tp_sizes(t), tp_strides(t), &low, &high) < 0) return -1;
-    *begin = t->byte_offset + low * itemsize;
-    *nbytes = (high - low + 1) * itemsize;
-    return 0;
-}
-
-/* A host tensor of t's geometry over a copy of the bytes that t spans. */
-static tp_tensor *mirror_on_host(const tp_tensor *t) {
-    int64_t begin, nbytes;
-    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);
-    if (!ops || span_of(t, &begin, &nbytes) < 0) return NULL;
-    tp_storage *s = tp_storage_new(TP_CPU, (size_t)nbytes);
-    if (!s) return NULL;
-    tp_tensor *mirror = NULL;
-    if (ops->copy_to_host(t->device, s->data, (const char *)t->storage->data + begin, (size_t)nbytes) == 0)
-        mirror = tp_new_on_storage(s, tp_sizes(t), tp_strides(t), t->byte_offset - begin, (tp_dtype)t->dtype);
-    tp_storage_release(s);
-    return mirror;
-}
-
-static int send_bytes(tp_tensor *dst, const void *from) {
-    int64_t begin, nbytes;
-    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)dst->device.type);
-    if (!ops || span_of(dst, &begin, &nbytes) < 0) return -1;
-    return ops->copy_from_host(dst->device, (char *)dst->storage->data + begin, from, (size_t)nbytes);
-}
-
-/* The tensor's elements without gaps, gathered by the device itself, so that no others travel; itself where it has
- * none, or where the device cannot. */
-static tp_tensor *compact(tp_tensor *t) {
-    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)t->device.type);
-    if (tp_is_dense(t) || !ops || !ops->copy_tensor) return tp_retain(t);
-    tp_autoref *made = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
-    return made && ops->copy_tensor(made, t) == 0 ? tp_take(made) : NULL;
-}
-
-/* The bytes go to a tensor without gaps on the device, which puts them where they belong. */
-static int spread_on_device(tp_tensor *dst, const tp_tensor *src) {
-    tp_autoref *sent = tp_new_empty(tp_sizes(src), (tp_dtype)src->dtype, dst->device);
-    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)dst->device.type);
-    return sent && tp_copy_data(sent, src) == 0 ? ops->copy_tensor(dst, sent) : -1;
-}
-
-static int copy_from_host(tp_tensor *dst, const tp_tensor *src) {
-    if (laid_out_alike(dst, src)) return send_bytes(dst, tp_data(src));
-    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)dst->device.type);
-    if (!tp_is_dense(dst) && ops && ops->copy_tensor) return spread_on_device(dst, src);
-    tp_autoref *mirror = tp_is_dense(dst)
-                             ? tp_new_empty_strided(tp_sizes(dst), tp_strides(dst), (tp_dtype)dst->dtype, TP_CPU)
-                             : mirror_on_host(dst);
-    if (!mirror || copy_on_host(mirror, src) < 0) return -1;
-    return send_bytes(dst, mirror->storage->data);
-}
-
-static int copy_to_host(tp_tensor *dst, const tp_tensor *src) {
-    tp_autoref *whole = compact((tp_tensor *)src);
-    if (!whole) return -1;
-    if (laid_out_alike(dst, whole)) {
-        const tp_device_ops *ops = tp_device_get_ops((tp_device_type)src->device.type);
-        return ops ? ops->copy_to_host(src->device, tp_data(dst), tp_data(whole), (size_t)nbytes_of(src)) : -1;
-    }
-    tp_autoref *mirror = mirror_on_host(whole);
-    return mirror ? copy_on_host(dst, mirror) : -1;
-}
-
-static int copy_inside_device(tp_tensor *dst, const tp_tensor *src) {
-    if (tp_device_equal(dst->device, src->device)) {
-        const tp_device_ops *ops = tp_device_get_ops((tp_device_type)dst->device.type);
-        if (!ops) return -1;
-        if (laid_out_alike(dst, src))
-            return ops->copy_inside(dst->device, tp_data(dst), tp_data(src), (size_t)nbytes_of(dst));
-        if (ops->copy_tensor) return ops->copy_tensor(dst, src);
-    }
-    tp_autoref *whole = compact((tp_tensor *)src);
-    tp_autoref *mirror = whole ? mirror_on_host(whole) : NULL;
-    return mirror ? copy_from_host(dst, mirror) : -1;
-}
-
-int tp_copy_data(tp_tensor *dst, const tp_tensor *src) {
-    bool to_host = dst->device.type == TP_DEVICE_CPU, from_host = src->device.type == TP_DEVICE_CPU;
-    if (dst->device.type == TP_DEVICE_META) return 0;
-    if (src->device.type == TP_DEVICE_META)
-        return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    if (dst->numel == 0) return 0;
-    if (tp_likely(to_host && from_host)) return copy_on_host(dst, src);
-    if (from_host) return copy_from_host(dst, src);
-    return to_host ? copy_to_host(dst, src) : copy_inside_device(dst, src);
+    if (out->dtype != src->dtype && src->numel < out->numel) return copy_converted(out, src);
+    return copy_by_plan(out, src);
 }
 
 /* ---- filling ---- */
@@ -309,30 +204,19 @@ static bool all_bytes_equal(const unsigned char *p, int64_t n) {
     return true;
 }
 
-static int fill_on_host(tp_tensor *t, void *element) {
-    int64_t itemsize = tp_itemsize((tp_dtype)t->dtype);
-    if (all_bytes_equal(element, itemsize) && tp_is_dense(t)) {
-        byte_range r = {.to = tp_data(t), .value = *(const unsigned char *)element};
-        return over_bytes(set_range, &r, nbytes_of(t));
+/* fill(Scalar value, *, Tensor(a!) out) -> () */
+int fill_cpu(const tp_scalar *value, tp_tensor *out) {
+    tp_complex128 element[1];
+    int64_t itemsize = tp_itemsize((tp_dtype)out->dtype);
+    tp_scalar_store(value, (tp_dtype)out->dtype, element);
+    if (all_bytes_equal((const unsigned char *)element, itemsize) && tp_is_dense(out)) {
+        byte_range r = {.to = tp_data(out), .value = *(const unsigned char *)element};
+        return over_bytes(set_range, &r, nbytes_of(out));
     }
-    tp_tensor *tensors[] = {t, NULL};
+    tp_tensor *tensors[] = {out, NULL};
     tp_iter it;
-    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(t)) < 0) return -1;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;
     it.data[1] = (char *)element;
     it.dtype[1] = it.loop_dtype[1] = it.dtype[0];
     return tp_iter_run(&it, spread_loop(itemsize), NULL, TP_GRAIN);
-}
-
-int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
-    tp_complex128 element[1];
-    if (t->device.type == TP_DEVICE_META || t->numel == 0) return 0;
-    tp_scalar_store(value, (tp_dtype)t->dtype, element);
-    if (t->device.type == TP_DEVICE_CPU) return fill_on_host(t, element);
-    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);
-    if (!ops) return -1;
-    if (ops->fill_tensor) return ops->fill_tensor(t, element);
-    tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)t->dtype, TP_CPU);
-    if (!one) return -1;
-    memcpy(tp_data(one), element, (size_t)tp_itemsize((tp_dtype)t->dtype));
-    return copy_from_host(t, one);
 }

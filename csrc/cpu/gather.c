@@ -7,7 +7,7 @@
 #include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
-#include "iter/plain.h"
+#include "prim/plain.h"
 #include "prim/fault.h"
 
 #include <string.h>

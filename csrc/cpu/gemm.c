@@ -9,7 +9,7 @@
 #include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
-#include "cpu/copy.h"
+#include "prim/transfer.h"
 #include "iter/iter.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "cpu/masked.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

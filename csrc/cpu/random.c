@@ -5,7 +5,8 @@
 #include "core/parallel.h"
 #include "core/philox.h"
 #include "cpu/kernels.h"
-#include "iter/plain.h"
+#include "prim/plain.h"
+#include "cpu/run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "PrimitiveKernels.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
+#include "cpu/run.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* select.c: the choice among the compiled capabilities of the hand-written kernels. */
 #include "cpu/kernels.h"
+#include "cpu/run.h"
 
 #define DECLARE_BASELINE(family) extern const tp_##family##_kernels tp_##family##_baseline;
 TP_FORALL_CPU_FAMILIES(DECLARE_BASELINE)

@@ -4,7 +4,7 @@
 #include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
-#include "iter/plain.h"
+#include "prim/plain.h"
 
 typedef struct {
     const void *in, *other;

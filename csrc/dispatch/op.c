@@ -221,6 +221,11 @@ static void compute_after_registration(tp_op *op, tp_key key) {
         if (all_ops[i]->info->prims) compute_entry(all_ops[i], key);
 }
 
+bool tp_has_kernel(const tp_op *op, tp_key key) {
+    const tp_op_registrations *r = __atomic_load_n(&op->registrations, __ATOMIC_ACQUIRE);
+    return r && __atomic_load_n(&r->slot[key], __ATOMIC_ACQUIRE);
+}
+
 bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
     tp_lock(TP_LOCK_Operators);
     const registration_node *r = resolve(op, key);
@@ -241,7 +246,7 @@ static int64_t add_registration(tp_op *op, registration_node **slot, const tp_re
     node->r.handle = ++last_handle;
     node->op = op;
     node->older = *slot;
-    *slot = node;
+    __atomic_store_n(slot, node, __ATOMIC_RELEASE);
     return node->r.handle;
 }
 

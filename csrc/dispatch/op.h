@@ -165,6 +165,8 @@ typedef struct {
     char source[160]; /* shortened where it is longer */
 } tp_origin;
 bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin);
+/* Whether a kernel was registered for the key itself: no alias key's, no fallback. Without a lock. */
+bool tp_has_kernel(const tp_op *op, tp_key key);
 /* The trace fallback's sink: called once per layer with the kernel's key, before and after; NULL switches tracing off
  * for this thread. */
 typedef struct tp_tracer {

@@ -76,12 +76,4 @@ int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n);
 
 /* An inner loop: n elements; data[i] is operand i's first element and strides[i] its step in bytes. `params` are the
  * operator's other arguments, in schema order. */
-struct tp_value;
 typedef void (*tp_loop_fn)(char *const *data, const int64_t *strides, int64_t n, const void *params);
-/* The loop that copies operand 1 to operand 0 with conversion, and a copy of whole tensors by it: any strides,
- * dtypes and devices, src broadcast to dst, without overlap. In cpu/cast.c and cpu/copy.c. */
-tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to);
-int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
-/* Runs a loop over the plan: splits over threads at `grain`, gives up the interpreter lock for long runs, converts
- * operands whose dtype differs from loop_dtype through blocks that stay in the L1 cache. */
-int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t grain);

@@ -9,6 +9,8 @@
 #include "iter/pointwise.h"
 
 #include "core/parallel.h"
+#include "prim/transfer.h"
+#include "cpu/run.h"
 
 #include <string.h>
 

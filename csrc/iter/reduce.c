@@ -18,6 +18,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "cpu/run.h"
 
 #include <stdalign.h>
 #include <stdlib.h>

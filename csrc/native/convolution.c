@@ -4,8 +4,8 @@
  * weight describes from its output to its input; its own gradients are that convolution and its weight gradient. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* copy.c: copies and fills as operators: checks and the layout of what they make. The work is tp_copy_data's, which
  * knows every device. */
-#include "cpu/copy.h"
+#include "prim/transfer.h"
 
 #include "NativeFunctions.h"
 #include "dispatch/key.h"

@@ -1,7 +1,7 @@
 /* embedding.c: rows of a table by index, and what flows back into the table. */
 #include "NativeFunctions.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 
 #include <math.h>
 #include <stdlib.h>

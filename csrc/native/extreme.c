@@ -4,6 +4,7 @@
  * dimension are taken from the input at the places found, which keeps them exact in every dtype. */
 #include "NativeFunctions.h"
 #include "cpu/kernels.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

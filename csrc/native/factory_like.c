@@ -4,6 +4,7 @@
 #include "native/variants.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "dispatch/key.h"
 #include "iter/iter.h"
 #include "native/devices.h"
+#include "prim/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>

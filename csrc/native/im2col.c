@@ -4,8 +4,8 @@
  * is the other's gradient. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 
 typedef struct {
     int64_t batch, channels, in[2], out[2], padded[2];

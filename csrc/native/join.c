@@ -1,6 +1,7 @@
 /* join.c: cat, stack and their opposites. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

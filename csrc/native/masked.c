@@ -4,6 +4,7 @@
 #include "NativeFunctions.h"
 #include "iter/iter.h"
 #include "native/gather.h"
+#include "prim/transfer.h"
 
 static int broadcast_shape(const tp_tensor *a, const tp_tensor *b, int64_t *shape) {
     return tp_broadcast_sizes(tp_sizes(a), tp_sizes(b), shape);

@@ -3,8 +3,8 @@
  * A row's loss is -weight[target] * self[target]; rows whose target is ignore_index count for nothing. The mean divides
  * by the sum of the weights of the rows that count. Sums run in double, in the order of the rows. */
 #include "NativeFunctions.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Statistics run in double over float32 and float64; 16-bit floats go through float32. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 #include "prim/norm.h"
 
 /* ---- layer_norm ---- */

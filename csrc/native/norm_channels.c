@@ -5,8 +5,8 @@
  * works on the transposed input, so that channels are runs there too. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 #include "native/variants.h"
 #include "prim/norm.h"
 

@@ -6,6 +6,7 @@
 #include "Primitives.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

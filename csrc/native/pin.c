@@ -3,6 +3,7 @@
 
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 /* The operations of the device that a caller names, else of the first type with a device that pins. */
 static const tp_device_ops *pinning_ops(const char *op, tp_device *d) {

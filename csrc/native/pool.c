@@ -4,8 +4,8 @@
  * of which the first is of size one. The primitives see contiguous planes in their compute dtype. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 #include "prim/fault.h"
 #include "prim/pool.h"
 

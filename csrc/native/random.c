@@ -7,6 +7,7 @@
 #include "Primitives.h"
 #include "core/generator.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
 #include "core/scalar_math.h"
 #include "cpu/kernels.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

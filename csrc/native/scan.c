@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
+#include "prim/transfer.h"
 
 typedef int (*scan_fn)(tp_tensor *x, int64_t dim, tp_tensor *out);
 typedef int (*extreme_fn)(tp_tensor *x, int64_t dim, tp_tensor *out, tp_tensor *at);

@@ -1,7 +1,7 @@
 /* softmax.c: softmax and log_softmax as operators. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
-#include "iter/plain.h"
+#include "prim/plain.h"
 
 #include <math.h>
 

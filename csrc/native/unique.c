@@ -2,7 +2,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "core/scalar_math.h"
-#include "cpu/copy.h"
+#include "prim/transfer.h"
 #include "iter/iter.h"
 #include "native/meta.h"
 #include "native/order.h"

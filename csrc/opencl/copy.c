@@ -3,6 +3,7 @@
  * small inputs only enqueues. */
 #include "opencl/copy.h"
 
+#include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "iter/iter.h"
 #include "opencl/fault.h"
@@ -86,26 +87,34 @@ int tp_cl_copy_inside(tp_device device, void *dst, const void *src, size_t nbyte
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueCopyBuffer");
 }
 
-int tp_cl_copy_tensor(tp_tensor *dst, const tp_tensor *src) {
-    tp_tensor *tensors[] = {dst, (tp_tensor *)src};
+/* copy(Tensor src, *, Tensor(a!) out) -> () */
+int copy_opencl(tp_tensor *src, tp_tensor *out) {
+    if (tp_laid_out_alike(out, src))
+        return tp_cl_copy_inside(out->device, tp_data(out), tp_data(src),
+                                 (size_t)(out->numel * tp_itemsize((tp_dtype)out->dtype)));
+    tp_tensor *tensors[] = {out, src};
     tp_iter it;
-    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;
     return tp_cl_run_copy(&it, tensors);
 }
 
-int tp_cl_fill_tensor(tp_tensor *t, const void *element) {
-    size_t size = (size_t)tp_itemsize((tp_dtype)t->dtype);
-    if (tp_is_contiguous(t)) {
-        tp_cl_device *d = tp_cl_device_of(&t, 1);
-        if (!d) return -1;
-        tp_cl_place to = tp_cl_place_of(t, tp_data(t));
-        cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
-                                                  (size_t)t->numel * size, 0, NULL, NULL);
-        return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
-    }
-    tp_tensor *tensors[] = {t, NULL};
+static int fill_bytes(tp_tensor *t, const void *element, size_t size) {
+    tp_cl_device *d = tp_cl_device_of(&t, 1);
+    if (!d) return -1;
+    tp_cl_place to = tp_cl_place_of(t, tp_data(t));
+    cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
+                                              (size_t)t->numel * size, 0, NULL, NULL);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
+}
+
+/* fill(Scalar value, *, Tensor(a!) out) -> () */
+int fill_opencl(const tp_scalar *value, tp_tensor *out) {
+    tp_complex128 element[1];
+    tp_scalar_store(value, (tp_dtype)out->dtype, element);
+    if (tp_is_contiguous(out)) return fill_bytes(out, element, (size_t)tp_itemsize((tp_dtype)out->dtype));
+    tp_tensor *tensors[] = {out, NULL};
     tp_iter it;
-    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(t)) < 0) return -1;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;
     it.data[1] = (char *)element;
     it.dtype[1] = it.dtype[0];
     return tp_cl_run_copy(&it, tensors);

@@ -1,6 +1,6 @@
 /* network.c: operators of networks whose kernels on OpenCL devices are other operators' kernels. */
 #include "NativeFunctions.h"
-#include "cpu/copy.h"
+#include "prim/transfer.h"
 #include "native/gather.h"
 #include "opencl/index.h"
 

@@ -2,8 +2,8 @@
  *
  * The forward notes a class that is out of range (fault.h); both pass over such rows. */
 #include "NativeFunctions.h"
-#include "cpu/copy.h"
-#include "iter/plain.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
 #include "opencl/launch.h"

@@ -6,6 +6,7 @@
 #include "iter/iter.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
+#include "prim/transfer.h"
 
 #define MAX_DIMS 16
 #define LONG_PIECE 1024

@@ -9,6 +9,7 @@
 #include "Functions.h"
 #include "iter/iter.h"
 #include "python/interop.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 

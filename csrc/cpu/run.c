@@ -1,12 +1,13 @@
-/* run.c: running an inner loop over a plan.
+/* run.c: see run.h.
  *
  * A range of the flattened iteration space is walked in pieces of whole rows where possible. Rows that are short are
  * turned: the loop then runs down the second dimension, in tiles that stay in the L1 cache, so that a call serves many
  * elements. Where an operand lies across the rows (it is transposed), the rectangle is walked in square tiles, so that
  * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack. */
+#include "cpu/run.h"
+
 #include "core/host.h"
 #include "core/parallel.h"
-#include "iter/iter.h"
 
 #include <stdalign.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/tensor.h"
-#include "iter/iter.h"
+#include "prim/transfer.h"
 
 /* t itself if it is contiguous and of the dtype, else a contiguous copy; new. NULL stays NULL, without an error. */
 TP_INLINE tp_tensor *tp_plain(tp_tensor *t, tp_dtype dtype) {

@@ -1,0 +1,14 @@
+/* transfer.h: copies and fills of tensors on any device, in native/ and in kernels; no layer sees them.
+ *
+ * On one device they are the primitives copy and fill. Between devices the bytes that a tensor spans travel by the
+ * device's memory functions, and gaps are closed and opened by its primitives; a backend that has not these is served by
+ * the host. */
+#pragma once
+
+#include "core/scalar.h"
+#include "core/tensor.h"
+
+/* Any strides and dtypes; src is broadcast to dst; they do not overlap. */
+int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
+/* Every element becomes the value, converted as tp_scalar_store does. */
+int tp_fill_data(tp_tensor *t, const tp_scalar *value);

@@ -152,7 +152,7 @@ def _kernels(
 ) -> list[KernelSource]:
     origin = function.origin
     if origin.pointwise is not None:
-        return [KernelSource(key, "pointwise") for key in ("CPU", "Meta", "OpenCL")] + [
+        return [KernelSource("Dense", "pointwise")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     if origin.reduction is not None:
@@ -176,6 +176,13 @@ def _kernels(
         view = view_of(function, by_name, function.at("tags"))
         return [KernelSource("CompositeImplicitAutograd", "view_copy", str(view))]
     return [KernelSource("CompositeImplicitAutograd", "direct", function.name.c_name + "_composite")]
+
+
+def _prims(function: NativeFunction, group: NativeFunctionsGroup) -> tuple[str, ...]:
+    """The primitives that the kernel for Dense calls."""
+    if function.origin.pointwise is not None:
+        return ("map",)
+    return (_structured_entry(function, group) or function).prims
 
 
 def build_catalog(
@@ -224,7 +231,7 @@ def build_catalog(
                 pointwise,
                 reduction,
                 tuple(_kernels(function, group, by_name)),
-                (_structured_entry(function, group) or function).prims,
+                _prims(function, group),
                 derivative,
                 tuple(autocast_of.get(name, ())),
             )

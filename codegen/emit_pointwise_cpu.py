@@ -313,6 +313,11 @@ class _Loop:
         yield "}"
 
 
+def _moves_halves(op: PointwiseOp) -> bool:
+    """Whether 16-bit floats are moved as they are."""
+    return op.promotion == "no_opmath" and "float" in op.expressions and is_move(op.expressions["float"])
+
+
 def _op_text(op: PointwiseOp) -> Iterator[str]:
     """The loops of an operator and its cases. A dtype that a case has no expression for takes the operator's loop."""
     table: dict[str, str] = {}
@@ -340,7 +345,7 @@ def _loops_text(op: PointwiseOp, leaves: Set[LeafClass], table: dict[str, str]) 
             written.add(loop.name)
             yield from loop.text()
         table[dtype.enumerator] = loop.name
-    if op.promotion == "no_opmath" and "float" in leaves and is_move(op.expressions["float"]):
+    if "float" in leaves and _moves_halves(op):
         block = op.expressions["float"]
         for name in _HALF_DTYPES:
             enumerator = f"TP_{name.upper()}"
@@ -394,6 +399,26 @@ def loop_dtypes(op: PointwiseOp) -> tuple[str, ...]:
     return tuple(names)
 
 
+_TAGS = {"float": "TP_FLOAT", "bool": "TP_BOOL_", "str": "TP_STR", "Scalar": "TP_SCALAR"}
+
+
+def _param_rows(op: PointwiseOp) -> Iterator[str]:
+    """The operator's parameters, and the words that its expressions tell apart."""
+    if not op.params:
+        return
+    for p in (p for p in op.params if p.type == "str"):
+        roots = (root for block in op.expressions.values() for root in block.expressions())
+        words = {e.literal for root in roots for e in walk(root) if isinstance(e, StrEqual) and e.name == p.name}
+        quoted = "".join(f'"{word}", ' for word in sorted(words))
+        yield f"static const char *const {op.c_name}_{p.name}[] = {{{quoted}NULL}};"
+    rows = ", ".join(
+        f"{{{_TAGS.get(p.type, 'TP_INT')}, {'true' if p.optional else 'false'}, "
+        f"{f'{op.c_name}_{p.name}' if p.type == 'str' else 'NULL'}}}"
+        for p in op.params
+    )
+    yield f"static const tp_pointwise_param {op.c_name}_params[] = {{{rows}}};"
+
+
 def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
     """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU."""
     guard = "#ifdef TP_HAVE_X86_CAPABILITIES"
@@ -402,7 +427,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         FIRST_LINE,
         "#pragma once",
         "",
-        '#include "iter/pointwise.h"',
+        '#include "prim/pointwise.h"',
         "",
         "/* Points every operator's loops at those of a capability (cpu/capability.h); called once at load. */",
         "void tp_pointwise_select(int capability);",
@@ -421,6 +446,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         )
     source += ["#endif", ""]
     for number, op in enumerate(every):
+        source += _param_rows(op)
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in loop_dtypes(op))
         fixed = [f"TP_{i.dtype.upper()}" if i.dtype else "TP_NO_DTYPE" for i in op.inputs]
         fixed += ["TP_NO_DTYPE"] * (4 - len(fixed))
@@ -435,7 +461,9 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             f"    .promotion = TP_PROMOTE_{op.promotion.upper()},",
             f"    .input_dtype = {{{', '.join(fixed)}}},",
             f"    .loop_mask = {mask},",
+            f"    .moves_halves = {'true' if _moves_halves(op) else 'false'},",
             f"    .grain_shift = {op.cost},",
+            f"    .params = {f'{op.c_name}_params' if op.params else 'NULL'},",
             f"    .loops = {serving[op.c_name]}_loops_baseline,",
         ]
         if op.cases:
@@ -443,6 +471,11 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             source += [f"    .ncases = {len(op.cases)},", f"    .cases = (const tp_pointwise_case[]){{{rows}}},"]
         source.append("};")
     source += [
+        "",
+        "const tp_pointwise *const tp_pointwise_table[] = {",
+        *(f"    &tp_pointwise_{op.c_name}," for op in every),
+        "};",
+        f"const int64_t tp_pointwise_count = {len(every)};",
         "",
         "typedef struct {",
         "    tp_pointwise *op;",

@@ -6,6 +6,7 @@
 #include "Primitives.h"
 #include "prim/transfer.h"
 #include "prim/plain.h"
+#include "iter/iter.h"
 
 typedef struct {
     int64_t batch, channels, in[2], out[2], padded[2];

@@ -5,6 +5,7 @@
 #include "NativeFunctions.h"
 #include "prim/transfer.h"
 #include "prim/plain.h"
+#include "iter/iter.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "prim/transfer.h"
 #include "prim/plain.h"
 #include "prim/norm.h"
+#include "iter/iter.h"
 
 /* ---- layer_norm ---- */
 

@@ -9,6 +9,7 @@
 #include "prim/plain.h"
 #include "native/variants.h"
 #include "prim/norm.h"
+#include "iter/iter.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,123 +1,204 @@
-/* pointwise.c: conditions on the values of pointwise operators' arguments. Each looks at the elements only where the
- * computation is in integers, and never on Meta. */
+/* pointwise.c: see pointwise.h. What the CPU's short way does not take goes the general way: result type, broadcast
+ * shape, output, map. */
 #include "native/pointwise.h"
 
-#include "Functions.h"
+#include "Primitives.h"
+#include "core/tls.h"
+#include "prim/transfer.h"
 
 #include <string.h>
 
-static bool is_integral(const tp_operand *o) {
-    if (o->number) return o->number->kind <= TP_SCALAR_UINT;
-    return tp_dtype_categories[o->tensor->dtype] <= TP_SIGNED;
+typedef struct {
+    const tp_pointwise *p;
+    tp_operand inputs[TP_MAP_INPUTS];
+    tp_tensor *copies[TP_MAP_INPUTS]; /* of inputs that might share memory with the output; owned */
+    tp_device device;
+    tp_dtype loop_dtype, result; /* result: of a new output */
+    int64_t sizes[TP_MAX_DIMS];
+    int ndim;
+} general_call;
+
+static void release_copies(general_call *g) {
+    for (int i = 0; i < g->p->ninputs; i++) tp_release(g->copies[i]);
 }
 
-static bool computes_in_integers(const tp_operand *inputs) {
-    return is_integral(&inputs[0]) && is_integral(&inputs[1]);
+/* `out`: the tensor written to, or NULL. */
+static int fail_devices(const general_call *g, const tp_tensor *out) {
+    char device[40];
+    tp_autotext text = {0};
+    for (int i = 0; i < g->p->ninputs; i++)
+        if (g->inputs[i].tensor)
+            tp_text_add(&text, "%s%s on %s", text.length ? ", " : "", g->p->inputs[i],
+                        tp_device_print(g->inputs[i].tensor->device, device));
+    if (out) tp_text_add(&text, ", the output on %s", tp_device_print(out->device, device));
+    return tp_fail(TP_RuntimeError, "%s: Expected all tensors to be on the same device, got %s", g->p->name,
+                   text.text ? text.text : "");
 }
 
-static bool on_meta(const tp_operand *inputs, int n) {
-    for (int i = 0; i < n; i++)
-        if (inputs[i].tensor && inputs[i].tensor->device.type == TP_DEVICE_META) return true;
-    return false;
-}
-
-int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha) {
-    bool bools = tp_operand_is_bool(&inputs[0]) && tp_operand_is_bool(&inputs[1]);
-    if (alpha->kind == TP_SCALAR_BOOL && !bools)
-        return tp_fail(TP_RuntimeError, "%s: Boolean alpha only supported for Boolean results", p->name);
-    if (alpha->kind >= TP_SCALAR_FLOAT && computes_in_integers(inputs))
-        return tp_fail(TP_RuntimeError,
-                       "%s: For integral input tensors, argument alpha must not be a floating point number, got %g",
-                       p->name, tp_scalar_double(alpha));
+/* All on one device; a 0-dimensional CPU tensor goes with any. */
+static int find_device(general_call *g) {
+    g->device = TP_CPU;
+    bool found = false;
+    for (int i = 0; i < g->p->ninputs; i++) {
+        const tp_tensor *t = g->inputs[i].tensor;
+        if (!t || (t->ndim == 0 && t->device.type == TP_DEVICE_CPU)) continue;
+        if (found && !tp_device_equal(t->device, g->device)) return fail_devices(g, NULL);
+        g->device = t->device;
+        found = true;
+    }
     return 0;
 }
 
-int tp_refuse_bools(const tp_pointwise *p) {
-    return tp_fail(TP_RuntimeError,
-                   "%s: Subtraction with a bool tensor is not supported; use logical_xor or logical_not", p->name);
+static int fail_no_loop(const tp_pointwise *p, tp_dtype d) {
+    int length = (int)strcspn(p->name, ".");
+    return tp_fail(TP_NotImplementedError, "\"%.*s\" not implemented for '%s'", length, p->name,
+                   tp_scalar_type_name(d));
 }
 
-int tp_refuse_negation(const tp_pointwise *p) {
-    return tp_fail(TP_RuntimeError,
-                   "%s: Negation, the `-` operator, on a bool tensor is not supported; use logical_not or `~`",
-                   p->name);
+static int find_dtypes(general_call *g) {
+    const tp_pointwise *p = g->p;
+    tp_operand promoting[TP_MAP_INPUTS];
+    int n = 0;
+    for (int i = 0; i < p->ninputs; i++)
+        if (p->input_dtype[i] == TP_NO_DTYPE) promoting[n++] = g->inputs[i];
+    tp_dtype common = n ? tp_result_type(promoting, n) : (tp_dtype)p->input_dtype[0];
+    if (common == TP_NO_DTYPE) return -1;
+    tp_dtype compute = tp_promotion_compute((tp_promotion)p->promotion, common);
+    if (!(p->loop_mask >> compute & 1)) return fail_no_loop(p, compute);
+    g->loop_dtype = tp_pointwise_loop_dtype(p, compute);
+    g->result = tp_promotion_result((tp_promotion)p->promotion, compute);
+    return 0;
 }
 
-int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)params;
-    const tp_tensor *mask = inputs[1].tensor;
-    if (!mask || mask->dtype == TP_BOOL) return 0;
-    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got a mask of dtype %s", p->name,
-                   tp_dtype_names[mask->dtype]);
+static int start_general(general_call *g, const tp_pointwise *p, const tp_operand *inputs) {
+    g->p = p;
+    for (int i = 0; i < p->ninputs; i++) {
+        g->inputs[i] = inputs[i];
+        g->copies[i] = NULL;
+    }
+    if (find_device(g) < 0 || find_dtypes(g) < 0) return -1;
+    g->ndim = tp_iter_broadcast(g->inputs, p->ninputs, g->sizes);
+    return g->ndim < 0 ? -1 : 0;
 }
 
-int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)params;
-    if (!is_integral(&inputs[1]) || !is_integral(&inputs[2])) return 0;
-    return tp_fail(TP_RuntimeError,
-                   "%s: Integer division with addcdiv is not supported; convert tensor1 or tensor2 to a floating dtype",
-                   p->name);
+static tp_tensor *new_output(general_call *g) {
+    int64_t strides[TP_MAX_DIMS];
+    tp_ints sizes = {g->sizes, g->ndim};
+    tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides);
+    return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }
 
-int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)inputs;
-    double bound = tp_scalar_double(params[0].scalar);
-    if (bound >= 0) return 0;
-    return tp_fail(TP_RuntimeError, "%s: lambda must not be negative, but found %g", p->name, bound);
+/* The operands as map takes them: tensors, and the numbers in between with those of the parameters behind them. A
+ * 0-dimensional tensor of the host is a number to another device. */
+static int run_general(general_call *g, const tp_value *params, tp_tensor *out) {
+    const tp_pointwise *p = g->p;
+    tp_tensor *tensors[TP_MAP_INPUTS];
+    tp_scalar numbers[TP_MAP_INPUTS + TP_MAP_PARAMS];
+    int64_t n = 0;
+    if (tp_pointwise_check_params(p, params, g->loop_dtype) < 0) return -1;
+    if (out->numel == 0) return 0;
+    for (int i = 0; i < p->ninputs; i++) {
+        const tp_operand *o = &g->inputs[i];
+        tensors[i] = o->tensor && tp_device_equal(o->tensor->device, out->device) ? o->tensor : NULL;
+        if (!tensors[i]) numbers[n++] = o->tensor ? tp_host_number(o->tensor) : *o->number;
+    }
+    for (int i = 0; i < p->nparams; i++) numbers[n++] = tp_program_number(&params[i]);
+    return tp_prim_map(tp_program_of(p, params), (tp_tensors){tensors, p->ninputs}, (tp_scalars){numbers, n},
+                       g->loop_dtype, out);
 }
 
-int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)inputs;
-    if (strcmp(params[0].str, "none") == 0 || strcmp(params[0].str, "tanh") == 0) return 0;
-    return tp_fail(TP_RuntimeError, "%s: approximate argument must be either none or tanh, but found '%s'", p->name,
-                   params[0].str);
+static tp_tensor *__attribute__((noinline)) new_general(const tp_pointwise *p, const tp_operand *inputs,
+                                                        const tp_value *params) {
+    general_call g;
+    if (start_general(&g, p, inputs) < 0) return NULL;
+    tp_autoref *out = new_output(&g);
+    return out && run_general(&g, params, out) == 0 ? tp_take(out) : NULL;
 }
 
-int tp_refuse_condition(const tp_tensor *condition) {
-    return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
-                   tp_scalar_type_name((tp_dtype)condition->dtype));
+/* ---- writing into a tensor that is there ---- */
+
+static bool has_shape(const general_call *g, const tp_tensor *t) {
+    return t->ndim == g->ndim && memcmp(t->sizes, g->sizes, sizeof(int64_t) * (size_t)g->ndim) == 0;
 }
 
-/* Whether some element of a boolean tensor (stolen) is true; -1 with the error set. */
-static int any_true_steal(tp_tensor *mask) {
-    tp_autoref *owned = mask;
-    tp_autoref *any = owned ? tp_any(owned) : NULL;
-    bool found;
-    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
-    return found;
+static int fail_shape(const general_call *g, const tp_tensor *out) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(out));
+    tp_text_add(&text, " doesn't match the broadcast shape ");
+    tp_text_ints(&text, (tp_ints){g->sizes, g->ndim});
+    return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
 }
 
-static int any_equal(const tp_operand *o, int64_t value) {
-    if (o->number) return tp_scalar_equals_int(o->number, value);
-    return any_true_steal(tp_eq_Scalar(o->tensor, TP_SCALAR_I(value)));
+static int resize_output(general_call *g, tp_tensor *out) {
+    int64_t strides[TP_MAX_DIMS];
+    tp_ints sizes = {g->sizes, g->ndim};
+    tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides);
+    return tp_tensor_resize(out, sizes, (tp_ints){strides, g->ndim});
 }
 
-int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)params;
-    if (!computes_in_integers(inputs) || on_meta(inputs, 2)) return 0;
-    if (inputs[0].tensor && inputs[0].tensor->numel == 0) return 0;
-    int zero = any_equal(&inputs[1], 0);
-    if (zero <= 0) return zero;
-    return tp_fail(TP_RuntimeError, "ZeroDivisionError: %s: an integer is divided by zero", p->name);
+static int check_overlap(const tp_operand *inputs, int n, tp_tensor *out) {
+    tp_tensor *tensors[TP_MAP_INPUTS + 1] = {out};
+    for (int i = 0; i < n; i++) tensors[i + 1] = inputs[i].tensor;
+    return tp_iter_check_overlap(tensors, 1, n + 1);
 }
 
-int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    const char *mode = params[0].tag == TP_STR ? params[0].str : "None";
-    if (strcmp(mode, "trunc") != 0 && strcmp(mode, "floor") != 0)
-        return tp_fail(TP_RuntimeError,
-                       "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
-    return tp_check_nonzero_divisor(p, inputs, params);
+/* Copies the inputs that might share memory with the output in another way than element for element. */
+static int separate_inputs(general_call *g, tp_tensor *out) {
+    for (int i = 0; i < g->p->ninputs; i++) {
+        tp_tensor *t = g->inputs[i].tensor;
+        if (!t || tp_likely(tp_overlap_of(out, t) != TP_OVERLAP_UNKNOWN)) continue;
+        g->copies[i] = tp_new_empty_like(t, (tp_dtype)t->dtype);
+        if (!g->copies[i] || tp_copy_data(g->copies[i], t) < 0) return -1;
+        g->inputs[i].tensor = g->copies[i];
+    }
+    return 0;
 }
 
-static int any_negative(const tp_operand *o) {
-    if (o->number) return tp_scalar_double(o->number) < 0;
-    return any_true_steal(tp_lt_Scalar(o->tensor, TP_SCALAR_I(0)));
+static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
+    if (!tp_device_equal(out->device, g->device)) return fail_devices(g, out);
+    bool fits = has_shape(g, out);
+    if (inplace && !fits) return fail_shape(g, out);
+    if (tp_check_castable(g->result, (tp_dtype)out->dtype) < 0) return -1;
+    if (!fits && resize_output(g, out) < 0) return -1;
+    return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
 }
 
-int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)p, (void)params;
-    bool refused =
-        inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
-    if (!refused || any_negative(&inputs[1]) == 0) return 0;
-    return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
+static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs,
+                                                  const tp_value *params, tp_tensor *out, bool inplace) {
+    general_call g;
+    if (check_overlap(inputs, p->ninputs, out) < 0 || start_general(&g, p, inputs) < 0) return -1;
+    int status = prepare_output(&g, out, inplace);
+    if (status == 0) status = run_general(&g, params, out);
+    release_copies(&g);
+    return status;
+}
+
+/* ---- the operators' entries ---- */
+
+const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand *inputs) {
+    for (int64_t i = 0; i < p->ncases; i++) {
+        const tp_scalar *number = inputs[p->cases[i].input].number;
+        if (number && number->kind != TP_SCALAR_COMPLEX && tp_scalar_double(number) == p->cases[i].value)
+            return p->cases[i].op;
+    }
+    return p;
+}
+
+/* Unless somebody wants to see map, or has put another kernel in its place. */
+TP_INLINE bool may_be_short(void) {
+    return tp_likely(!tp_tls.observe && tp_kernel_at(&tp_prims[TP_PRIM_map], TP_KEY_CPU) == tp_cpu_map_shortcut.kernel);
+}
+
+tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    tp_tensor *out = NULL;
+    int done = may_be_short() ? tp_cpu_map_shortcut.make(p, inputs, params, &out) : 0;
+    if (tp_likely(done)) return done > 0 ? out : NULL;
+    return new_general(p, inputs, params);
+}
+
+int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
+                      bool inplace) {
+    int done = may_be_short() ? tp_cpu_map_shortcut.into(p, inputs, params, out) : 0;
+    if (tp_likely(done)) return done > 0 ? 0 : -1;
+    return into_general(p, inputs, params, out, inplace);
 }

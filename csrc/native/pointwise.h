@@ -1,47 +1,12 @@
-/* pointwise.h: what a pointwise operator asks of its arguments' values before its loops run (`check:` in the YAML). */
+/* pointwise.h: everything between a pointwise operator's registration and the primitive map: result type, broadcast
+ * shape, output, overlap. */
 #pragma once
 
-#include "iter/pointwise.h"
+#include "prim/pointwise.h"
 
-/* add: an alpha that fits what is computed. */
-int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha);
-TP_INLINE int tp_check_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    const tp_scalar *alpha = params[0].scalar;
-    return tp_likely(alpha->kind == TP_SCALAR_INT) ? 0 : tp_refuse_alpha(p, inputs, alpha);
-}
-TP_INLINE bool tp_operand_is_bool(const tp_operand *o) {
-    return o->number ? o->number->kind == TP_SCALAR_BOOL : o->tensor->dtype == TP_BOOL;
-}
-/* sub: the same, and no bools. */
-int tp_refuse_bools(const tp_pointwise *p);
-TP_INLINE int tp_check_subtraction(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    if (tp_unlikely(tp_operand_is_bool(&inputs[0]) || tp_operand_is_bool(&inputs[1]))) return tp_refuse_bools(p);
-    return tp_check_alpha(p, inputs, params);
-}
-/* neg: no bools. */
-int tp_refuse_negation(const tp_pointwise *p);
-TP_INLINE int tp_check_negation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)params;
-    return tp_unlikely(tp_operand_is_bool(&inputs[0])) ? tp_refuse_negation(p) : 0;
-}
-/* masked_fill: a boolean mask. */
-int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* addcdiv: no quotient of two integers. */
-int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* softshrink: a bound that is not below zero. */
-int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* gelu: a word that it knows. */
-int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* where: the condition's dtype. */
-int tp_refuse_condition(const tp_tensor *condition);
-TP_INLINE int tp_check_condition(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    (void)p, (void)params;
-    const tp_tensor *t = inputs[0].tensor;
-    return tp_likely(!t || t->dtype == TP_BOOL || t->dtype == TP_UINT8) ? 0 : tp_refuse_condition(t);
-}
-/* Integer division needs divisors other than zero: RuntimeError "ZeroDivisionError". */
-int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* The same, and a rounding mode that exists. */
-int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
-/* Integers to negative powers are no integers. */
-int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* The operator itself, or the one that takes its place for these inputs. */
+const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand *inputs);
+/* The functional variant, and the in-place and out= variants. `params` are boxed, in schema order. */
+tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
+                      bool inplace);

@@ -8,6 +8,7 @@
 #include "prim/plain.h"
 #include "prim/fault.h"
 #include "prim/pool.h"
+#include "iter/iter.h"
 
 #include <string.h>
 

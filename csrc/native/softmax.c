@@ -2,6 +2,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "prim/plain.h"
+#include "iter/iter.h"
 
 #include <math.h>
 

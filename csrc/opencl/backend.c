@@ -1,7 +1,6 @@
 /* backend.c: see backend.h. */
 #include "opencl/backend.h"
 
-#include "iter/pointwise.h"
 #include "opencl/copy.h"
 #include "opencl/fallback.h"
 #include "opencl/pinned.h"
@@ -32,7 +31,6 @@ static const tp_device_ops ops = {
 
 int tp_cl_load(void) {
     tp_register_device(TP_DEVICE_OPENCL, &ops);
-    tp_set_pointwise_runner(TP_DEVICE_OPENCL, tp_cl_run_pointwise);
     tp_set_reduction_runner(TP_DEVICE_OPENCL, tp_cl_reduce);
     return tp_cl_register_fallback();
 }

@@ -262,8 +262,6 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
 
 static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
 
-static bool is_number(const tp_tensor *t) { return !t || t->device.type == TP_DEVICE_CPU; }
-
 static int classify(variant *k, const tp_iter *it, tp_tensor *const *tensors) {
     bool flat = it->ndim <= 1;
     k->n = (uint8_t)it->noperands;
@@ -271,7 +269,7 @@ static int classify(variant *k, const tp_iter *it, tp_tensor *const *tensors) {
     for (int i = 0; i < k->n; i++) {
         int64_t step = it->ndim ? it->strides[i][0] : 0;
         k->stored[i] = (uint8_t)it->dtype[i];
-        k->class[i] = is_number(tensors[i]) ? NUMBER : ELEMENTS;
+        k->class[i] = !tensors[i] ? NUMBER : ELEMENTS;
         if (k->class[i] != NUMBER && step != 0 && step != tp_itemsize(it->dtype[i])) flat = false;
     }
     for (int i = 0; flat && i < k->n; i++) /* an output of one element is written by the one work-item there is */
@@ -300,20 +298,12 @@ static bool is_text(const tp_value *v, const char *text, size_t length) {
     return v->tag == TP_STR && v->str && strlen(v->str) == length && memcmp(v->str, text, length) == 0;
 }
 
-static tp_scalar number_of(const tp_value *v) {
-    if (is_none(v)) return *TP_SCALAR_I(0);
-    if (v->tag == TP_SCALAR) return *v->scalar;
-    if (v->tag == TP_FLOAT) return *TP_SCALAR_F(v->f);
-    if (v->tag == TP_BOOL_) return *TP_SCALAR_B(v->b);
-    return *TP_SCALAR_I(v->i);
-}
-
 /* One parameter as `how` describes it: "0vf32", "1n", "2stanh". */
 static void pass_param(tp_cl_call *c, const char *how, size_t length, const tp_value *params) {
     const tp_value *v = &params[how[0] - '0'];
     if (how[1] == 'n') return tp_cl_pass_int(c, is_none(v));
     if (how[1] == 's') return tp_cl_pass_int(c, is_text(v, how + 2, length - 2));
-    tp_scalar number = number_of(v);
+    tp_scalar number = tp_program_number(v);
     tp_cl_pass_number(c, &number, dtype_of_suffix(how + 2, length - 2));
 }
 
@@ -381,11 +371,13 @@ static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, cons
     return tp_cl_run(&call, it->numel / length * pieces, k->ndim ? 16 : 1);
 }
 
-int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,
-                        const tp_value *params) {
-    variant k = {.op = p, .dtype = (uint8_t)tp_compute_dtype(dtype)};
-    for (int i = 0; i < it->noperands; i++) k.loop[i] = (uint8_t)tp_compute_dtype(it->loop_dtype[i]);
-    return launch(&k, it, tensors, params);
+/* map(int program, Tensor?[] inputs, Scalar[] numbers, ScalarType compute, *, Tensor(a!) out) -> () */
+int map_opencl(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute, tp_tensor *out) {
+    tp_map_job job;
+    if (tp_map_plan(&job, program, inputs, numbers, compute, out) < 0) return -1;
+    variant k = {.op = job.p, .dtype = (uint8_t)tp_compute_dtype(compute)};
+    for (int i = 0; i < job.it.noperands; i++) k.loop[i] = (uint8_t)tp_compute_dtype(job.it.loop_dtype[i]);
+    return launch(&k, &job.it, job.tensors, job.params);
 }
 
 int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {

@@ -6,8 +6,8 @@
  * arguments. */
 #pragma once
 
-#include "iter/pointwise.h"
 #include "opencl/launch.h"
+#include "prim/pointwise.h"
 
 typedef struct {
     const char *function; /* OpenCL C of `expr` */
@@ -25,8 +25,5 @@ typedef struct {
 /* Generated (PointwiseOpenCL.c): by the number of the operator. */
 extern const tp_cl_pointwise tp_cl_pointwise_table[];
 
-/* The runner of tp_set_pointwise_runner. Only enqueues. */
-int tp_cl_run_pointwise(const tp_pointwise *p, const tp_iter *it, tp_dtype dtype, tp_tensor *const *tensors,
-                        const tp_value *params);
 /* Operand 0 from operand 1 by the conversion between their dtypes; a NULL tensor is a number at it->data[1]. */
 int tp_cl_run_copy(const tp_iter *it, tp_tensor *const *tensors);

@@ -104,6 +104,8 @@ int tp_copy_data(tp_tensor *dst, const tp_tensor *source) {
     return to_host ? copy_to_host(dst, src) : copy_between_devices(dst, src);
 }
 
+tp_scalar tp_host_number(const tp_tensor *t) { return tp_scalar_load(tp_data(t), (tp_dtype)t->dtype); }
+
 int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
     if (t->numel == 0) return 0;
     if (has(TP_PRIM_fill, t->device)) return tp_prim_fill(value, t);

@@ -146,7 +146,7 @@ class Loops:
         self.texts = {**emit(ops, 2), **emit_table(ops)}
         for name, text in self.texts.items():
             (folder / name).write_text(text)
-        (folder / "support.c").write_text('#include "iter/pointwise.h"\n' + SUPPORT)
+        (folder / "support.c").write_text('#include "prim/pointwise.h"\n' + SUPPORT)
         include = [f"-I{folder}", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include"]
         x86 = platform.machine() in ("x86_64", "AMD64")
         objects = []

@@ -1,0 +1,123 @@
+/* pointwise_checks.c: conditions on the values of pointwise operators' arguments. Each looks at the elements only where the
+ * computation is in integers, and never on Meta. */
+#include "native/pointwise_checks.h"
+
+#include "Functions.h"
+
+#include <string.h>
+
+static bool is_integral(const tp_operand *o) {
+    if (o->number) return o->number->kind <= TP_SCALAR_UINT;
+    return tp_dtype_categories[o->tensor->dtype] <= TP_SIGNED;
+}
+
+static bool computes_in_integers(const tp_operand *inputs) {
+    return is_integral(&inputs[0]) && is_integral(&inputs[1]);
+}
+
+static bool on_meta(const tp_operand *inputs, int n) {
+    for (int i = 0; i < n; i++)
+        if (inputs[i].tensor && inputs[i].tensor->device.type == TP_DEVICE_META) return true;
+    return false;
+}
+
+int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_scalar *alpha) {
+    bool bools = tp_operand_is_bool(&inputs[0]) && tp_operand_is_bool(&inputs[1]);
+    if (alpha->kind == TP_SCALAR_BOOL && !bools)
+        return tp_fail(TP_RuntimeError, "%s: Boolean alpha only supported for Boolean results", p->name);
+    if (alpha->kind >= TP_SCALAR_FLOAT && computes_in_integers(inputs))
+        return tp_fail(TP_RuntimeError,
+                       "%s: For integral input tensors, argument alpha must not be a floating point number, got %g",
+                       p->name, tp_scalar_double(alpha));
+    return 0;
+}
+
+int tp_refuse_bools(const tp_pointwise *p) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: Subtraction with a bool tensor is not supported; use logical_xor or logical_not", p->name);
+}
+
+int tp_refuse_negation(const tp_pointwise *p) {
+    return tp_fail(TP_RuntimeError,
+                   "%s: Negation, the `-` operator, on a bool tensor is not supported; use logical_not or `~`",
+                   p->name);
+}
+
+int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    const tp_tensor *mask = inputs[1].tensor;
+    if (!mask || mask->dtype == TP_BOOL) return 0;
+    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got a mask of dtype %s", p->name,
+                   tp_dtype_names[mask->dtype]);
+}
+
+int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!is_integral(&inputs[1]) || !is_integral(&inputs[2])) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "%s: Integer division with addcdiv is not supported; convert tensor1 or tensor2 to a floating dtype",
+                   p->name);
+}
+
+int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)inputs;
+    double bound = tp_scalar_double(params[0].scalar);
+    if (bound >= 0) return 0;
+    return tp_fail(TP_RuntimeError, "%s: lambda must not be negative, but found %g", p->name, bound);
+}
+
+int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)inputs;
+    if (strcmp(params[0].str, "none") == 0 || strcmp(params[0].str, "tanh") == 0) return 0;
+    return tp_fail(TP_RuntimeError, "%s: approximate argument must be either none or tanh, but found '%s'", p->name,
+                   params[0].str);
+}
+
+int tp_refuse_condition(const tp_tensor *condition) {
+    return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
+                   tp_scalar_type_name((tp_dtype)condition->dtype));
+}
+
+/* Whether some element of a boolean tensor (stolen) is true; -1 with the error set. */
+static int any_true_steal(tp_tensor *mask) {
+    tp_autoref *owned = mask;
+    tp_autoref *any = owned ? tp_any(owned) : NULL;
+    bool found;
+    if (!any || tp_is_nonzero(any, &found) < 0) return -1;
+    return found;
+}
+
+static int any_equal(const tp_operand *o, int64_t value) {
+    if (o->number) return tp_scalar_equals_int(o->number, value);
+    return any_true_steal(tp_eq_Scalar(o->tensor, TP_SCALAR_I(value)));
+}
+
+int tp_check_nonzero_divisor(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    if (!computes_in_integers(inputs) || on_meta(inputs, 2)) return 0;
+    if (inputs[0].tensor && inputs[0].tensor->numel == 0) return 0;
+    int zero = any_equal(&inputs[1], 0);
+    if (zero <= 0) return zero;
+    return tp_fail(TP_RuntimeError, "ZeroDivisionError: %s: an integer is divided by zero", p->name);
+}
+
+int tp_check_rounded_division(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    const char *mode = params[0].tag == TP_STR ? params[0].str : "None";
+    if (strcmp(mode, "trunc") != 0 && strcmp(mode, "floor") != 0)
+        return tp_fail(TP_RuntimeError,
+                       "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+    return tp_check_nonzero_divisor(p, inputs, params);
+}
+
+static int any_negative(const tp_operand *o) {
+    if (o->number) return tp_scalar_double(o->number) < 0;
+    return any_true_steal(tp_lt_Scalar(o->tensor, TP_SCALAR_I(0)));
+}
+
+int tp_check_nonnegative_exponent(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)params;
+    bool refused =
+        inputs[1].number && computes_in_integers(inputs); /* a tensor of exponents gives 0, 1 or -1, as in PyTorch */
+    if (!refused || any_negative(&inputs[1]) == 0) return 0;
+    return tp_fail(TP_RuntimeError, "Integers to negative integer powers are not allowed.");
+}

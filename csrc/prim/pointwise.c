@@ -1,0 +1,101 @@
+/* pointwise.c: see pointwise.h. A program's number has the operator's in its low 16 bits; above them are the choices of
+ * its parameters, one behind the other in mixed radix: 0 for None (or a word that no expression knows), 1 and up. */
+#include "prim/pointwise.h"
+
+#include <string.h>
+
+/* ---- programs ---- */
+
+static bool is_none(const tp_value *v) { return v->tag == TP_NONE || (v->tag == TP_SCALAR && !v->scalar); }
+
+static int64_t word_of(const tp_pointwise_param *p, const tp_value *v) {
+    for (int64_t i = 0; v->tag == TP_STR && v->str && p->words[i]; i++)
+        if (strcmp(v->str, p->words[i]) == 0) return i + 1;
+    return 0;
+}
+
+/* How many choices a parameter leaves. */
+static int64_t choices_of(const tp_pointwise_param *p) {
+    int64_t n = p->optional ? 2 : 1;
+    if (p->tag != TP_STR) return n;
+    for (n = 1; p->words[n - 1]; n++) {
+    }
+    return n;
+}
+
+int64_t tp_program_of(const tp_pointwise *p, const tp_value *params) {
+    int64_t choice = 0;
+    for (int i = p->nparams - 1; i >= 0; i--) {
+        const tp_pointwise_param *param = &p->params[i];
+        int64_t chosen = param->tag == TP_STR ? word_of(param, &params[i]) : param->optional && !is_none(&params[i]);
+        choice = choice * choices_of(param) + chosen;
+    }
+    return p->number | choice << 16;
+}
+
+tp_scalar tp_program_number(const tp_value *v) {
+    if (v->tag == TP_SCALAR && v->scalar) return *v->scalar;
+    if (v->tag == TP_FLOAT) return *TP_SCALAR_F(v->f);
+    if (v->tag == TP_BOOL_) return *TP_SCALAR_B(v->b);
+    return *TP_SCALAR_I(v->tag == TP_INT ? v->i : 0);
+}
+
+static tp_value param_of(const tp_pointwise_param *p, int64_t chosen, const tp_scalar *number) {
+    if (p->tag == TP_STR) return chosen ? (tp_value){.tag = TP_STR, .str = p->words[chosen - 1]} : (tp_value){TP_NONE};
+    if (p->optional && !chosen) return (tp_value){TP_NONE};
+    if (p->tag == TP_FLOAT) return (tp_value){.tag = TP_FLOAT, .f = tp_scalar_double(number)};
+    if (p->tag == TP_BOOL_) return (tp_value){.tag = TP_BOOL_, .b = tp_scalar_bool(number)};
+    if (p->tag == TP_INT) return (tp_value){.tag = TP_INT, .i = tp_scalar_int(number)};
+    return (tp_value){.tag = TP_SCALAR, .scalar = number};
+}
+
+int tp_pointwise_refuse_params(const tp_pointwise *p, const tp_value *params, tp_dtype dtype) {
+    for (int i = 0; i < p->nparams; i++)
+        if (params[i].tag == TP_SCALAR && params[i].scalar && tp_scalar_check_fits(params[i].scalar, dtype) < 0)
+            return tp_error_prefix("%s: ", p->name);
+    return 0;
+}
+
+/* ---- plans ---- */
+
+static int fail_call(const char *what) { return tp_fail(TP_RuntimeError, "prim::map: %s", what); }
+
+static int check(const tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute) {
+    const tp_pointwise *p = job->p;
+    int64_t wanted = p->nparams, choices = 1;
+    for (int i = 0; i < p->nparams; i++) choices *= choices_of(&p->params[i]);
+    for (int64_t i = 0; i < inputs.size; i++) wanted += !inputs.data[i];
+    if (program >> 16 >= choices) return fail_call("there is no such program");
+    if (inputs.size != p->ninputs) return fail_call("another number of inputs than the program has");
+    if (numbers.size != wanted) return fail_call("another number of numbers than the program has");
+    if (compute < 0 || compute >= TP_NUM_DTYPES || !(p->loop_mask >> compute & 1))
+        return fail_call("a dtype that the program does not compute in");
+    return 0;
+}
+
+int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
+                tp_tensor *out) {
+    int64_t number = program & 0xffff, choice = program >> 16;
+    if (program < 0 || number >= tp_pointwise_count) return fail_call("there is no such program");
+    const tp_pointwise *p = job->p = tp_pointwise_table[number];
+    if (check(job, program, inputs, numbers, compute) < 0) return -1;
+    job->tensors[0] = out;
+    for (int i = 0; i < p->ninputs; i++) job->tensors[i + 1] = inputs.data[i];
+    if (tp_iter_plan(&job->it, job->tensors, 1, p->ninputs + 1, tp_sizes(out)) < 0) return -1;
+    job->it.loop_dtype[0] = tp_promotion_result((tp_promotion)p->promotion, compute);
+    const tp_scalar *next = numbers.data;
+    for (int i = 0; i < p->ninputs; i++) {
+        tp_dtype wanted = p->input_dtype[i] != TP_NO_DTYPE ? (tp_dtype)p->input_dtype[i] : compute;
+        job->it.loop_dtype[i + 1] = wanted;
+        if (inputs.data[i]) continue;
+        tp_scalar_store(next++, wanted, &job->numbers[i]);
+        job->it.data[i + 1] = (char *)&job->numbers[i];
+        job->it.dtype[i + 1] = wanted;
+    }
+    for (int i = 0; i < p->nparams; i++) {
+        int64_t n = choices_of(&p->params[i]);
+        job->params[i] = param_of(&p->params[i], choice % n, next++);
+        choice /= n;
+    }
+    return 0;
+}

@@ -92,7 +92,7 @@ if __name__ == "__main__":
             package_dir=BESIDE,
             package_data={
                 "tensorpy": ["*.pyi", "py.typed"],
-                "tensorpy.yaml": ["*.yaml"],
+                "tensorpy.yaml": ["*.yaml", "*/*.yaml"],
                 "tensorpy.include.tensorpy": ["*.h", "*.inc"],
             },
         )

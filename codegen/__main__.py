@@ -128,9 +128,7 @@ def write_changed(folder: Path, files: Mapping[str, str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
-    parser.add_argument(
-        "--yaml", type=Path, default=Path("yaml"), help="folder of native_functions.yaml and the others"
-    )
+    parser.add_argument("--yaml", type=Path, default=Path("yaml"), help="folder of native_functions/ and the others")
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder to write to")
     args = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Backward nodes: what each entry of derivatives.yaml keeps for its formulas, and how it is kept."""
+"""Backward nodes: what each entry of derivatives/ keeps for its formulas, and how it is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import ErrorCollector, YamlError
 from .formula import Use, kind_of, used
 from .model import DerivativeEntry, Formula, FunctionSchema, Return, is_tensor_like
 
-YAML = "yaml/derivatives.yaml"
+YAML = "yaml/derivatives/"
 
 HEAD = """#include "AutogradNodes.h"
 #include "Redispatch.h"
@@ -163,7 +163,7 @@ _nodes_of: tuple[Catalog, dict[int, Node]] | None = None
 
 
 def nodes_of(catalog: Catalog) -> dict[int, Node]:
-    """By the identity of the entry, in the order of derivatives.yaml."""
+    """By the identity of the entry, in the order of derivatives/."""
     global _nodes_of
     if _nodes_of is not None and _nodes_of[0] is catalog:
         return _nodes_of[1]

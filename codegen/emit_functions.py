@@ -11,7 +11,7 @@ from .catalog import Catalog, Operator
 from .model import is_tensor_like
 from .text import banner
 
-YAML = "yaml/native_functions.yaml"
+YAML = "yaml/native_functions/"
 
 
 def keyset_expression(op: Operator) -> str:

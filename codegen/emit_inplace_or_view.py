@@ -69,7 +69,7 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
 def emit_inplace_or_view(catalog: Catalog) -> str:
     out = [
         banner(
-            "emit_inplace_or_view.py", "yaml/native_functions.yaml", "Versions of written tensors, and what views view."
+            "emit_inplace_or_view.py", "yaml/native_functions/", "Versions of written tensors, and what views view."
         ),
         HEAD,
     ]

@@ -1,4 +1,4 @@
-"""AutogradNodes.{h,c}: for each entry of derivatives.yaml a struct with what its formulas need, a function per formula,
+"""AutogradNodes.{h,c}: for each entry of derivatives/ a struct with what its formulas need, a function per formula,
 and its tp_node_type.
 """
 

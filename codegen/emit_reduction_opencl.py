@@ -37,7 +37,7 @@ def _table(op: ReductionOp) -> Iterator[str]:
 
 def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
     out = [
-        banner("emit_reduction_opencl.py", "yaml/native_functions.yaml", "Reductions as OpenCL C."),
+        banner("emit_reduction_opencl.py", "yaml/native_functions/", "Reductions as OpenCL C."),
         '#include "ReductionTable.h"\n#include "opencl/reduce.h"\n\n',
     ]
     for op in ops:

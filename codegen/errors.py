@@ -19,6 +19,10 @@ class Location:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def seen_from(self, other: Location) -> str:
+        """How a message at `other` speaks of this place: by the line alone in the same file."""
+        return f"line {self.line}" if self.file == other.file else str(self)
+
 
 class YamlError(Exception):
     """One mistake."""

@@ -98,7 +98,7 @@ class Calls(Context):
         if v.kind == "Tensor[]" and name == "sizes" and len(node.args) == 1:
             key = f"sizes({ast.unparse(node.args[0])})"
             if v.parts is None or key not in v.parts:
-                self.fail(node, "`.sizes(dim)` of a list that is not an argument", "use it in derivatives.yaml only")
+                self.fail(node, "`.sizes(dim)` of a list that is not an argument", "use it in derivatives/ only")
             return Value("int[]", v.parts[key])
         if v.kind == "Scalar" and not args and not kwargs:
             if name == "is_complex":
@@ -234,7 +234,7 @@ class Calls(Context):
     ) -> Value:
         if name not in self.operators:
             close = nearest(name, [*self.operators, *(BUILTINS if receiver is None else METHODS)])
-            fix = f"did you mean '{close}'?" if close else "declare it in native_functions.yaml first"
+            fix = f"did you mean '{close}'?" if close else "declare it in native_functions/ first"
             self.fail(node, f"unknown operator '{name}'", fix)
         found = self.best(name, receiver, args, kwargs)
         if found is None:

@@ -9,7 +9,7 @@ Every loader takes an optional collector. Without one it raises all mistakes of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,6 +52,9 @@ AUTOCAST_DEVICES = ("CPU", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "Priva
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}
 
 T = TypeVar("T")
+
+# What a loader reads: a file, a text of more than one line, or the files of all families.
+Source = Path | str | tuple[Path, ...]
 
 
 class Document:
@@ -216,6 +219,16 @@ def _kind(node: yaml.Node) -> str:
     return "text" if node.value else "empty"
 
 
+def sources_of(folder: Path, stem: str) -> tuple[Path, ...]:
+    """The files of one kind in a yaml/ folder: `<stem>.yaml`, one for all, and `<stem>/<family>.yaml`."""
+    whole = folder / f"{stem}.yaml"
+    return (*([whole] if whole.exists() else []), *sorted((folder / stem).glob("*.yaml")))
+
+
+def _documents(source: Source, errors: ErrorCollector) -> list[Document]:
+    return [Document(one, errors) for one in (source if isinstance(source, tuple) else (source,))]
+
+
 def _finish(errors: ErrorCollector, own: bool) -> None:
     if own:
         errors.raise_if_any()
@@ -244,7 +257,7 @@ def load_tags(source: Path | str, errors: ErrorCollector | None = None) -> dict[
         elif name in tags:
             document.error(
                 node,
-                f"the tag '{name}' stands twice; first in line {tags[name].location.line}",
+                f"the tag '{name}' stands twice; first in {tags[name].location.seen_from(document.at(node))}",
                 "take out one of the two",
             )
         else:
@@ -254,7 +267,7 @@ def load_tags(source: Path | str, errors: ErrorCollector | None = None) -> dict[
 
 
 class _FunctionReader:
-    """One entry of native_functions.yaml. A key's reader gives the field's value, or None after reporting."""
+    """One entry of native_functions/. A key's reader gives the field's value, or None after reporting."""
 
     def __init__(self, document: Document, tags: Collection[str] | None) -> None:
         self.document = document
@@ -414,13 +427,14 @@ class _FunctionReader:
 
 
 def load_native_functions(
-    source: Path | str, tags: Collection[str] | None, errors: ErrorCollector | None = None
+    source: Source, tags: Collection[str] | None, errors: ErrorCollector | None = None
 ) -> list[NativeFunction]:
-    """native_functions.yaml: a path, or a text of more than one line. `tags` None accepts any tag."""
+    """native_functions.yaml, or the files of native_functions/. `tags` None accepts any tag."""
     collector = ErrorCollector() if errors is None else errors
-    document = Document(source, collector)
-    reader = _FunctionReader(document, tags)
-    read = [reader.read(node) for node in document.entries("- func: name(...) -> ...")]
+    read: list[NativeFunction | None] = []
+    for document in _documents(source, collector):
+        reader = _FunctionReader(document, tags)
+        read += [reader.read(node) for node in document.entries("- func: name(...) -> ...")]
     _finish(collector, errors is None)
     return [function for function in read if function is not None]
 
@@ -428,12 +442,18 @@ def load_native_functions(
 _RESULT = re.compile(r"result\d*")
 
 
+def _by_name(functions: Iterable[NativeFunction]) -> dict[str, NativeFunction]:
+    """The first of each name; check.py reports the second."""
+    by_name: dict[str, NativeFunction] = {}
+    for function in functions:
+        by_name.setdefault(str(function.name), function)
+    return by_name
+
+
 class _DerivativeReader:
-    def __init__(self, document: Document, functions: Iterable[NativeFunction]) -> None:
+    def __init__(self, document: Document, functions: Mapping[str, NativeFunction]) -> None:
         self.document = document
-        self.functions: dict[str, NativeFunction] = {}
-        for function in functions:
-            self.functions.setdefault(str(function.name), function)
+        self.functions = functions
 
     def read(self, node: yaml.Node) -> DerivativeEntry | None:
         d = self.document
@@ -461,7 +481,7 @@ class _DerivativeReader:
             return None
         function = self.functions.get(str(schema.name))
         if function is None:
-            fix = suggest(str(schema.name), self.functions, "declare it in native_functions.yaml first")
+            fix = suggest(str(schema.name), self.functions, "declare it in native_functions/ first")
             d.error(name_node, f"a derivative of the unknown operator {schema.name}", fix)
             return None
         backward, forward = self.formulas(function, formulas)
@@ -507,13 +527,15 @@ class _DerivativeReader:
 
 
 def load_derivatives(
-    source: Path | str, functions: Iterable[NativeFunction], errors: ErrorCollector | None = None
+    source: Source, functions: Iterable[NativeFunction], errors: ErrorCollector | None = None
 ) -> list[DerivativeEntry]:
-    """derivatives.yaml. `functions` holds the derived variants too."""
+    """derivatives.yaml, or the files of derivatives/. `functions` holds the derived variants too."""
     collector = ErrorCollector() if errors is None else errors
-    document = Document(source, collector)
-    reader = _DerivativeReader(document, functions)
-    read = [reader.read(node) for node in document.entries("- name: schema")]
+    by_name = _by_name(functions)
+    read: list[DerivativeEntry | None] = []
+    for document in _documents(source, collector):
+        reader = _DerivativeReader(document, by_name)
+        read += [reader.read(node) for node in document.entries("- name: schema")]
     _finish(collector, errors is None)
     return [entry for entry in read if entry is not None]
 
@@ -530,9 +552,7 @@ def load_autocast(
     """
     collector = ErrorCollector() if errors is None else errors
     document = Document(source, collector)
-    by_name: dict[str, NativeFunction] = {}
-    for function in functions:
-        by_name.setdefault(str(function.name), function)
+    by_name = _by_name(functions)
     entries: list[AutocastEntry] = []
     shape = "write 'policy: [operator, operator.overload]'"
 
@@ -557,7 +577,7 @@ def load_autocast(
                     if found is None:
                         overloads = [name for name in by_name if name.startswith(f"{word}.")]
                         close = overloads[0] if overloads else nearest(word, by_name)
-                        fix = f"did you mean '{close}'?" if close else "declare it in native_functions.yaml first"
+                        fix = f"did you mean '{close}'?" if close else "declare it in native_functions/ first"
                         document.error(at, f"autocast of the unknown operator {word}", fix)
                     else:
                         entries.append(AutocastEntry(key, found, device, document.at(at)))

@@ -1,4 +1,4 @@
-"""The schema model: what an entry of native_functions.yaml or derivatives.yaml says, as immutable values.
+"""The schema model: what an entry of native_functions/ or derivatives/ says, as immutable values.
 
 Invariant: `str()` of a parsed schema is the schema as PyTorch writes it, character for character. Locations do not
 take part in equality.

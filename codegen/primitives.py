@@ -103,7 +103,8 @@ def load_primitives(source: Path | str, errors: ErrorCollector | None = None) ->
     for primitive in found:
         first = seen.setdefault(primitive.c, primitive)
         if first is not primitive:
-            what = f"the primitive {primitive.name} is declared twice; also in line {first.location.line}"
+            place = first.location.seen_from(primitive.location)
+            what = f"the primitive {primitive.name} is declared twice; also in {place}"
             collector.add(primitive.location, what, "take one out, or give it an overload name")
         _check(primitive, collector)
     if errors is None:

@@ -1,4 +1,4 @@
-"""Checks a built wheel: its size, and that it imports and works in an empty environment, fast enough."""
+"""Checks a built wheel: its size, its YAML, and that it imports and works in an empty environment, fast enough."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 MAX_MEGABYTES = 10
@@ -37,10 +38,20 @@ def import_overhead(python: Path) -> float:
     return 1000 * (fastest("import tensorpy") - fastest("pass"))
 
 
+def check_yaml(wheel: Path) -> None:
+    """Outside projects use the tree's YAML: what the wheel has is what lies in the tree."""
+    folder = Path(__file__).parent.parent / "yaml"
+    ours = {f"tensorpy/yaml/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.yaml")}
+    with zipfile.ZipFile(wheel) as archive:
+        missing = ours - set(archive.namelist())
+    assert not missing, f"not in the wheel: {sorted(missing)}"
+
+
 def main() -> int:
     wheel = max(Path(sys.argv[1]).glob("tensorpy-*.whl"), key=lambda p: p.stat().st_mtime)
     megabytes = wheel.stat().st_size / 1e6
     print(f"{wheel.name}: {megabytes:.2f} MB (bar: {MAX_MEGABYTES})")
+    check_yaml(wheel)
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin/python")

@@ -78,7 +78,7 @@ typedef struct {
     const char *overload; /* "Tensor", or "" */
     const char *schema;
     const char *const *tags; /* NULL-terminated */
-    const char *declared_at; /* "yaml/native_functions.yaml:12" */
+    const char *declared_at; /* "yaml/native_functions/pool.yaml:12" */
     const tp_argument *args, *returns;
     uint16_t nargs, nreturns;
     uint32_t tag_bits;

@@ -199,7 +199,7 @@ DERIVATIVES = [
     ("- self: grad\n  other: grad\n", 1, "an entry without 'name'", "- name: schema"),
     ("- name: asb(Tensor self) -> Tensor\n  self: grad\n", 1, "unknown operator asb", "'abs"),
     ("- name: abs(Tensor self -> Tensor\n  self: grad\n", 1, "'name': column 17", "close"),
-    ("- name: abs(Tensor x) -> Tensor\n  self: grad\n", 1, "not the one in native_functions.yaml", "abs(Tensor self)"),
+    ("- name: abs(Tensor x) -> Tensor\n  self: grad\n", 1, "not the one in native_functions/", "abs(Tensor self)"),
     (A + "  slf: grad\n", 2, "'slf' is no argument of abs", "'self'"),
     (P + "  self: grad\n  alpha: grad\n", 3, "a gradient for 'Scalar alpha' of add.Tensor", "for self, other"),
     (P + "  self, other: grad\n  other: grad\n", 3, "two gradients for 'other'", "take out one"),
@@ -376,6 +376,40 @@ def test_registry(tmp_path: Path) -> None:
     with pytest.raises(YamlErrors) as caught:
         load_registry(tmp_path)
     assert {Path(e.location.file).name for e in caught.value.errors} == {"derivatives.yaml", "native_functions.yaml"}
+
+
+def test_registry_by_family(tmp_path: Path) -> None:
+    """A folder with a file per family says what one file for all says; mistakes name the file of the family."""
+    (tmp_path / "tags.yaml").write_text("- tag: core\n  desc: x\n- tag: pointwise\n  desc: y\n")
+    (tmp_path / "native_functions.yaml").write_text(BASE)
+    (tmp_path / "derivatives.yaml").write_text(A + "  self: grad * sgn(self)\n")
+    whole = load_registry(tmp_path)
+    for stem in ("native_functions", "derivatives"):
+        (tmp_path / stem).mkdir()
+        (tmp_path / f"{stem}.yaml").rename(tmp_path / stem / "first.yaml")
+    assert load_registry(tmp_path).functions == whole.functions
+    assert load_registry(tmp_path).derivatives == whole.derivatives
+    (tmp_path / "native_functions/second.yaml").write_text("- func: abs(Tensor self) -> Tensor\n")
+    (tmp_path / "derivatives/second.yaml").write_text(A + "  self: grad * sgn(self)\n")
+    with pytest.raises(YamlErrors) as caught:
+        load_registry(tmp_path)
+    found = [
+        (Path(e.location.file).relative_to(tmp_path).as_posix(), e.location.line, e.what) for e in caught.value.errors
+    ]
+    assert [(file, line) for file, line, _ in found] == [
+        ("derivatives/second.yaml", 1),
+        ("native_functions/second.yaml", 1),
+    ]
+    assert all(f"{tmp_path}/{file.replace('second', 'first')}:" in what for file, _, what in found), found
+
+
+def test_overloads_of_one_name_stand_in_one_family() -> None:
+    """They are tried in the order in which they stand, which files apart do not give."""
+    folder = Path(__file__, "../../../yaml").resolve()
+    families: dict[str, set[str]] = {}
+    for function in load_registry(folder).functions:
+        families.setdefault(function.name.base, set()).add(function.location.file)
+    assert {name: files for name, files in families.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def _kernels(
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     if origin.reduction is not None:
-        return [KernelSource(key, "reduction") for key in ("CPU", "Meta", "OpenCL")] + [
+        return [KernelSource("Dense", "reduction")] + [
             KernelSource(k.key, "direct", k.name) for k in function.dispatch
         ]
     structured = _structured_entry(function, group)
@@ -182,6 +182,8 @@ def _prims(function: NativeFunction, group: NativeFunctionsGroup) -> tuple[str, 
     """The primitives that the kernel for Dense calls."""
     if function.origin.pointwise is not None:
         return ("map",)
+    if function.origin.reduction is not None:
+        return ("reduce.program",)
     return (_structured_entry(function, group) or function).prims
 
 

@@ -27,6 +27,7 @@ HEAD = """#include "NativeFunctions.h"
 #include "native/devices.h"
 #include "native/pointwise.h"
 #include "native/pointwise_checks.h"
+#include "native/reduction.h"
 #include "native/tags.h"
 #include "native/variants.h"
 

@@ -42,7 +42,7 @@ def _kernel(op: ReductionOp, dtype: DtypeInfo) -> Iterator[str]:
 
 
 def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
-    lines = [FIRST_LINE, '#include "cpu/pointwise_loop.h"', '#include "iter/reduce.h"']
+    lines = [FIRST_LINE, '#include "cpu/pointwise_loop.h"', '#include "cpu/reduction.h"']
     for op in ops:
         lines += ["", f"/* {op.name} */"]
         for dtype in op.dtypes:
@@ -64,14 +64,14 @@ def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
         FIRST_LINE,
         "#pragma once",
         "",
-        '#include "native/reduction.h"',
+        '#include "prim/reduce.h"',
         "",
         "/* Points every reduction's kernels at those of a capability (cpu/capability.h); called once at load. */",
         "void tp_reduction_select(int capability);",
         "",
         *(f"extern tp_reduction_op tp_reduction_{op.c_name};" for op in ops),
     ]
-    source = [FIRST_LINE, '#include "ReductionTable.h"', '#include "cpu/capability.h"', ""]
+    source = [FIRST_LINE, '#include "ReductionTable.h"', '#include "cpu/capability.h"', '#include "cpu/reduction.h"', ""]
     for op in ops:
         source.append(f"extern const tp_reduction {op.c_name}_reduction_baseline[TP_NUM_DTYPES];")
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
@@ -79,16 +79,20 @@ def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
         rows = ", ".join(f"{op.c_name}_reduction_{c}[TP_NUM_DTYPES]" for c in CAPABILITIES[1:])
         source.append(f"extern const tp_reduction {rows};")
     source += ["#endif", ""]
-    for op in ops:
+    for number, op in enumerate(ops):
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in op.takes)
         source += [
             f"tp_reduction_op tp_reduction_{op.c_name} = {{",
             f'    .name = "{op.name}",',
+            f"    .number = {number},",
             f"    .promotion = TP_REDUCE_{op.promotion.upper()},",
             f"    .dtypes = {mask},",
             f"    .kernels = {op.c_name}_reduction_baseline,",
             "};",
         ]
+    source += ["", "const tp_reduction_op *const tp_reduction_table[] = {"]
+    source += [f"    &tp_reduction_{op.c_name}," for op in ops]
+    source += ["    NULL,", "};", f"const int64_t tp_reduction_count = {len(ops)};"]
     source += ["", "void tp_reduction_select(int capability) {", "    (void)capability;"]
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
     for op in ops:

@@ -38,11 +38,11 @@ def _table(op: ReductionOp) -> Iterator[str]:
 def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
     out = [
         banner("emit_reduction_opencl.py", "yaml/native_functions/", "Reductions as OpenCL C."),
-        '#include "ReductionTable.h"\n#include "opencl/reduce.h"\n\n',
+        '#include "opencl/reduce.h"\n\n',
     ]
     for op in ops:
         out += _table(op)
-    out.append("const tp_cl_reduction tp_cl_reduction_table[] = {\n")
-    out += [f"    {{&tp_reduction_{op.c_name}, {op.c_name}_cl}},\n" for op in ops]
-    out.append("    {NULL, NULL},\n};\n")
+    out.append("const char *const *const tp_cl_reduction_table[] = {\n")
+    out += [f"    {op.c_name}_cl,\n" for op in ops]
+    out.append("    NULL,\n};\n")
     return {"ReductionOpenCL.c": "".join(out)}

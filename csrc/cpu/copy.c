@@ -1,7 +1,7 @@
 /* copy.c: the primitives copy and fill: any strides and dtypes.
  *
- * Where both sides are laid out alike a copy is memcpy; a transposed one goes by blocks whose lines are a cache line long
- * on both sides; all else is a plan that runs a conversion loop. */
+ * Where both sides are laid out alike a copy is memcpy; a transposed one goes by blocks whose lines are a cache line
+ * long on both sides; all else is a plan that runs a conversion loop. */
 #include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/parallel.h"

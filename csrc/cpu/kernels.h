@@ -17,7 +17,7 @@
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
 #include "iter/iter.h"
-#include "iter/reduce.h"
+#include "cpu/reduction.h"
 
 #define TP_FORALL_CPU_FAMILIES(X) \
     X(cast)                       \

@@ -1,144 +1,90 @@
-/* reduce.c: the inner loops of reductions (iter/reduce.h), compiled once per capability.
- *
- * A sum runs in LANE_BYTES of lanes: lane i takes every element whose number is i modulo the number of lanes, and the
- * lanes are added in halves. The lanes are the same for every capability, so results are too. Integers are added as
- * unsigned, where overflow is defined. */
+/* reduce.c: the primitives reduce.*: which folds, from which dtype to which; the driver is reduction.c. */
+#include "PrimitiveKernels.h"
 #include "cpu/kernels.h"
-#include "cpu/reduction_rows.h"
+#include "prim/reduce.h"
 
-#include <string.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
-#define LANE_BYTES 256
-
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
-#define VECTORS (LANE_BYTES / VECTOR_BYTES)
-#define UNROLL _Pragma("GCC unroll 16")
-
-/* The first bytes of a vector, and zeros; no byte behind them is touched. Whole 32-bit words, at least one. */
-typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
-TP_INLINE words first_bytes(const void *p, size_t bytes) {
-#if defined(__AVX512F__)
-    return (words)_mm512_maskz_loadu_epi32((__mmask16)((1u << (bytes / 4)) - 1), p);
-#elif defined(__AVX2__)
-    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    return (words)_mm256_maskload_epi32(p, _mm256_loadu_si256((const void *)(mask + 8 - bytes / 4)));
-#else
-    words w = {0};
-    memcpy(&w, p, bytes);
-    return w;
-#endif
+/* sum(Tensor x, int[] dim, *, Tensor(a!) out) -> () */
+int reduce_sum_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.reduce->sum[tp_sum_dtype((tp_dtype)out->dtype)], x, dim, out, NULL);
 }
 
-/* A run is whole sets of lanes and a tail of 1 to VECTORS vectors; a switch makes that number a constant. */
-#define TAIL(n) \
-    case n: NAME(add_runs)(acc, runs, in, stride, length, n); break;
-#define TAILS_4 TAIL(1) TAIL(2) TAIL(3) TAIL(4)
-#define TAILS_8 TAILS_4 TAIL(5) TAIL(6) TAIL(7) TAIL(8)
-#if VECTORS == 4
-#define TAILS TAILS_4
-#elif VECTORS == 8
-#define TAILS TAILS_8
-#else
-#define TAILS TAILS_8 TAIL(9) TAIL(10) TAIL(11) TAIL(12) TAIL(13) TAIL(14) TAIL(15) TAIL(16)
-#endif
+int reduce_mean_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.reduce->mean[tp_compute_dtype((tp_dtype)out->dtype)], x, dim, out, NULL);
+}
 
-#define FEW 8 /* numbers that are not worth the lanes */
+int reduce_nansum_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.fold->nansum[tp_compute_dtype((tp_dtype)out->dtype)], x, dim, out, NULL);
+}
 
-#define OF sum_f32
-#define T float
-#define PARTS 1
-#include "cpu/sum_of.h"
+int reduce_any_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.fold->any[x->dtype], x, dim, out, NULL);
+}
 
-#define OF sum_f64
-#define T double
-#define PARTS 1
-#include "cpu/sum_of.h"
+int reduce_all_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.fold->all[x->dtype], x, dim, out, NULL);
+}
 
-#define OF sum_c64
-#define T float
-#define PARTS 2
-#include "cpu/sum_of.h"
+int reduce_count_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.fold->nonzero[x->dtype], x, dim, out, NULL);
+}
 
-#define OF sum_c128
-#define T double
-#define PARTS 2
-#include "cpu/sum_of.h"
+int reduce_variance_cpu(tp_tensor *x, tp_ints dim, double correction, bool root, tp_tensor *out) {
+    tp_moments_params params = {correction, root};
+    return tp_reduce(&tp_cpu.moments->variance[tp_compute_dtype((tp_dtype)x->dtype)], x, dim, out, &params);
+}
 
-#define OF sum_i64
-#define T uint64_t
-#define PARTS 1
-#include "cpu/sum_of.h"
+int reduce_length_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return tp_reduce(&tp_cpu.moments->length[tp_length_dtype(x, (tp_dtype)out->dtype)], x, dim, out, NULL);
+}
 
-/* A mean divides the sum. `parts` numbers a result. */
-#define MEAN(name, T, parts)                                                                     \
-    static void name(void *out, const void *acc, int64_t n, int64_t count, const void *params) { \
-        (void)params;                                                                            \
-        for (int64_t i = 0; i < n * parts; i++) ((T *)out)[i] = ((const T *)acc)[i] / (T)count;  \
+int reduce_program_cpu(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype compute, tp_tensor *out) {
+    const tp_reduction_op *op = tp_reduction_at(program, compute);
+    return op ? tp_reduce(&op->kernels[compute], x, dim, out, NULL) : -1;
+}
+
+/* ---- the largest and the smallest ---- */
+
+/* Values = x at the places along dim, which keeps them exact; both have the sizes of x without dim, or with 1 there. */
+static void take_along(const tp_tensor *x, int64_t dim, const tp_tensor *places, tp_tensor *values) {
+    int64_t size = tp_itemsize((tp_dtype)x->dtype), index[TP_MAX_DIMS] = {0}, steps[TP_MAX_DIMS];
+    bool keepdim = places->ndim == x->ndim;
+    for (int d = 0, from = 0; d < places->ndim; d++, from++) {
+        if (!keepdim && from == dim) from++;
+        steps[d] = keepdim && d == dim ? 0 : x->strides[from] * size;
     }
-MEAN(mean_f32, float, 1)
-MEAN(mean_f64, double, 1)
-MEAN(mean_c64, float, 2)
-MEAN(mean_c128, double, 2)
-
-/* ---- any: the sum of bools ---- */
-
-static void any_init(void *acc, int64_t n) { memset(acc, 0, (size_t)n); }
-
-static void any_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
-                          int64_t index) {
-    (void)index;
-    for (int64_t run = 0; run < n; run++, in += stride) {
-        uint8_t found = 0;
-        if (run_stride == 1)
-            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i];
-        else
-            for (int64_t i = 0; i < length; i++) found |= (uint8_t)in[i * run_stride];
-        ((uint8_t *)acc)[run] |= found;
+    int64_t along = x->ndim ? x->strides[dim] * size : 0;
+    const char *in = tp_data(x);
+    const int64_t *at = tp_data(places);
+    char *out = tp_data(values);
+    for (int64_t n = places->numel; n > 0; n--) {
+        memcpy(out, in + *at * along, (size_t)size);
+        for (int d = places->ndim - 1; d >= 0; d--) {
+            in += steps[d];
+            at += places->strides[d];
+            out += values->strides[d] * size;
+            if (++index[d] < places->sizes[d]) break;
+            in -= steps[d] * index[d];
+            at -= places->strides[d] * index[d];
+            out -= values->strides[d] * size * index[d];
+            index[d] = 0;
+        }
     }
 }
 
-static void any_combine(void *into, const void *from, int64_t n) {
-    for (int64_t i = 0; i < n; i++) ((uint8_t *)into)[i] |= ((const uint8_t *)from)[i];
+static int extreme(const tp_reduction *values, const tp_reduction *places, tp_tensor *x, tp_ints dim, tp_tensor *out,
+                   tp_tensor *at) {
+    tp_dtype compute = tp_compute_dtype((tp_dtype)x->dtype);
+    if (!at) return out ? tp_reduce(&values[compute], x, dim, out, NULL) : 0;
+    if (tp_reduce(&places[compute], x, dim, at, NULL) < 0) return -1;
+    if (out) take_along(x, dim.size ? dim.data[0] : 0, at, out);
+    return 0;
 }
 
-static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, int64_t row_stride, int64_t rows,
-                          int64_t index) {
-    (void)index;
-    for (int64_t row = 0; row < rows; row++, in += row_stride)
-        if (stride == 1) any_combine(acc, in, n);
-        else
-            for (int64_t i = 0; i < n; i++) ((uint8_t *)acc)[i] |= (uint8_t)in[i * stride];
+/* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */
+int reduce_max_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme(tp_cpu.extreme->largest, tp_cpu.extreme->largest_at, x, dim, out, at);
 }
 
-/* ---- the table ---- */
-
-#define REDUCTION(dtype, bytes, name, finish_) \
-    [dtype] = {TP_REDUCTION_FIELDS(dtype, dtype, bytes, name##_init, name, name##_combine, finish_)}
-
-const tp_reduce_kernels TP_CAP(tp_reduce) = {
-    .sum =
-        {
-            REDUCTION(TP_BOOL, 1, any, finish_1),
-            REDUCTION(TP_INT64, 8, sum_i64, finish_8),
-            REDUCTION(TP_FLOAT32, 4, sum_f32, finish_4),
-            REDUCTION(TP_FLOAT64, 8, sum_f64, finish_8),
-            REDUCTION(TP_COMPLEX64, 8, sum_c64, finish_8),
-            REDUCTION(TP_COMPLEX128, 16, sum_c128, finish_16),
-        },
-    .mean =
-        {
-            REDUCTION(TP_FLOAT32, 4, sum_f32, mean_f32),
-            REDUCTION(TP_FLOAT64, 8, sum_f64, mean_f64),
-            REDUCTION(TP_COMPLEX64, 8, sum_c64, mean_c64),
-            REDUCTION(TP_COMPLEX128, 16, sum_c128, mean_c128),
-        },
-};
+int reduce_min_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme(tp_cpu.extreme->smallest, tp_cpu.extreme->smallest_at, x, dim, out, at);
+}

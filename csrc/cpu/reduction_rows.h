@@ -2,7 +2,7 @@
  * whose results are its accumulators. For reduce.c and fold.c. */
 #pragma once
 
-#include "iter/reduce.h"
+#include "cpu/reduction.h"
 
 #include <string.h>
 

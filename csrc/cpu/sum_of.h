@@ -1,5 +1,5 @@
-/* sum_of.h: the sums of one dtype; included once for each by reduce.c, with OF what the names begin with (sum_f32), T a
- * number, PARTS how many numbers an element has (2 for complex). */
+/* sum_of.h: the sums of one dtype; included once for each by reduce_loops.c, with OF what the names begin with
+ * (sum_f32), T a number, PARTS how many numbers an element has (2 for complex). */
 
 #define NAME(x) NAME_(OF, x)
 #define NAME_(of, x) NAME__(of, x)

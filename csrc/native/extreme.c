@@ -1,10 +1,10 @@
-/* extreme.c: largest and smallest elements and their places: shapes, dtypes, checks; the kernels are in cpu/extreme.c.
+/* extreme.c: largest and smallest elements and their places: shapes, dtypes, checks.
  *
- * No number stands for the largest of nothing, so a reduced dimension without elements is an error. Values along a
- * dimension are taken from the input at the places found, which keeps them exact in every dtype. */
+ * No number stands for the largest of nothing, so a reduced dimension without elements is an error. */
 #include "NativeFunctions.h"
-#include "cpu/kernels.h"
-#include "prim/transfer.h"
+#include "Primitives.h"
+#include "native/reduce.h"
+#include "prim/plain.h"
 
 #include <string.h>
 
@@ -46,11 +46,16 @@ static int mask_of(const tp_tensor *self, tp_opt_int dim, uint64_t *mask) {
     return tp_reduce_mask(dim.has ? TP_INTS(dim.value) : TP_EMPTY_INTS, self->ndim, mask);
 }
 
-/* ---- amax, amin ---- */
+typedef int (*extreme_prim)(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at);
 
-static const tp_reduction *values_of(const tp_reduction *table, const tp_tensor *self) {
-    return &table[tp_compute_dtype((tp_dtype)self->dtype)];
+/* out, at: what is wanted; the other is NULL. */
+static int find(extreme_prim prim, tp_tensor *self, uint64_t mask, tp_tensor *out, tp_tensor *at) {
+    int64_t room[TP_MAX_DIMS];
+    if ((out ? out : at)->numel == 0) return 0;
+    return prim(self, tp_reduce_dims(self, mask, room), out, at);
 }
+
+/* ---- amax, amin ---- */
 
 static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints dim, bool keepdim) {
     uint64_t mask;
@@ -60,47 +65,41 @@ static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints d
     return declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype);
 }
 
-static int amax_like(const tp_reduction *table, tp_tensor *self, tp_ints dim, tp_tensor *out) {
+static int amax_like(extreme_prim prim, tp_tensor *self, tp_ints dim, tp_tensor *out) {
     uint64_t mask;
     if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
-    return tp_reduce(values_of(table, self), self, mask, out, NULL);
+    return find(prim, self, mask, out, NULL);
 }
 
 /* amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
 int amax_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {
     return amax_like_meta(m, "amax", self, dim, keepdim);
 }
-int amax_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
-    return amax_like(tp_cpu.extreme->largest, self, dim, out);
+int amax_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return amax_like(tp_prim_reduce_max, self, dim, out);
 }
 
 /* amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
 int amin_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {
     return amax_like_meta(m, "amin", self, dim, keepdim);
 }
-int amin_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
-    return amax_like(tp_cpu.extreme->smallest, self, dim, out);
+int amin_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return amax_like(tp_prim_reduce_min, self, dim, out);
 }
 
 /* ---- max, min of all elements ---- */
 
-static tp_tensor *whole_empty(const char *op, tp_tensor *self) {
+static tp_tensor *whole(const char *op, extreme_prim prim, tp_tensor *self) {
     if (check_not_empty(op, self, 0, true) < 0 || check_ordered(TP_NotImplementedError, op, self) < 0) return NULL;
-    return tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
-}
-
-static tp_tensor *whole(const char *op, const tp_reduction *table, tp_tensor *self) {
-    tp_autoref *out = whole_empty(op, self);
-    return out && tp_reduce(values_of(table, self), self, ~UINT64_C(0), out, NULL) == 0 ? tp_take(out) : NULL;
+    tp_autoref *out = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
+    return out && find(prim, self, TP_ALL_DIMS, out, NULL) == 0 ? tp_take(out) : NULL;
 }
 
 /* max(Tensor self) -> Tensor */
-tp_tensor *max_meta(tp_tensor *self) { return whole_empty("max", self); }
-tp_tensor *max_cpu(tp_tensor *self) { return whole("max", tp_cpu.extreme->largest, self); }
+tp_tensor *max_dense(tp_tensor *self) { return whole("max", tp_prim_reduce_max, self); }
 
 /* min(Tensor self) -> Tensor */
-tp_tensor *min_meta(tp_tensor *self) { return whole_empty("min", self); }
-tp_tensor *min_cpu(tp_tensor *self) { return whole("min", tp_cpu.extreme->smallest, self); }
+tp_tensor *min_dense(tp_tensor *self) { return whole("min", tp_prim_reduce_min, self); }
 
 /* ---- aminmax ---- */
 
@@ -117,11 +116,11 @@ int aminmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
         if (declare(m, i, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
     return 0;
 }
-int aminmax_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *min, tp_tensor *max) {
+int aminmax_dense(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *min, tp_tensor *max) {
     uint64_t mask;
     if (mask_of(self, dim, &mask) < 0) return -1;
-    if (tp_reduce(values_of(tp_cpu.extreme->smallest, self), self, mask, min, NULL) < 0) return -1;
-    return tp_reduce(values_of(tp_cpu.extreme->largest, self), self, mask, max, NULL);
+    if (find(tp_prim_reduce_min, self, mask, min, NULL) < 0) return -1;
+    return find(tp_prim_reduce_max, self, mask, max, NULL);
 }
 
 /* ---- argmax, argmin ---- */
@@ -135,60 +134,31 @@ static int argmax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_opt_
     return declare(m, 0, self, mask, keepdim, TP_INT64);
 }
 
-/* The place in all of a tensor counts its elements in order, so the driver wants them so in memory too. */
-static int argmax_like(const tp_reduction *table, tp_tensor *self, tp_opt_int dim, tp_tensor *out) {
+/* The place in all of a tensor counts its elements in order, so it has to lie in memory so. */
+static int argmax_like(extreme_prim prim, tp_tensor *self, tp_opt_int dim, tp_tensor *out) {
     uint64_t mask;
     if (mask_of(self, dim, &mask) < 0) return -1;
-    if (dim.has || tp_is_contiguous(self)) return tp_reduce(values_of(table, self), self, mask, out, NULL);
-    tp_autoref *copy = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
-    if (!copy || tp_copy_data(copy, self) < 0) return -1;
-    return tp_reduce(values_of(table, self), copy, mask, out, NULL);
+    tp_autoref *x = dim.has ? tp_retain(self) : tp_plain(self, (tp_dtype)self->dtype);
+    return x ? find(prim, x, mask, NULL, out) : -1;
 }
 
 /* argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
 int argmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
     return argmax_like_meta(m, "argmax", self, dim, keepdim);
 }
-int argmax_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
-    return argmax_like(tp_cpu.extreme->largest_at, self, dim, out);
+int argmax_dense(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return argmax_like(tp_prim_reduce_max, self, dim, out);
 }
 
 /* argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
 int argmin_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
     return argmax_like_meta(m, "argmin", self, dim, keepdim);
 }
-int argmin_cpu(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
-    return argmax_like(tp_cpu.extreme->smallest_at, self, dim, out);
+int argmin_dense(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_tensor *out) {
+    return argmax_like(tp_prim_reduce_min, self, dim, out);
 }
 
 /* ---- max, min along a dimension ---- */
-
-/* values = self at the places along dim; both outputs have the sizes of self without dim, or with 1 there. */
-static void take_along(const tp_tensor *self, int64_t dim, const tp_tensor *places, tp_tensor *values) {
-    int64_t size = tp_itemsize((tp_dtype)self->dtype), index[TP_MAX_DIMS] = {0}, steps[TP_MAX_DIMS];
-    bool keepdim = places->ndim == self->ndim;
-    for (int d = 0, from = 0; d < places->ndim; d++, from++) {
-        if (!keepdim && from == dim) from++;
-        steps[d] = keepdim && d == dim ? 0 : self->strides[from] * size;
-    }
-    int64_t along = self->ndim ? self->strides[dim] * size : 0;
-    const char *in = tp_data(self);
-    const int64_t *at = tp_data(places);
-    char *out = tp_data(values);
-    for (int64_t n = places->numel; n > 0; n--) {
-        memcpy(out, in + *at * along, (size_t)size);
-        for (int d = places->ndim - 1; d >= 0; d--) {
-            in += steps[d];
-            at += places->strides[d];
-            out += values->strides[d] * size;
-            if (++index[d] < places->sizes[d]) break;
-            in -= steps[d] * index[d];
-            at -= places->strides[d] * index[d];
-            out -= values->strides[d] * size * index[d];
-            index[d] = 0;
-        }
-    }
-}
 
 static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, bool keepdim) {
     uint64_t mask;
@@ -198,34 +168,26 @@ static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_
     return declare(m, 1, self, mask, keepdim, TP_INT64);
 }
 
-static int max_dim_like(const tp_reduction *table, tp_tensor *self, int64_t dim, tp_tensor *values,
-                        tp_tensor *indices) {
+static int max_dim_like(extreme_prim prim, tp_tensor *self, int64_t dim, tp_tensor *values, tp_tensor *indices) {
     uint64_t mask;
     if (mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
-    if (tp_reduce(values_of(table, self), self, mask, indices, NULL) < 0) return -1;
-    if (self->device.type != TP_DEVICE_CPU) {
-        const tp_reduction *best =
-            table == tp_cpu.extreme->largest_at ? tp_cpu.extreme->largest : tp_cpu.extreme->smallest;
-        return tp_reduce(values_of(best, self), self, mask, values, NULL);
-    }
-    take_along(self, tp_wrap_dim(dim, self->ndim), indices, values);
-    return 0;
+    return find(prim, self, mask, values, indices);
 }
 
 /* max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
 int max_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {
     return max_dim_like_meta(m, "max", self, dim, keepdim);
 }
-int max_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
-    return max_dim_like(tp_cpu.extreme->largest_at, self, dim, values, indices);
+int max_dim_dense(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
+    return max_dim_like(tp_prim_reduce_max, self, dim, values, indices);
 }
 
 /* min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
 int min_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {
     return max_dim_like_meta(m, "min", self, dim, keepdim);
 }
-int min_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
-    return max_dim_like(tp_cpu.extreme->smallest_at, self, dim, values, indices);
+int min_dim_dense(tp_tensor *self, int64_t dim, bool keepdim TP_UNUSED, tp_tensor *values, tp_tensor *indices) {
+    return max_dim_like(tp_prim_reduce_min, self, dim, values, indices);
 }
 
 /* ---- gradients ---- */

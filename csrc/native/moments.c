@@ -1,7 +1,9 @@
-/* moments.c: variances, deviations, norms, logsumexp, and comparisons of whole tensors; the kernels are in
- * cpu/moments.c. */
+/* moments.c: variances, deviations, norms, logsumexp, and comparisons of whole tensors. */
 #include "NativeFunctions.h"
-#include "cpu/kernels.h"
+#include "Primitives.h"
+#include "iter/iter.h"
+#include "native/reduce.h"
+#include "prim/reduce.h"
 
 #include <math.h>
 
@@ -20,10 +22,11 @@ static tp_tensor *variance_empty(tp_tensor *self, tp_ints dim, bool keepdim, uin
 
 static tp_tensor *variance(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim, bool root) {
     uint64_t mask;
-    tp_moments_params params = {correction_of(correction), root};
+    int64_t room[TP_MAX_DIMS];
     tp_autoref *out = variance_empty(self, dim, keepdim, &mask);
-    const tp_reduction *r = &tp_cpu.moments->variance[tp_compute_dtype((tp_dtype)self->dtype)];
-    return out && tp_reduce(r, self, mask, out, &params) == 0 ? tp_take(out) : NULL;
+    if (!out || out->numel == 0) return tp_take(out);
+    tp_ints dims = tp_reduce_dims(self, mask, room);
+    return tp_prim_reduce_variance(self, dims, correction_of(correction), root, out) == 0 ? tp_take(out) : NULL;
 }
 
 static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim,
@@ -35,24 +38,12 @@ static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scala
 }
 
 /* <op>.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) */
-#define VARIANCE(op, root)                                                                                         \
-    tp_tensor *op##_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {      \
-        return variance(self, dim, correction, keepdim, root);                                                     \
-    }                                                                                                              \
-    tp_tensor *op##_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,           \
-                                    bool keepdim) {                                                                \
-        uint64_t mask;                                                                                             \
-        return variance_empty(self, dim, keepdim, &mask);                                                          \
-    }                                                                                                              \
-    tp_tensor2 op##_mean_correction_cpu(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) { \
-        return variance_and_mean(self, dim, correction, keepdim, root);                                            \
-    }                                                                                                              \
-    tp_tensor2 op##_mean_correction_meta(tp_tensor *self, tp_ints dim, const tp_scalar *correction TP_UNUSED,      \
-                                         bool keepdim) {                                                           \
-        uint64_t mask;                                                                                             \
-        tp_autoref *var = variance_empty(self, dim, keepdim, &mask);                                               \
-        tp_autoref *mean = var ? tp_mean_dim(self, dim, keepdim, TP_NO_DTYPE) : NULL;                              \
-        return mean ? (tp_tensor2){{tp_take(var), tp_take(mean)}} : (tp_tensor2){{NULL}};                          \
+#define VARIANCE(op, root)                                                                                           \
+    tp_tensor *op##_correction_dense(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {      \
+        return variance(self, dim, correction, keepdim, root);                                                       \
+    }                                                                                                                \
+    tp_tensor2 op##_mean_correction_dense(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) { \
+        return variance_and_mean(self, dim, correction, keepdim, root);                                              \
     }
 VARIANCE(var, false)
 VARIANCE(std, true)
@@ -153,19 +144,13 @@ static tp_tensor *norm_of_magnitudes(tp_tensor *a, double p, tp_ints dim, bool k
 
 /* linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)
  *   -> Tensor */
-tp_tensor *linalg_vector_norm_meta(tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim, tp_dtype dtype) {
-    uint64_t mask;
-    return norm_empty(self, tp_scalar_double(ord), dim, keepdim, dtype, &mask);
-}
-
-tp_tensor *linalg_vector_norm_cpu(tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim, tp_dtype dtype) {
+tp_tensor *linalg_vector_norm_dense(tp_tensor *self, const tp_scalar *ord, tp_ints dim, bool keepdim, tp_dtype dtype) {
     uint64_t mask;
     double p = tp_scalar_double(ord);
     tp_autoref *out = norm_empty(self, p, dim, keepdim, dtype, &mask);
     if (!out) return NULL;
-    tp_dtype compute =
-        tp_compute_dtype(tp_is_complex(self) ? tp_to_complex_dtype((tp_dtype)out->dtype) : (tp_dtype)out->dtype);
-    if (p == 2) return tp_reduce(&tp_cpu.moments->length[compute], self, mask, out, NULL) == 0 ? tp_take(out) : NULL;
+    if (p == 2) return tp_reduce_by(tp_prim_reduce_length, self, mask, out) == 0 ? tp_take(out) : NULL;
+    tp_dtype compute = tp_length_dtype(self, (tp_dtype)out->dtype);
     tp_autoref *wide = tp_to_dtype(self, compute, false, false, TP_NO_FORMAT), *a = wide ? tp_abs(wide) : NULL;
     tp_autoref *result = a ? norm_of_magnitudes(a, p, dim, keepdim) : NULL;
     return result ? tp_to_dtype(result, (tp_dtype)out->dtype, false, false, TP_NO_FORMAT) : NULL;

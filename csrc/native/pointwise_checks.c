@@ -1,5 +1,5 @@
-/* pointwise_checks.c: conditions on the values of pointwise operators' arguments. Each looks at the elements only where the
- * computation is in integers, and never on Meta. */
+/* pointwise_checks.c: conditions on the values of pointwise operators' arguments. Each looks at the elements only where
+ * the computation is in integers, and never on Meta. */
 #include "native/pointwise_checks.h"
 
 #include "Functions.h"

@@ -1,4 +1,5 @@
-/* pointwise_checks.h: what a pointwise operator asks of its arguments' values before its loops run (`check:` in the YAML). */
+/* pointwise_checks.h: what a pointwise operator asks of its arguments' values before its loops run (`check:` in the
+ * YAML). */
 #pragma once
 
 #include "prim/pointwise.h"

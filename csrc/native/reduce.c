@@ -1,11 +1,46 @@
-/* reduce.c: sums, means and questions of zero as operators: dtypes and shapes; the driver is iter/reduce.c,
- * the kernels are cpu/reduce.c and cpu/fold.c. */
-#include "iter/reduce.h"
+/* reduce.c: sums, means and questions of zero as operators: dtypes and shapes; see reduce.h too. */
+#include "native/reduce.h"
 
 #include "NativeFunctions.h"
-#include "cpu/kernels.h"
+#include "Primitives.h"
+#include "iter/iter.h"
 
-#define ALL_DIMS (~UINT64_C(0))
+/* ---- dimensions ---- */
+
+int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask) {
+    *mask = dim.size <= 0 ? TP_ALL_DIMS : 0;
+    for (int64_t i = 0; i < dim.size; i++) {
+        int64_t d = tp_wrap_dim(dim.data[i], ndim);
+        if (d < 0) return -1;
+        if (*mask >> d & 1)
+            return tp_fail(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
+        *mask |= UINT64_C(1) << d;
+    }
+    return 0;
+}
+
+int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes) {
+    int n = 0;
+    for (int d = 0; d < self->ndim; d++) {
+        if (!(mask >> d & 1)) sizes[n++] = self->sizes[d];
+        else if (keepdim) sizes[n++] = 1;
+    }
+    return n;
+}
+
+tp_ints tp_reduce_dims(const tp_tensor *self, uint64_t mask, int64_t *room) {
+    int64_t n = 0;
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1) room[n++] = d;
+    return (tp_ints){room, n};
+}
+
+int tp_reduce_by(tp_reduce_prim prim, tp_tensor *self, uint64_t mask, tp_tensor *out) {
+    int64_t room[TP_MAX_DIMS];
+    return out->numel ? prim(self, tp_reduce_dims(self, mask, room), out) : 0;
+}
+
+/* ---- dtypes ---- */
 
 /* Integers and bool add and multiply to int64, unless the caller says otherwise. */
 static tp_dtype result_dtype(const tp_tensor *self, tp_dtype dtype) {
@@ -25,23 +60,18 @@ static int declare(tp_meta *m, const tp_tensor *self, uint64_t mask, bool keepdi
 }
 
 /* All dimensions into a new tensor of `dtype`. */
-static tp_tensor *reduce_whole(const tp_reduction *r, tp_tensor *self, tp_dtype dtype) {
+static tp_tensor *reduce_whole(tp_reduce_prim prim, tp_tensor *self, tp_dtype dtype) {
     tp_autoref *out = tp_new_empty(TP_EMPTY_INTS, dtype, self->device);
-    return out && tp_reduce(r, self, ALL_DIMS, out, NULL) == 0 ? tp_take(out) : NULL;
+    return out && tp_reduce_by(prim, self, TP_ALL_DIMS, out) == 0 ? tp_take(out) : NULL;
 }
 
-static int reduce_dims(const tp_reduction *r, tp_tensor *self, tp_ints dim, tp_tensor *out) {
+static int reduce_dims(tp_reduce_prim prim, tp_tensor *self, tp_ints dim, tp_tensor *out) {
     uint64_t mask;
     if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
-    return tp_reduce(r, self, mask, out, NULL);
+    return tp_reduce_by(prim, self, mask, out);
 }
 
 /* ---- sum ---- */
-
-/* What sums to `dtype` are accumulated in: float32 for the 16-bit floats, int64 for all integers. */
-static const tp_reduction *sum_to(tp_dtype dtype) {
-    return &tp_cpu.reduce->sum[tp_is_integral_dtype(dtype) ? TP_INT64 : tp_compute_dtype(dtype)];
-}
 
 /* sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
 int sum_dim_IntList_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
@@ -50,27 +80,21 @@ int sum_dim_IntList_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim,
     return declare(m, self, mask, keepdim, result_dtype(self, asked_dtype(m, dtype)));
 }
 
-int sum_dim_IntList_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED,
-                        tp_tensor *out) {
-    return reduce_dims(sum_to((tp_dtype)out->dtype), self, dim, out);
+int sum_dim_IntList_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED,
+                          tp_tensor *out) {
+    return reduce_dims(tp_prim_reduce_sum, self, dim, out);
 }
 
 /* sum(Tensor self, *, ScalarType? dtype=None) -> Tensor */
-tp_tensor *sum_cpu(tp_tensor *self, tp_dtype dtype) {
-    tp_dtype result = result_dtype(self, dtype);
-    return reduce_whole(sum_to(result), self, result);
-}
-
-tp_tensor *sum_meta(tp_tensor *self, tp_dtype dtype) {
-    return tp_new_empty(TP_EMPTY_INTS, result_dtype(self, dtype), self->device);
+tp_tensor *sum_dense(tp_tensor *self, tp_dtype dtype) {
+    return reduce_whole(tp_prim_reduce_sum, self, result_dtype(self, dtype));
 }
 
 /* ---- nansum, nanmean ---- */
 
 /* Integers have no NaN. */
-static const tp_reduction *nansum_to(tp_dtype dtype) {
-    tp_dtype compute = tp_compute_dtype(dtype);
-    return compute == TP_FLOAT32 || compute == TP_FLOAT64 ? &tp_cpu.fold->nansum[compute] : sum_to(dtype);
+static tp_reduce_prim nansum_to(const tp_tensor *out) {
+    return tp_is_floating(out) ? tp_prim_reduce_nansum : tp_prim_reduce_sum;
 }
 
 /* nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
@@ -80,12 +104,11 @@ int nansum_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype
 }
 
 /* A NaN must be left out before it becomes an integer. */
-int nansum_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
-    if (!tp_is_floating(self) || tp_is_floating((const tp_tensor *)out))
-        return reduce_dims(nansum_to((tp_dtype)out->dtype), self, dim, out);
+int nansum_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    if (!tp_is_floating(self) || tp_is_floating(out)) return reduce_dims(nansum_to(out), self, dim, out);
     tp_autoref *numbers =
         tp_nan_to_num(self, TP_SOME_FLOAT(0), TP_SOME_FLOAT(__builtin_inf()), TP_SOME_FLOAT(-__builtin_inf()));
-    return numbers ? reduce_dims(sum_to((tp_dtype)out->dtype), numbers, dim, out) : -1;
+    return numbers ? reduce_dims(tp_prim_reduce_sum, numbers, dim, out) : -1;
 }
 
 /* nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
@@ -113,8 +136,6 @@ static tp_dtype mean_dtype(const tp_tensor *self, tp_dtype dtype) {
     return TP_NO_DTYPE;
 }
 
-static const tp_reduction *mean_to(tp_dtype dtype) { return &tp_cpu.reduce->mean[tp_compute_dtype(dtype)]; }
-
 /* mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
 int mean_dim_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
     uint64_t mask;
@@ -123,19 +144,14 @@ int mean_dim_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dty
     return declare(m, self, mask, keepdim, result);
 }
 
-int mean_dim_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
-    return reduce_dims(mean_to((tp_dtype)out->dtype), self, dim, out);
+int mean_dim_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_dtype dtype TP_UNUSED, tp_tensor *out) {
+    return reduce_dims(tp_prim_reduce_mean, self, dim, out);
 }
 
 /* mean(Tensor self, *, ScalarType? dtype=None) -> Tensor */
-tp_tensor *mean_cpu(tp_tensor *self, tp_dtype dtype) {
+tp_tensor *mean_dense(tp_tensor *self, tp_dtype dtype) {
     tp_dtype result = mean_dtype(self, dtype);
-    return result == TP_NO_DTYPE ? NULL : reduce_whole(mean_to(result), self, result);
-}
-
-tp_tensor *mean_meta(tp_tensor *self, tp_dtype dtype) {
-    tp_dtype result = mean_dtype(self, dtype);
-    return result == TP_NO_DTYPE ? NULL : tp_new_empty(TP_EMPTY_INTS, result, self->device);
+    return result == TP_NO_DTYPE ? NULL : reduce_whole(tp_prim_reduce_mean, self, result);
 }
 
 /* ---- any, all ---- */
@@ -156,51 +172,42 @@ static int mask_of_some(tp_ints dim, int64_t ndim, uint64_t *mask) {
     return 0;
 }
 
-#define ANY(op, table)                                                                                   \
-    int op##_meta(tp_meta *m, tp_tensor *self) { return any_meta_of(m, #op, self, ALL_DIMS, false); }    \
-    int op##_cpu(tp_tensor *self, tp_tensor *out) {                                                      \
-        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, ALL_DIMS, out, NULL);                   \
+#define ANY(op)                                                                                          \
+    int op##_meta(tp_meta *m, tp_tensor *self) { return any_meta_of(m, #op, self, TP_ALL_DIMS, false); } \
+    int op##_dense(tp_tensor *self, tp_tensor *out) {                                                    \
+        return tp_reduce_by(tp_prim_reduce_##op, self, TP_ALL_DIMS, out);                                \
     }                                                                                                    \
     int op##_dims_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim) {                         \
         uint64_t mask;                                                                                   \
         return mask_of_some(dim, self->ndim, &mask) < 0 ? -1 : any_meta_of(m, #op, self, mask, keepdim); \
     }                                                                                                    \
-    int op##_dims_cpu(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {            \
+    int op##_dims_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *out) {          \
         uint64_t mask;                                                                                   \
         if (mask_of_some(dim, self->ndim, &mask) < 0) return -1;                                         \
-        return tp_reduce(&tp_cpu.fold->table[self->dtype], self, mask, out, NULL);                       \
+        return tp_reduce_by(tp_prim_reduce_##op, self, mask, out);                                       \
     }                                                                                                    \
     int op##_dim_meta(tp_meta *m, tp_tensor *self, int64_t dim, bool keepdim) {                          \
         return op##_dims_meta(m, self, TP_INTS(dim), keepdim);                                           \
     }                                                                                                    \
-    int op##_dim_cpu(tp_tensor *self, int64_t dim, bool keepdim, tp_tensor *out) {                       \
-        return op##_dims_cpu(self, TP_INTS(dim), keepdim, out);                                          \
+    int op##_dim_dense(tp_tensor *self, int64_t dim, bool keepdim, tp_tensor *out) {                     \
+        return op##_dims_dense(self, TP_INTS(dim), keepdim, out);                                        \
     }
 
 /* any(Tensor self), any.dims(Tensor self, int[]? dim=None, bool keepdim=False), any.dim(Tensor self, int dim, ...) */
-ANY(any, any)
+ANY(any)
 /* all(Tensor self), all.dims(Tensor self, int[]? dim=None, bool keepdim=False), all.dim(Tensor self, int dim, ...) */
-ANY(all, all)
+ANY(all)
 
 /* ---- count_nonzero ---- */
 
-static tp_tensor *count_empty(tp_tensor *self, tp_ints dim, uint64_t *mask) {
-    int64_t sizes[TP_MAX_DIMS];
-    if (tp_reduce_mask(dim, self->ndim, mask) < 0) return NULL;
-    return tp_new_empty((tp_ints){sizes, tp_reduce_sizes(self, *mask, false, sizes)}, TP_INT64, self->device);
-}
-
 /* count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor */
-tp_tensor *count_nonzero_dim_IntList_cpu(tp_tensor *self, tp_ints dim) {
+tp_tensor *count_nonzero_dim_IntList_dense(tp_tensor *self, tp_ints dim) {
     uint64_t mask;
-    tp_autoref *out = count_empty(self, dim, &mask);
-    if (!out || tp_reduce(&tp_cpu.fold->nonzero[self->dtype], self, mask, out, NULL) < 0) return NULL;
-    return tp_take(out);
-}
-
-tp_tensor *count_nonzero_dim_IntList_meta(tp_tensor *self, tp_ints dim) {
-    uint64_t mask;
-    return count_empty(self, dim, &mask);
+    int64_t sizes[TP_MAX_DIMS];
+    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return NULL;
+    int n = tp_reduce_sizes(self, mask, false, sizes);
+    tp_autoref *out = tp_new_empty((tp_ints){sizes, n}, TP_INT64, self->device);
+    return out && tp_reduce_by(tp_prim_reduce_count, self, mask, out) == 0 ? tp_take(out) : NULL;
 }
 
 /* count_nonzero(Tensor self, int? dim=None) -> Tensor */

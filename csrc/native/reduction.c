@@ -2,6 +2,8 @@
 #include "native/reduction.h"
 
 #include "Functions.h"
+#include "Primitives.h"
+#include "native/reduce.h"
 #include "native/variants.h"
 
 static tp_dtype result_dtype(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype) {
@@ -16,17 +18,16 @@ static int check_dtype(const tp_reduction_op *r, const tp_tensor *self, tp_dtype
     return tp_fail(TP_NotImplementedError, "%s: not implemented for dtype %s", r->name, tp_dtype_names[taken]);
 }
 
-/* The kernel that computes a result, from elements of self or converted to `dtype`. */
-static const tp_reduction *kernel(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype, tp_dtype result) {
+/* What computes a result, from elements of self or converted to `dtype`. */
+static tp_dtype compute_dtype(const tp_reduction_op *r, const tp_tensor *self, tp_dtype dtype, tp_dtype result) {
     bool own = r->promotion == TP_REDUCE_ALWAYS_BOOL && dtype == TP_NO_DTYPE;
-    if (r->promotion == TP_REDUCE_SUM && result < TP_FLOAT16) return &r->kernels[TP_INT64];
-    tp_dtype compute = own ? (tp_dtype)self->dtype : r->promotion == TP_REDUCE_ALWAYS_BOOL ? dtype : result;
-    return &r->kernels[tp_compute_dtype(compute)];
+    if (r->promotion == TP_REDUCE_SUM && result < TP_FLOAT16) return TP_INT64;
+    return tp_compute_dtype(own ? (tp_dtype)self->dtype : r->promotion == TP_REDUCE_ALWAYS_BOOL ? dtype : result);
 }
 
 tp_tensor *tp_reduction_new(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
     uint64_t mask;
-    int64_t sizes[TP_MAX_DIMS];
+    int64_t sizes[TP_MAX_DIMS], room[TP_MAX_DIMS];
     if (dtype == TP_BOOL && self->dtype != TP_BOOL) { /* before integers of which it would be one wrap */
         tp_autoref *truth = tp_to_dtype(self, TP_BOOL, false, false, TP_NO_FORMAT);
         return truth ? tp_reduction_new(r, truth, dim, keepdim, dtype) : NULL;
@@ -35,8 +36,10 @@ tp_tensor *tp_reduction_new(const tp_reduction_op *r, tp_tensor *self, tp_ints d
     tp_dtype result = result_dtype(r, self, dtype);
     int n = tp_reduce_sizes(self, mask, keepdim, sizes);
     tp_autoref *out = tp_new_empty((tp_ints){sizes, n}, result, self->device);
-    if (!out || self->device.type == TP_DEVICE_META) return tp_take(out);
-    return tp_reduce(kernel(r, self, dtype, result), self, mask, out, NULL) == 0 ? tp_take(out) : NULL;
+    if (!out || out->numel == 0) return tp_take(out);
+    tp_dtype compute = compute_dtype(r, self, dtype, result);
+    int status = tp_prim_reduce_program(r->number, self, tp_reduce_dims(self, mask, room), compute, out);
+    return status == 0 ? tp_take(out) : NULL;
 }
 
 int tp_reduction_into(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype,

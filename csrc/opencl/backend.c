@@ -4,8 +4,6 @@
 #include "opencl/copy.h"
 #include "opencl/fallback.h"
 #include "opencl/pinned.h"
-#include "opencl/pointwise.h"
-#include "opencl/reduce.h"
 
 static int synchronize(tp_device device) {
     tp_cl_device *d = tp_cl_get(device.index < 0 ? tp_cl_current() : device.index);
@@ -31,6 +29,5 @@ static const tp_device_ops ops = {
 
 int tp_cl_load(void) {
     tp_register_device(TP_DEVICE_OPENCL, &ops);
-    tp_set_reduction_runner(TP_DEVICE_OPENCL, tp_cl_reduce);
     return tp_cl_register_fallback();
 }

@@ -1,14 +1,14 @@
-/* reduce.c: see reduce.h; the kernel is reduce.cl.
+/* reduce.c: the primitives reduce.*; the kernel is reduce.cl.
  *
- * A reduction is known by the CPU's table that its tp_reduction lies in: the host side of every operator (dtypes,
- * checks, outputs) is the one in native/, and only the folding differs. How the work is cut: on a GPU a work-group
- * folds a part of one output where the reduced dimension lies closest in memory, else a work-item does; on a CPU device
- * it is always a work-item, with LANES accumulators where elements follow each other. */
+ * How the work is cut: on a GPU a work-group folds a part of one output where the reduced dimension lies closest in
+ * memory, else a work-item does; on a CPU device it is always a work-item, with LANES accumulators where elements
+ * follow each other. */
 #include "opencl/reduce.h"
 
-#include "cpu/kernels.h"
+#include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
+#include "prim/reduce.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,40 +21,13 @@
 #define SHORT_PART 1024 /* and where one lane takes them one after the other */
 #define MAX_PARTS 1024
 
-/* ---- which reduction ---- */
-
 typedef struct {
-    const char *name; /* OP_<name>, or NULL: functions */
-    const char *functions;
+    const char *name;      /* OP_<name> of reduce.cl, or NULL: */
+    const char *functions; /* the text of its functions */
+    tp_dtype in, made;     /* what elements are converted to, and what the result is before it is stored */
+    double correction;     /* of a variance, */
+    bool root;             /* and whether it is to be the deviation */
 } operation;
-
-static bool inside(const tp_reduction *r, const tp_reduction *table) { return r >= table && r < table + TP_NUM_DTYPES; }
-
-static operation find_operation(const tp_reduction *r) {
-    const struct {
-        const tp_reduction *table;
-        const char *name;
-    } tables[] = {
-        {tp_cpu.reduce->sum, "SUM"},
-        {tp_cpu.reduce->mean, "MEAN"},
-        {tp_cpu.fold->nansum, "NANSUM"},
-        {tp_cpu.fold->any, "ANY"},
-        {tp_cpu.fold->all, "ALL"},
-        {tp_cpu.fold->nonzero, "NONZERO"},
-        {tp_cpu.extreme->largest, "LARGEST"},
-        {tp_cpu.extreme->smallest, "SMALLEST"},
-        {tp_cpu.extreme->largest_at, "LARGEST_AT"},
-        {tp_cpu.extreme->smallest_at, "SMALLEST_AT"},
-        {tp_cpu.moments->variance, "VARIANCE"},
-        {tp_cpu.moments->length, "LENGTH"},
-    };
-    if (r == &tp_cpu.reduce->sum[TP_BOOL]) return (operation){"ANY", NULL};
-    for (int64_t i = 0; i < TP_COUNTOF(tables); i++)
-        if (inside(r, tables[i].table)) return (operation){tables[i].name, NULL};
-    for (const tp_cl_reduction *t = tp_cl_reduction_table; t->op; t++)
-        if (inside(r, t->op->kernels)) return (operation){NULL, t->functions[r - t->op->kernels]};
-    return (operation){NULL, NULL};
-}
 
 /* ---- the plan: dimensions, fastest first, merged ---- */
 
@@ -170,7 +143,7 @@ static const char *const bounds[TP_NUM_DTYPES][2] = {
 };
 
 typedef struct {
-    operation op;
+    const char *name, *functions;
     uint16_t lanes, columns, group;               /* group 0: no work-groups */
     uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
     uint8_t rest[4];
@@ -185,7 +158,7 @@ static void define(tp_text *s, const variant *v) {
     if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
     else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
     if (v->group) tp_text_add(s, "#define GROUP %d\n", v->group);
-    if (v->op.name) tp_text_add(s, "#define OP_%s\n", v->op.name);
+    if (v->name) tp_text_add(s, "#define OP_%s\n", v->name);
     else if (tp_is_complex_dtype(made)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(made));
     else tp_text_add(s, "#define FROM_COUNT(n) (%s)(n)\n", tp_cl_type(in));
 }
@@ -204,23 +177,23 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     const variant *v = given;
     tp_autotext definitions = {0}, key = {0};
     define(&definitions, v);
-    tp_text_add(&key, "reduce %s %d\n%s", v->op.name ? v->op.name : v->op.functions, v->in, definitions.text);
-    source s = {definitions.text, v->op.functions};
+    tp_text_add(&key, "reduce %s %d\n%s", v->name ? v->name : v->functions, v->in, definitions.text);
+    source s = {definitions.text, v->functions};
     return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
 }
 
 static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
 
-static variant variant_of(const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
-                          const tp_tensor *out) {
-    return (variant){.op = *o,
+static variant variant_of(const operation *o, const cut *c, const tp_tensor *self, const tp_tensor *out) {
+    return (variant){.name = o->name,
+                     .functions = o->functions,
                      .lanes = (uint16_t)c->lanes,
                      .columns = (uint16_t)c->columns,
                      .group = c->group ? GROUP : 0,
                      .self = (uint8_t)self->dtype,
                      .out = (uint8_t)out->dtype,
-                     .in = (uint8_t)tp_compute_dtype(r->in),
-                     .made = (uint8_t)r->out,
+                     .in = (uint8_t)tp_compute_dtype(o->in),
+                     .made = (uint8_t)o->made,
                      .nkept = (uint8_t)c->kept.n,
                      .nreduced = (uint8_t)c->reduced.n};
 }
@@ -240,17 +213,14 @@ static void pass_geometry(tp_cl_call *call, const cut *c) {
     tp_cl_pass(call, n * sizeof *words, words);
 }
 
-static void pass_params(tp_cl_call *call, const operation *o, const void *params) {
-    bool moments = o->name && strcmp(o->name, "VARIANCE") == 0 && params;
-    double p = moments ? ((const tp_moments_params *)params)->correction : 0;
-    if (call->device->has_fp64) tp_cl_pass(call, sizeof p, &p);
-    else tp_cl_pass_float(call, (float)p);
-    tp_cl_pass_int(call, moments ? ((const tp_moments_params *)params)->root : 0);
+static void pass_params(tp_cl_call *call, const operation *o) {
+    if (call->device->has_fp64) tp_cl_pass(call, sizeof o->correction, &o->correction);
+    else tp_cl_pass_float(call, (float)o->correction);
+    tp_cl_pass_int(call, o->root);
 }
 
-static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, const cut *c, const tp_tensor *self,
-                  tp_tensor *out, const void *params) {
-    const variant v = variant_of(o, r, c, self, out);
+static int launch(tp_cl_device *d, const operation *o, const cut *c, const tp_tensor *self, tp_tensor *out) {
+    const variant v = variant_of(o, c, self, out);
     /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
     tp_autoref *partial =
         c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
@@ -260,7 +230,7 @@ static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, co
     tp_cl_pass_tensor(&call, self->numel ? self : out);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial ? partial : out);
-    pass_params(&call, o, params);
+    pass_params(&call, o);
     int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
     int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
     int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
@@ -270,25 +240,90 @@ static int launch(tp_cl_device *d, const operation *o, const tp_reduction *r, co
     pass_geometry(&call, c);
     tp_cl_pass_tensor(&call, out);
     tp_cl_pass_tensor(&call, partial);
-    pass_params(&call, o, params);
+    pass_params(&call, o);
     return tp_cl_run(&call, c->outputs, (size_t)small);
 }
 
-int tp_cl_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params) {
+/* Only enqueues. */
+static int reduce(operation o, tp_tensor *x, tp_ints dim, tp_tensor *out) {
     cut c = {.parts = 1};
-    tp_tensor *const tensors[] = {(tp_tensor *)self, out};
+    uint64_t mask = 0;
+    tp_tensor *const tensors[] = {x, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
-    if (!d || tp_cl_check_dtype(d, r->in) < 0) return -1;
-    operation o = find_operation(r);
-    if (!o.name && !o.functions)
-        return tp_fail(TP_NotImplementedError, "OpenCL: a reduction of %s without a kernel",
-                       tp_dtype_names[self->dtype]);
-    split_dims(&c.kept, &c.reduced, self, mask, out);
+    if (!d || tp_cl_check_dtype(d, o.in) < 0) return -1;
+    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
+    split_dims(&c.kept, &c.reduced, x, mask, out);
     if (c.kept.n > MAX_KEPT || c.reduced.n > MAX_KEPT)
         return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
                        MAX_KEPT);
     c.outputs = out->numel;
     c.count = numel_of(&c.reduced);
     make_cut(&c, d);
-    return launch(d, &o, r, &c, self, out, params);
+    return launch(d, &o, &c, x, out);
+}
+
+/* ---- the primitives ---- */
+
+/* sum(Tensor x, int[] dim, *, Tensor(a!) out) -> () */
+int reduce_sum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_sum_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = d == TP_BOOL ? "ANY" : "SUM", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_mean_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = "MEAN", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_nansum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = "NANSUM", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_any_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "ANY", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
+}
+
+int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "ALL", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
+}
+
+int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "NONZERO", .in = (tp_dtype)x->dtype, .made = TP_INT64}, x, dim, out);
+}
+
+static int extreme(const char *values, const char *places, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
+    operation value = {.name = values, .in = d, .made = d};
+    operation place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
+    if (at && reduce(place, x, dim, at) < 0) return -1;
+    return out ? reduce(value, x, dim, out) : 0;
+}
+
+/* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */
+int reduce_max_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme("LARGEST", "LARGEST_AT", x, dim, out, at);
+}
+
+int reduce_min_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme("SMALLEST", "SMALLEST_AT", x, dim, out, at);
+}
+
+int reduce_variance_opencl(tp_tensor *x, tp_ints dim, double correction, bool root, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
+    operation o = {.name = "VARIANCE", .in = d, .made = tp_to_real_dtype(d), .correction = correction, .root = root};
+    return reduce(o, x, dim, out);
+}
+
+int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_length_dtype(x, (tp_dtype)out->dtype);
+    return reduce((operation){.name = "LENGTH", .in = d, .made = tp_to_real_dtype(d)}, x, dim, out);
+}
+
+int reduce_program_opencl(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype compute, tp_tensor *out) {
+    const tp_reduction_op *op = tp_reduction_at(program, compute);
+    if (!op) return -1;
+    tp_dtype made = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
+    operation o = {.functions = tp_cl_reduction_table[program][compute], .in = compute, .made = made};
+    return reduce(o, x, dim, out);
 }

@@ -1,7 +1,8 @@
 /* pointwise.h: the programs of the primitive map: what each pointwise operator computes of its elements.
  *
  * The generator describes each pointwise operator of the YAML by one tp_pointwise. A program is a number: which
- * operator, and which words its str parameters are and which of its optional ones are None. What is left are numbers. */
+ * operator, and which words its str parameters are and which of its optional ones are None. What is left are numbers.
+ */
 #pragma once
 
 #include "dispatch/value.h"

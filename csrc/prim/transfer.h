@@ -1,8 +1,8 @@
 /* transfer.h: copies and fills of tensors on any device, in native/ and in kernels; no layer sees them.
  *
  * On one device they are the primitives copy and fill. Between devices the bytes that a tensor spans travel by the
- * device's memory functions, and gaps are closed and opened by its primitives; a backend that has not these is served by
- * the host. */
+ * device's memory functions, and gaps are closed and opened by its primitives; a backend that has not these is served
+ * by the host. */
 #pragma once
 
 #include "core/scalar.h"

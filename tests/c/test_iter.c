@@ -2,9 +2,15 @@
  * and each of their allocations failing in turn. Values against PyTorch are checked from Python. */
 #include "check.h"
 
+#include "PointwiseTable.h"
+#include "Primitives.h"
 #include "core/parallel.h"
+#include "cpu/run.h"
+#include "dispatch/generated.h"
 #include "cpu/kernels.h"
-#include "iter/pointwise.h"
+#include "native/pointwise.h"
+#include "native/reduce.h"
+#include "prim/transfer.h"
 
 static tp_tensor *new_f32(tp_ints sizes) {
     tp_tensor *t = tp_new_empty(sizes, TP_FLOAT32, TP_CPU);
@@ -150,21 +156,20 @@ static void add_loop(char *const *data, const int64_t *strides, int64_t n, const
 }
 
 static const tp_loop_fn add_loops[TP_NUM_DTYPES] = {[TP_FLOAT32] = add_loop};
-static const tp_pointwise add = {
-    .name = "add.Tensor",
-    .inputs = {"self", "other"},
-    .ninputs = 2,
-    .input_dtype = {TP_NO_DTYPE, TP_NO_DTYPE, TP_NO_DTYPE, TP_NO_DTYPE},
-    .loop_mask = 1 << TP_FLOAT32 | 1 << TP_FLOAT16 | 1 << TP_BFLOAT16,
-    .loops = add_loops,
-};
+static const tp_value one[] = {{.tag = TP_SCALAR, .scalar = TP_SCALAR_I(1)}}; /* alpha */
+
+/* add as it is, but for the loops, and with no more dtypes than they have. */
+static void load_add(void) {
+    tp_pointwise_add_Tensor.loops = add_loops;
+    tp_pointwise_add_Tensor.loop_mask = 1 << TP_FLOAT32 | 1 << TP_FLOAT16 | 1 << TP_BFLOAT16;
+}
 
 static tp_tensor *add_new(tp_tensor *a, tp_tensor *b) {
-    return tp_pointwise_new(&add, (tp_operand[]){{a, NULL}, {b, NULL}}, NULL);
+    return tp_pointwise_new(&tp_pointwise_add_Tensor, (tp_operand[]){{a, NULL}, {b, NULL}}, one);
 }
 
 static int add_into(tp_tensor *a, tp_tensor *b, tp_tensor *out, bool inplace) {
-    return tp_pointwise_into(&add, (tp_operand[]){{a, NULL}, {b, NULL}}, NULL, out, inplace);
+    return tp_pointwise_into(&tp_pointwise_add_Tensor, (tp_operand[]){{a, NULL}, {b, NULL}}, one, out, inplace);
 }
 
 static void test_conversion(void) {
@@ -211,7 +216,7 @@ static tp_tensor *sum_of(tp_tensor *t, uint64_t mask) {
     int64_t sizes[TP_MAX_DIMS];
     int n = tp_reduce_sizes(t, mask, false, sizes);
     tp_autoref *out = tp_new_empty((tp_ints){sizes, n}, TP_FLOAT32, TP_CPU);
-    return out && tp_reduce(&tp_cpu.reduce->sum[TP_FLOAT32], t, mask, out, NULL) == 0 ? tp_take(out) : NULL;
+    return out && tp_reduce_by(tp_prim_reduce_sum, t, mask, out) == 0 ? tp_take(out) : NULL;
 }
 
 static void test_threads(void) {
@@ -325,6 +330,12 @@ static void test_allocation_failures(void) {
 }
 
 int main(void) {
+    CHECK_INT(tp_register_schemas(), 0);
+    CHECK_INT(tp_register_primitives(), 0);
+    CHECK_INT(tp_register_everything(), 0);
+    tp_compute_all_tables();
+    tp_pointwise_select(0);
+    load_add();
     for (int capability = 0; capability <= (int)tp_cpu_capability(); capability++) {
         tp_cpu_select((tp_capability)capability);
         test_plan_merges();

@@ -195,10 +195,9 @@ def test_table(load) -> None:
     assert "extern tp_reduction_op tp_reduction_fold;" in files["ReductionTable.h"]
     assert ".promotion = TP_REDUCE_SUM," in files["ReductionTable.c"]
     assert "tp_reduction_fold.kernels = fold_reduction_avx512;" in files["ReductionTable.c"]
-    for key in ("CPU", "Meta"):
-        text = emit_register(catalog, key)
-        assert "tp_reduction_new(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE)" in text
-        assert "tp_reduction_into(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE, out)" in text
+    text = emit_register(catalog, "Dense")
+    assert "tp_reduction_new(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE)" in text
+    assert "tp_reduction_into(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE, out)" in text
 
 
 def test_a_tree_without_reductions_compiles(load) -> None:

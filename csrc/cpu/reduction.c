@@ -1,4 +1,4 @@
-/* reduce.c: the reduction driver.
+/* reduction.c: see reduction.h.
  *
  * The plan splits the input's dimensions into kept and reduced ones, each list ordered by stride and merged. Outputs
  * are worked on in tiles along the first kept dimension; the reduced space of a tile is cut into leaves, runs along the
@@ -11,13 +11,12 @@
  * Leaves go onto a stack of tiles of accumulators in the manner of a binary counter. Where there are few outputs, the
  * leaves are dealt out in parts of a fixed size; the parts' tiles are kept and combined by the caller, in the same
  * manner. */
-#include "iter/reduce.h"
+#include "cpu/reduction.h"
 
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
-#include "iter/iter.h"
 #include "cpu/run.h"
 
 #include <stdalign.h>
@@ -403,42 +402,9 @@ static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const
     return run_plan(&p);
 }
 
-static tp_reduction_runner runners[TP_NUM_DEVICES];
-
-void tp_set_reduction_runner(tp_device_type type, tp_reduction_runner runner) { runners[type] = runner; }
-
-static int TP_COLD reduce_on_device(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out,
-                                    const void *params) {
-    tp_reduction_runner runner = runners[self->device.type];
-    if (runner) return runner(r, self, mask, out, params);
-    return tp_fail(TP_NotImplementedError, "device type %s runs no reductions",
-                   tp_device_type_name((tp_device_type)self->device.type));
-}
-
-int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params) {
-    if (out->numel == 0) return 0;
-    if (tp_unlikely(self->device.type != TP_DEVICE_CPU)) return reduce_on_device(r, self, mask, out, params);
+int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params) {
     if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
     return reduce_by_plan(r, self, mask, out, params);
-}
-
-int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask) {
-    *mask = dim.size <= 0 ? ~UINT64_C(0) : 0;
-    for (int64_t i = 0; i < dim.size; i++) {
-        int64_t d = tp_wrap_dim(dim.data[i], ndim);
-        if (d < 0) return -1;
-        if (*mask >> d & 1)
-            return tp_fail(TP_RuntimeError, "dim %lld appears multiple times in the list of dims", (long long)d);
-        *mask |= UINT64_C(1) << d;
-    }
-    return 0;
-}
-
-int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes) {
-    int n = 0;
-    for (int d = 0; d < self->ndim; d++) {
-        if (!(mask >> d & 1)) sizes[n++] = self->sizes[d];
-        else if (keepdim) sizes[n++] = 1;
-    }
-    return n;
 }

@@ -1,18 +1,18 @@
-/* reduce.h: the driver of reductions over any dimensions of a tensor.
+/* reduction.h: the driver of reductions over any dimensions of a tensor.
  *
  * A reduction says how elements are folded into an accumulator and how accumulators are put together; the driver brings
  * it the elements: inner, outer and mixed dimensions, any strides, conversion through blocks that stay in the L1 cache,
  * threads. Accumulators are combined in a binary tree over leaves of at most TP_REDUCE_LEAF elements, so a sum's error
  * grows with the logarithm of the count. The tree depends on the shape only, not on the number of threads.
  *
- * Kernels are in cpu/reduce.c, compiled per capability; the operators that use them in native/reduce.c. */
+ * The folds are in tables (kernels.h), compiled per capability; cpu/reduce.c picks a row for each primitive. */
 #pragma once
 
 #include "core/tensor.h"
 
 #define TP_REDUCE_LEAF 4096
 
-typedef struct {
+typedef struct tp_reduction {
     tp_dtype in, out;  /* what fold reads and finish writes; others are converted */
     int64_t size;      /* bytes of an accumulator, at most 64; alignment up to 16 */
     int64_t leaf_rows; /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
@@ -35,18 +35,8 @@ typedef struct {
     void (*finish)(void *out, const void *acc, int64_t n, int64_t count, const void *params);
 } tp_reduction;
 
-/* A set of dimensions as bits; all of them for an absent or empty list. Fails on a dimension out of range or twice. */
-int tp_reduce_mask(tp_ints dim, int64_t ndim, uint64_t *mask);
-/* The sizes that are left: without the dimensions of the mask, or with size 1 in their place. Returns their number. */
-int tp_reduce_sizes(const tp_tensor *self, uint64_t mask, bool keepdim, int64_t *sizes);
-
-/* Reduces the dimensions of the mask. `out` has the sizes that tp_reduce_sizes gives (either way) and any strides. */
-int tp_reduce(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out, const void *params);
-
-/* How a device other than the CPU does what tp_reduce does, for tensors of its own; out has elements. */
-typedef int (*tp_reduction_runner)(const tp_reduction *r, const tp_tensor *self, uint64_t mask, tp_tensor *out,
-                                   const void *params);
-void tp_set_reduction_runner(tp_device_type type, tp_reduction_runner runner);
+/* Reduces dimensions. `out` has the sizes that are left, with or without ones in the others' place, and any strides. */
+int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params);
 
 /* A row of a table of kernels: the functions that cpu/reduction_of.h makes under a name. */
 #define TP_REDUCTION_ROW(name, in_, out_, size_) \

@@ -1,0 +1,33 @@
+/* reduce.h: what the primitives reduce.* compute in, and the programs of reduce.program. */
+#pragma once
+
+#include "core/tensor.h"
+
+/* What sums into an output are accumulated in: float32 for the 16-bit floats, int64 for all integers. */
+TP_INLINE tp_dtype tp_sum_dtype(tp_dtype out) { return tp_is_integral_dtype(out) ? TP_INT64 : tp_compute_dtype(out); }
+/* What reduce.length computes in. */
+TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
+    return tp_compute_dtype(tp_is_complex(x) ? tp_to_complex_dtype(out) : out);
+}
+
+typedef enum {
+    TP_REDUCE_DEFAULT,    /* the result has the input's dtype */
+    TP_REDUCE_SUM,        /* the same, but int64 for integers and bool */
+    TP_REDUCE_ALWAYS_BOOL /* the input's dtype computes, the result is bool */
+} tp_reduce_promotion;
+
+/* A reduction that the YAML gives as expressions. */
+typedef struct {
+    const char *name; /* "norm1", for messages */
+    uint16_t number;  /* its program: its place in tp_reduction_table */
+    uint8_t promotion;
+    uint32_t dtypes;                    /* bit d: an input of dtype d is taken */
+    const struct tp_reduction *kernels; /* the CPU's, by the accumulator's dtype; chosen at load */
+} tp_reduction_op;
+
+/* Generated (ReductionTable.c), by number. */
+extern const tp_reduction_op *const tp_reduction_table[];
+extern const int64_t tp_reduction_count;
+
+/* The reduction of a program; NULL and the error set for a number that is none's, or a dtype it does not compute in. */
+const tp_reduction_op *tp_reduction_at(int64_t program, tp_dtype compute);

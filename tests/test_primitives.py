@@ -60,8 +60,8 @@ def test_what_needs_values_is_refused_on_meta() -> None:
         tp.empty(3, device="meta").nonzero()
 
 
-# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h).
-EVERYWHERE = ("prim::copy", "prim::fill")
+# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); a permutation is always the host's.
+EVERYWHERE = ("prim::copy", "prim::fill", "prim::permutation")
 
 
 def called_by_dense_kernels(trace: tp.dispatch.trace) -> Iterator[tuple[str, str]]:

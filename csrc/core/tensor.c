@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/tls.h"
+#include "core/memory.h"
 
 #include <string.h>
 

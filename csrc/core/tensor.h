@@ -123,10 +123,6 @@ TP_INLINE tp_tensor_seq *tp_tensor_seq_of(tp_tensors list) {
 TP_INLINE tp_tensors tp_tensor_seq_borrow(const tp_tensor_seq *s) { return (tp_tensors){s->items, s->size}; }
 
 /* ---- reading ---- */
-/* Through an integer, since without data (Meta, no elements) there is only an offset from NULL. */
-TP_INLINE void *tp_data(const tp_tensor *t) {
-    return (void *)((uintptr_t)t->storage->data + (uintptr_t)t->byte_offset);
-}
 TP_INLINE tp_ints tp_sizes(const tp_tensor *t) { return (tp_ints){t->sizes, t->ndim}; }
 TP_INLINE tp_ints tp_strides(const tp_tensor *t) { return (tp_ints){t->strides, t->ndim}; }
 TP_INLINE bool tp_is_contiguous(const tp_tensor *t) { return t->flags & TP_FLAG_CONTIGUOUS; }

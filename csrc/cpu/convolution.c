@@ -3,6 +3,7 @@
 
 #include "PrimitiveKernels.h"
 #include "cpu/kernels.h"
+#include "core/memory.h"
 
 int convolution_forward_cpu(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, tp_ints stride, tp_ints padding,
                             tp_ints dilation, int64_t groups, tp_tensor *out) {

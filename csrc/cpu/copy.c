@@ -5,10 +5,13 @@
 #include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/parallel.h"
+#include "cpu/kernels.h"
 #include "cpu/run.h"
+#include "core/memory.h"
 
 #include <string.h>
 
+#define SHORT_LINE 16                 /* elements */
 #define COPY_GRAIN ((int64_t)1 << 20) /* bytes of memcpy or memset worth a thread */
 
 /* ---- bytes ---- */
@@ -164,6 +167,35 @@ static int copy_transposed(const tp_iter *it, int64_t itemsize) {
     return status;
 }
 
+/* ---- turned round ---- */
+
+/* Lines without gaps whose source runs backwards. */
+static void reverse_lines(int64_t begin, int64_t end, void *context) {
+    const tp_iter *it = context;
+    int64_t size = tp_itemsize(it->dtype[0]), n = it->shape[0];
+    for (int64_t line = begin; line < end; line++) {
+        char *to = it->data[0], *from = it->data[1];
+        int64_t rest = line;
+        for (int d = 1; d < it->ndim; rest /= it->shape[d++]) {
+            to += rest % it->shape[d] * it->strides[0][d];
+            from += rest % it->shape[d] * it->strides[1][d];
+        }
+        tp_cpu.order->reverse[__builtin_ctzll((unsigned long long)size)](to, from, n);
+    }
+}
+
+static bool is_reversed(const tp_iter *it, int64_t itemsize) {
+    return it->ndim && it->strides[0][0] == itemsize && it->strides[1][0] == -itemsize && it->shape[0] >= SHORT_LINE;
+}
+
+static int copy_reversed(tp_iter *it) {
+    int64_t n = it->shape[0];
+    void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(it->numel / n, TP_GRAIN / n + 1, reverse_lines, it);
+    tp_host_lock_acquire(lock);
+    return status;
+}
+
 /* ---- copy ---- */
 
 static int64_t nbytes_of(const tp_tensor *t) { return t->numel * tp_itemsize((tp_dtype)t->dtype); }
@@ -180,6 +212,7 @@ static int copy_by_plan(tp_tensor *dst, tp_tensor *src) {
     tp_iter it;
     if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(dst)) < 0) return -1;
     if (dst->dtype == src->dtype && is_transposed(&it, itemsize)) return copy_transposed(&it, itemsize);
+    if (dst->dtype == src->dtype && is_reversed(&it, itemsize)) return copy_reversed(&it);
     tp_loop_fn loop = tp_cast_loop((tp_dtype)src->dtype, (tp_dtype)dst->dtype);
     if (dst->dtype == src->dtype && it.strides[1][0] == 0) loop = spread_loop(itemsize);
     it.dtype[1] = it.loop_dtype[1] = it.dtype[0]; /* the loop itself converts */

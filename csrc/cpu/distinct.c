@@ -5,6 +5,7 @@
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
 #include "cpu/lines.h"
+#include "core/memory.h"
 
 #include <string.h>
 

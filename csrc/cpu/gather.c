@@ -9,6 +9,7 @@
 #include "core/scalar_math.h"
 #include "prim/plain.h"
 #include "prim/fault.h"
+#include "core/memory.h"
 
 #include <string.h>
 

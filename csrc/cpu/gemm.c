@@ -11,6 +11,7 @@
 #include "cpu/blas.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
+#include "core/memory.h"
 
 #include <string.h>
 

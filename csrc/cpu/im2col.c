@@ -1,6 +1,7 @@
 /* im2col.c: the primitive fold on the CPU: threads share the planes. */
 #include "PrimitiveKernels.h"
 #include "core/parallel.h"
+#include "core/memory.h"
 
 #include <string.h>
 

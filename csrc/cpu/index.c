@@ -1,16 +1,14 @@
-/* index.c: index and index_put_ on the CPU.
+/* index.c: the primitives index and index_put.
  *
  * The places that the indices name become byte offsets, checked once. Then every place is a block of elements (the
- * dimensions behind the indices), which is read, written or added to. Reads are split over threads; writes are not, so
- * that of several writes to one place the last one wins, and sums do not depend on the number of threads. */
-#include "native/index.h"
-
-#include "NativeFunctions.h"
+ * dimensions behind the first index), which is read, written or added to. Reads are split over threads; writes are not,
+ * so that of several writes to one place the last one wins, and sums do not depend on the number of threads. */
+#include "PrimitiveKernels.h"
 #include "core/alloc.h"
+#include "core/half.h"
 #include "core/parallel.h"
-#include "cpu/masked.h"
-#include "iter/iter.h"
-#include "prim/transfer.h"
+#include "prim/fault.h"
+#include "core/memory.h"
 
 #include <string.h>
 
@@ -167,49 +165,58 @@ static void run_places(int64_t begin, int64_t end, void *context) {
 
 /* ---- places ---- */
 
-static int out_of_bounds(int64_t i, int dim, int64_t size) {
-    return tp_fail(TP_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, dim,
-                   (long long)size);
-}
-
-/* Adds what one index contributes to each place. */
-static int add_places(const tp_index_plan *p, int k, const tp_tensor *self, int64_t n, int64_t *places) {
-    const tp_tensor *index = p->indices[k];
-    int64_t size = self->sizes[p->dims[k]], step = self->strides[p->dims[k]] * tp_itemsize((tp_dtype)self->dtype);
+/* Adds what the index of dimension `dim` contributes to each place. */
+static int add_places(const tp_tensor *index, const tp_tensor *self, int64_t dim, int64_t fault, int64_t *places) {
+    int64_t size = self->sizes[dim], step = self->strides[dim] * tp_itemsize((tp_dtype)self->dtype), n = index->numel;
     const int64_t *data = tp_data(index);
-    int lead = p->nplaces - index->ndim;
-    bool flat = index->numel == n && tp_is_contiguous(index);
+    bool flat = tp_is_contiguous(index);
     int64_t at[TP_MAX_DIMS] = {0}, offset = 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t value = data[flat ? i : offset], wrapped = value < 0 ? value + size : value;
-        if (tp_unlikely((uint64_t)wrapped >= (uint64_t)size)) return out_of_bounds(value, p->dims[k], size);
+        if (tp_unlikely((uint64_t)wrapped >= (uint64_t)size)) return tp_raise_fault((int)fault, value, dim, size, "");
         places[i] += wrapped * step;
-        for (int d = p->nplaces - 1; !flat && d >= 0; d--) {
-            int64_t stride = d < lead || index->sizes[d - lead] == 1 ? 0 : index->strides[d - lead];
-            offset += stride;
-            if (++at[d] < p->places[d]) break;
-            offset -= stride * at[d];
+        for (int d = index->ndim - 1; !flat && d >= 0; d--) {
+            offset += index->strides[d];
+            if (++at[d] < index->sizes[d]) break;
+            offset -= index->strides[d] * at[d];
             at[d] = 0;
         }
     }
     return 0;
 }
 
-static void value_places(const tp_index_plan *p, const int64_t *strides, int64_t itemsize, int64_t n, int64_t *places) {
+/* The places in the values; returns the bytes from one to the next, 0 where there is no one number of them. */
+static int64_t value_places(const tp_tensor *values, int nplaces, int64_t n, int64_t *places) {
+    int64_t itemsize = tp_itemsize((tp_dtype)values->dtype);
     group g = {.numel = 1};
-    for (int d = 0; d < p->nplaces; d++) group_add(&g, p->places[d], 0, strides[p->before + d] * itemsize);
+    for (int d = 0; d < nplaces; d++) group_add(&g, values->sizes[d], 0, values->strides[d] * itemsize);
     if (g.ndim <= 1) {
         for (int64_t i = 0; i < n; i++) places[i] = i * (g.ndim ? g.value_steps[0] : 0);
-        return;
+        return g.ndim ? g.value_steps[0] : itemsize;
     }
     int64_t unused;
     for (int64_t i = 0; i < n; i++) group_offset(&g, i, &unused, &places[i]);
+    return 0;
 }
 
-/* Indexes between self and values (already of the result's shape through `strides`). `add` NULL: copies. */
-static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values, const int64_t *strides, bool writes,
+/* The dimensions of self that have no index, with those of the values behind the places. */
+static void add_rest(job *j, const tp_tensor *self, const tp_tensor *values, tp_ints dims, int nplaces) {
+    int at = nplaces;
+    for (int d = 0, k = 0; d < self->ndim; d++) {
+        if (k < dims.size && dims.data[k] == d) k++;
+        else {
+            group_add(k ? &j->after : &j->before, self->sizes[d], self->strides[d] * j->itemsize,
+                      values->strides[at] * j->itemsize);
+            at++;
+        }
+    }
+}
+
+/* Indexes between self and values: [places..., rest...]. `add` NULL: copies. */
+static int run_index(tp_tensor *self, tp_tensors index, tp_ints dims, int64_t fault, tp_tensor *values, bool writes,
                      row_fn add) {
-    int64_t itemsize = tp_itemsize((tp_dtype)self->dtype), n = tp_checked_numel((tp_ints){p->places, p->nplaces});
+    int64_t itemsize = tp_itemsize((tp_dtype)self->dtype), n = index.data[0]->numel;
+    int nplaces = index.data[0]->ndim;
     copiers copy = copiers_of(itemsize);
     job j = {.self = tp_data(self),
              .values = tp_data(values),
@@ -220,21 +227,17 @@ static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values,
              .after = {.numel = 1},
              .row = add ? add : copy.row,
              .places = add ? NULL : copy.places};
-    for (int i = 0; i < p->nrest; i++) {
-        int d = p->rest[i], at = i < p->before ? i : i + p->nplaces;
-        group_add(i < p->before ? &j.before : &j.after, self->sizes[d], self->strides[d] * itemsize,
-                  strides[at] * itemsize);
-    }
-    if (n == 0 || j.before.numel == 0 || j.after.numel == 0) return 0;
+    add_rest(&j, self, values, dims, nplaces);
     size_t bytes = (size_t)n * 2 * sizeof(int64_t);
     j.self_places = tp_alloc(bytes);
     if (!j.self_places) return -1;
     j.value_places = j.self_places + n;
     memset(j.self_places, 0, (size_t)n * sizeof(int64_t));
     int status = 0;
-    for (int k = 0; status == 0 && k < p->nindices; k++) status = add_places(p, k, self, n, j.self_places);
-    j.one_element = !writes && !add && j.after.numel == 1 && (p->nplaces == 0 || tp_is_contiguous(values));
-    if (status == 0 && !j.one_element) value_places(p, strides, itemsize, n, j.value_places);
+    for (int64_t k = 0; status == 0 && k < index.size; k++)
+        status = add_places(index.data[k], self, dims.data[k], fault, j.self_places);
+    int64_t step = status == 0 ? value_places(values, nplaces, n, j.value_places) : 0;
+    j.one_element = !writes && j.after.numel == 1 && step == itemsize;
     int64_t grain = 16384 / (j.after.numel < 16384 ? j.after.numel : 16384);
     if (status == 0 && writes) run_places(0, n * j.before.numel, &j);
     else if (status == 0) status = tp_parallel_for(n * j.before.numel, grain, run_places, &j);
@@ -242,64 +245,18 @@ static int run_index(const tp_index_plan *p, tp_tensor *self, tp_tensor *values,
     return status;
 }
 
-/* self[mask] with a mask of self's shape, both contiguous. */
-static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
-    const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
-    return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) && tp_is_contiguous(self) &&
-           tp_is_contiguous(mask) && mask->device.type == TP_DEVICE_CPU;
+/* ---- the primitives ---- */
+
+/* index(Tensor self, Tensor[] index, int[] dims, int fault, *, Tensor(a!) out) -> () */
+int index_cpu(tp_tensor *self, tp_tensors index, tp_ints dims, int64_t fault, tp_tensor *out) {
+    return run_index(self, index, dims, fault, out, false, NULL);
 }
 
-static tp_tensor *select_masked(const tp_tensor *self, const tp_tensor *mask) {
-    int64_t n = tp_mask_count(tp_data(mask), mask->numel), itemsize = tp_itemsize((tp_dtype)self->dtype);
-    tp_autoref *out = tp_new_empty(TP_INTS(n), (tp_dtype)self->dtype, self->device);
-    if (!out) return NULL;
-    tp_mask_pack(tp_data(out), n, tp_data(self), tp_data(mask), mask->numel, itemsize);
-    return tp_take(out);
+/* index_put.set(Tensor(a!) self, Tensor[] index, int[] dims, Tensor values, int fault) -> () */
+int index_put_set_cpu(tp_tensor *self, tp_tensors index, tp_ints dims, tp_tensor *values, int64_t fault) {
+    return run_index(self, index, dims, fault, values, true, NULL);
 }
 
-/* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
-tp_tensor *index_Tensor_cpu(tp_tensor *self, tp_tensors indices) {
-    if (is_plain_mask(self, indices)) return select_masked(self, indices.data[0]);
-    tp_auto_index_plan p;
-    if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
-    tp_autoref *out = tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
-    return out && run_index(&p, self, out, out->strides, false, NULL) == 0 ? tp_take(out) : NULL;
-}
-
-/* ---- index_put_ ---- */
-
-/* One value written through masks alone may have any dtype: PyTorch takes it for masked_fill_. */
-static bool fills_masks(tp_tensors indices, const tp_tensor *values, bool accumulate) {
-    if (accumulate || values->numel != 1) return false;
-    for (int64_t i = 0; i < indices.size; i++) {
-        const tp_tensor *index = indices.data[i];
-        if (index && index->dtype != TP_BOOL && index->dtype != TP_UINT8) return false;
-    }
-    return true;
-}
-
-/* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
-int index_put__cpu(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    tp_autoref *cast = NULL;
-    if (values->dtype != self->dtype && fills_masks(indices, values, accumulate)) {
-        cast = tp_new_empty_like(values, (tp_dtype)self->dtype);
-        if (!cast || tp_copy_data(cast, values) < 0) return -1;
-        values = cast;
-    }
-    if (values->dtype != self->dtype)
-        return tp_fail(TP_RuntimeError,
-                       "Index put requires the source and destination dtypes match, got %s for the destination and %s "
-                       "for the source.",
-                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
-    tp_auto_index_plan p;
-    int64_t strides[TP_MAX_DIMS];
-    if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *copy = NULL;
-    if (tp_overlap_of(self, values) != TP_OVERLAP_NONE) {
-        copy = tp_new_empty_like(values, (tp_dtype)values->dtype);
-        if (!copy || tp_copy_data(copy, values) < 0) return -1;
-        values = copy;
-    }
-    if (tp_index_fit_values(&p, values, strides) < 0) return -1;
-    return run_index(&p, self, values, strides, true, accumulate ? add_rows[self->dtype] : NULL);
+int index_put_add_cpu(tp_tensor *self, tp_tensors index, tp_ints dims, tp_tensor *values, int64_t fault) {
+    return run_index(self, index, dims, fault, values, true, add_rows[self->dtype]);
 }

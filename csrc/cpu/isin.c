@@ -8,6 +8,7 @@
 #include "cpu/lines.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
+#include "core/memory.h"
 
 /* The keys of all elements of a contiguous tensor, new; they are uint64. */
 static tp_tensor *keys_of(const tp_tensor *t) {

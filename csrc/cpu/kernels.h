@@ -5,9 +5,10 @@
  * and has a line in TP_FORALL_CPU_FAMILIES. */
 #pragma once
 
-#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || \
-    defined(TP_FOLDER_autograd) || defined(TP_FOLDER_autocast)
-#error "CPU kernels are for native/ and for cpu/ itself"
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_prim) || \
+    defined(TP_FOLDER_native) || defined(TP_FOLDER_opencl) || defined(TP_FOLDER_autograd) ||                        \
+    defined(TP_FOLDER_autocast)
+#error "the CPU's kernels are its own: call a primitive"
 #endif
 
 #include "core/generator.h"

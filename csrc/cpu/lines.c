@@ -4,6 +4,7 @@
 
 #include "core/host.h"
 #include "cpu/kernels.h"
+#include "core/memory.h"
 
 #include <string.h>
 

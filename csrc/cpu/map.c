@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/run.h"
 #include "prim/pointwise.h"
+#include "core/memory.h"
 
 TP_INLINE int64_t grain_of(const tp_pointwise *p) { return TP_GRAIN >> p->grain_shift; }
 

@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/norm.h"
+#include "core/memory.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
 #include "PrimitiveKernels.h"
 #include "cpu/masked.h"
 #include "prim/fault.h"
+#include "core/memory.h"
 
 tp_tensor *pack_cpu(tp_tensor *from, tp_tensor *mask) {
     int64_t n = tp_mask_count(tp_data(mask), mask->numel);

@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/fault.h"
+#include "core/memory.h"
 
 typedef enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } pooling;
 

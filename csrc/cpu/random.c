@@ -7,6 +7,7 @@
 #include "cpu/kernels.h"
 #include "prim/plain.h"
 #include "cpu/run.h"
+#include "core/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "core/parallel.h"
 #include "iter/iter.h"
 #include "cpu/run.h"
+#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "PrimitiveKernels.h"
 #include "cpu/kernels.h"
 #include "prim/reduce.h"
+#include "core/memory.h"
 
 /* sum(Tensor x, int[] dim, *, Tensor(a!) out) -> () */
 int reduce_sum_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {

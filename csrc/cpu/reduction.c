@@ -18,6 +18,7 @@
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "cpu/run.h"
+#include "core/memory.h"
 
 #include <stdalign.h>
 #include <stdlib.h>

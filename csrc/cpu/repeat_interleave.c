@@ -1,6 +1,7 @@
 /* repeat_interleave.c: repeat_interleave on the CPU as a whole: each number as often as it is said, without a search.
  */
 #include "NativeFunctions.h"
+#include "core/memory.h"
 
 /* repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor */
 tp_tensor *repeat_interleave_Tensor_cpu(tp_tensor *repeats, tp_opt_int output_size) {

@@ -4,6 +4,7 @@
 #include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "core/memory.h"
 
 typedef struct {
     tp_scan_fn fn;

@@ -2,6 +2,7 @@
 #include "PrimitiveKernels.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
+#include "core/memory.h"
 
 typedef struct {
     void (*find)(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);

@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/plain.h"
+#include "core/memory.h"
 
 typedef struct {
     const void *in, *other;

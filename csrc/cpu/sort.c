@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "cpu/lines.h"
+#include "core/memory.h"
 
 /* What is made of each line: `width` indices, by `line` from its entries, or by `stream` from the elements themselves,
  * with room for `room` entries. */

@@ -5,6 +5,7 @@
  * compared by magnitude; a dimension in which the first operand that moves runs backwards is turned round, so that
  * memory is walked forward. */
 #include "iter/iter.h"
+#include "core/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

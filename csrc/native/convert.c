@@ -1,5 +1,6 @@
 /* convert.c: to(), contiguous(), item(): the composites around _to_copy and copy_. */
 #include "NativeFunctions.h"
+#include "prim/transfer.h"
 
 tp_tensor *contiguous_composite(tp_tensor *self, tp_memory_format memory_format) {
     if (memory_format == TP_PRESERVE_FORMAT)
@@ -52,16 +53,7 @@ int _local_scalar_dense_dense(tp_tensor *self, tp_scalar *result) {
     if (self->numel != 1)
         return tp_fail(TP_RuntimeError, "_local_scalar_dense: a Tensor with %lld elements is not one number",
                        (long long)self->numel);
-    if (tp_likely(self->device.type == TP_DEVICE_CPU)) {
-        *result = tp_scalar_load(tp_data(self), (tp_dtype)self->dtype);
-        return 0;
-    }
-    tp_complex128 element[1];
-    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)self->device.type);
-    size_t size = (size_t)tp_itemsize((tp_dtype)self->dtype);
-    if (!ops || ops->copy_to_host(self->device, element, tp_data(self), size) < 0) return -1;
-    *result = tp_scalar_load(element, (tp_dtype)self->dtype);
-    return 0;
+    return tp_read_number(self, result);
 }
 
 int item_composite(tp_tensor *self, tp_scalar *result) {

@@ -64,19 +64,12 @@ static int check_fill_value(const tp_tensor *value) {
                    value->ndim);
 }
 
-static int load_value(tp_tensor *value, tp_scalar *result) {
-    tp_autoref *on_host = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)value->dtype, TP_CPU);
-    if (!on_host || tp_copy_data(on_host, value) < 0) return -1;
-    *result = tp_scalar_load(tp_data(on_host), (tp_dtype)on_host->dtype);
-    return 0;
-}
-
 /* fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!) */
 int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
     tp_scalar number;
     if (check_fill_value(value) < 0) return -1;
     if (!tp_has_values(self)) return tp_check_internal_overlap(self);
-    return load_value(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
+    return tp_read_number(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
 }
 
 /* zero_(Tensor(a!) self) -> Tensor(a!) */

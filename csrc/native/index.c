@@ -2,6 +2,10 @@
 #include "native/index.h"
 
 #include "NativeFunctions.h"
+#include "Primitives.h"
+#include "iter/iter.h"
+#include "native/gather.h"
+#include "prim/plain.h"
 
 #include <string.h>
 
@@ -134,18 +138,144 @@ int tp_index_fit_values(const tp_index_plan *p, const tp_tensor *values, int64_t
                    have.text, want.text);
 }
 
-tp_tensor *index_Tensor_meta(tp_tensor *self, tp_tensors indices) {
-    tp_auto_index_plan p;
-    if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
-    return tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
+/* ---- the primitives' arguments ---- */
+
+/* The indices on self's device, as views of the shape of the places; owned. */
+typedef struct {
+    int n;
+    tp_tensor *items[TP_MAX_DIMS];
+    int64_t dims[TP_MAX_DIMS];
+} index_list;
+static void free_list(index_list *l) {
+    for (int i = 0; i < l->n; i++) tp_release(l->items[i]);
 }
 
-int index_put__meta(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
-    (void)accumulate;
-    tp_auto_index_plan p;
-    if (tp_index_plan_make(&p, self, indices) < 0) return -1;
+static bool has_sizes(const tp_tensor *t, tp_ints sizes) {
+    return t->ndim == sizes.size && memcmp(t->sizes, sizes.data, (size_t)sizes.size * sizeof *sizes.data) == 0;
+}
+
+/* An index, stretched over the places; new. */
+static tp_tensor *spread(const tp_index_plan *p, tp_tensor *index) {
     int64_t strides[TP_MAX_DIMS];
-    return tp_index_fit_values(&p, values, strides);
+    if (has_sizes(index, (tp_ints){p->places, p->nplaces})) return tp_retain(index);
+    int lead = p->nplaces - index->ndim;
+    for (int d = 0; d < p->nplaces; d++)
+        strides[d] = d < lead || index->sizes[d - lead] == 1 ? 0 : index->strides[d - lead];
+    return tp_new_alias(index, (tp_ints){p->places, p->nplaces}, (tp_ints){strides, p->nplaces}, index->byte_offset);
+}
+
+static int make_list(index_list *l, const tp_index_plan *p, const tp_tensor *self) {
+    for (l->n = 0; l->n < p->nindices; l->n++) {
+        tp_autoref *here = p->indices[l->n]->device.type == self->device.type
+                               ? tp_retain(p->indices[l->n])
+                               : tp_to_device(p->indices[l->n], self->device, TP_INT64, false, false, TP_NO_FORMAT);
+        l->dims[l->n] = p->dims[l->n];
+        if (!here || !(l->items[l->n] = spread(p, here))) return -1;
+    }
+    return 0;
+}
+
+/* What has the sizes of the result, through `strides`, with the places in front; new, a view. */
+static tp_tensor *places_first(const tp_index_plan *p, tp_tensor *t, const int64_t *strides) {
+    int64_t sizes[TP_MAX_DIMS], turned[TP_MAX_DIMS];
+    if (p->before == 0 && strides == t->strides) return tp_retain(t);
+    for (int d = 0; d < p->ndim; d++) {
+        int from = d < p->nplaces ? d + p->before : d < p->nplaces + p->before ? d - p->nplaces : d;
+        sizes[d] = p->sizes[from];
+        turned[d] = strides[from];
+    }
+    return tp_new_alias(t, (tp_ints){sizes, p->ndim}, (tp_ints){turned, p->ndim}, t->byte_offset);
+}
+
+/* ---- index ---- */
+
+/* self[mask] with a mask of self's shape. */
+static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
+    const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
+    return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) &&
+           tp_device_equal(mask->device, self->device) && self->device.type != TP_DEVICE_META && self->numel;
+}
+
+static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {
+    tp_autoref *from = tp_plain(self, (tp_dtype)self->dtype), *where = from ? tp_plain(mask, TP_BOOL) : NULL;
+    return where ? tp_prim_pack(from, where) : NULL;
+}
+
+/* index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
+tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
+    if (is_plain_mask(self, indices)) return select_masked(self, indices.data[0]);
+    tp_auto_index_plan p;
+    TP_CLEANUP(free_list) index_list list = {.n = 0};
+    if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
+    tp_autoref *out = tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
+    if (!out || out->numel == 0) return tp_take(out);
+    if (p.nindices == 0) return tp_copy_data(out, self) == 0 ? tp_take(out) : NULL;
+    tp_autoref *to = make_list(&list, &p, self) == 0 ? places_first(&p, out, out->strides) : NULL;
+    int status = to ? tp_prim_index(self, (tp_tensors){list.items, list.n}, (tp_ints){list.dims, list.n},
+                                    TP_INDEX_FAULT(TP_IndexError, "index"), to)
+                    : -1;
+    return status == 0 ? tp_take(out) : NULL;
+}
+
+/* ---- index_put_ ---- */
+
+/* The only index if it is a mask that covers dimensions of self from *dim on, borrowed; else NULL. */
+static tp_tensor *only_mask(const tp_tensor *self, tp_tensors indices, int *dim) {
+    tp_tensor *mask = NULL;
+    for (int64_t i = 0; i < indices.size; i++) {
+        if (!indices.data[i]) continue;
+        if (mask) return NULL;
+        mask = indices.data[i];
+        *dim = (int)i;
+    }
+    if (!mask || (mask->dtype != TP_BOOL && mask->dtype != TP_UINT8) || *dim + mask->ndim > self->ndim) return NULL;
+    for (int i = 0; i < mask->ndim; i++)
+        if (mask->sizes[i] != self->sizes[*dim + i]) return NULL;
+    return mask;
+}
+
+/* One value of any dtype where a mask is true, as masked_fill_ has it: 1 if this is such a call, and done. */
+static int fill_masked(tp_tensor *self, tp_tensors indices, tp_tensor *values) {
+    int dim = 0;
+    int64_t sizes[TP_MAX_DIMS];
+    tp_tensor *mask = values->numel == 1 ? only_mask(self, indices, &dim) : NULL;
+    if (!mask) return 0;
+    int rest = self->ndim - dim - mask->ndim;
+    memcpy(sizes, mask->sizes, mask->ndim * sizeof *sizes);
+    for (int i = 0; i < rest; i++) sizes[mask->ndim + i] = 1;
+    tp_autoref *here = tp_to_device(mask, self->device, TP_BOOL, false, false, TP_NO_FORMAT);
+    tp_autoref *wide = here ? tp_reshape(here, (tp_ints){sizes, mask->ndim + rest}) : NULL;
+    tp_autoref *one = wide ? tp_reshape(values, TP_EMPTY_INTS) : NULL;
+    tp_autoref *typed = one ? tp_to_device(one, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
+    if (!typed || tp_check_internal_overlap(self) < 0) return -1;
+    return tp_masked_fill__Tensor(self, wide, typed) == 0 ? 1 : -1;
+}
+
+/* index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!) */
+int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
+    int filled = accumulate ? 0 : fill_masked(self, indices, values);
+    if (filled) return filled < 0 ? -1 : 0;
+    if (values->dtype != self->dtype)
+        return tp_fail(TP_RuntimeError,
+                       "Index put requires the source and destination dtypes match, got %s for the destination and %s "
+                       "for the source.",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
+    tp_auto_index_plan p;
+    TP_CLEANUP(free_list) index_list list = {.n = 0};
+    int64_t strides[TP_MAX_DIMS];
+    if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
+    tp_autoref *own = here ? tp_apart(here, self) : NULL;
+    if (!own || tp_index_fit_values(&p, own, strides) < 0 || make_list(&list, &p, self) < 0) return -1;
+    if (tp_checked_numel((tp_ints){p.sizes, p.ndim}) == 0) return 0;
+    tp_autoref *from = places_first(&p, own, strides);
+    if (!from) return -1;
+    if (p.nindices == 0) return accumulate ? tp_add__Tensor(self, from, TP_SCALAR_I(1)) : tp_copy_data(self, from);
+    int fault = TP_INDEX_FAULT(TP_IndexError, "index_put_");
+    tp_tensors index = {list.items, list.n};
+    tp_ints dims = {list.dims, list.n};
+    return accumulate ? tp_prim_index_put_add(self, index, dims, from, fault)
+                      : tp_prim_index_put_set(self, index, dims, from, fault);
 }
 
 tp_tensor_seq *nonzero_numpy_composite(tp_tensor *self) {

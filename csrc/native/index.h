@@ -1,4 +1,4 @@
-/* index.h: how index and index_put_ walk: shared by the checks (native/index.c) and the kernels (cpu/index.c). */
+/* index.h: what an index by tensors means. */
 #pragma once
 
 #include "core/tensor.h"

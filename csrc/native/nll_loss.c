@@ -1,10 +1,8 @@
 /* nll_loss.c: the negative log-likelihood of class indices, and the cross entropy on top of it.
  *
  * A row's loss is -weight[target] * self[target]; rows whose target is ignore_index count for nothing. The mean divides
- * by the sum of the weights of the rows that count. Sums run in double, in the order of the rows. */
+ * by the sum of the weights of the rows that count. */
 #include "NativeFunctions.h"
-#include "prim/transfer.h"
-#include "prim/plain.h"
 #include "iter/iter.h"
 
 #include <math.h>
@@ -48,49 +46,6 @@ int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_ten
     return tp_meta_output(m, 1, TP_EMPTY_INTS, TP_NO_INTS, (tp_dtype)self->dtype, self->device);
 }
 
-/* An element of a plain float32 or float64 tensor. */
-static double get(const tp_tensor *t, int64_t i) {
-    return t->dtype == TP_FLOAT64 ? ((double *)tp_data(t))[i] : (double)((float *)tp_data(t))[i];
-}
-static void put(tp_tensor *t, int64_t i, double v) {
-    if (t->dtype == TP_FLOAT64) ((double *)tp_data(t))[i] = v;
-    else ((float *)tp_data(t))[i] = (float)v;
-}
-
-static int check_class(int64_t c, int64_t classes) {
-    if (c >= 0 && c < classes) return 0;
-    return tp_fail(TP_IndexError, "Target %lld is out of bounds.", (long long)c);
-}
-
-/* nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output,
- * Tensor total_weight) */
-int nll_loss_forward_cpu(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction, int64_t ignore_index,
-                         tp_tensor *output, tp_tensor *total_weight) {
-    tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
-    tp_autoref *x = tp_plain(self, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype);
-    tp_autoref *rows = tp_new_empty(TP_INTS(t ? t->numel : 0), dtype, self->device);
-    if (!x || !t || !rows || (weight && !w)) return -1;
-    int64_t n = t->numel, classes = classes_of(self);
-    const int64_t *classes_at = tp_data(t);
-    double sum = 0, total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t c = classes_at[i];
-        if (c == ignore_index) {
-            put(rows, i, 0);
-            continue;
-        }
-        if (check_class(c, classes) < 0) return -1;
-        double factor = w ? get(w, c) : 1, loss = -factor * get(x, i * classes + c);
-        sum += loss, total += factor;
-        put(rows, i, loss);
-    }
-    double result = reduction == MEAN ? sum / total : sum; /* an empty mean is NaN */
-    if (tp_fill_data(total_weight, TP_SCALAR_F(reduction == NONE ? 0 : total)) < 0) return -1;
-    if (reduction != NONE) return tp_fill_data(output, TP_SCALAR_F(result));
-    tp_autoref *shaped = tp_new_alias(rows, tp_sizes(output), (tp_ints){rows->strides, output->ndim}, 0);
-    return shaped ? tp_copy_data(output, shaped) : -1;
-}
-
 int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
                            int64_t reduction, int64_t ignore_index TP_UNUSED, tp_tensor *total_weight TP_UNUSED) {
     if (check(self, target, weight) < 0) return -1;
@@ -100,25 +55,6 @@ int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, 
                        (long long)wanted, (long long)grad_output->numel);
     tp_contiguous_strides(tp_sizes(self), strides);
     return tp_meta_output(m, 0, tp_sizes(self), (tp_ints){strides, self->ndim}, (tp_dtype)self->dtype, self->device);
-}
-
-int nll_loss_backward_cpu(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
-                          int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
-    tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
-    tp_autoref *g = tp_plain(grad_output, dtype), *t = tp_plain(target, TP_INT64), *w = tp_plain(weight, dtype),
-               *total = tp_plain(total_weight, dtype);
-    bool direct = (tp_dtype)grad_input->dtype == dtype;
-    tp_autoref *out = direct ? tp_retain(grad_input) : tp_new_empty(tp_sizes(self), dtype, self->device);
-    if (!g || !t || !total || !out || (weight && !w) || tp_fill_data(out, TP_SCALAR_I(0)) < 0) return -1;
-    int64_t classes = classes_of(self);
-    for (int64_t i = 0; i < t->numel; i++) {
-        int64_t c = ((const int64_t *)tp_data(t))[i];
-        if (c == ignore_index) continue;
-        if (check_class(c, classes) < 0) return -1;
-        double v = -(w ? get(w, c) : 1) * get(g, reduction == NONE ? i : 0);
-        put(out, i * classes + c, reduction == MEAN ? v / get(total, 0) : v);
-    }
-    return direct ? 0 : tp_copy_data(grad_input, out);
 }
 
 /* ---- the user's forms ---- */

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
+#include "prim/table.h"
 
 #include <string.h>
 
@@ -106,9 +107,9 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
  * device. */
 static tp_tensor *shown_places(tp_device device, int64_t first, int64_t last, int64_t middle, int64_t size,
                                int64_t shift, border mode) {
-    tp_autoref *index = tp_new_empty(TP_INTS(last - first), TP_INT64, TP_CPU);
+    int64_t *places;
+    tp_autoref *index = tp_table_int64(TP_INTS(last - first), &places);
     if (!index) return NULL;
-    int64_t *places = tp_data(index);
     for (int64_t i = first; i < last; i++) places[i - first] = shift + place_in(i - middle, size, mode);
     return tp_to_device(index, device, TP_INT64, false, false, TP_NO_FORMAT);
 }

@@ -100,7 +100,10 @@ static int run_general(general_call *g, const tp_value *params, tp_tensor *out) 
     for (int i = 0; i < p->ninputs; i++) {
         const tp_operand *o = &g->inputs[i];
         tensors[i] = o->tensor && tp_device_equal(o->tensor->device, out->device) ? o->tensor : NULL;
-        if (!tensors[i]) numbers[n++] = o->tensor ? tp_host_number(o->tensor) : *o->number;
+        if (tensors[i]) continue;
+        if (!o->tensor) numbers[n] = *o->number;
+        else if (tp_read_number(o->tensor, &numbers[n]) < 0) return -1;
+        n++;
     }
     for (int i = 0; i < p->nparams; i++) numbers[n++] = tp_program_number(&params[i]);
     return tp_prim_map(tp_program_of(p, params), (tp_tensors){tensors, p->ninputs}, (tp_scalars){numbers, n},

@@ -2,7 +2,6 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "core/generator.h"
-#include "cpu/kernels.h"
 
 #define OPTIONS tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory
 #define PASS_OPTIONS dtype, layout, device, pin_memory
@@ -132,30 +131,8 @@ static tp_tensor *randperm_empty(int64_t n, OPTIONS) {
     if (n < 0) return tp_fail_null(TP_RuntimeError, "n must be non-negative, got %lld", (long long)n);
     return empty(TP_INTS(n), dtype == TP_NO_DTYPE ? TP_INT64 : dtype, layout, device, pin_memory);
 }
-/* Each step depends on the ones before it, so a permutation for another device is made here too, and sent there.
- * Fisher and Yates: place i swaps with one of the places from i on, chosen by the words of element i. */
-#define SHUFFLE(name, T)                                                                              \
-    static void name(T *v, int64_t n, tp_philox_state s) {                                            \
-        int64_t words[TP_DRAW_BLOCK];                                                                 \
-        tp_draw draw = {.state = s}; /* of all 64-bit numbers */                                      \
-        for (int64_t i = 0; i < n; i++) v[i] = (T)i;                                                  \
-        for (int64_t first = 0; first + 1 < n; first += TP_DRAW_BLOCK) {                              \
-            int64_t m = n - 1 - first < TP_DRAW_BLOCK ? n - 1 - first : TP_DRAW_BLOCK;                \
-            tp_cpu.random->make[TP_DRAW_INTEGERS](&draw, first, words);                               \
-            for (int64_t k = 0; k < m; k++) {                                                         \
-                uint64_t left = (uint64_t)(n - first - k);                                            \
-                words[k] = first + k + (int64_t)((unsigned __int128)(uint64_t)words[k] * left >> 64); \
-                __builtin_prefetch(&v[words[k]], 1);                                                  \
-            }                                                                                         \
-            for (int64_t k = 0; k < m; k++) {                                                         \
-                T t = v[first + k];                                                                   \
-                v[first + k] = v[words[k]];                                                           \
-                v[words[k]] = t;                                                                      \
-            }                                                                                         \
-        }                                                                                             \
-    }
-SHUFFLE(shuffle, int64_t)
-SHUFFLE(shuffle_short, int32_t) /* half the memory to walk through at random */
+/* Each step depends on the ones before it, so a permutation for another device is made on the host too, and sent there.
+ */
 tp_tensor *randperm_generator_dense(int64_t n, tp_generator *generator, OPTIONS) {
     tp_philox_state state;
     tp_autoref *t = randperm_empty(n, dtype, layout, device, pin_memory);
@@ -168,8 +145,7 @@ tp_tensor *randperm_generator_dense(int64_t n, tp_generator *generator, OPTIONS)
                             ? tp_retain(t)
                             : tp_new_empty(TP_INTS(n), small ? TP_INT32 : TP_INT64, TP_CPU);
     if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
-    if (small) shuffle_short(tp_data(order), n, state);
-    else shuffle(tp_data(order), n, state);
+    if (n && tp_prim_permutation((int64_t)state.seed, (int64_t)state.offset, order) < 0) return NULL;
     return order == t || tp_copy_(t, order, false) == 0 ? tp_take(t) : NULL;
 }
 tp_tensor *randperm_composite(int64_t n, OPTIONS) { return tp_randperm_generator(n, NULL, PASS_OPTIONS); }

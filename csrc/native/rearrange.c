@@ -2,7 +2,6 @@
 #include "NativeFunctions.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
-#include "cpu/kernels.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
 
@@ -28,37 +27,11 @@ static tp_tensor *backwards(tp_tensor *self, tp_ints dims) {
     return tp_new_alias(self, tp_sizes(self), (tp_ints){strides, self->ndim},
                         self->byte_offset + skip * tp_itemsize((tp_dtype)self->dtype));
 }
-/* Lines, copied or turned round; where a line is, a view's strides say. */
-typedef struct {
-    const tp_tensor *from;
-    char *to;
-    int64_t n;
-} line_copies;
-static void copy_lines(int64_t begin, int64_t end, void *context) {
-    const line_copies *r = context;
-    const tp_tensor *t = r->from;
-    int64_t itemsize = tp_itemsize((tp_dtype)t->dtype);
-    for (int64_t line = begin; line < end; line++) {
-        int64_t rest = line, offset = 0;
-        for (int d = t->ndim - 2; d >= 0; rest /= t->sizes[d--]) offset += rest % t->sizes[d] * t->strides[d];
-        const char *from = (const char *)tp_data(t) + offset * itemsize;
-        char *to = r->to + line * r->n * itemsize;
-        if (t->strides[t->ndim - 1] == 1) memcpy(to, from, (size_t)(r->n * itemsize));
-        else tp_cpu.order->reverse[__builtin_ctzll((unsigned long long)itemsize)](to, from, r->n);
-    }
-}
 /* flip(Tensor self, int[] dims) -> Tensor */
-tp_tensor *flip_cpu(tp_tensor *self, tp_ints dims) {
+tp_tensor *flip_dense(tp_tensor *self, tp_ints dims) {
     tp_autoref *from = backwards(self, dims), *out = from ? tp_new_empty_like(self, (tp_dtype)self->dtype) : NULL;
-    if (out && out->numel && tp_is_contiguous(out) && out->device.type == TP_DEVICE_CPU && out->ndim &&
-        tp_abs_int(from->strides[out->ndim - 1]) == 1 && out->sizes[out->ndim - 1] >= 16) {
-        int64_t n = out->sizes[out->ndim - 1];
-        line_copies r = {from, tp_data(out), n};
-        return tp_parallel_for(out->numel / n, TP_GRAIN / n + 1, copy_lines, &r) < 0 ? NULL : tp_take(out);
-    }
     return out && tp_copy_data(out, from) == 0 ? tp_take(out) : NULL;
 }
-tp_tensor *flip_meta(tp_tensor *self, tp_ints dims) { return flip_cpu(self, dims); }
 
 tp_tensor *fliplr_composite(tp_tensor *self) {
     if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "Input must be >= 2-d.");

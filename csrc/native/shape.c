@@ -6,6 +6,7 @@
 #include "NativeFunctions.h"
 #include "core/alloc.h"
 #include "core/scalar_math.h"
+#include "prim/table.h"
 
 #include <string.h>
 
@@ -223,7 +224,7 @@ tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self
             "tensor of int64 on the CPU");
     tp_autoref *values = tp_contiguous(given, TP_CONTIGUOUS_FORMAT);
     if (!values) return NULL;
-    const int64_t *v = tp_data(values);
+    const int64_t *v = tp_table_values(values);
     return given->ndim == 0 ? tensor_split_sections_composite(self, *v, dim)
                             : tensor_split_indices_composite(self, (tp_ints){v, given->numel}, dim);
 }

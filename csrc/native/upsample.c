@@ -5,6 +5,7 @@
  * differentiates both. Invariant: taps depend on sizes, scale and mode alone. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "prim/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -71,14 +72,15 @@ static tp_tensor *moved(tp_tensor *t, const tp_tensor *like, tp_dtype dtype) {
 /* Taps for `n` outputs along dimension d of x. */
 static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t n, mode m, bool align_corners,
                     tp_opt_float scale) {
-    int64_t shape[TP_MAX_DIMS];
+    int64_t shape[TP_MAX_DIMS], *index[MAX_TAPS];
+    double *weight[MAX_TAPS];
     for (int i = 0; i < x->ndim; i++) shape[i] = i == d ? n : 1;
     *t = (taps){.count = m == CUBIC ? 4 : m == LINEAR ? 2 : 1};
     tp_dtype dtype = tp_is_floating(x) || tp_is_complex(x) ? (tp_dtype)x->dtype : TP_FLOAT32;
     double step = step_of(in, n, m, align_corners, scale);
     for (int k = 0; k < t->count; k++) {
-        t->index[k] = tp_new_empty(TP_INTS(n), TP_INT64, TP_CPU);
-        if (m >= LINEAR) t->weight[k] = tp_new_empty((tp_ints){shape, x->ndim}, TP_FLOAT64, TP_CPU);
+        t->index[k] = tp_table_int64(TP_INTS(n), &index[k]);
+        if (m >= LINEAR) t->weight[k] = tp_table_float64((tp_ints){shape, x->ndim}, &weight[k]);
         if (!t->index[k] || (m >= LINEAR && !t->weight[k])) return -1;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -86,8 +88,8 @@ static int taps_new(taps *t, const tp_tensor *x, int64_t d, int64_t in, int64_t 
         double w[MAX_TAPS] = {0};
         taps_at(i, in, step, m, align_corners, at, w);
         for (int k = 0; k < t->count; k++) {
-            ((int64_t *)tp_data(t->index[k]))[i] = at[k];
-            if (m >= LINEAR) ((double *)tp_data(t->weight[k]))[i] = w[k];
+            index[k][i] = at[k];
+            if (m >= LINEAR) weight[k][i] = w[k];
         }
     }
     for (int k = 0; k < t->count; k++) {

@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "prim/table.h"
 
 #include <string.h>
 
@@ -154,9 +155,9 @@ tp_tensor *combinations_composite(tp_tensor *self, int64_t r, bool with_replacem
     if (r == 0) return tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
     int64_t n = self->numel, count = count_choices(with_replacement ? n + r - 1 : n, r);
     if (count < 0) return NULL;
-    tp_autoref *places = tp_new_empty(TP_INTS(count, r), TP_INT64, TP_CPU);
+    int64_t *row, rise = with_replacement ? 0 : 1;
+    tp_autoref *places = tp_table_int64(TP_INTS(count, r), &row);
     if (!places) return NULL;
-    int64_t *row = tp_data(places), rise = with_replacement ? 0 : 1;
     for (int64_t k = 0; count && k < r; k++) row[k] = k * rise;
     for (int64_t i = 1; i < count; i++, row += r) { /* the next in lexicographic order */
         int64_t last = r - 1;

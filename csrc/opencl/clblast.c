@@ -2,6 +2,7 @@
 #include "opencl/clblast.h"
 
 #include "opencl/launch.h"
+#include "core/memory.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

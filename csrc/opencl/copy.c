@@ -8,6 +8,7 @@
 #include "iter/iter.h"
 #include "opencl/fault.h"
 #include "opencl/pointwise.h"
+#include "core/memory.h"
 
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include "opencl/memory.h"
 #include "opencl/plan.h"
 #include "opencl/stream.h"
+#include "core/memory.h"
 
 #include <string.h>
 

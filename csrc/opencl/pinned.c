@@ -7,6 +7,7 @@
 #include "opencl/pinned.h"
 
 #include "opencl/memory.h"
+#include "core/memory.h"
 
 #include <stdlib.h>
 

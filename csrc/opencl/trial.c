@@ -3,6 +3,7 @@
 
 #include "opencl/copy.h"
 #include "opencl/launch.h"
+#include "core/memory.h"
 
 #include <math.h>
 #include <stdio.h>

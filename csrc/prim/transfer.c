@@ -2,6 +2,7 @@
 #include "prim/transfer.h"
 
 #include "Primitives.h"
+#include "core/memory.h"
 
 #include <string.h>
 
@@ -104,7 +105,17 @@ int tp_copy_data(tp_tensor *dst, const tp_tensor *source) {
     return to_host ? copy_to_host(dst, src) : copy_between_devices(dst, src);
 }
 
-tp_scalar tp_host_number(const tp_tensor *t) { return tp_scalar_load(tp_data(t), (tp_dtype)t->dtype); }
+int tp_read_number(const tp_tensor *t, tp_scalar *number) {
+    tp_complex128 element[1];
+    const void *at = tp_data(t);
+    if (t->device.type != TP_DEVICE_CPU) {
+        const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);
+        if (!ops || ops->copy_to_host(t->device, element, at, (size_t)tp_itemsize((tp_dtype)t->dtype)) < 0) return -1;
+        at = element;
+    }
+    *number = tp_scalar_load(at, (tp_dtype)t->dtype);
+    return 0;
+}
 
 int tp_fill_data(tp_tensor *t, const tp_scalar *value) {
     if (t->numel == 0) return 0;

@@ -10,7 +10,7 @@
 
 /* Any strides and dtypes; src is broadcast to dst; they do not overlap. */
 int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
-/* The element of a tensor of the host that has one. */
-tp_scalar tp_host_number(const tp_tensor *t);
+/* The element of a tensor that has one, of any device but Meta. */
+int tp_read_number(const tp_tensor *t, tp_scalar *number);
 /* Every element becomes the value, converted as tp_scalar_store does. */
 int tp_fill_data(tp_tensor *t, const tp_scalar *value);

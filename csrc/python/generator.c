@@ -1,5 +1,6 @@
 /* generator.c: the Generator object and the process's default generator. */
 #include "python/generator.h"
+#include "core/memory.h"
 
 static PyObject *wrap_generator_steal(tp_generator *g) {
     if (!g) return tp_py_raise();

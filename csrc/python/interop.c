@@ -8,6 +8,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "python/arguments.h"
+#include "core/memory.h"
 
 #include <string.h>
 

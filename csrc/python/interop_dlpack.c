@@ -7,6 +7,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "core/memory.h"
 
 #include <string.h>
 

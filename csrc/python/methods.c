@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "iter/iter.h"
 #include "python/arguments.h"
+#include "core/memory.h"
 
 #include <string.h>
 

@@ -10,6 +10,7 @@
 #include "iter/iter.h"
 #include "python/interop.h"
 #include "prim/transfer.h"
+#include "core/memory.h"
 
 #include <string.h>
 

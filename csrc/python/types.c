@@ -1,5 +1,6 @@
 /* types.c: dtype, device, memory_format, layout and Size objects, and conversions of Python values. */
 #include "python/common.h"
+#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "native/pointwise.h"
 #include "native/reduce.h"
 #include "prim/transfer.h"
+#include "core/memory.h"
 
 static tp_tensor *new_f32(tp_ints sizes) {
     tp_tensor *t = tp_new_empty(sizes, TP_FLOAT32, TP_CPU);

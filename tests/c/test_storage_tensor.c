@@ -3,6 +3,7 @@
 
 #include "core/tensor.h"
 #include "core/tls.h"
+#include "core/memory.h"
 
 static int64_t live(void) { return tp_alloc_stats().live_blocks; }
 

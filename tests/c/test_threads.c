@@ -11,6 +11,7 @@
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "dispatch/op.h"
+#include "core/memory.h"
 
 #include <pthread.h>
 

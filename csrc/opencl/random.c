@@ -1,6 +1,6 @@
 /* random.c: random draws, and samples of given weights; the kernels are in random.cl. */
 #include "PrimitiveKernels.h"
-#include "cpu/kernels.h"
+#include "prim/draw.h"
 #include "opencl/element.h"
 #include "opencl/fault.h"
 

@@ -179,7 +179,7 @@ static PyObject *set_type_attribute(PyObject *self, PyObject *args) {
 static PyObject *set_print_dispatcher(PyObject *self, PyObject *arg) {
     int truth = PyObject_IsTrue(arg);
     (void)self;
-    return truth < 0 ? NULL : tp_py_set_trace(truth ? Py_True : Py_None, false);
+    return truth < 0 ? NULL : tp_py_set_trace(truth ? Py_True : Py_None, false, 0);
 }
 
 static PyMethodDef functions[] = {

@@ -462,27 +462,48 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
                         f->name, text.text ? text.text : "");
 }
 
+/* The first signature that fits; numbers are tensors at the second attempt only. NULL: none, or an exception is set. */
+TP_INLINE const tp_py_signature *first_match(const tp_py_function *f, tp_py_args *a, PyObject *self,
+                                             PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool numbers) {
+    for (int s = 0; s < f->nsignatures; s++) {
+        if (numbers && !f->signatures[s].numbers) continue;
+        tp_py_args_init(a);
+        a->numbers = numbers;
+        int ok = match(&f->signatures[s], a, self, args, nargs, kwnames, NULL);
+        if (tp_likely(ok > 0)) return &f->signatures[s];
+        tp_py_args_free(a);
+        if (ok < 0) return NULL;
+    }
+    return NULL;
+}
+
+/* The second attempt, or why there is no match: NULL and the exception set. */
+TP_COLD static const tp_py_signature *second_match(const tp_py_function *f, tp_py_args *a, PyObject *self,
+                                                   PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (PyErr_Occurred()) return NULL;
+    const tp_py_signature *s = first_match(f, a, self, args, nargs, kwnames, true);
+    if (!s && !PyErr_Occurred()) no_match(f, self, args, nargs, kwnames);
+    return s;
+}
+
+TP_INLINE const tp_py_signature *choose(const tp_py_function *f, tp_py_args *a, PyObject *self, PyObject *const *args,
+                                        Py_ssize_t nargs, PyObject *kwnames) {
+    const tp_py_signature *s = first_match(f, a, self, args, nargs, kwnames, false);
+    return tp_likely(s != NULL) ? s : second_match(f, a, self, args, nargs, kwnames);
+}
+
+const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyObject *self, PyObject *const *args,
+                                    Py_ssize_t nargs, PyObject *kwnames) {
+    return choose(f, a, self, args, nargs, kwnames);
+}
+
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames) {
-    nargs = PyVectorcall_NARGS(nargs);
     tp_py_args a;
-    for (int s = 0; s < f->nsignatures; s++) {
-        tp_py_args_init(&a);
-        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
-        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
-        if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
-        if (tp_unlikely(a.blocks || a.held)) tp_py_args_free(&a);
-        if (tp_likely(ok != 0)) return result;
-    }
-    for (int s = 0; s < f->nsignatures; s++) {
-        if (!f->signatures[s].numbers) continue;
-        tp_py_args_init(&a);
-        a.numbers = true;
-        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
-        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
-        if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
-        tp_py_args_free(&a);
-        if (ok != 0) return result;
-    }
-    return no_match(f, self, args, nargs, kwnames);
+    const tp_py_signature *s = choose(f, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
+    if (tp_unlikely(!s)) return NULL;
+    PyObject *result = s->call(&a);
+    if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
+    if (tp_unlikely(a.blocks || a.held || a.nmade)) tp_py_args_free(&a);
+    return result;
 }

@@ -161,7 +161,7 @@ def python_type(type_: Type) -> str:
         case BaseType(name):
             return names.get(name, name)
         case OptionalType(elem):
-            return python_type(elem) + "?"
+            return python_type(elem)
         case ListType(elem):
             return f"tuple of {python_type(elem)}s"
 

@@ -8,6 +8,7 @@
 #include "python/common.h"
 
 #define TP_PY_MAX_PARAMS 24
+#define TP_PY_MAX_SIGNATURES 16
 #define TP_PY_SCRATCH_INTS 32
 #define TP_PY_SCRATCH_SCALARS 6
 

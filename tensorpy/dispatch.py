@@ -260,5 +260,8 @@ def exclude(*keys: str) -> Any:
 
 
 def include(*keys: str) -> Any:
-    """A context in which calls of this thread enter the named layers, whatever their arguments."""
+    """A context in which calls of this thread enter the named layers, whatever their arguments.
+
+    A backend is no such layer: the tensors say which one it is.
+    """
     return _sets(_bits(keys), 0)

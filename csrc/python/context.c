@@ -161,6 +161,10 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
     (void)self;
     unsigned long long include, exclude;
     if (!PyArg_ParseTuple(args, "KK", &include, &exclude)) return NULL;
+    if (include & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS | TP_BIT(Undefined)))
+        return PyErr_Format(PyExc_ValueError, "a backend cannot be included: it is chosen by where the tensors are");
+    if ((include >> (TP_NUM_KEYS - 1)) > 1)
+        return PyErr_Format(PyExc_ValueError, "%llu has bits that are no dispatch keys", include);
     tp_tls.include = include;
     tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
     Py_RETURN_NONE;

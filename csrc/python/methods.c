@@ -283,6 +283,8 @@ PyObject *tp_py_tensor_repr(PyObject *o) { return call_printer(o, "tensor_repr")
 /* A number's format for a tensor without dimensions. */
 static PyObject *py_format(PyObject *self, PyObject *spec) {
     const tp_tensor *t = TENSOR(self);
+    if (!PyUnicode_Check(spec))
+        return PyErr_Format(PyExc_TypeError, "__format__() takes a str, not %s", Py_TYPE(spec)->tp_name);
     if (t->ndim == 0 && t->device.type != TP_DEVICE_META) {
         PyObject *value = item_of(TENSOR(self)), *text = value ? PyObject_Format(value, spec) : NULL;
         Py_XDECREF(value);

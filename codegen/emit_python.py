@@ -11,7 +11,16 @@ from .c_types import CType, c_arguments, c_result, c_type
 from .catalog import Catalog, Operator
 from .emit_functions import YAML
 from .model import BaseType, ListType, Type, base_of
-from .python_api import Parameter, PythonFunction, Signature, documentation, python_functions, python_type, strip
+from .python_api import (
+    NUMBERS_AS_TENSORS,
+    Parameter,
+    PythonFunction,
+    Signature,
+    documentation,
+    python_functions,
+    python_type,
+    strip,
+)
 from .text import banner, c_string
 
 HEAD = """#include "Functions.h"
@@ -29,10 +38,6 @@ _NAMED_VALUES = {
     "long": "TP_DTYPE, .i = TP_INT64",
     "float": "TP_DTYPE, .i = TP_FLOAT32",
 }
-
-
-# Functions that take numbers for tensors, as PyTorch's parser has it.
-NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide copy_".split())
 
 
 def _default_value(type_: Type, default: str) -> str:
@@ -162,6 +167,12 @@ def _out_branch(signature: Signature) -> str:
     return f"    if (v[{index}].tag != TP_NONE) {{\n{lines}    }}\n"
 
 
+def _names(signature: Signature) -> str:
+    """The overload and its out= variant by name: what explain says of a call."""
+    out = "NULL" if signature.out is None else c_string(str(signature.out.schema.name))
+    return f"{c_string(str(signature.op.schema.name))}, {out}"
+
+
 def _call_name(function: PythonFunction, signature: Signature) -> str:
     return f"call_{function.c}__{signature.op.c}"
 
@@ -199,7 +210,7 @@ def _table(function: PythonFunction) -> str:
         rows.append(
             f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, "
             f"{len(signature.parameters)}, {positional}, {self_at}, {numbers}, {varargs}, "
-            f"{c_string(signature.text)}}},\n"
+            f"{c_string(signature.text)}, {_names(signature)}}},\n"
         )
     out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
     out.append(
@@ -224,6 +235,11 @@ def _method_row(function: PythonFunction) -> str:
     )
 
 
+def _list_of_tables(name: str, functions: list[PythonFunction]) -> str:
+    rows = "".join(f"    &table_{f.c},\n" for f in functions)
+    return f"const tp_py_function *const {name}[] = {{\n{rows}    NULL,\n}};\n"
+
+
 def emit_python_methods(catalog: Catalog) -> str:
     functions = [f for f in python_functions(catalog) if f.method]
     out = [banner("emit_python.py", YAML, "The methods of Tensor."), HEAD]
@@ -231,6 +247,7 @@ def emit_python_methods(catalog: Catalog) -> str:
     out.append("PyMethodDef tp_py_generated_methods[] = {\n")
     out += map(_method_row, functions)
     out.append("    {NULL, NULL, 0, NULL},\n};\n")
+    out.append(_list_of_tables("tp_py_methods", functions))
     return "".join(out)
 
 
@@ -238,6 +255,7 @@ def emit_python_functions(catalog: Catalog) -> str:
     functions = [f for f in python_functions(catalog) if not f.method]
     out = [banner("emit_python.py", YAML, "The functions of the modules."), HEAD]
     out += map(_table, functions)
+    out.append(_list_of_tables("tp_py_functions", functions))
     modules = sorted({f.module for f in functions} | {""})
     for module in modules:
         out.append(f"static PyMethodDef functions_{module or 'top'}[] = {{\n")
@@ -290,7 +308,7 @@ def emit_python_ops(catalog: Catalog) -> str:
         out.append(
             f"static const tp_py_signature signature_{op.c} = {{\n"
             f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, 0, false, false,\n"
-            f"    {c_string(signature.text)}}};\n"
+            f"    {c_string(signature.text)}, {_names(signature)}}};\n"
         )
         rows.append(f"    {{{c_string(str(op.schema.name))}, &signature_{op.c}, 1}},\n")
     out.append("const tp_py_function tp_py_overloads[] = {\n" + "".join(rows) + "};\n")

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .c_types import c_arguments
 from .catalog import Catalog, Operator
 from .model import Argument, BaseType, ListType, OptionalType, Type, base_of
+
+# Functions that take numbers for tensors, as PyTorch's parser has it.
+NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide copy_".split())
+
+
+# What Python may leave out though the schema asks for it, as in PyTorch: to("cpu"), to(device=None).
+LEFT_OUT = {"to.device": ("device", "dtype")}
+
+# They take the options of a factory, but what they give has the gradient's history of their argument.
+COPIES = frozenset({"to", "_to_copy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,15 @@ class Signature:
         type_ = positional[0].type
         return len(positional) == 1 and isinstance(strip(type_), ListType) and base_of(type_).name in ("int", "SymInt")
 
+    def spreads(self, parameter: Parameter) -> bool:
+        """Whether that is the list of ints that may be spread."""
+        return self.varargs and not parameter.keyword and isinstance(strip(parameter.type), ListType)
+
+    @property
+    def shown(self) -> tuple[Parameter, ...]:
+        """The parameters but for the object of a method, which may stand anywhere: where(condition, self, other)."""
+        return tuple(p for p in self.parameters if not (self.method and p.name == "self"))
+
     def is_self(self, parameter: Parameter) -> bool:
         return (
             bool(self.op.schema.positional)
@@ -70,6 +89,15 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """One parameter of the signature that stands for all overloads of a function."""
+
+    name: str
+    kind: str  # "positional", "spread" (the ints of view(2, 3)), "keyword"
+    default: str | None  # None: every overload asks for it; "...": an overload can do without
+
+
+@dataclass(frozen=True, slots=True)
 class PythonFunction:
     name: str
     module: str  # "" is tensorpy itself; "nn", "linalg", ...
@@ -78,8 +106,42 @@ class PythonFunction:
     doc: str | None  # an in-place function's is that of the functional one, where it has none itself
 
     @property
+    def merged(self) -> tuple[Merged, ...]:
+        """What `inspect.signature` shows: every call that an overload takes, by the names that it takes."""
+        names: list[str] = []
+        for signature in sorted(self.signatures, key=lambda s: -len(s.parameters)):
+            after = 0
+            for p in sorted(signature.shown, key=lambda p: p.keyword):
+                if p.name not in names:
+                    names.insert(after, p.name)
+                after = names.index(p.name) + 1
+        return _in_order([self._merge(name) for name in names])
+
+    def _merge(self, name: str) -> Merged:
+        found = [(s, p) for s in self.signatures for p in s.shown if p.name == name]
+        spread = all(s.spreads(p) for s, p in found)
+        kind = "spread" if spread else "keyword" if all(p.keyword for _, p in found) else "positional"
+        defaults = [p.default for _, p in found if p.default is not None]
+        required = len(found) == len(self.signatures) and not defaults
+        without = "None" if all(p.optional for _, p in found) else "..."
+        return Merged(name, kind, None if required or spread else defaults[0] if defaults else without)
+
+    @property
     def c(self) -> str:
         return ("method_" if self.method else f"{self.module}_" if self.module else "function_") + self.name
+
+
+def _in_order(parameters: list[Merged]) -> tuple[Merged, ...]:
+    """As Python wants them: positional ones, those with a default last, then the rest by keyword."""
+    spread = [p for p in parameters if p.kind == "spread"]
+    positional = [p for p in parameters if p.kind == "positional"]
+    if spread:  # nothing that follows it has a place
+        at = parameters.index(spread[0])
+        positional = [p for p in positional if parameters.index(p) < at]
+    first = next((i for i, p in enumerate(positional) if p.default is not None), len(positional))
+    positional[first:] = [replace(p, default=p.default or "...") for p in positional[first:]]
+    placed = {p.name for p in positional + spread}
+    return (*positional, *spread, *(replace(p, kind="keyword") for p in parameters if p.name not in placed))
 
 
 def strip(type_: Type) -> Type:
@@ -99,25 +161,28 @@ def python_type(type_: Type) -> str:
         case BaseType(name):
             return names.get(name, name)
         case OptionalType(elem):
-            return python_type(elem) + "?"
+            return python_type(elem)
         case ListType(elem):
             return f"tuple of {python_type(elem)}s"
 
 
-def _python_name(argument: Argument, method: bool, first: bool) -> str:
-    return "input" if first and argument.name == "self" and not method else argument.name
+def _python_name(argument: Argument, method: bool) -> str:
+    return "input" if argument.name == "self" and not method else argument.name
 
 
 def make_signature(op: Operator, out: Operator | None, method: bool) -> Signature:
     named = {a.name for a in op.schema.kwarg_only}
     parameters = []
-    for i, a in enumerate(op.schema.positional + op.schema.kwarg_only):
-        parameters.append(Parameter(_python_name(a, method, i == 0), a.type, a.default, a.name in named))
+    for a in op.schema.positional + op.schema.kwarg_only:
+        type_, default = a.type, a.default
+        if a.name in LEFT_OUT.get(str(op.schema.name), ()):
+            type_, default = OptionalType(type_), "None"
+        parameters.append(Parameter(_python_name(a, method), type_, default, a.name in named))
     if out is not None:
         outs = out.schema.out
-        type_: Type = outs[0].type if len(outs) == 1 else ListType(BaseType("Tensor"), len(outs))
-        parameters.append(Parameter("out", OptionalType(type_), "None", True, "out"))
-    if op.schema.is_factory:
+        given: Type = outs[0].type if len(outs) == 1 else ListType(BaseType("Tensor"), len(outs))
+        parameters.append(Parameter("out", OptionalType(given), "None", True, "out"))
+    if op.schema.is_factory and op.schema.name.base not in COPIES:
         parameters.append(Parameter("requires_grad", BaseType("bool"), "False", True, "requires_grad"))
     return Signature(op, out, tuple(parameters), method)
 
@@ -135,6 +200,11 @@ def _rank(signature: Signature) -> tuple[int, ...]:
     return tuple(ranks)
 
 
+def _out_of(op: Operator, outs: dict[str, Operator]) -> Operator | None:
+    """The out= variant that a function shares its name with: sin's, but not sin_'s, which writes to its argument."""
+    return outs.get(op.schema.signature()) if op.kind == "functional" else None
+
+
 def _functions_of(
     name: str,
     module: str,
@@ -143,7 +213,7 @@ def _functions_of(
     outs: dict[str, Operator],
     docs: dict[str, str],
 ) -> PythonFunction:
-    signatures = [make_signature(op, None if method else outs.get(op.schema.signature()), method) for op in ops]
+    signatures = [make_signature(op, None if method else _out_of(op, outs), method) for op in ops]
     doc = next((op.function.origin.doc for op in ops if op.function.origin.doc), None) or docs.get(name.rstrip("_"))
     return PythonFunction(name, module, method, tuple(sorted(signatures, key=_rank)), doc)
 
@@ -173,29 +243,30 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
     return tuple(result)
 
 
+_SHOWN_DEFAULTS = {"[]": "()", "Mean": "1", "Sum": "2"} | dict.fromkeys(
+    ("contiguous_format", "preserve_format", "long", "float"), "None"
+)
+
+
+def _shown(p: Merged) -> str:
+    if p.kind == "spread":
+        return f"*{p.name}"
+    name = f"{p.name}_" if keyword.iskeyword(p.name) else p.name
+    if p.default is None:
+        return name
+    default = _SHOWN_DEFAULTS.get(p.default, p.default)
+    return f"{name}=({default[1:-1]},)" if default.startswith("[") else f"{name}={default}"
+
+
 def documentation(function: PythonFunction) -> str:
-    """The docstring; its first line is what `inspect.signature` reads: the overload with the most to say."""
-    merged = max(function.signatures, key=lambda s: len(s.parameters))
-    parts = []
+    """The docstring; its first line is what `inspect.signature` reads."""
+    parts = ["$self" if function.method else "$module"]
     starred = False
-    for p in merged.parameters:
-        if p.keyword and not starred:
-            starred = True
+    for p in function.merged:
+        if p.kind == "keyword" and not starred:
             parts.append("*")
-        if merged.method and merged.is_self(p):
-            parts.append("$self")
-            continue
-        default = p.default
-        if default is not None:
-            default = {"[]": "()", "Mean": "1", "Sum": "2"}.get(default, default)
-            if default.startswith("["):
-                default = f"({default[1:-1]},)"
-            if default in ("contiguous_format", "preserve_format", "long", "float"):
-                default = "None"
-        name = f"{p.name}_" if keyword.iskeyword(p.name) else p.name
-        parts.append(name + (f"={default}" if default is not None else ""))
-    if not merged.method:
-        parts.insert(0, "$module")
+        starred = starred or p.kind != "positional"
+        parts.append(_shown(p))
     head = f"{function.name}({', '.join(parts)})\n--\n\n"
     body = function.doc or ""
     schemas = "\n".join(f"    {s.op.schema}" for s in function.signatures)

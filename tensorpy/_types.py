@@ -1,12 +1,21 @@
-"""finfo and iinfo: the limits of dtypes."""
+"""finfo and iinfo: the limits of dtypes; what counts as an int."""
 
 from __future__ import annotations
 
 from tensorpy import _C
 from tensorpy._C import dtype
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 # mantissa bits and largest exponent of each floating type (IEEE 754; bfloat16 is the upper half of a binary32)
 _FORMATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+
+
+def is_whole(value: object) -> TypeIs[int]:
+    """Whether a value stands for one int: whatever has `__index__`, but for tensors and arrays."""
+    return hasattr(value, "__index__") and not hasattr(value, "__len__")
 
 
 class finfo:

@@ -40,11 +40,11 @@ class trace:
         self._primitives = primitives
 
     def __enter__(self) -> trace:
-        self._previous = _C._set_trace(self._raw, self._primitives)
+        self._previous = _C._set_trace(self._raw, self._primitives, 0)
         return self
 
     def __exit__(self, *unused: Any) -> None:
-        _C._set_trace(self._previous)
+        _C._set_trace(*self._previous)
 
     @property
     def events(self) -> list[Event]:
@@ -84,18 +84,51 @@ class Entry:
     registered_as: str
     source: str
     kind: str
+    op: str = ""
 
 
 class Table(list[Entry]):
-    """An operator's computed dispatch table; prints as one."""
+    """Computed dispatch tables; prints as such, each operator under its name where there are several."""
 
     def __str__(self) -> str:
-        return "\n".join(f"{e.key:24} {e.kind:12} {e.registered_as:36} {e.source}" for e in self)
+        several = len({e.op for e in self}) > 1
+        lines, above = [], ""
+        for e in self:
+            if several and e.op != above:
+                lines.append(e.op)
+            above = e.op
+            lines.append(f"{e.key:24} {e.kind:12} {e.registered_as:36} {e.source}")
+        return "\n".join(lines)
+
+
+def overloads(name: str) -> list[str]:
+    """The full names of an operator: "add.Tensor" and its like for "add"; a full name is the only one."""
+    names = operators()
+    if name in names or name.startswith("prim::"):
+        return [name]
+    found = [n for n in names if n.partition(".")[0] == name.removeprefix("aten::")]
+    if not found:
+        raise ValueError(f"there is no operator '{name}'; tensorpy.dispatch.operators() lists all")
+    return found
+
+
+def _only(name: str) -> str:
+    found = overloads(name)
+    if len(found) > 1:
+        raise ValueError(f"'{name}' has several overloads: name one of {', '.join(found)}")
+    return found[0]
 
 
 def table(operator: str) -> Table:
-    """The computed table of an operator ("add.Tensor"): per key the kernel and where it came from."""
-    return Table(Entry(*row) for row in _C._dispatch_table(operator))
+    """The computed table of an operator ("add.Tensor"): per key the kernel and where it came from.
+
+    A name without its overload ("add") gives the tables of all of them.
+    """
+    return Table(
+        Entry(key, registered_as, source, kind, op)
+        for op in overloads(operator)
+        for key, registered_as, source, kind in _C._dispatch_table(op)
+    )
 
 
 def operators() -> list[str]:
@@ -110,17 +143,17 @@ def primitives() -> list[str]:
 
 def needs(operator: str) -> list[str]:
     """The primitives that an operator's kernel for dense backends calls: a device that has them all runs it itself."""
-    return list(_C._operator_info(operator)[3])
+    return list(_C._operator_info(_only(operator))[3])
 
 
 def schema(operator: str) -> str:
     """The schema of an operator."""
-    return str(_C._operator_info(operator)[0])
+    return str(_C._operator_info(_only(operator))[0])
 
 
 def tags(operator: str) -> list[str]:
     """The tags of an operator."""
-    return list(_C._operator_info(operator)[1])
+    return list(_C._operator_info(_only(operator))[1])
 
 
 def keys(tensor: Tensor) -> list[str]:
@@ -129,49 +162,76 @@ def keys(tensor: Tensor) -> list[str]:
     return [name for name, bit in sorted(_C._KEYS.items(), key=lambda item: -item[1]) if word & bit]
 
 
-def _layers(operator: str, tensors: list[Tensor]) -> Iterator[tuple[str, str]]:
-    """Each key of the call, highest first, with what happens there."""
+@dataclass(frozen=True)
+class Layer:
+    """What a call does at one key: the kernel there, or why none of this layer runs."""
+
+    key: str
+    entered: bool
+    what: str
+    primitives: tuple[tuple[str, str], ...] = ()  # what the kernel may call, each with what computes it here
+
+
+def _kernel(e: Entry) -> str:
+    what = f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != e.key else "")
+    if e.source.startswith("opencl/fallback.c"):
+        what += f" ({_C._opencl.fallback_count(e.op)} calls so far)"
+    return what
+
+
+def _sources(primitive: str) -> dict[str, str]:
+    return {e.key: e.source for e in table(primitive)}
+
+
+def _host(e: Entry) -> str:
+    """Why a backend leaves an operator to the CPU."""
+    missing = [p for p in needs(e.op) if e.key not in _sources(p)]
+    return f"; on the CPU, as {e.key} has no {', '.join(missing)}" if missing else ""
+
+
+def layers(operator: str, keys: int) -> Iterator[Layer]:
+    """Each layer that the call of an overload with these keys meets, highest first."""
     include, exclude = _C._get_dispatch_sets()
-    word = include
-    for t in tensors:
-        word |= _C._tensor_keys(t)
-    if not tensors:
-        word |= _C._KEYS["BackendSelect"]
     entries = {e.key: e for e in table(operator)}
-    backend_found = False
+    reached = ""  # what has ended the call, from above
     for name, bit in sorted(_C._KEYS.items(), key=lambda item: -item[1]):
-        if not word & bit:
+        if not (keys | include) & bit or name == "Trace":
             continue
-        is_backend = bit <= _C._KEYS["ZeroTensor"]
+        backend = bit <= _C._KEYS["ZeroTensor"]
+        entry = entries.get(name)
         if exclude & bit:
-            yield (
-                name,
-                "excluded: " + ("autocast is off" if name.startswith("Autocast") else "by a guard of this thread"),
-            )
-        elif name not in entries:
-            yield name, "no kernel" if is_backend else "passed by: nothing is registered for this layer"
-        elif is_backend and backend_found:
-            yield name, "not reached: a higher backend was chosen"
+            why = "autocast is off" if name.startswith("Autocast") else "by a guard of this thread"
+            yield Layer(name, False, f"excluded: {why}")
+        elif reached:
+            yield Layer(name, False, f"not reached: {reached}")
+        elif entry is None:
+            reached = "there is no kernel above" if backend else ""
+            yield Layer(name, False, "no kernel" if backend else "passed by: nothing is registered for this layer")
+        elif entry.kind == "fallthrough":
+            yield Layer(name, False, "passed by: a fallthrough")
         else:
-            e = entries[name]
-            backend_found |= is_backend
-            what = f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != name else "")
-            if e.source.startswith("opencl/fallback.c"):
-                what += f" ({_C._opencl.fallback_count(operator)} calls so far)"
-            yield name, what
+            if backend:
+                reached = "a higher backend was chosen"
+            elif entry.registered_as == "CompositeImplicitAutograd":
+                reached = "the kernel above calls other operators"
+            if entry.registered_as == "Dense":
+                sources = tuple((p, _sources(p)[name]) for p in needs(operator))
+                yield Layer(name, True, _kernel(entry), sources)
+            else:
+                yield Layer(name, True, _kernel(entry) + (_host(entry) if entry.kind == "fallback" else ""))
 
 
-def explain(operator: str, *args: Any) -> str:
-    """Which kernel would run on each layer for these arguments, and why. `operator` may leave out the overload."""
-    tensors = [a for a in args if isinstance(a, Tensor)]
-    names = [n for n in operators() if n == operator or n.split(".")[0] == operator]
-    if not names:
-        raise ValueError(f"there is no operator '{operator}'; tensorpy.dispatch.operators() lists all")
-    tensor_only = all(isinstance(a, Tensor) for a in args)
-    preferred = [n for n in names if n.endswith(".Tensor") == tensor_only] if len(names) > 1 else names
-    chosen = operator if operator in names else (preferred or names)[0]
-    lines = [f"{schema(chosen)}"]
-    lines += [f"  {name:22} {what}" for name, what in _layers(chosen, tensors)]
+def explain(operator: str, *args: Any, **kwargs: Any) -> str:
+    """Which overload the call takes with these arguments, which kernel would run on each layer, and why.
+
+    Below a kernel that is made of primitives stand those that it may call, each with what computes it on that device.
+    Arguments that the call would refuse are refused here with the same words; nothing is computed.
+    """
+    name, keys = _C._resolve(operator.removeprefix("aten::"), *args, **kwargs)
+    lines = [schema(name)]
+    for layer in layers(name, keys):
+        lines.append(f"  {layer.key:22} {layer.what}")
+        lines += [f"    {primitive:20} {source}" for primitive, source in layer.primitives]
     return "\n".join(lines)
 
 
@@ -200,5 +260,8 @@ def exclude(*keys: str) -> Any:
 
 
 def include(*keys: str) -> Any:
-    """A context in which calls of this thread enter the named layers, whatever their arguments."""
+    """A context in which calls of this thread enter the named layers, whatever their arguments.
+
+    A backend is no such layer: the tensors say which one it is.
+    """
     return _sets(_bits(keys), 0)

@@ -4,8 +4,11 @@ number.
 
 from __future__ import annotations
 
+import operator
+
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._types import is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ def _subscripts(labels: Sequence[object]) -> str:
     for label in labels:
         if label is ...:
             text += "..."
-        elif not isinstance(label, int):
+        elif not is_whole(label):
             raise TypeError(f"einsum(): a subscript in a list is an int or Ellipsis, not {type(label).__name__}")
         elif 0 <= label < len(_LETTERS):
             text += _LETTERS[label]
@@ -59,7 +62,8 @@ def tensordot(
     """A contraction of the last `dims` dimensions of a with the first of b, or of two lists of dimensions."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
-    if isinstance(dims, int):
+    if is_whole(dims):
+        dims = operator.index(dims)
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
@@ -67,7 +71,7 @@ def tensordot(
         left: Sequence[int] = list(range(a.dim() - dims, a.dim()))
         right: Sequence[int] = list(range(dims))
     elif isinstance(dims, (list, tuple)) and len(dims) == 2:
-        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+        left, right = ([d] if is_whole(d) else list(d) for d in dims)
     else:
         raise RuntimeError(f"tensordot expects dims to be an int or two lists of ints, but got dims={dims}")
     if out is None:
@@ -90,7 +94,7 @@ def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
 
 def broadcast_shapes(*shapes: Sequence[int] | int) -> _C.Size:
     """The shape that tensors of these shapes broadcast to."""
-    blanks = [_C.empty(shape if isinstance(shape, int) else tuple(shape), device="meta") for shape in shapes]
+    blanks = [_C.empty(shape if is_whole(shape) else tuple(shape), device="meta") for shape in shapes]
     return broadcast_tensors(*blanks)[0].shape if blanks else _C.Size()
 
 

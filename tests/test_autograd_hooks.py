@@ -86,7 +86,7 @@ def test_post_accumulate_hook():
 def test_a_hook_keeps_the_size():
     x = tp.ones(2, requires_grad=True)
     x.register_hook(lambda g: tp.ones(5))
-    with pytest.raises(RuntimeError, match=r"changed the size of value: from \[2\] to \[5\]"):
+    with pytest.raises(RuntimeError, match=r"changed the size of value: from .*\[2\] to .*\[5\]"):
         (x * 2).sum().backward()
     assert x.grad is None
 

@@ -50,6 +50,43 @@ def test_traces_nest_and_end() -> None:
     assert {e.op for e in outer} == {"add.Tensor", "sub.Tensor"}
 
 
+def test_a_trace_gives_back_the_one_that_it_found() -> None:
+    """With its primitives, and at its depth: a hook may trace within a backward that is traced."""
+    x, inner = tp.ones(3), tp.dispatch.trace()
+    with tp.dispatch.trace(primitives=True) as outer:
+        with inner:
+            x.cumsum(0)
+        x.cumsum(0)
+    assert [e.op for e in inner] == ["cumsum", "cumsum"]
+    assert [(e.op, e.depth) for e in outer] == [("cumsum", 0), ("cumsum", 1), ("prim::scan.sum", 2)]
+
+    def pack(t: tp.Tensor) -> tp.Tensor:  # called by autograd's layer of the operator
+        with inner:
+            return t + 0
+
+    y = tp.ones(2, requires_grad=True)
+    with tp.dispatch.trace() as outer, tp.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        (y.exp() * y.sin()).sum()
+    assert {e.op for e in outer} == {"exp", "sin", "mul.Tensor", "sum"}
+    assert {e.depth for e in outer} == {0, 1} and all(e.seconds > 0 for e in outer)
+
+
+def test_a_trace_that_begins_inside_a_call_and_ends_outside() -> None:
+    y, inner = tp.ones(2, requires_grad=True), tp.dispatch.trace()
+
+    def pack(t: tp.Tensor) -> tp.Tensor:
+        inner.__enter__()
+        return t
+
+    with tp.dispatch.trace() as outer, tp.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y.exp()
+        y.detach() + 1
+        inner.__exit__()
+        y.detach() * 2
+    assert [e.depth for e in inner][:2] == [0, 1]
+    assert [e.op for e in outer][-2:] == ["mul.Scalar", "mul.Scalar"]
+
+
 def test_results_are_the_same_while_tracing() -> None:
     x = tp.tensor([1.0, 2.0], requires_grad=True)
     with tp.dispatch.trace():

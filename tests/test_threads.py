@@ -248,7 +248,7 @@ def test_events_of_a_trace_are_the_users():
         old = tp._C._set_trace(events)
         with tp.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             y = w * w
-        tp._C._set_trace(old)
+        tp._C._set_trace(*old)
     """)
 
 

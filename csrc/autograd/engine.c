@@ -220,6 +220,20 @@ static bool can_sum_to(tp_ints from, tp_ints to) {
     return true;
 }
 
+/* One number may come from elsewhere, as it may go elsewhere in forward; nothing else. */
+static int fit_device(const tp_node *from, int index, const tp_input_meta *m, tp_tensor **grad) {
+    char wanted[40], found[40];
+    if ((*grad)->ndim)
+        return tp_fail(
+            TP_RuntimeError, "Function %s returned an invalid gradient at index %d - expected device %s but got %s",
+            from->type->name, index, tp_device_print(m->device, wanted), tp_device_print((*grad)->device, found));
+    tp_tensor *there = tp_to_device(*grad, m->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT);
+    if (!there) return -1;
+    tp_release(*grad);
+    *grad = there;
+    return 0;
+}
+
 /* Fits a gradient to what the receiving node expects: sums over broadcast dimensions, takes the real part for a real
  * tensor, casts. `*grad` is replaced. */
 static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, tp_tensor **grad) {
@@ -227,7 +241,8 @@ static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, 
     if (!m->defined) return 0;
     tp_ints sizes = {m->sizes, m->ndim};
     bool same = g->ndim == m->ndim && memcmp(g->sizes, m->sizes, m->ndim * sizeof(int64_t)) == 0;
-    if (same && g->dtype == m->dtype) return 0;
+    bool here = tp_device_equal(m->device, g->device);
+    if (same && here && g->dtype == m->dtype) return 0;
     if (!same) {
         if (!can_sum_to(tp_sizes(g), sizes)) return wrong_gradient(from, index, m, g);
         tp_tensor *summed = tp_sum_to_sizes(g, sizes);
@@ -235,6 +250,8 @@ static int fit_gradient(const tp_node *from, int index, const tp_input_meta *m, 
         tp_release(g);
         *grad = g = summed;
     }
+    if (!here && fit_device(from, index, m, grad) < 0) return -1;
+    g = *grad;
     if (g->dtype == m->dtype) return 0;
     if (tp_is_complex(g) && !tp_is_complex_dtype((tp_dtype)m->dtype)) {
         tp_tensor *real = tp_real(g);
@@ -389,6 +406,11 @@ static tp_tensor *root_gradient(tp_tensor *root, tp_tensor *given) {
                                 "Mismatch in shape: grad_output has a shape of %s and output has a shape of %s.",
                                 a.text, b.text);
         }
+        if (given->dtype != root->dtype && (tp_is_complex(given) || tp_is_complex(root)))
+            return tp_fail_null(TP_RuntimeError,
+                                "Mismatch in dtype: a complex gradient or tensor needs both to be of one dtype, but "
+                                "grad_output has %s and output %s",
+                                tp_dtype_names[given->dtype], tp_dtype_names[root->dtype]);
         return tp_retain(given);
     }
     if (root->numel != 1)

@@ -46,7 +46,7 @@ static tp_op **all_ops; /* a list that has grown leaves the shorter one to its r
 static int64_t op_count, op_capacity;
 static registration_node *fallbacks[TP_NUM_KEYS];
 static tp_cell *_Atomic fallback_cells[TP_NUM_KEYS];
-static int64_t last_handle;
+static int64_t last_handle, last_at_load; /* what is registered up to then stays */
 
 static const char *const alias_names[TP_NUM_ALIAS] = {
     [TP_ALIAS_Dense] = "Dense",
@@ -294,6 +294,7 @@ int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, co
 void tp_compute_all_tables(void) {
     tp_lock(TP_LOCK_Operators);
     for (int64_t i = 0; i < op_count; i++) compute_table(all_ops[i]);
+    last_at_load = last_handle;
     tp_unlock(TP_LOCK_Operators);
 }
 
@@ -366,13 +367,13 @@ int tp_deregister(int64_t handle) {
     tp_lock(TP_LOCK_Operators);
     tp_op *op = NULL;
     int key = 0;
-    registration_node *node = unlink_anywhere(handle, &op, &key);
+    registration_node *node = handle > last_at_load ? unlink_anywhere(handle, &op, &key) : NULL;
     if (node && node->op) compute_after_registration(node->op, node->r.key);
     else if (node) compute_key((tp_key)key);
     tp_unlock(TP_LOCK_Operators);
     if (!node) return tp_fail(TP_RuntimeError, "no registration has the handle %lld", (long long)handle);
     if (node->r.cell) tp_cell_retire(node->r.cell);
-    free((char *)node->r.source); /* only run-time registrations have a handle that anyone knows */
+    free((char *)node->r.source);
     free(node);
     return 0;
 }

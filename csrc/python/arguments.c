@@ -1,6 +1,8 @@
 /* arguments.c: the arguments of hand-written functions, sorted by name. */
 #include "python/arguments.h"
 
+#include "python/complain.h"
+
 static int find_name(const tp_py_arguments *a, PyObject *keyword) {
     for (int i = 0; a->names[i]; i++)
         if (PyUnicode_CompareWithASCIIString(keyword, a->names[i]) == 0) return i;
@@ -10,7 +12,9 @@ static int find_name(const tp_py_arguments *a, PyObject *keyword) {
 static int take_keyword(const tp_py_arguments *a, PyObject *keyword, PyObject *value, PyObject **slots) {
     int i = find_name(a, keyword);
     if (i < 0) {
-        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", a->function, keyword);
+        int n = 0;
+        while (a->names[n]) n++;
+        tp_py_unexpected(a->function, keyword, a->names, n);
         return -1;
     }
     if (slots[i]) {

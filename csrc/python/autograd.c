@@ -148,38 +148,47 @@ static PyObject *grads_tuple(tp_tensor *const *grads, int n) {
     return tuple;
 }
 
-/* Puts what a hook returned into a slot; None changes nothing. */
-static int replace_grad(tp_tensor **slot, PyObject *value) {
-    if (value == Py_None) return 0;
-    if (!tp_py_is_tensor(value)) {
-        PyErr_Format(PyExc_TypeError, "a hook must return None or a Tensor, not %s", Py_TYPE(value)->tp_name);
+static const char *kind_of(const tp_tensor *t, tp_text *text) {
+    char device[40];
+    tp_text_add(text, "%s on %s of sizes ", tp_dtype_names[t->dtype], tp_device_print(t->device, device));
+    tp_text_ints(text, tp_sizes(t));
+    return text->text ? text->text : "";
+}
+
+/* What a hook puts in a gradient's place has its sizes, dtype and device. */
+static int check_hooked(PyObject *hook, const tp_tensor *grad, PyObject *result) {
+    if (!tp_py_is_tensor(result)) {
+        PyErr_Format(PyExc_TypeError, "hook %R must return None or a Tensor, not %s", hook, Py_TYPE(result)->tp_name);
         return -1;
     }
+    const tp_tensor *t = tp_py_tensor_borrow(result);
+    if (!grad || (tp_same_sizes(grad, t) && grad->dtype == t->dtype && tp_device_equal(grad->device, t->device)))
+        return 0;
+    tp_autotext was = {0}, is = {0};
+    PyErr_Format(PyExc_RuntimeError, "hook %R has changed the %s of value: from %s to %s", hook,
+                 tp_same_sizes(grad, t) ? "type" : "size", kind_of(grad, &was), kind_of(t, &is));
+    return -1;
+}
+
+/* Puts what a hook returned into a slot. */
+static int replace_grad(PyObject *hook, tp_tensor **slot, PyObject *value) {
+    if (value != Py_None && check_hooked(hook, *slot, value) < 0) return -1;
     tp_tensor *old = *slot;
-    *slot = tp_retain(tp_py_tensor_borrow(value));
+    *slot = value == Py_None ? NULL : tp_retain(tp_py_tensor_borrow(value));
     tp_release(old);
     return 0;
 }
 
-static int replace_grads(tp_tensor **slots, int n, PyObject *value, const char *what) {
+/* None for all changes nothing; None for one takes that gradient away. */
+static int replace_grads(PyObject *hook, tp_tensor **slots, int n, PyObject *value) {
     if (value == Py_None) return 0;
-    PyObject *one = PyTuple_Check(value) ? Py_NewRef(value) : PyTuple_Pack(1, value);
-    int status = one && PyTuple_GET_SIZE(one) == n ? 0 : -1;
-    if (one && status < 0)
-        PyErr_Format(PyExc_RuntimeError, "a %s must return %d gradients, not %zd", what, n, PyTuple_GET_SIZE(one));
-    for (int i = 0; status == 0 && i < n; i++) status = replace_grad(&slots[i], PyTuple_GET_ITEM(one, i));
-    Py_XDECREF(one);
+    PyObject *all = PyTuple_Check(value) ? Py_NewRef(value) : PyTuple_Pack(1, value);
+    int status = all && PyTuple_GET_SIZE(all) == n ? 0 : -1;
+    if (all && status < 0)
+        PyErr_Format(PyExc_RuntimeError, "hook %R must return %d gradients, not %zd", hook, n, PyTuple_GET_SIZE(all));
+    for (int i = 0; status == 0 && i < n; i++) status = replace_grad(hook, &slots[i], PyTuple_GET_ITEM(all, i));
+    Py_XDECREF(all);
     return status;
-}
-
-/* What a tensor's hook returns has the gradient's sizes. */
-static int check_hooked(PyObject *hook, const tp_tensor *grad, PyObject *result) {
-    if (!tp_py_is_tensor(result) || tp_same_sizes(grad, tp_py_tensor_borrow(result))) return 0;
-    tp_autotext was = {0}, is = {0};
-    tp_text_ints(&was, tp_sizes(grad));
-    tp_text_ints(&is, tp_sizes(tp_py_tensor_borrow(result)));
-    PyErr_Format(PyExc_RuntimeError, "hook %R has changed the size of value: from %s to %s", hook, was.text, is.text);
-    return -1;
 }
 
 /* The callables of a dict, as they are now: a hook may remove itself. */
@@ -195,8 +204,7 @@ static int run_tensor_hooks(PyObject *all, tp_tensor **grads, int count) {
             if (nr >= count || !grads[nr]) continue;
             PyObject *grad = tp_py_wrap(grads[nr]), *hook = PyList_GET_ITEM(list, i);
             PyObject *result = grad ? PyObject_CallOneArg(hook, grad) : NULL;
-            if (!result || check_hooked(hook, grads[nr], result) < 0 || replace_grad(&grads[nr], result) < 0)
-                Py_CLEAR(list);
+            if (!result || (result != Py_None && replace_grad(hook, &grads[nr], result) < 0)) Py_CLEAR(list);
             Py_XDECREF(grad);
             Py_XDECREF(result);
         }
@@ -215,10 +223,10 @@ static int hooks_before(tp_py_hooks *hooks, tp_tensor **grads, int count, bool r
     int status = run_tensor_hooks(hooks->tensor, grads, count);
     PyObject *list = status == 0 ? callables(runs ? hooks->before : NULL) : NULL;
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
-        PyObject *tuple = grads_tuple(grads, count);
-        PyObject *result = tuple ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), tuple) : NULL;
+        PyObject *tuple = grads_tuple(grads, count), *hook = PyList_GET_ITEM(list, i);
+        PyObject *result = tuple ? PyObject_CallOneArg(hook, tuple) : NULL;
         Py_XDECREF(tuple);
-        if (!result || replace_grads(grads, count, result, "node pre-hook") < 0) Py_CLEAR(list);
+        if (!result || replace_grads(hook, grads, count, result) < 0) Py_CLEAR(list);
         Py_XDECREF(result);
     }
     if (!list) tp_py_error_to_core();
@@ -234,11 +242,11 @@ static int hooks_after(tp_py_hooks *hooks, tp_tensor **out, int nout, tp_tensor 
     PyObject *list = callables(hooks->after);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
         PyObject *inputs = grads_tuple(out, nout), *outputs = grads_tuple(grads, ngrads);
-        PyObject *result =
-            inputs && outputs ? PyObject_CallFunctionObjArgs(PyList_GET_ITEM(list, i), inputs, outputs, NULL) : NULL;
+        PyObject *hook = PyList_GET_ITEM(list, i),
+                 *result = inputs && outputs ? PyObject_CallFunctionObjArgs(hook, inputs, outputs, NULL) : NULL;
         Py_XDECREF(inputs);
         Py_XDECREF(outputs);
-        if (!result || replace_grads(out, nout, result, "node hook") < 0) Py_CLEAR(list);
+        if (!result || replace_grads(hook, out, nout, result) < 0) Py_CLEAR(list);
         Py_XDECREF(result);
     }
     if (!list) tp_py_error_to_core();
@@ -254,7 +262,11 @@ static int hooks_accumulated(tp_py_hooks *hooks, tp_tensor *leaf) {
     PyObject *list = callables(hooks->accumulated), *object = list ? tp_py_wrap(leaf) : NULL;
     for (Py_ssize_t i = 0; object && list && i < PyList_GET_SIZE(list); i++) {
         PyObject *result = PyObject_CallOneArg(PyList_GET_ITEM(list, i), object);
-        if (!result) Py_CLEAR(object);
+        if (result && result != Py_None)
+            PyErr_Format(tp_py_is_tensor(result) ? PyExc_RuntimeError : PyExc_TypeError,
+                         "a hook after the accumulation of a gradient must return None, not %s",
+                         Py_TYPE(result)->tp_name);
+        if (!result || result != Py_None) Py_CLEAR(object);
         Py_XDECREF(result);
     }
     int status = object ? 0 : tp_py_error_to_core();

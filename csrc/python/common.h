@@ -109,8 +109,9 @@ extern PyNumberMethods tp_py_tensor_number;
 extern PyBufferProcs tp_py_tensor_buffer;
 PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op);
 
-/* Traces the thread's calls into a list, to the standard output (True), or no longer (None); the previous sink, new. */
-PyObject *tp_py_set_trace(PyObject *sink, bool primitives);
+/* Traces the thread's calls into a list, to the standard output (True), or no longer (None), as so many layers deep;
+ * gives the three of before, new. */
+PyObject *tp_py_set_trace(PyObject *sink, bool primitives, int depth);
 
 /* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

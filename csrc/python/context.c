@@ -161,6 +161,10 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
     (void)self;
     unsigned long long include, exclude;
     if (!PyArg_ParseTuple(args, "KK", &include, &exclude)) return NULL;
+    if (include & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS | TP_BIT(Undefined)))
+        return PyErr_Format(PyExc_ValueError, "a backend cannot be included: it is chosen by where the tensors are");
+    if ((include >> (TP_NUM_KEYS - 1)) > 1)
+        return PyErr_Format(PyExc_ValueError, "%llu has bits that are no dispatch keys", include);
     tp_tls.include = include;
     tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
     Py_RETURN_NONE;
@@ -179,7 +183,7 @@ static PyObject *set_type_attribute(PyObject *self, PyObject *args) {
 static PyObject *set_print_dispatcher(PyObject *self, PyObject *arg) {
     int truth = PyObject_IsTrue(arg);
     (void)self;
-    return truth < 0 ? NULL : tp_py_set_trace(truth ? Py_True : Py_None, false);
+    return truth < 0 ? NULL : tp_py_set_trace(truth ? Py_True : Py_None, false, 0);
 }
 
 static PyMethodDef functions[] = {

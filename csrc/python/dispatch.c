@@ -72,7 +72,7 @@ static bool is_event(PyObject *o) {
 static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double seconds, int status) {
     py_tracer *t = (py_tracer *)base;
     (void)op, (void)key, (void)status;
-    t->depth--;
+    if (t->depth) t->depth--; /* 0: the trace began inside this layer */
     if (!t->events) return;
     PyGILState_STATE gil = PyGILState_Ensure();
     for (Py_ssize_t i = PyList_GET_SIZE(t->events) - 1; i >= 0; i--) {
@@ -88,23 +88,24 @@ static void trace_leave(tp_tracer *base, const tp_op *op, tp_key key, double sec
 
 static __thread py_tracer tracer = {.base = {trace_enter, trace_leave}};
 
-/* Collects into a list, prints (True), or stops (None); returns the previous sink. */
-PyObject *tp_py_set_trace(PyObject *arg, bool primitives) {
-    PyObject *old = tracer.events;
-    tracer.events = PyList_Check(arg) ? Py_NewRef(arg) : NULL;
+/* Collects into a list, prints (True), or stops (None); what there was before, as arguments of _set_trace. */
+PyObject *tp_py_set_trace(PyObject *sink, bool primitives, int depth) {
+    py_tracer before = tracer;
+    tracer.events = PyList_Check(sink) ? Py_NewRef(sink) : NULL;
     tracer.base.primitives = primitives;
-    tp_tracer *previous = tp_set_tracer(arg == Py_None ? NULL : &tracer.base);
-    if (tp_error_pending()) return tp_py_raise();
-    tracer.depth = 0;
-    if (old) return old;
-    return previous ? Py_NewRef(Py_True) : Py_NewRef(Py_None);
+    tracer.depth = depth;
+    tp_tracer *previous = tp_set_tracer(sink == Py_None ? NULL : &tracer.base);
+    PyObject *old = before.events ? before.events : Py_NewRef(previous ? Py_True : Py_None);
+    if (!tp_error_pending()) return Py_BuildValue("NNi", old, PyBool_FromLong(before.base.primitives), before.depth);
+    Py_DECREF(old);
+    return tp_py_raise();
 }
 
-/* _set_trace(sink, primitives). */
+/* _set_trace(sink, primitives, depth): a trace within a trace gives back what it found. */
 static PyObject *set_trace(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *sink;
-    int primitives = 0;
-    return PyArg_ParseTuple(args, "O|p", &sink, &primitives) ? tp_py_set_trace(sink, primitives) : NULL;
+    int primitives = 0, depth = 0;
+    return PyArg_ParseTuple(args, "O|pi", &sink, &primitives, &depth) ? tp_py_set_trace(sink, primitives, depth) : NULL;
 }
 
 /* ---- tables ---- */

@@ -73,7 +73,15 @@ static int take_gradient(tp_node *n, uint32_t i, PyObject *value, tp_tensor **ou
                    "input was not a Variable",
                    n->type->name, i + 1),
                -1;
-    if (n->edges[i].node) *out = tp_retain(tp_py_tensor_borrow(value));
+    const tp_edge *edge = &n->edges[i];
+    if (!edge->node) return 0;
+    const tp_tensor *grad = tp_py_tensor_borrow(value);
+    const tp_input_meta *input = &edge->node->inputs[edge->input_nr];
+    if (input->defined && tp_is_complex(grad) && !tp_is_complex_dtype((tp_dtype)input->dtype))
+        return PyErr_Format(PyExc_RuntimeError, "function %s returned a gradient of %s at position %u for a %s tensor",
+                            n->type->name, tp_dtype_names[grad->dtype], i + 1, tp_dtype_names[input->dtype]),
+               -1;
+    *out = tp_retain(tp_py_tensor_borrow(value));
     return 0;
 }
 
@@ -314,6 +322,11 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     PyObject *cls = args[0], *ctx_object = PyObject_CallNoArgs(args[1]);
     bool with_setup = args[2] == Py_True, needed = false;
     if (!ctx_object) return NULL;
+    if (!PyObject_TypeCheck(ctx_object, &ctx_type)) {
+        PyErr_Format(PyExc_TypeError, "_apply_function() takes a context class, not %R", args[1]);
+        Py_DECREF(ctx_object);
+        return NULL;
+    }
     args += 3;
     nargs -= 3;
     function_ctx *ctx = CTX(ctx_object);

@@ -142,7 +142,9 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
     }
     tp_tensor *t = tp_py_tensor_borrow(self);
     if (check_export(t, v[2]) < 0) return NULL;
-    if (v[0] && v[0] != Py_None && !(PyLong_Check(v[0]) && PyLong_AsLong(v[0]) == -1))
+    int overflow = 0;
+    if (v[0] && v[0] != Py_None &&
+        !(PyLong_Check(v[0]) && PyLong_AsLongAndOverflow(v[0], &overflow) == -1 && !overflow))
         return PyErr_Format(PyExc_BufferError, "__dlpack__(): a CPU tensor has no stream; stream must be None");
     tp_autoref *copied = copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
     if (copy && !copied) return tp_py_raise();
@@ -192,34 +194,62 @@ static int check_import(const dl_tensor *d, tp_dtype dtype) {
                      "from_dlpack: there is no dtype for DLPack type code %d with %d bits and %d lanes",
                      (int)d->dtype.code, (int)d->dtype.bits, (int)d->dtype.lanes);
     else if (d->ndim < 0 || d->ndim > TP_MAX_DIMS)
-        PyErr_Format(PyExc_BufferError, "from_dlpack: %d dimensions are more than %d", (int)d->ndim, TP_MAX_DIMS);
+        PyErr_Format(PyExc_BufferError, "from_dlpack: %d dimensions are not within 0 and %d", (int)d->ndim,
+                     TP_MAX_DIMS);
+    else if (d->ndim && !d->shape) PyErr_SetString(PyExc_BufferError, "from_dlpack: there are dimensions but no shape");
     else return 0;
     return -1;
+}
+
+/* The bytes that the elements lie in. */
+typedef struct {
+    char *start;
+    size_t nbytes;
+    int64_t offset; /* of the first element's, from there; at least 0 */
+} extent;
+
+/* A producer may say anything; what cannot be memory of a process is refused. */
+static int find_extent(const dl_tensor *d, tp_ints sizes, tp_ints strides, tp_dtype dtype, extent *out) {
+    int64_t numel = tp_checked_numel(sizes), itemsize = tp_itemsize(dtype), low, high, last, nbytes;
+    uintptr_t first, end, unit = (uintptr_t)(tp_is_complex_dtype(dtype) ? itemsize / 2 : itemsize);
+    *out = (extent){0};
+    if (numel < 0 || tp_strided_extent(sizes, strides, &low, &high) < 0) return tp_py_raise(), -1;
+    if (numel == 0) return 0;
+    bool wraps = __builtin_add_overflow((uintptr_t)d->data, d->byte_offset, &first);
+    wraps |= __builtin_mul_overflow(low, itemsize, &low);
+    wraps |= __builtin_add_overflow(high, 1, &high);
+    wraps |= __builtin_mul_overflow(high, itemsize, &last);
+    wraps |= __builtin_sub_overflow(last, low, &nbytes);
+    wraps |= __builtin_add_overflow(first, (uintptr_t)last, &end);
+    wraps |= first < 0 - (uintptr_t)low;
+    if (!d->data || wraps) {
+        PyErr_SetString(PyExc_BufferError, d->data ? "from_dlpack: the elements lie beyond the end of all memory"
+                                                   : "from_dlpack: there are elements but no memory");
+        return -1;
+    }
+    if (first % unit) {
+        PyErr_SetString(PyExc_BufferError, "from_dlpack: the memory is not aligned to its element size");
+        return -1;
+    }
+    *out = (extent){(char *)first + low, (size_t)nbytes, -low};
+    return 0;
 }
 
 /* A tensor over the memory that takes over `managed`; on failure the caller still has it. */
 static tp_tensor *adopt(const dl_tensor *d, void *managed, bool versioned) {
     tp_dtype dtype = from_dl_dtype(d->dtype);
-    int64_t strides[TP_MAX_DIMS], low, high;
+    int64_t stride_data[TP_MAX_DIMS];
+    extent e;
     if (check_import(d, dtype) < 0) return NULL;
-    tp_ints sizes = {d->shape, d->ndim};
-    int64_t numel = tp_checked_numel(sizes), itemsize = tp_itemsize(dtype);
-    if (numel < 0) return (void)tp_py_raise(), NULL;
-    if (d->strides) memcpy(strides, d->strides, (size_t)d->ndim * sizeof *strides);
-    else tp_contiguous_strides(sizes, strides);
-    if (tp_strided_extent(sizes, (tp_ints){strides, d->ndim}, &low, &high) < 0) return (void)tp_py_raise(), NULL;
-    char *first = (char *)d->data + d->byte_offset;
-    if (numel && (uintptr_t)first % (uintptr_t)(tp_is_complex_dtype(dtype) ? itemsize / 2 : itemsize)) {
-        PyErr_SetString(PyExc_BufferError, "from_dlpack: the memory is not aligned to its element size");
-        return NULL;
-    }
+    tp_ints sizes = {d->shape, d->ndim}, strides = {stride_data, d->ndim};
+    if (d->strides && d->ndim) memcpy(stride_data, d->strides, (size_t)d->ndim * sizeof *stride_data);
+    else tp_contiguous_strides(sizes, stride_data);
+    if (find_extent(d, sizes, strides, dtype, &e) < 0) return NULL;
     import *owner = PyMem_RawMalloc(sizeof *owner);
     if (!owner) return (void)PyErr_NoMemory(), NULL;
     *owner = (import){managed, versioned};
-    size_t nbytes = numel ? (size_t)((high - low + 1) * itemsize) : 0;
-    tp_storage *storage = tp_storage_from_blob(TP_CPU, first + low * itemsize, nbytes, release_import, owner);
-    tp_tensor *t =
-        storage ? tp_new_on_storage(storage, sizes, (tp_ints){strides, d->ndim}, -low * itemsize, dtype) : NULL;
+    tp_storage *storage = tp_storage_from_blob(TP_CPU, e.start, e.nbytes, release_import, owner);
+    tp_tensor *t = storage ? tp_new_on_storage(storage, sizes, strides, e.offset, dtype) : NULL;
     if (!t) {
         if (storage) storage->deleter = tp_storage_keep_blob;
         PyMem_RawFree(owner);
@@ -229,21 +259,27 @@ static tp_tensor *adopt(const dl_tensor *d, void *managed, bool versioned) {
     return t;
 }
 
-static tp_tensor *unpack_versioned(PyObject *capsule) {
+static tp_tensor *unpack_versioned(PyObject *capsule, bool may_copy) {
     dl_managed_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (m->version.major > 1) {
         PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack version %u.%u is newer than 1", m->version.major,
                      m->version.minor);
         return NULL;
     }
-    if (m->flags & DL_READ_ONLY && tp_py_warn_readonly("DLPack tensor") < 0) return NULL;
-    tp_tensor *t = adopt(&m->tensor, m, true);
-    if (t) PyCapsule_SetName(capsule, "used_dltensor_versioned");
-    return t;
+    tp_autoref *t = adopt(&m->tensor, m, true);
+    if (!t) return NULL;
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    if (!(m->flags & DL_READ_ONLY)) return tp_take(t);
+    /* A tensor can be written to, so it gets memory of its own. */
+    tp_tensor *copy = may_copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
+    if (may_copy && !copy) tp_py_raise();
+    if (!may_copy)
+        PyErr_SetString(PyExc_BufferError, "from_dlpack: the memory is read-only and copy=False forbids a copy of it");
+    return copy;
 }
 
-static tp_tensor *unpack(PyObject *capsule) {
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return unpack_versioned(capsule);
+static tp_tensor *unpack(PyObject *capsule, bool may_copy) {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return unpack_versioned(capsule, may_copy);
     if (!PyCapsule_IsValid(capsule, "dltensor")) {
         PyErr_SetString(PyExc_RuntimeError,
                         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -276,9 +312,10 @@ static PyObject *ask_for_capsule(PyObject *o, PyObject *device, PyObject *copy) 
 }
 
 tp_tensor *tp_py_from_dlpack(PyObject *o, PyObject *device, PyObject *copy) {
-    if (PyCapsule_CheckExact(o)) return unpack(o);
+    bool may_copy = copy != Py_False;
+    if (PyCapsule_CheckExact(o)) return unpack(o, may_copy);
     PyObject *capsule = ask_for_capsule(o, device, copy);
-    tp_tensor *t = !capsule ? NULL : unpack(capsule);
+    tp_tensor *t = !capsule ? NULL : unpack(capsule, may_copy);
     Py_XDECREF(capsule);
     return t;
 }

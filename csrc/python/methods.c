@@ -115,54 +115,6 @@ FAST_METHOD(py_cpu) {
     return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, format)));
 }
 
-static PyObject *other_name(void) {
-    static PyObject *name;
-    return name ? name : (name = PyUnicode_InternFromString("other"));
-}
-
-/* to(device, dtype), to(dtype), to(other): the first argument says which, as in PyTorch's own parser. */
-static int take_target(PyObject *first, PyObject **rest, tp_dtype *dtype, tp_device *device) {
-    if (!first || first == Py_None) return 0;
-    if (tp_py_is_tensor(first)) {
-        *dtype = (tp_dtype)TENSOR(first)->dtype;
-        *device = TENSOR(first)->device;
-        return 1;
-    }
-    int ok = tp_py_to_dtype(first, dtype);
-    if (ok == 0) {
-        rest[0] = first;
-        return 0;
-    }
-    return ok;
-}
-
-FAST_METHOD(py_to) {
-    static const char *const by_device[] = {"device", "dtype", "non_blocking", "copy", "memory_format", NULL};
-    static const char *const by_value[] = {"dtype", "non_blocking", "copy", "memory_format", "other", NULL};
-    PyObject *v[5], *first = PyVectorcall_NARGS(nargs) ? args[0] : NULL, *given = NULL;
-    tp_dtype dtype = TP_NO_DTYPE;
-    tp_device device = TP_NO_DEVICE;
-    bool non_blocking = false, copy = false;
-    tp_memory_format format = TP_NO_FORMAT;
-    int target = take_target(first, &given, &dtype, &device);
-    if (target < 0) return NULL;
-    bool other = !target && kwnames && PySequence_Contains(kwnames, other_name()) > 0;
-    const tp_py_arguments arguments = {"to", target || other ? by_value : by_device, target || other ? 3 : 4, 0};
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
-    int at = target || other ? 1 : 2;
-    if (other && take_target(v[4], &given, &dtype, &device) != 1)
-        return PyErr_Format(PyExc_TypeError, "to(): argument 'other' must be Tensor, not %s", Py_TYPE(v[4])->tp_name);
-    if (!target && !other && (tp_py_take_device("to", v[0], &device) < 0 || tp_py_take_dtype("to", v[1], &dtype) < 0))
-        return NULL;
-    if (tp_py_take_bool(v[at], &non_blocking) < 0 || tp_py_take_bool(v[at + 1], &copy) < 0 ||
-        take_memory_format("to", v[at + 2], &format) < 0)
-        return NULL;
-    tp_tensor *t = TENSOR(self);
-    if (device.type < 0) device = t->device;
-    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)t->dtype;
-    return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_device(t, device, dtype, non_blocking, copy, format)));
-}
-
 /* "tensorpy.DoubleTensor"; whatever stands before the last dot is not looked at. */
 static int parse_type_name(PyObject *o, tp_dtype *out) {
     const char *text = PyUnicode_AsUTF8(o), *dot = text ? strrchr(text, '.') : NULL, *name = dot ? dot + 1 : text;
@@ -332,6 +284,8 @@ PyObject *tp_py_tensor_repr(PyObject *o) { return call_printer(o, "tensor_repr")
 /* A number's format for a tensor without dimensions. */
 static PyObject *py_format(PyObject *self, PyObject *spec) {
     const tp_tensor *t = TENSOR(self);
+    if (!PyUnicode_Check(spec))
+        return PyErr_Format(PyExc_TypeError, "__format__() takes a str, not %s", Py_TYPE(spec)->tp_name);
     if (t->ndim == 0 && t->device.type != TP_DEVICE_META) {
         PyObject *value = item_of(TENSOR(self)), *text = value ? PyObject_Format(value, spec) : NULL;
         Py_XDECREF(value);
@@ -383,10 +337,6 @@ PyMethodDef tp_py_tensor_methods[] = {
     NO_ARGS("tolist", py_tolist, "The elements as nested lists of Python numbers; a number without dimensions."),
     {"type", TP_PY_FASTCALL(py_type),
      "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type; with a dtype, a conversion."},
-    {"to", TP_PY_FASTCALL(py_to),
-     "to($self, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None)\n--\n\n"
-     "The tensor on another device or with another dtype, or as another tensor is; itself if nothing changes.\n"
-     "Also to(dtype, ...) and to(other, ...)."},
     TO(float, "To float32."),
     TO(double, "To float64."),
     TO(half, "To float16."),

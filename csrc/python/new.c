@@ -1,4 +1,4 @@
-/* new.c: tensors from Python data: tensor(), as_tensor(), asarray(), scalar_tensor().
+/* new.c: tensors from Python data: tensor(), as_tensor(), asarray().
  *
  * What another library holds is shared or copied as a whole (interop.h); all else is read element by element
  * (sequence.h). */
@@ -113,29 +113,6 @@ static PyObject *py_as_tensor(PyObject *self, PyObject *const *args, Py_ssize_t 
     return t ? tp_py_wrap_steal(t) : NULL;
 }
 
-static PyObject *scalar_from_python(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static const char *const names[] = {"s", "dtype", "layout", "device", "pin_memory", "requires_grad", NULL};
-    static const tp_py_arguments arguments = {"scalar_tensor", names, 1, 1};
-    PyObject *v[6];
-    tp_scalar s;
-    tp_dtype dtype = tp_default_dtype();
-    tp_device device = tp_default_device();
-    bool pin = false;
-    if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[4], &pin) < 0) return NULL;
-    if (tp_py_take_dtype("scalar_tensor", v[1], &dtype) < 0 || tp_py_take_device("scalar_tensor", v[3], &device) < 0)
-        return NULL;
-    int ok = tp_py_to_scalar(v[0], &s);
-    if (ok == 0)
-        PyErr_Format(PyExc_TypeError, "scalar_tensor(): argument 's' must be Number, not %s", Py_TYPE(v[0])->tp_name);
-    if (ok <= 0) return NULL;
-    tp_tensor *t = tp_full(TP_EMPTY_INTS, &s, dtype, TP_NO_LAYOUT, device, pin);
-    return with_requires_grad_steal(raise_null(t), v[5]);
-}
-static PyObject *py_scalar_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    (void)self;
-    return scalar_from_python(args, nargs, kwnames);
-}
-
 /* ---- asarray ---- */
 
 static int refuse_alias(const char *format, const char *from, const char *to) {
@@ -222,9 +199,6 @@ static PyMethodDef functions[] = {
     {"asarray", TP_PY_FASTCALL(py_asarray),
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
      "The object as a tensor: shares memory with tensors, arrays, DLPack objects and buffers unless copy is True."},
-    {"scalar_tensor", TP_PY_FASTCALL(py_scalar_tensor),
-     "scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)\n--\n\n"
-     "A tensor without dimensions that holds one number, in the default dtype."},
     {NULL, NULL, 0, NULL},
 };
 

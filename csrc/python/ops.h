@@ -8,3 +8,4 @@ extern const tp_py_function tp_py_overloads[];
 extern const int64_t tp_py_overload_count;
 
 int tp_py_init_ops(PyObject *m);
+int tp_py_init_resolve(PyObject *m);

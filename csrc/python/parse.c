@@ -2,6 +2,7 @@
 #include "python/parse.h"
 
 #include "core/generator.h"
+#include "python/complain.h"
 #include "python/generator.h"
 
 #include <string.h>
@@ -158,6 +159,22 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     return 1;
 }
 
+/* A number, or what has __index__. */
+static int to_number(PyObject *o, tp_scalar *out) {
+    int ok = tp_py_to_scalar(o, out);
+    if (ok != 0 || tp_py_is_tensor(o) || PySequence_Check(o)) return ok;
+    *out = (tp_scalar){.kind = TP_SCALAR_INT};
+    return tp_py_to_int(o, &out->i);
+}
+
+static int to_double(PyObject *o, double *out) {
+    tp_scalar s;
+    int ok = to_number(o, &s);
+    if (ok <= 0 || s.kind == TP_SCALAR_COMPLEX) return ok < 0 ? -1 : 0;
+    *out = tp_scalar_double(&s);
+    return 1;
+}
+
 static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
     Py_ssize_t n;
     void *room;
@@ -166,7 +183,7 @@ static int convert_scalars(tp_py_args *a, PyObject *o, tp_value *out) {
     if (!items) return -1;
     tp_scalar *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int ok = tp_py_to_scalar(items[i], &data[i]);
+        int ok = to_number(items[i], &data[i]);
         if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_SCALARS, .scalars = {data, n}};
@@ -181,41 +198,10 @@ static int convert_floats(tp_py_args *a, PyObject *o, tp_value *out) {
     if (!items) return -1;
     double *data = room;
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (!PyFloat_Check(items[i]) && !PyLong_Check(items[i])) return 0;
-        data[i] = PyFloat_AsDouble(items[i]); /* a subclass's __float__ may run */
-        if (data[i] == -1.0 && PyErr_Occurred()) return -1;
+        int ok = to_double(items[i], &data[i]); /* an __index__ may run */
+        if (ok <= 0) return ok;
     }
     *out = (tp_value){.tag = TP_FLOATS, .floats = {data, n}};
-    return 1;
-}
-
-static int convert_bools(tp_py_args *a, PyObject *o, tp_value *out) {
-    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    bool *data = tp_py_scratch(a, (size_t)(n ? n : 1));
-    if (!data) return -1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (!PyBool_Check(item)) return 0;
-        data[i] = item == Py_True;
-    }
-    *out = (tp_value){.tag = TP_BOOLS, .bools = {data, n}};
-    return 1;
-}
-
-static int convert_scalar(tp_py_args *a, PyObject *o, tp_value *out) {
-    tp_scalar *s = scratch_scalar(a);
-    if (!s) return -1;
-    int ok = tp_py_to_scalar(o, s);
-    if (ok > 0) *out = (tp_value){.tag = TP_SCALAR, .scalar = s};
-    return ok;
-}
-
-static int convert_float(PyObject *o, tp_value *out) {
-    tp_scalar s;
-    int ok = tp_py_to_scalar(o, &s);
-    if (ok <= 0 || s.kind == TP_SCALAR_COMPLEX) return ok < 0 ? -1 : 0;
-    *out = (tp_value){.tag = TP_FLOAT, .f = tp_scalar_double(&s)};
     return 1;
 }
 
@@ -228,6 +214,35 @@ static int convert_bool(PyObject *o, tp_value *out) {
     int truth = PyObject_IsTrue(o);
     *out = (tp_value){.tag = TP_BOOL_, .b = truth > 0};
     return truth < 0 ? -1 : 1;
+}
+
+static int convert_bools(tp_py_args *a, PyObject *o, tp_value *out) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    bool *data = tp_py_scratch(a, (size_t)(n ? n : 1));
+    if (!data) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        tp_value item;
+        if (convert_bool(PySequence_Fast_GET_ITEM(o, i), &item) <= 0) return PyErr_Occurred() ? -1 : 0;
+        data[i] = item.b;
+    }
+    *out = (tp_value){.tag = TP_BOOLS, .bools = {data, n}};
+    return 1;
+}
+
+static int convert_scalar(tp_py_args *a, PyObject *o, tp_value *out) {
+    tp_scalar *s = scratch_scalar(a);
+    if (!s) return -1;
+    int ok = to_number(o, s);
+    if (ok > 0) *out = (tp_value){.tag = TP_SCALAR, .scalar = s};
+    return ok;
+}
+
+static int convert_float(PyObject *o, tp_value *out) {
+    double number;
+    int ok = to_double(o, &number);
+    if (ok > 0) *out = (tp_value){.tag = TP_FLOAT, .f = number};
+    return ok;
 }
 
 static int convert_enum(PyObject *o, PyTypeObject *type, tp_tag tag, tp_value *out) {
@@ -299,11 +314,6 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
 
 /* ---- one signature ---- */
 
-/* Why a signature did not fit, for the message; filled in by a second pass only. */
-typedef struct {
-    tp_text *text;
-} complaint;
-
 /* Other names for the same parameters, as PyTorch takes them: NumPy's, and what its Python functions say. */
 static const char *const other_names[][2] = {{"dim", "axis"},
                                              {"keepdim", "keepdims"},
@@ -329,10 +339,6 @@ static int find_keyword(const tp_py_signature *s, PyObject *kwnames, int param) 
     return -1;
 }
 
-static void complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
-    if (why) tp_text_add(why, "argument '%s' must be %s, not %s", p->name, p->type, Py_TYPE(o)->tp_name);
-}
-
 /* view(2, 3): the positional arguments from `first` on are one list of ints. */
 static int convert_spread(tp_py_args *a, const tp_py_param *p, PyObject *const *args, Py_ssize_t n, tp_value *out) {
     int64_t *data = scratch_ints(a, n ? n : 1);
@@ -346,9 +352,27 @@ static int convert_spread(tp_py_args *a, const tp_py_param *p, PyObject *const *
     return 1;
 }
 
+/* Whatever has __index__ counts as an int. */
+static bool is_whole(PyObject *o) {
+    return PyLong_CheckExact(o) || (PyIndex_Check(o) && !PyBool_Check(o) && !PyFloat_Check(o));
+}
+
 static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
     return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs && !PyTuple_Check(args[at]) &&
-           !PyList_Check(args[at]) && (nargs - at > 1 || (PyLong_Check(args[at]) && !PyBool_Check(args[at])));
+           !PyList_Check(args[at]) && (nargs - at > 1 || is_whole(args[at]));
+}
+
+/* The keyword that is left over: of no parameter, or of one that has been given already. */
+static void complain_keyword(tp_text *why, const tp_py_signature *s, PyObject *kwnames) {
+    for (Py_ssize_t k = 0; why && k < PyTuple_GET_SIZE(kwnames); k++) {
+        const char *text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+        int i = 0;
+        while (i < s->nparams && !keyword_matches(PyTuple_GET_ITEM(kwnames, k), s->params[i].name)) i++;
+        if (i < s->nparams) continue;
+        tp_text_add(why, "it has no argument '%s'", text ? text : "?");
+        return;
+    }
+    if (why) tp_text_add(why, "an argument is given twice");
 }
 
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */
@@ -364,7 +388,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
             if (spreads(s, i, args, nargs, used)) {
                 int ok = convert_spread(a, p, args + used, nargs - used, &a->values[i]);
                 if (ok < 0) return -1;
-                if (ok == 0) return complain_type(why, p, args[used]), 0;
+                if (ok == 0) return tp_py_complain_spread(why, p, args + used, nargs - used), 0;
                 used = nargs;
                 continue;
             }
@@ -388,7 +412,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
         if (p->flags & TP_PARAM_OUT && o != Py_None) a->out = o;
         int ok = tp_py_convert(a, p, o, &a->values[i]);
         if (ok < 0) return -1;
-        if (ok == 0) return complain_type(why, p, o), 0;
+        if (ok == 0) return tp_py_complain_type(why, p, o), 0;
     }
     if (used < nargs) {
         if (why)
@@ -396,57 +420,29 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
                         nargs + (self != NULL));
         return 0;
     }
-    return used_kw == nkw ? 1 : (why ? tp_text_add(why, "unknown or repeated keyword") : (void)0, 0);
+    return used_kw == nkw ? 1 : (complain_keyword(why, s, kwnames), 0);
 }
 
 /* ---- errors ---- */
 
-static size_t edit_distance(const char *a, const char *b) {
-    size_t row[64], la = strlen(a), lb = strlen(b);
-    if (lb >= 64) return 99;
-    for (size_t j = 0; j <= lb; j++) row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t old = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = best;
-            diagonal = old;
-        }
-    }
-    return row[lb];
-}
-
-/* The first keyword that no signature knows, with the nearest name that one knows. NULL: all are known. */
-static const char *unknown_keyword(const tp_py_function *f, PyObject *kwnames, const char **nearest) {
+/* A keyword that no signature knows, with a TypeError that names what may have been meant; false: all are known. */
+static bool unknown_keyword(const tp_py_function *f, PyObject *kwnames) {
+    const char *names[TP_PY_MAX_SIGNATURES * TP_PY_MAX_PARAMS];
+    int n = 0;
+    for (int s = 0; s < f->nsignatures && s < TP_PY_MAX_SIGNATURES; s++)
+        for (int i = 0; i < f->signatures[s].nparams; i++) names[n++] = f->signatures[s].params[i].name;
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
         PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
-        const char *text = PyUnicode_AsUTF8(keyword);
-        size_t best = 4;
-        bool known = false;
-        *nearest = NULL;
-        for (int s = 0; text && s < f->nsignatures; s++)
-            for (int i = 0; i < f->signatures[s].nparams; i++) {
-                const char *name = f->signatures[s].params[i].name;
-                known |= keyword_matches(keyword, name);
-                size_t d = edit_distance(text, name);
-                if (d < best) best = d, *nearest = name;
-            }
-        if (text && !known) return text;
+        int i = 0;
+        while (i < n && !keyword_matches(keyword, names[i])) i++;
+        if (i == n) return tp_py_unexpected(f->name, keyword, names, n), true;
     }
-    return NULL;
+    return false;
 }
 
 static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames) {
-    const char *nearest, *unknown = unknown_keyword(f, kwnames, &nearest);
-    if (unknown)
-        return nearest
-                   ? PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'. Did you mean '%s'?",
-                                  f->name, unknown, nearest)
-                   : PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%s'", f->name, unknown);
+    if (unknown_keyword(f, kwnames)) return NULL;
     tp_autotext text = {0};
     for (int s = 0; s < f->nsignatures; s++) {
         tp_py_args a;
@@ -462,27 +458,48 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
                         f->name, text.text ? text.text : "");
 }
 
+/* The first signature that fits; numbers are tensors at the second attempt only. NULL: none, or an exception is set. */
+TP_INLINE const tp_py_signature *first_match(const tp_py_function *f, tp_py_args *a, PyObject *self,
+                                             PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool numbers) {
+    for (int s = 0; s < f->nsignatures; s++) {
+        if (numbers && !f->signatures[s].numbers) continue;
+        tp_py_args_init(a);
+        a->numbers = numbers;
+        int ok = match(&f->signatures[s], a, self, args, nargs, kwnames, NULL);
+        if (tp_likely(ok > 0)) return &f->signatures[s];
+        tp_py_args_free(a);
+        if (ok < 0) return NULL;
+    }
+    return NULL;
+}
+
+/* The second attempt, or why there is no match: NULL and the exception set. */
+TP_COLD static const tp_py_signature *second_match(const tp_py_function *f, tp_py_args *a, PyObject *self,
+                                                   PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (PyErr_Occurred()) return NULL;
+    const tp_py_signature *s = first_match(f, a, self, args, nargs, kwnames, true);
+    if (!s && !PyErr_Occurred()) no_match(f, self, args, nargs, kwnames);
+    return s;
+}
+
+TP_INLINE const tp_py_signature *choose(const tp_py_function *f, tp_py_args *a, PyObject *self, PyObject *const *args,
+                                        Py_ssize_t nargs, PyObject *kwnames) {
+    const tp_py_signature *s = first_match(f, a, self, args, nargs, kwnames, false);
+    return tp_likely(s != NULL) ? s : second_match(f, a, self, args, nargs, kwnames);
+}
+
+const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyObject *self, PyObject *const *args,
+                                    Py_ssize_t nargs, PyObject *kwnames) {
+    return choose(f, a, self, args, nargs, kwnames);
+}
+
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames) {
-    nargs = PyVectorcall_NARGS(nargs);
     tp_py_args a;
-    for (int s = 0; s < f->nsignatures; s++) {
-        tp_py_args_init(&a);
-        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
-        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
-        if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
-        if (tp_unlikely(a.blocks || a.held)) tp_py_args_free(&a);
-        if (tp_likely(ok != 0)) return result;
-    }
-    for (int s = 0; s < f->nsignatures; s++) {
-        if (!f->signatures[s].numbers) continue;
-        tp_py_args_init(&a);
-        a.numbers = true;
-        int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL);
-        PyObject *result = ok > 0 ? f->signatures[s].call(&a) : NULL;
-        if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
-        tp_py_args_free(&a);
-        if (ok != 0) return result;
-    }
-    return no_match(f, self, args, nargs, kwnames);
+    const tp_py_signature *s = choose(f, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
+    if (tp_unlikely(!s)) return NULL;
+    PyObject *result = s->call(&a);
+    if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
+    if (tp_unlikely(a.blocks || a.held || a.nmade)) tp_py_args_free(&a);
+    return result;
 }

@@ -8,6 +8,7 @@
 #include "python/common.h"
 
 #define TP_PY_MAX_PARAMS 24
+#define TP_PY_MAX_SIGNATURES 16
 #define TP_PY_SCRATCH_INTS 32
 #define TP_PY_SCRATCH_SCALARS 6
 
@@ -38,6 +39,7 @@ typedef struct {
     bool numbers;    /* numbers are taken as tensors, at the second attempt: mul(2, t), add(t, 2, out=o) */
     bool varargs;    /* the first parameter after self is a list of ints that may be spread: view(2, 3) */
     const char *text;
+    const char *op, *out; /* the overload, and its out= variant or NULL: "add.Tensor", "add.out" */
 } tp_py_signature;
 
 typedef struct {
@@ -60,6 +62,13 @@ struct tp_py_args {
     tp_scalar scalars[TP_PY_SCRATCH_SCALARS];
 };
 
+/* Generated: the functions of all modules, and the methods of Tensor; NULL-terminated. */
+extern const tp_py_function *const tp_py_functions[], *const tp_py_methods[];
+
+/* The signature that the arguments choose, with `a` filled in, which the caller frees; NULL and the exception set where
+ * they fit none. */
+const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyObject *self, PyObject *const *args,
+                                    Py_ssize_t nargs, PyObject *kwnames);
 /* Parses and calls. `self` is the object of a method call, NULL for a function. */
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames);

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._types import is_whole
 
 nn: Any = _C._nn
 ops: Any = _C
@@ -36,4 +37,4 @@ def reduce_by(loss: Any, how: int) -> Any:
 
 
 def listed(value: Size, n: int) -> list[int]:
-    return [value] * n if isinstance(value, int) else list(value)
+    return [value] * n if is_whole(value) else list(value)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tensorpy._types import is_whole
 from tensorpy.nn._common import Size, listed, nn, ops
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm of each window."""
-    high, wide = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
+    high, wide = (kernel_size, kernel_size) if is_whole(kernel_size) else kernel_size
     mean = avg_pool2d(input**norm_type, kernel_size, stride, 0, ceil_mode)
     return (mean.sign() * mean.abs().relu() * (high * wide)) ** (1.0 / norm_type)
 
@@ -313,7 +314,7 @@ fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool
 
 def _output_size(input: Tensor, output_size: OutputSize, dims: int) -> Size:
     """None keeps a dimension."""
-    if isinstance(output_size, int):
+    if is_whole(output_size):
         return output_size
     if len(output_size) > input.dim():
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")

@@ -46,6 +46,20 @@ class _Passing(Function):
         return (None, *ctx.function(grads))
 
 
+def _check_changed(hook: Any, was: tuple[Any, ...], now: tuple[Any, ...]) -> None:
+    """What a hook puts in a gradient's place has its sizes, dtype and device."""
+    for a, b in zip(was, now, strict=True):
+        if b is not None and not isinstance(b, Tensor):
+            raise TypeError(f"hook {hook!r} must return Tensors or None, not {type(b).__name__}")
+        if a is None or b is None or (a.shape, a.dtype, a.device) == (b.shape, b.dtype, b.device):
+            continue
+        what = "type" if a.shape == b.shape else "size"
+        raise RuntimeError(
+            f"hook {hook!r} has changed the {what} of value: from {a.dtype} on {a.device} of sizes {list(a.shape)} "
+            f"to {b.dtype} on {b.device} of sizes {list(b.shape)}"
+        )
+
+
 def _tupled(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
@@ -99,6 +113,7 @@ class BackwardHook:
                     f"Backward hook returned an invalid number of grad_input, got {len(changed)}, but expected "
                     f"{len(grad_input)}"
                 )
+            _check_changed(hook, grad_input, changed)
             grad_input = changed
         return grad_input
 
@@ -119,6 +134,7 @@ class BackwardHook:
                         f"Backward pre hook returned an invalid number of grad_output, got {len(_tupled(changed))}, "
                         f"but expected {len(given)}"
                     )
+                _check_changed(hook, given, _tupled(changed))
                 given = _tupled(changed)
             self.grad_outputs = given
             if not self.input_places:  # no gradient goes to the inputs: this is the place to call the hooks

@@ -58,7 +58,7 @@ def wrong(a: tp.Tensor) -> None:
     tp.exp(a, nonsense=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     tp.softmax(a, "x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     a + "b"  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
-    tp.zeros(2, dtype="float32")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tp.zeros(2, dtype="float32")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def files(x: tp.Tensor) -> None:

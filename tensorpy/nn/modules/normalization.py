@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._types import is_whole
 from tensorpy.nn import functional as F
 from tensorpy.nn import init
 from tensorpy.nn.modules.module import Module
@@ -65,7 +66,7 @@ class _Affine(Module):
 
 
 def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    return (normalized_shape,) if is_whole(normalized_shape) else tuple(normalized_shape)
 
 
 class LayerNorm(_Affine):

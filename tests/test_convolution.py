@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -116,20 +119,107 @@ def test_pool_gradients():
     check_gradients(lambda t: F.adaptive_avg_pool2d(t, (4, 5)) ** 2, x, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("width", [8, 11, 16, 24])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_small_float32_images(width, groups):
-    """The kernels that keep sums in registers against those of float64, which unfold."""
-    shapes = ((5, 4, 6, width), (6, 4 // groups, 3, 3), (6,))
-    arrays = [rng.standard_normal(s) for s in shapes]
+# ---- float32 in registers, against float64, which unfolds and multiplies ----
+
+# (input, weight, options): what decides between the ways of csrc/cpu/convolution_*.h, and where their loops end.
+IN_REGISTERS = {
+    "rows of one, two and some vectors": [((2, 4, 6, w), (6, 4, 3, 3), {"padding": 1}) for w in (8, 11, 16, 24, 35)],
+    "rows taken as one": [((3, 5, h, w), (9, 5, 3, 3), {"padding": 1}) for h, w in ((7, 7), (14, 14), (5, 4), (9, 30))],
+    "strides": [((2, 3, 33, 34), (10, 3, 7, 7), {"stride": s, "padding": 3}) for s in (2, 3, (1, 2), (4, 1))],
+    "dilation": [((2, 3, 20, 21), (4, 3, 3, 2), {"dilation": d, "stride": s}) for d in (2, 3, (1, 4)) for s in (1, 2)],
+    "a kernel that jumps over pixels": [((2, 8, 32, 32), (16, 8, 1, 1), {"stride": s}) for s in (2, 3)],
+    "one channel, few and many": [
+        ((2, 6, 18, 18), (o, 6 // g, 3, 3), {"groups": g, "padding": 2})
+        for o, g in ((6, 6), (12, 6), (2, 1), (4, 2), (16, 1), (33, 1), (49, 1), (70, 1))
+    ],
+    "pieces of an image": [((1, 40, 70, 64), (20, 40, 5, 5), {"padding": 2}), ((2, 24, 90, 90), (3, 24, 3, 3), {})],
+    "one dimension and three": [
+        ((2, 3, 100), (4, 3, 5), {"stride": 2}),
+        ((2, 3, 9, 10, 11), (5, 3, 3, 2, 3), {"padding": 1}),
+        ((1, 8, 20, 30, 30), (4, 8, 3, 3, 3), {"stride": (2, 1, 2)}),
+    ],
+    "Winograd, even and odd sizes": [
+        ((n, 24, h, w), (24, 24, 3, 3), {"padding": p})
+        for n, h, w, p in ((1, 8, 8, 1), (3, 9, 11, 1), (2, 17, 14, 0), (1, 12, 10, 2), (2, 8, 40, (3, 0)))
+    ],
+    "Winograd, channels": [
+        ((2, i * g, 14, 15), (o * g, i, 3, 3), {"padding": 1, "groups": g})
+        for i, o, g in ((24, 25, 1), (31, 40, 2), (65, 24, 1), (130, 67, 1))
+    ],
+    "Winograd, lots of small images and blocks of a large one": [
+        ((37, 32, 8, 9), (32, 32, 3, 3), {"padding": 1}),
+        ((1, 32, 61, 70), (48, 32, 3, 3), {"padding": 1}),
+    ],
+}
+SETTINGS = [
+    pytest.param(*case, id=f"{name} {i}") for name, cases in IN_REGISTERS.items() for i, case in enumerate(cases)
+]
+
+
+def convolve(dtype, x, w, b, grad, options):
+    """The convolution and its three gradients."""
+    tensors = [tp.from_numpy(a.astype(dtype)).requires_grad_() for a in (x, w, b)]
+    call = {3: tp.conv1d, 4: tp.conv2d, 5: tp.conv3d}[x.ndim]
+    y = call(*tensors, **options)
+    return [y.detach().numpy(), *(g.numpy() for g in tp.autograd.grad(y, tensors, tp.from_numpy(grad.astype(dtype))))]
+
+
+def numbers_for(x_shape, w_shape, options):
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape, w_shape[:1]))
+    call = {3: tp.conv1d, 4: tp.conv2d, 5: tp.conv3d}[x.ndim]
+    shape = call(tp.from_numpy(x), tp.from_numpy(w), **options).shape
+    return x, w, b, rng.standard_normal(tuple(shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "options"), SETTINGS)
+def test_in_registers(x_shape, w_shape, options):
+    """Rounding is a small part of the largest sum of magnitudes: 2**-19, 32 halves of the last place of 1."""
+    operands = numbers_for(x_shape, w_shape, options)
+    found, wanted = (convolve(dtype, *operands, options) for dtype in (np.float32, np.float64))
+    sizes = convolve(np.float64, *map(np.abs, operands), options)
+    for single, double, size in zip(found, wanted, sizes, strict=True):
+        assert np.abs(single - double).max() <= 2**-19 * size.max()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e38])
+@pytest.mark.parametrize("where", ["x", "w", "grad"])
+def test_what_is_no_number_stays_where_it_is(where, odd):
+    """Where pixels are subtracted from each other first, one that is none would reach its neighbours' sums."""
+    options = {"padding": 1}
+    x, w, b, grad = numbers_for((2, 24, 12, 13), (24, 24, 3, 3), options)
+    {"x": x, "w": w, "grad": grad}[where][1, 3, 2, 2] = odd
+    found, wanted = (convolve(dtype, x, w, b, grad, options) for dtype in (np.float32, np.float64))
+    for single, double in zip(found, wanted, strict=True):
+        expected = double.astype(np.float32)
+        np.testing.assert_array_equal(np.isnan(single), np.isnan(expected))
+        np.testing.assert_array_equal(np.isinf(single), np.isinf(expected))
+        usual = np.abs(double) < 1e6
+        np.testing.assert_allclose(single[usual], double[usual], atol=1e-3)
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "options"), [IN_REGISTERS[name][-1] for name in IN_REGISTERS])
+def test_threads_change_nothing(x_shape, w_shape, options):
+    operands, before = numbers_for(x_shape, w_shape, options), tp.get_num_threads()
     results = []
-    for dtype in (np.float32, np.float64):
-        tensors = [tp.from_numpy(a.astype(dtype)).requires_grad_() for a in arrays]
-        out = tp.conv2d(*tensors, padding=1, groups=groups)
-        (out * out).sum().backward()
-        results.append([np.array(t.tolist()) for t in (out, *(t.grad for t in tensors))])
-    for single, double in zip(*results, strict=True):
-        np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-3)
+    try:
+        for threads in (1, 2, 5):
+            tp.set_num_threads(threads)
+            results.append(convolve(np.float32, *operands, options))
+    finally:
+        tp.set_num_threads(before)
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+def test_in_registers_of_lesser_cpus(capability):
+    """A level above the CPU's own is the CPU's own, which is tested twice then."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    chosen = ["-k", "(in_registers or no_number) and not lesser"]
+    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+    done = subprocess.run([*command, *chosen], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_long_products_are_cut() -> None:

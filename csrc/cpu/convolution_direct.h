@@ -1,138 +1,284 @@
-/* convolution_direct.h: convolutions of small float32 images in registers, without unfolding; part of
- * convolution_loops.c.
+/* convolution_direct.h: float32 convolutions in registers, without unfolding; part of convolution_loops.c.
  *
- * Twelve vectors of 8 sums stay in registers: 4 channels by 3 spots, a spot being 8 neighbours in a row of output
- * pixels. An image with its border is small enough for the L2 cache, and a step of the innermost loop is one kernel
- * element: 3 loads, 4 broadcasts, 12 multiply-adds. A row that is no multiple of 8 ends with a spot that overlaps the
- * one before. The data gradient with stride 1 is the same convolution with the kernel turned around. The weight
- * gradient holds 4 output channels by 3 kernel elements instead and sums over pixels. */
+ * The input with its border is split by strides: what output pixels see through one kernel element, every stride-th
+ * pixel, lies side by side in one of the phases. So rows of output pixels are sums of shifted rows, whatever the stride
+ * and dilation. CHANNELS output channels times GROUP vectors of pixels stay in registers; a step of the innermost loop
+ * is one kernel element: GROUP loads, CHANNELS broadcasts, CHANNELS * GROUP multiply-adds.
+ *
+ * A vector of pixels is a spot. Spots lie in rows, the last of a row over the one before; or, where fewer of them do
+ * so, the rows are taken as one, each followed by a few pixels that are none, and the sums are copied without these. An
+ * image is worked on in pieces of rows that fit the L2 cache. The data gradient with stride 1 is the same convolution
+ * with the kernel turned around. */
 #pragma once
 
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-
-#define DIRECT_BYTES (192 << 10) /* of an image with its border */
+#ifdef LANES
+#define DIRECT_BYTES (384 << 10) /* of the split image of a piece */
+#define COPY_STEPS 5
 
 typedef struct {
     job base;
-    float *packed; /* [groups][out_channels / 4][in_channels][taps][4] */
-    int64_t packed_group;
-    int32_t *tap, *from, *to; /* offsets of the kernel's elements, and of the spots in and out */
-    int64_t taps, spots;
-    void *memory;
-    size_t size;
+    int axis;                       /* cut into pieces along this dimension */
+    int64_t piece, pieces;          /* output rows of a piece (planes in 3 dimensions), and how many pieces */
+    int64_t phases[3];              /* that kernel elements lie in */
+    int64_t extent[3], plane;       /* of a phase of a piece, with what the kernel sees beyond it */
+    int64_t channel, taps;          /* numbers of a channel in all phases, kernel elements */
+    bool by_rows;                   /* else rows are taken as one */
+    int64_t rows, spots, row_spots; /* of a whole piece, and of one row of it */
+    int64_t packed_group;           /* numbers of packed weights in a group */
+    int32_t *tap, *from, *to;       /* where each kernel element's phase begins, and each spot in a phase and in out */
+    float *packed;                  /* [groups][out_channels / CHANNELS][in_channels][taps][CHANNELS] */
+    size_t places_size, packed_size;
 } direct_job;
 
-static bool direct_fits(const job *j) {
-    const tp_conv_plan *p = j->plan;
-    return p->dtype == TP_FLOAT32 && p->stride[2] == 1 && p->out[2] >= 8 && !j->in_place && j->window > 0 &&
-           p->batch > 0 && p->in_channels * j->padded_pixels * j->item <= DIRECT_BYTES;
+/* Spots in rows are written where they belong, others are copied, which takes as long as a few steps. */
+static void direct_plan_spots(direct_job *d) {
+    const tp_conv_plan *p = d->base.plan;
+    int64_t steps = d->base.window, rows = d->axis ? 1 : d->piece, columns = d->axis ? d->piece : p->out[1];
+    int64_t last = ((rows - 1) * d->extent[1] + columns - 1) * d->extent[2] + p->out[2];
+    d->rows = rows * columns;
+    d->row_spots = (p->out[2] + LANES - 1) / LANES;
+    d->spots = (last + LANES - 1) / LANES;
+    d->by_rows = p->out[2] >= LANES && d->rows * d->row_spots * steps <= d->spots * (steps + COPY_STEPS);
+    if (d->by_rows) d->spots = d->rows * d->row_spots;
 }
 
-static int direct_start(direct_job *d, const tp_conv_plan *p) {
-    d->base = make_job(p);
-    const job *j = &d->base;
-    d->taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
-    d->spots = p->out[0] * p->out[1] * ((p->out[2] + 7) / 8);
-    d->packed_group = (p->out_channels + 3) / 4 * 4 * j->window;
-    size_t packed = rounded(p->groups * d->packed_group * 4), places = rounded((d->taps + 2 * d->spots) * 4);
-    d->size = packed + places;
-    if (!(d->memory = tp_alloc(d->size))) return -1;
-    d->packed = d->memory;
-    d->tap = (int32_t *)((char *)d->memory + packed);
+static direct_job direct_plan(const tp_conv_plan *p, int64_t most) {
+    direct_job d = {.base = make_job(p), .axis = p->out[0] > 1 ? 0 : 1, .taps = 1};
+    int64_t phases = 1, row = p->in_channels * d.base.item;
+    for (int a = 0; a < 3; a++) {
+        int64_t last = (p->kernel[a] - 1) * p->dilation[a]; /* the kernel's last element */
+        d.extent[a] = p->out[a] + last / p->stride[a];
+        d.phases[a] = last < p->stride[a] ? last + 1 : p->stride[a];
+        d.taps *= p->kernel[a];
+        phases *= d.phases[a];
+        if (a != d.axis) row *= d.extent[a];
+    }
+    int64_t beyond = d.extent[d.axis] - p->out[d.axis], fits = most / (row * phases) - beyond;
+    fits = fits < 1 ? 1 : fits > p->out[d.axis] ? p->out[d.axis] : fits;
+    d.pieces = (p->out[d.axis] + fits - 1) / fits;
+    d.piece = (p->out[d.axis] + d.pieces - 1) / d.pieces;
+    d.pieces = (p->out[d.axis] + d.piece - 1) / d.piece;
+    d.extent[d.axis] = d.piece + beyond;
+    d.plane = d.extent[0] * d.extent[1] * d.extent[2];
+    d.channel = phases * d.plane;
+    direct_plan_spots(&d);
+    return d;
+}
+
+/* Whether lanes are filled well enough. */
+static bool direct_fits(const tp_conv_plan *p) {
+    job j = make_job(p);
+    if (p->dtype != TP_FLOAT32 || j.in_place || j.window == 0 || p->batch == 0 || j.pixels == 0) return false;
+    direct_job d = direct_plan(p, DIRECT_BYTES);
+    return 2 * j.pixels >= d.spots * LANES * d.pieces && d.channel < INT32_MAX && j.pixels < INT32_MAX;
+}
+
+static void direct_place_spots(direct_job *d) {
+    const tp_conv_plan *p = d->base.plan;
+    for (int64_t i = 0; i < d->spots; i++) {
+        if (!d->by_rows) {
+            d->from[i] = d->to[i] = (int32_t)(i * LANES);
+            continue;
+        }
+        int64_t row = i / d->row_spots, x = i % d->row_spots * LANES;
+        if (x + LANES > p->out[2]) x = p->out[2] - LANES;
+        d->from[i] = (int32_t)((row / p->out[1] * d->extent[1] + row % p->out[1]) * d->extent[2] + x);
+        d->to[i] = (int32_t)(row * p->out[2] + x);
+    }
+}
+
+static int direct_start(direct_job *d, const tp_conv_plan *p, int64_t most) {
+    *d = direct_plan(p, most);
+    d->places_size = (size_t)(d->taps + 2 * d->spots) * sizeof *d->tap;
+    int32_t *tap = d->tap = tp_alloc(d->places_size);
+    if (!tap) return -1;
     d->from = d->tap + d->taps;
     d->to = d->from + d->spots;
-    int32_t *tap = d->tap;
-    for (int64_t z = 0; z < p->kernel[0]; z++)
-        for (int64_t y = 0; y < p->kernel[1]; y++)
-            for (int64_t x = 0; x < p->kernel[2]; x++)
-                *tap++ = (int32_t)((z * p->dilation[0] * j->padded[1] + y * p->dilation[1]) * j->padded[2] +
-                                   x * p->dilation[2]);
-    int64_t n = 0;
-    for (int64_t z = 0; z < p->out[0]; z++)
-        for (int64_t y = 0; y < p->out[1]; y++)
-            for (int64_t x = 0; x < p->out[2]; x += 8, n++) {
-                int64_t at = x + 8 <= p->out[2] ? x : p->out[2] - 8;
-                d->from[n] = (int32_t)((z * p->stride[0] * j->padded[1] + y * p->stride[1]) * j->padded[2] + at);
-                d->to[n] = (int32_t)((z * p->out[1] + y) * p->out[2] + at);
+    direct_place_spots(d);
+    for (int64_t z = 0; z < p->kernel[0] * p->dilation[0]; z += p->dilation[0])
+        for (int64_t y = 0; y < p->kernel[1] * p->dilation[1]; y += p->dilation[1])
+            for (int64_t x = 0; x < p->kernel[2] * p->dilation[2]; x += p->dilation[2]) {
+                int64_t phase = (z % p->stride[0] * d->phases[1] + y % p->stride[1]) * d->phases[2] + x % p->stride[2];
+                int64_t row = z / p->stride[0] * d->extent[1] + y / p->stride[1];
+                *tap++ = (int32_t)(phase * d->plane + row * d->extent[2] + x / p->stride[2]);
             }
     return 0;
 }
 
-/* The weights of one kernel element of four output channels side by side. turned: weight belongs to the convolution
- * whose data gradient this is, [in_channels][out_channels][taps] with the elements in reverse. */
+/* ---- the split image ---- */
+
+/* A row of numbers; a short one is not worth a call. */
+TP_INLINE void copy_row(float *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(to + i, load(from + i));
+    if (i < n && n >= LANES) store(to + n - LANES, load(from + n - LANES));
+    else
+        for (; i < n; i++) to[i] = from[i];
+}
+
+/* Every step-th of `size` pixels from number `first` on, of which some lie outside and are 0. */
+TP_INLINE void split_row(float *to, int64_t n, const float *row, int64_t size, int64_t first, int64_t step) {
+    int64_t begin = first < 0 ? (step - 1 - first) / step : 0,
+            end = size > first ? (size - first + step - 1) / step : 0;
+    if (begin > n) begin = n;
+    if (end > n) end = n;
+    for (int64_t i = 0; i < begin; i++) to[i] = 0;
+    row += first;
+    if (step == 1) copy_row(to + begin, row + begin, end - begin);
+    else if (step == 2)
+        for (int64_t i = begin; i < end; i++) to[i] = row[2 * i];
+    else
+        for (int64_t i = begin; i < end; i++) to[i] = row[i * step];
+    for (int64_t i = end > begin ? end : begin; i < n; i++) to[i] = 0;
+}
+
+/* One phase of one channel's image; `origin` is its first pixel. */
+static void split_phase(const direct_job *d, const float *image, const int64_t origin[3], float *to) {
+    const tp_conv_plan *p = d->base.plan;
+    for (int64_t i = 0; i < d->extent[0] * d->extent[1]; i++, to += d->extent[2]) {
+        int64_t z = origin[0] + i / d->extent[1] * p->stride[0], y = origin[1] + i % d->extent[1] * p->stride[1];
+        bool outside = z < 0 || z >= p->in[0] || y < 0 || y >= p->in[1];
+        split_row(to, d->extent[2], outside ? NULL : image + (z * p->in[1] + y) * p->in[2], outside ? 0 : p->in[2],
+                  outside ? 0 : origin[2], p->stride[2]);
+    }
+}
+
+static void split_image(const direct_job *d, int64_t image, int64_t group, int64_t piece, float *to) {
+    const tp_conv_plan *p = d->base.plan;
+    for (int64_t c = 0; c < p->in_channels; c++) {
+        const float *from = (const float *)image_of(&d->base, d->base.in, image, group, c);
+        for (int64_t z = 0; z < d->phases[0]; z++)
+            for (int64_t y = 0; y < d->phases[1]; y++)
+                for (int64_t x = 0; x < d->phases[2]; x++, to += d->plane) {
+                    int64_t origin[3] = {z - p->padding[0], y - p->padding[1], x - p->padding[2]};
+                    origin[d->axis] += piece * d->piece * p->stride[d->axis];
+                    split_phase(d, from, origin, to);
+                }
+    }
+}
+
+static int64_t rows_of_piece(const direct_job *d, int64_t piece) {
+    int64_t left = d->base.pixels / d->base.plan->out[2] - piece * d->rows;
+    return left < d->rows ? left : d->rows;
+}
+
+/* ---- forward ---- */
+
+/* turned: weight belongs to the convolution whose data gradient this is, [in_channels][out_channels][taps] with the
+ * elements in reverse. */
 static void direct_pack(direct_job *d, const float *weight, bool turned) {
     const tp_conv_plan *p = d->base.plan;
     int64_t in = p->in_channels, out = p->out_channels, taps = d->taps;
-    for (int64_t g = 0; g < p->groups; g++, weight += in * out * taps) {
-        float *to = d->packed + g * d->packed_group;
-        for (int64_t first = 0; first < out; first += 4)
+    float *to = d->packed;
+    for (int64_t g = 0; g < p->groups; g++, weight += in * out * taps)
+        for (int64_t first = 0; first < out; first += CHANNELS)
             for (int64_t c = 0; c < in; c++)
                 for (int64_t t = 0; t < taps; t++)
-                    for (int64_t o = first; o < first + 4; o++)
+                    for (int64_t o = first; o < first + CHANNELS; o++)
                         *to++ = o >= out ? 0
                                 : turned ? weight[(c * out + o) * taps + taps - 1 - t]
                                          : weight[(o * in + c) * taps + t];
-    }
 }
 
-/* n spots of four channels; n is known where this is called, so that the sums stay in registers. */
-TP_INLINE void direct_tile(const direct_job *d, const float *in, const float *w, int64_t spot, int n, const float *bias,
-                           float *out, int64_t channels) {
-    const job *j = &d->base;
-    __m256 sum[4][3];
-    for (int o = 0; o < 4; o++)
-        for (int s = 0; s < n; s++) sum[o][s] = _mm256_set1_ps(bias && o < channels ? bias[o] : 0);
-    for (int64_t c = 0; c < j->plan->in_channels; c++, in += j->padded_pixels)
-        for (int64_t t = 0; t < d->taps; t++, w += 4) {
-            __m256 x[3];
-            for (int s = 0; s < n; s++) x[s] = _mm256_loadu_ps(in + d->tap[t] + d->from[spot + s]);
-            for (int o = 0; o < 4; o++) {
-                __m256 one = _mm256_broadcast_ss(w + o);
-                for (int s = 0; s < n; s++) sum[o][s] = _mm256_fmadd_ps(one, x[s], sum[o][s]);
+/* n spots of m channels, both known where this is called, so that the sums stay in registers. */
+TP_INLINE void direct_sums(const direct_job *d, const float *in, const float *w, const float *bias, int64_t spot,
+                           float *out, int64_t step, const int m, const int n) {
+    const float *at[MOST_VECTORS];
+    lanes sum[CHANNELS][MOST_VECTORS];
+    UNROLL for (int v = 0; v < n; v++) at[v] = in + d->from[spot + v];
+    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] = (lanes){0};
+    for (int64_t c = 0, first = 0; c < d->base.plan->in_channels; c++, first += d->channel)
+        for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
+            lanes x[MOST_VECTORS];
+            UNROLL for (int v = 0; v < n; v++) x[v] = load(at[v] + first + d->tap[t]);
+            UNROLL for (int o = 0; o < m; o++) {
+                lanes one = all_lanes(w[o]);
+                UNROLL for (int v = 0; v < n; v++) sum[o][v] = multiply_add(one, x[v], sum[o][v]);
             }
         }
-    for (int o = 0; o < 4; o++)
-        for (int s = 0; s < n && o < channels; s++) _mm256_storeu_ps(out + o * j->pixels + d->to[spot + s], sum[o][s]);
+    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++)
+        store(out + o * step + d->to[spot + v], sum[o][v] + all_lanes(bias[o]));
 }
 
-static int direct_image(const direct_job *d, const float *padded, int64_t image, int64_t group) {
-    const job *j = &d->base;
-    const tp_conv_plan *p = j->plan;
-    const float *w = d->packed + group * d->packed_group;
-    float *out = (float *)output_of(j, j->out, image, group);
-    for (int64_t o = 0; o < p->out_channels; o += 4, w += 4 * j->window, out += 4 * j->pixels) {
-        const float *bias = j->bias ? (const float *)j->bias + group * p->out_channels + o : NULL;
-        int64_t left = p->out_channels - o, s = 0;
-        for (; s + 3 <= d->spots; s += 3) direct_tile(d, padded, w, s, 3, bias, out, left);
-        if (d->spots - s == 2) direct_tile(d, padded, w, s, 2, bias, out, left);
-        if (d->spots - s == 1) direct_tile(d, padded, w, s, 1, bias, out, left);
-        if (tp_host_look() < 0) return -1;
+/* The first `spots` of a piece in m channels, `most` at a time. */
+TP_INLINE void direct_channels(const direct_job *d, const float *in, const float *w, const float *bias, int64_t spots,
+                               float *out, int64_t step, const int m, const int most) {
+    int64_t s = 0;
+    for (; s + most <= spots; s += most) direct_sums(d, in, w, bias, s, out, step, m, most);
+    if (most > 4 && s + 4 <= spots) direct_sums(d, in, w, bias, s, out, step, m, 4), s += 4;
+    if (most > 2 && s + 2 <= spots) direct_sums(d, in, w, bias, s, out, step, m, 2), s += 2;
+    for (; s < spots; s++) direct_sums(d, in, w, bias, s, out, step, m, 1);
+}
+
+/* `left` channels, at most CHANNELS. */
+static void direct_block(const direct_job *d, const float *in, const float *w, const float *biases, int64_t left,
+                         int64_t spots, float *out, int64_t step) {
+    float bias[CHANNELS] = {0};
+    for (int64_t i = 0; biases && i < left && i < CHANNELS; i++) bias[i] = biases[i];
+    if (left == 1) direct_channels(d, in, w, bias, spots, out, step, 1, MOST_VECTORS);
+    else if (left <= CHANNELS / 2) direct_channels(d, in, w, bias, spots, out, step, CHANNELS / 2, HALF_VECTORS);
+    else direct_channels(d, in, w, bias, spots, out, step, CHANNELS, GROUP);
+}
+
+/* Some rows of one channel, out of sums that lie as spots do. */
+static void copy_rows(const direct_job *d, const float *sums, int64_t rows, float *out) {
+    const tp_conv_plan *p = d->base.plan;
+    if (d->by_rows) {
+        copy_row(out, sums, rows * p->out[2]);
+        return;
     }
-    return 0;
+    for (int64_t row = 0; row < rows; row++, out += p->out[2])
+        copy_row(out, sums + (row / p->out[1] * d->extent[1] + row % p->out[1]) * d->extent[2], p->out[2]);
+}
+
+static void direct_piece(const direct_job *d, const float *in, float *sums, int64_t image, int64_t group,
+                         int64_t piece) {
+    const tp_conv_plan *p = d->base.plan;
+    const float *w = d->packed + group * d->packed_group, *bias = (const float *)d->base.bias;
+    int64_t rows = rows_of_piece(d, piece), spots = d->by_rows ? rows * d->row_spots : d->spots,
+            room = d->spots * LANES;
+    float *out = (float *)output_of(&d->base, d->base.out, image, group) + piece * d->rows * p->out[2];
+    if (bias) bias += group * p->out_channels;
+    for (int64_t o = 0; o < p->out_channels; o += CHANNELS, w += CHANNELS * d->base.window) {
+        int64_t left = p->out_channels - o < CHANNELS ? p->out_channels - o : CHANNELS;
+        float *to = out + o * d->base.pixels;
+        if (d->by_rows && (left == 1 || left == CHANNELS || left == CHANNELS / 2)) {
+            direct_block(d, in, w, bias ? bias + o : NULL, left, spots, to, d->base.pixels);
+            continue;
+        }
+        direct_block(d, in, w, bias ? bias + o : NULL, left, spots, sums, room);
+        for (int64_t i = 0; i < left; i++) copy_rows(d, sums + i * room, rows, to + i * d->base.pixels);
+    }
 }
 
 static void run_direct(int64_t begin, int64_t end, void *context) {
     const direct_job *d = context;
-    const job *j = &d->base;
-    size_t size = rounded(j->plan->in_channels * j->padded_pixels * 4);
-    char *padded = tp_alloc(size);
-    if (!padded) return;
-    for (int64_t i = begin; i < end; i++) {
-        pad(j, padded, i / j->plan->groups, 1, i % j->plan->groups);
-        if (direct_image(d, (float *)padded, i / j->plan->groups, i % j->plan->groups) < 0) break;
+    const tp_conv_plan *p = d->base.plan;
+    int64_t split = p->in_channels * d->channel, behind = d->spots * LANES, sums = CHANNELS * d->spots * LANES;
+    size_t size = (size_t)(split + behind + sums) * sizeof(float);
+    float *memory = tp_alloc(size);
+    if (!memory) return;
+    memset(memory + split, 0, (size_t)behind * sizeof(float)); /* what spots behind the last row read */
+    for (int64_t i = begin; i < end && tp_host_look() == 0; i++) {
+        int64_t piece = i % d->pieces, group = i / d->pieces % p->groups, image = i / d->pieces / p->groups;
+        split_image(d, image, group, piece, memory);
+        direct_piece(d, memory, memory + split + behind, image, group, piece);
     }
-    tp_free(padded, size);
+    tp_free(memory, size);
 }
 
 static int direct_forward(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out,
                           bool turned) {
     direct_job d;
-    if (direct_start(&d, p) < 0) return -1;
-    direct_pack(&d, weight, turned);
+    if (direct_start(&d, p, DIRECT_BYTES) < 0) return -1;
+    d.packed_group = (p->out_channels + CHANNELS - 1) / CHANNELS * CHANNELS * d.base.window;
+    d.packed_size = (size_t)(p->groups * d.packed_group) * sizeof(float);
     d.base.in = in, d.base.bias = bias, d.base.out = out;
-    int status = run(&d.base, &d, p->batch * p->groups, run_direct);
-    tp_free(d.memory, d.size);
+    d.packed = tp_alloc(d.packed_size);
+    if (d.packed) direct_pack(&d, weight, turned);
+    int status = d.packed ? run(&d.base, &d, p->batch * p->groups * d.pieces, run_direct) : -1;
+    tp_free(d.packed, d.packed_size);
+    tp_free(d.tap, d.places_size);
     return status;
 }
 
@@ -149,82 +295,4 @@ static bool turned_plan(const tp_conv_plan *p, tp_conv_plan *q) {
     }
     return true;
 }
-
-/* ---- the weight gradient ---- */
-
-static bool direct_weight_fits(const job *j) { return direct_fits(j) && j->plan->out[2] % 8 == 0; }
-
-/* The sums of four vectors' elements. */
-TP_INLINE __m128 sums_of_4(const __m256 v[4]) {
-    __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
-    return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
-}
-
-/* Adds to sum[4][window] what three kernel elements of four channels get from some images. */
-static void direct_weight_tile(const direct_job *d, const float *in, const float *out, int64_t images,
-                               const int64_t element[3], const int64_t channel[4], float sums[3][4]) {
-    const job *j = &d->base;
-    const tp_conv_plan *p = j->plan;
-    int64_t next_in = p->in_channels * j->padded_pixels, next_out = p->groups * p->out_channels * j->pixels;
-    __m256 sum[3][4];
-    for (int e = 0; e < 3; e++)
-        for (int o = 0; o < 4; o++) sum[e][o] = _mm256_setzero_ps();
-    for (int64_t n = 0; n < images; n++, in += next_in, out += next_out)
-        for (int64_t s = 0; s < d->spots; s++) {
-            const float *x = in + d->from[s], *y = out + d->to[s];
-            __m256 a = _mm256_loadu_ps(x + element[0]), b = _mm256_loadu_ps(x + element[1]),
-                   c = _mm256_loadu_ps(x + element[2]);
-            for (int o = 0; o < 4; o++) {
-                __m256 g = _mm256_loadu_ps(y + channel[o]);
-                sum[0][o] = _mm256_fmadd_ps(g, a, sum[0][o]);
-                sum[1][o] = _mm256_fmadd_ps(g, b, sum[1][o]);
-                sum[2][o] = _mm256_fmadd_ps(g, c, sum[2][o]);
-            }
-        }
-    for (int e = 0; e < 3; e++) _mm_storeu_ps(sums[e], sums_of_4(sum[e]));
-}
-
-static void direct_weight_block(const direct_job *d, const char *padded, int64_t first, int64_t images, int64_t group,
-                                float *total) {
-    const job *j = &d->base;
-    const float *out = (const float *)output_of(j, j->out, first, group);
-    int64_t channels = j->plan->out_channels;
-    for (int64_t o = 0; o < channels; o += 4) {
-        int64_t channel[4];
-        for (int i = 0; i < 4; i++) channel[i] = (o + i < channels ? o + i : channels - 1) * j->pixels;
-        for (int64_t e = 0; e < j->window; e += 3) {
-            int64_t element[3];
-            float sums[3][4];
-            for (int i = 0; i < 3; i++) {
-                int64_t at = e + i < j->window ? e + i : j->window - 1;
-                element[i] = at / d->taps * j->padded_pixels + d->tap[at % d->taps];
-            }
-            direct_weight_tile(d, (const float *)padded, out, images, element, channel, sums);
-            for (int64_t i = 0; i < 3 && e + i < j->window; i++)
-                for (int64_t k = 0; k < 4 && o + k < channels; k++) total[(o + k) * j->window + e + i] += sums[i][k];
-        }
-    }
-}
-
-/* Part t of a group sums blocks t, t + parts, ... */
-static void run_weight_direct(int64_t begin, int64_t end, void *context) {
-    const direct_job *d = context;
-    const job *j = &d->base;
-    int64_t image = j->plan->in_channels * j->padded_pixels * 4, bytes = j->plan->out_channels * j->window * 4;
-    size_t size = rounded(j->images * image);
-    char *padded = tp_alloc(size);
-    if (!padded) return;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t group = i / j->parts;
-        memset(j->partial + i * bytes, 0, (size_t)bytes);
-        for (int64_t block = i % j->parts; block < j->blocks && tp_host_look() == 0; block += j->parts) {
-            int64_t first = block * j->images, images = images_of(j, block);
-            for (int64_t n = 0; n < images; n++) pad(j, padded + n * image, first + n, 1, group);
-            direct_weight_block(d, padded, first, images, group, (float *)(j->partial + i * bytes));
-        }
-    }
-    tp_free(padded, size);
-}
-
-#define DIRECT_BLOCK_IMAGES 4
 #endif

@@ -1,4 +1,5 @@
-/* convolution_loops.c: convolutions as matrix products of unfolded windows.
+/* convolution_loops.c: convolutions as matrix products of unfolded windows; what keeps float32 sums in registers
+ * instead is in convolution_direct.h, convolution_winograd.h and convolution_weight.h.
  *
  * A block of images is padded once; its windows become the columns of a matrix [channels * kernel, images * pixels] (no
  * border to look for any more), and BLAS does the rest. The adjoints go the same way back. A block is as many images as
@@ -353,23 +354,74 @@ static int run(const job *j, void *context, int64_t n, tp_range_fn fn) {
     return status;
 }
 
+/* ---- in registers: float32, with the vectors that the CPU has ---- */
+
+#define UNROLL _Pragma("GCC unroll 16")
+#define REFUSED 1 /* a status: nothing is done, another way must do it */
+/* Sums side by side, as many as there are registers for: CHANNELS times GROUP vectors; where there are half as many
+ * channels, or one, HALF_VECTORS and MOST_VECTORS. */
+#define GROUP 3
+#define MOST_VECTORS 8
+#if defined(__AVX512F__)
+#include <immintrin.h>
+typedef __m512 lanes;
+#define LANES 16
+#define CHANNELS 8
+#define HALF_VECTORS 6
+#define load(p) _mm512_loadu_ps(p)
+#define store(p, v) _mm512_storeu_ps(p, v)
+#define load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define all_lanes(x) _mm512_set1_ps(x)
+#define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+typedef __m256 lanes;
+#define LANES 8
+#define CHANNELS 4
+#define HALF_VECTORS 4
+#define load(p) _mm256_loadu_ps(p)
+#define store(p, v) _mm256_storeu_ps(p, v)
+TP_INLINE lanes load_first(const float *p, int64_t n) {
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_maskload_ps(p, _mm256_loadu_si256((const void *)(mask + 8 - n)));
+}
+#define all_lanes(x) _mm256_set1_ps(x)
+#define multiply_add(a, b, c) _mm256_fmadd_ps(a, b, c)
+#endif
+
 #include "cpu/convolution_direct.h"
+#include "cpu/convolution_weight.h"
+#include "cpu/convolution_winograd.h"
+
+#ifdef LANES
+/* turned: the border's zeros, of which the data gradient knows nothing, would make NaN of an infinite weight. */
+static int forward_in_registers(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out,
+                                bool turned) {
+    int status = REFUSED;
+    if (p->dtype != TP_FLOAT32) return REFUSED;
+    if (turned && too_large(largest_bits(weight, p->groups * p->out_channels * make_job(p).window, 0))) return REFUSED;
+    if (winograd_fits(p)) status = winograd_forward(p, in, weight, bias, out, turned);
+    if (status == REFUSED && direct_fits(p)) status = direct_forward(p, in, weight, bias, out, turned);
+    return status;
+}
+#endif
 
 static int forward(const tp_conv_plan *p, const void *in, const void *weight, const void *bias, void *out) {
-    job j = make_job(p);
-#ifdef DIRECT_BYTES
-    if (direct_fits(&j)) return direct_forward(p, in, weight, bias, out, false);
+#ifdef LANES
+    int status = forward_in_registers(p, in, weight, bias, out, false);
+    if (status != REFUSED) return status;
 #endif
+    job j = make_job(p);
     j.in = in, j.weight = weight, j.bias = bias, j.out = out;
     return run(&j, &j, j.blocks * p->groups, run_forward);
 }
 
 static int data(const tp_conv_plan *p, const void *out, const void *weight, const void *bias, void *in) {
-#ifdef DIRECT_BYTES
+#ifdef LANES
     tp_conv_plan turned;
     if (turned_plan(p, &turned)) {
-        job t = make_job(&turned);
-        if (direct_fits(&t)) return direct_forward(&turned, out, weight, bias, in, true);
+        int status = forward_in_registers(&turned, out, weight, bias, in, true);
+        if (status != REFUSED) return status;
     }
 #endif
     job j = make_job(p);
@@ -396,26 +448,11 @@ static int sum_parts(job *j, void *context, tp_range_fn fn, char *weight) {
     return status;
 }
 
-#ifdef DIRECT_BYTES
-static int direct_weight(const tp_conv_plan *p, const void *out, const void *in, void *weight) {
-    direct_job d;
-    if (direct_start(&d, p) < 0) return -1;
-    job *j = &d.base;
-    j->in = in, j->out = (char *)out;
-    j->images = DIRECT_BLOCK_IMAGES;
-    j->blocks = (p->batch + j->images - 1) / j->images;
-    j->parts = j->blocks < PARTS ? j->blocks : PARTS;
-    int status = sum_parts(j, &d, run_weight_direct, weight);
-    tp_free(d.memory, d.size);
-    return status;
-}
-#endif
-
 static int weight_gradient(const tp_conv_plan *p, const void *out, const void *in, void *weight) {
-    job j = make_job(p);
-#ifdef DIRECT_BYTES
-    if (direct_weight_fits(&j)) return direct_weight(p, out, in, weight);
+#ifdef LANES
+    if (weight_fits(p)) return weight_in_registers(p, out, in, weight);
 #endif
+    job j = make_job(p);
     j.in = in, j.out = (char *)out;
     j.parts = j.blocks < PARTS ? j.blocks : PARTS;
     return sum_parts(&j, &j, run_weight, weight);

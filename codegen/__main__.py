@@ -10,66 +10,40 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu, emit_reduction_opencl
+from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu, emit_reduction_opencl, emit_seen
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
 from .decompositions import check_decompositions
-from .emit_autocast import emit_autocast
-from .emit_backend import (
-    emit_backend_select,
-    emit_native_functions_h,
-    emit_register,
-    emit_register_everything,
-    registered_keys,
-)
+from .emit_backend import emit_native_functions_h
 from .emit_declarations import emit_reference, emit_registration_declarations, emit_registration_minimal
-from .emit_functions import emit_functions_c, emit_functions_h, emit_redispatch_h
-from .emit_inplace_or_view import emit_inplace_or_view
-from .emit_nodes import emit_nodes_c, emit_nodes_h
+from .emit_family import emit_families, emit_family
+from .emit_functions import emit_functions_h
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
 from .emit_primitives import emit_primitive_kernels_h, emit_primitives_c, emit_primitives_h
 from .emit_python import (
-    emit_python_functions,
-    emit_python_methods,
-    emit_python_ops,
+    emit_python_family,
+    emit_python_lists,
     emit_return_types,
     emit_return_types_h,
+    python_families,
 )
-from .emit_schema import emit_boxed_adaptors, emit_boxed_adaptors_h, emit_register_schema
+from .emit_schema import emit_signatures
 from .emit_stubs import emit_stubs
-from .emit_variable_type import emit_variable_type
 from .errors import YamlError, YamlErrors
 
-LAYERS = (
-    "tp_register_BackendSelect",
-    "tp_register_VariableType",
-    "tp_register_ADInplaceOrViewType",
-    "tp_register_AutocastType",
-)
-POINTWISE_SHARDS = 8
+POINTWISE_SHARDS = 24
 CSRC = Path(__file__).resolve().parent.parent / "csrc"  # not there where only the generator is installed
 
 EMITTERS: Mapping[str, Callable[[Catalog], str]] = {
     "Functions.h": emit_functions_h,
-    "Redispatch.h": emit_redispatch_h,
-    "Functions.c": emit_functions_c,
-    "RegisterSchema.c": emit_register_schema,
-    "BoxedAdaptors.h": emit_boxed_adaptors_h,
-    "BoxedAdaptors.c": emit_boxed_adaptors,
     "NativeFunctions.h": emit_native_functions_h,
-    "RegisterBackendSelect.c": emit_backend_select,
-    "AutogradNodes.h": emit_nodes_h,
-    "AutogradNodes.c": emit_nodes_c,
-    "VariableType.c": emit_variable_type,
-    "ADInplaceOrViewType.c": emit_inplace_or_view,
-    "AutocastType.c": emit_autocast,
-    "python_functions.c": emit_python_functions,
-    "python_methods.c": emit_python_methods,
-    "python_ops.c": emit_python_ops,
+    "Signatures.c": emit_signatures,
+    "Families.c": emit_families,
+    "python/Lists.c": emit_python_lists,
+    "python/ReturnTypes.c": emit_return_types,
     "return_types.h": emit_return_types_h,
-    "return_types.c": emit_return_types,
     "RegistrationDeclarations.h": emit_registration_declarations,
     "RegistrationMinimal.h": emit_registration_minimal,
     "reference.md": emit_reference,
@@ -90,9 +64,10 @@ def load_catalog(folder: Path) -> Catalog:
 def generate(catalog: Catalog) -> dict[str, str]:
     """File name -> text."""
     files = {name: emitter(catalog) for name, emitter in EMITTERS.items()}
-    for key in registered_keys(catalog):
-        files[f"Register{key}.c"] = emit_register(catalog, key)
-    files["RegisterEverything.c"] = emit_register_everything(catalog, LAYERS)
+    functions = python_families(catalog)
+    for name, family in catalog.families().items():
+        files[f"ops/{name}.c"] = emit_family(name, family)
+        files[f"python/of_{name}.c"] = emit_python_family(name, family, functions[name])
     files["Primitives.h"] = emit_primitives_h(catalog.primitives)
     files["PrimitiveKernels.h"] = emit_primitive_kernels_h(catalog.primitives)
     files["Primitives.c"] = emit_primitives_c(catalog.primitives)
@@ -102,6 +77,7 @@ def generate(catalog: Catalog) -> dict[str, str]:
     files |= emit_pointwise_opencl.emit(pointwise)
     if CSRC.is_dir():
         files |= emit_opencl_sources.emit(CSRC)
+        files |= emit_seen.emit(catalog, CSRC)
     reductions = catalog.reductions()
     files |= {f"cpu/{name}": text for name, text in emit_reduction_cpu.emit(reductions).items()}
     files |= emit_reduction_cpu.emit_table(reductions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,13 +13,6 @@ from .formula import Use, kind_of, used
 from .model import DerivativeEntry, Formula, FunctionSchema, Return, is_tensor_like
 
 YAML = "yaml/derivatives/"
-
-HEAD = """#include "AutogradNodes.h"
-#include "Redispatch.h"
-#include "autograd/formula.h"
-#include "core/scalar_math.h"
-
-"""
 
 LIST_COPIES = {"int[]": "ints", "float[]": "floats", "bool[]": "bools"}
 
@@ -159,15 +152,15 @@ def camel_case(name: str) -> str:
     return f"{words}Backward".replace("ForwardBackward", "Backward")
 
 
-_nodes_of: tuple[Catalog, dict[int, Node]] | None = None
+_nodes_of: tuple[Mapping[str, Operator], dict[int, Node]] | None = None
 
 
-def nodes_of(catalog: Catalog) -> dict[int, Node]:
-    """By the identity of the entry, in the order of derivatives/."""
+def all_nodes(catalog: Catalog) -> dict[int, Node]:
+    """By the identity of the entry, in the order of derivatives/; of all families."""
     global _nodes_of
-    if _nodes_of is not None and _nodes_of[0] is catalog:
+    if _nodes_of is not None and _nodes_of[0] is catalog.by_name:
         return _nodes_of[1]
-    entries = {id(op.derivative): op.derivative for op in catalog if op.derivative is not None}
+    entries = {id(op.derivative): op.derivative for op in catalog.by_name.values() if op.derivative is not None}
     counts: dict[str, int] = {}
     nodes: dict[int, Node] = {}
     for entry in sorted(entries.values(), key=lambda e: e.location):
@@ -176,12 +169,18 @@ def nodes_of(catalog: Catalog) -> dict[int, Node]:
         prefix = camel_case(entry.function.name.base)
         nodes[id(entry)] = Node(f"{prefix}{counts.setdefault(prefix, 0)}", entry)
         counts[prefix] += 1
-    _nodes_of = (catalog, nodes)
+    _nodes_of = (catalog.by_name, nodes)
     return nodes
 
 
+def nodes_of(catalog: Catalog) -> list[Node]:
+    """Those that operators of the catalogue record."""
+    wanted = {id(op.derivative) for op in catalog}
+    return [node for key, node in all_nodes(catalog).items() if key in wanted]
+
+
 def node_of(op: Operator, catalog: Catalog) -> Node | None:
-    return None if op.derivative is None else nodes_of(catalog).get(id(op.derivative))
+    return None if op.derivative is None else all_nodes(catalog).get(id(op.derivative))
 
 
 def wants(node: Node, name: str, base: str = "base", count_of: str = "node->{}_count") -> str:
@@ -196,8 +195,13 @@ def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None
     """Every tensor argument of an operator with an entry has a formula or is said to have none."""
     collector = ErrorCollector() if errors is None else errors
     entries = {id(op.derivative): op.derivative for op in catalog if op.derivative is not None}
-    for entry in entries.values():
+    recorded = {id(op.derivative) for op in catalog if op.derivative is not None and not op.is_implicit}
+    for key, entry in entries.items():
         schema = entry.function.func
+        if key not in recorded:
+            what = f"a derivative of {schema.name}, which is made of other operators: their derivatives hold"
+            fix = "take it out, or give the operator a kernel below autograd, as by 'CompositeExplicitAutograd:'"
+            collector.add(entry.location, what, fix)
         if not entry.formulas and entry.output_differentiability is not None:
             continue
         given = {name for f in entry.formulas for name in f.names}

@@ -7,8 +7,10 @@ variant right behind its source.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from .c_types import NoCType, c_result, c_type
 from .model import (
@@ -74,6 +76,11 @@ class Operator:
         return self.schema.kind
 
     @property
+    def family(self) -> str:
+        """The stem of the file that declares it, as a part of C names."""
+        return re.sub(r"\W", "_", Path(self.function.location.file).stem)
+
+    @property
     def is_view(self) -> bool:
         """Some return aliases an argument without being written: `Tensor(a)`."""
         return any(r.annotation is not None and not r.is_write for r in self.schema.returns)
@@ -89,6 +96,8 @@ class Operator:
 
 @dataclass(frozen=True)
 class Catalog:
+    """All operators, or those of one family (`families`); `by_name` always has all."""
+
     operators: tuple[Operator, ...]
     tags: Mapping[str, Tag]
     by_name: Mapping[str, Operator] = field(default_factory=dict)
@@ -102,7 +111,14 @@ class Catalog:
 
     def overloads(self, name: str) -> tuple[Operator, ...]:
         """All operators of an unqualified name, in YAML order."""
-        return tuple(op for op in self.operators if op.schema.name.unqualified == name)
+        return tuple(op for op in self.by_name.values() if op.schema.name.unqualified == name)
+
+    def families(self) -> dict[str, Catalog]:
+        """By name: what is compiled together. An operator that is added changes its family alone."""
+        parts: dict[str, list[Operator]] = {}
+        for op in self.operators:
+            parts.setdefault(op.family, []).append(op)
+        return {name: replace(self, operators=tuple(ops)) for name, ops in sorted(parts.items())}
 
     def pointwise(self) -> tuple[PointwiseOp, ...]:
         """Each pointwise description once, under the name of its functional variant."""

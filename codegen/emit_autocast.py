@@ -1,4 +1,4 @@
-"""AutocastType.c: the autocast layer, from yaml/autocast.yaml.
+"""The autocast layer of a family, from yaml/autocast.yaml.
 
 A kernel of this layer casts its floating arguments by the operator's policy and passes the call on below itself. One
 kernel serves every device; which device it acts for is told by the key set.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
-from .text import banner
-
-SOURCE = "yaml/autocast.yaml"
+from .emit_functions import AUTOCAST, Kernels
 
 _TARGET = {
     "lower_precision_fp": "tp_autocast_dtype(device)",
@@ -45,26 +43,15 @@ def _kernel(op: Operator, policy: str) -> str:
             body += f"    tp_autoseq *{cast} = tp_cached_cast_list({a.name_in_c}, to, device);\n"
             body += f"    if (!{cast}) return {result.failed};\n"
             names = [f"tp_tensor_seq_borrow({cast})" if n == a.name_in_c else n for n in names]
-    body += f"    return tp_redispatch_{op.c}({', '.join(names)});\n"
+    body += f"    return redispatch_{op.c}({', '.join(names)});\n"
     return f"static {result.decl}autocast_{op.c}({parameters(op.schema, keyset=True)}) {{\n{body}}}\n"
 
 
-def emit_autocast(catalog: Catalog) -> str:
-    out = [
-        banner("emit_autocast.py", SOURCE, "The autocast layer."),
-        '#include "Redispatch.h"\n#include "autocast/autocast.h"\n\n',
-    ]
-    rows = []
+def emit_autocast(catalog: Catalog, kernels: Kernels) -> str:
+    out = []
     for op in catalog:
         for entry in op.autocast:
             if entry.policy in ("lower_precision_fp", "fp32", "promote"):
                 out.append(_kernel(op, entry.policy))
-                rows.append(f'    {{&tp_ops[TP_OP_{op.c}], (tp_fn)autocast_{op.c}, "{entry.policy}"}},\n')
-    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
-    out.append(
-        "int tp_register_AutocastType(void);\nint tp_register_AutocastType(void) {\n"
-        "    for (int type = 0; type < TP_NUM_DEVICES; type++)\n"
-        "        if (tp_register_kernels(tp_autocast_key(type), entries, TP_COUNTOF(entries)) < 0) return -1;\n"
-        "    return 0;\n}\n"
-    )
+                kernels.add(AUTOCAST, op, f"autocast_{op.c}", entry.policy)
     return "".join(out)

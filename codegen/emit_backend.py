@@ -1,37 +1,21 @@
-"""Register<Key>.c: the kernels of one dispatch key, wrapped to the dispatcher's calling convention.
+"""The kernels of a family's operators, wrapped to the dispatcher's calling convention.
 
 NativeFunctions.h declares the C functions that the tree must define: kernels, meta functions and composites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .c_types import c_arguments, c_result, call_arguments, parameters
-from .catalog import ALIAS_KEYS, Catalog, KernelSource, Operator, structured_name
+from .catalog import Catalog, KernelSource, Operator, structured_name
 from .device_checks import device_check
 from .emit_formula import emit_composite
-from .emit_functions import YAML
+from .emit_functions import YAML, Kernels, op_of
 from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .tag_rules import prologue, view_copy_body
-from .text import banner, c_string
-
-HEAD = """#include "NativeFunctions.h"
-#include "PointwiseTable.h"
-#include "ReductionTable.h"
-#include "Redispatch.h"
-#include "autograd/node.h"
-#include "core/scalar_math.h"
-#include "dispatch/boxing.h"
-#include "native/devices.h"
-#include "native/pointwise.h"
-#include "native/pointwise_checks.h"
-#include "native/reduction.h"
-#include "native/tags.h"
-#include "native/variants.h"
-
-"""
+from .text import banner
 
 
 def _forward_names(schema: FunctionSchema) -> list[str]:
@@ -115,7 +99,7 @@ def _structured(op: Operator, source: KernelSource) -> str:
     outs = _output_names(op.schema)
     variant = {"functional": "TP_VARIANT_NEW", "inplace": "TP_VARIANT_INPLACE"}.get(op.kind, "TP_VARIANT_OUT")
     given = f", .given = {{{', '.join(outs)}}}" if outs else ""
-    body = f"    tp_meta m = {{.op = &tp_ops[TP_OP_{op.c}], .variant = {variant}, .noutputs = {n}{given}}};\n"
+    body = f"    tp_meta m = {{.op = {op_of(op)}, .variant = {variant}, .noutputs = {n}{given}}};\n"
     inputs = ", ".join(
         a.name_in_c
         for a in c_arguments(op.schema)
@@ -143,7 +127,7 @@ def _structured(op: Operator, source: KernelSource) -> str:
         case _:
             items = ", ".join(f"m.out[{i}]" for i in range(n))
             body += f"    return ({c_result(op.schema).decl.strip()}){{{{{items}}}}};\n"
-    return _wrapper(op, "structured", device_check(op.function) + body)
+    return _wrapper(op, f"structured_{source.name}", device_check(op.function) + body)
 
 
 def _direct(op: Operator, source: KernelSource) -> str:
@@ -205,7 +189,11 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
         case "reduction":
             return _reduction(op), f"reduction_{op.c}", "reduction"
         case "structured":
-            return _structured(op, source), f"structured_{op.c}", source.name or f"{structured_name(op.group)}_meta"
+            return (
+                _structured(op, source),
+                f"structured_{source.name}_{op.c}",
+                source.name or f"{structured_name(op.group)}_meta",
+            )
         case "functional":
             return _from_functional(op), f"variant_{op.c}", "from the functional variant"
         case "inplace":
@@ -219,71 +207,46 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
             return _direct(op, source), f"direct_{source.name}_{op.c}", source.name
 
 
-def emit_register(catalog: Catalog, key: str) -> str:
-    """The file of one key."""
-    out = [banner("emit_backend.py", YAML, f"The kernels under the key {key}."), HEAD]
-    rows = []
+def emit_kernels(catalog: Catalog, kernels: Kernels) -> str:
+    """Each wrapper once, for however many keys."""
+    texts: dict[str, str] = {}
     for op in catalog:
         for source in op.kernels:
-            if source.key == key:
-                text, name, origin = _emit_kernel(op, source, catalog)
-                out.append(text)
-                rows.append(f"    {{&tp_ops[TP_OP_{op.c}], (tp_fn){name}, {c_string(origin)}}},\n")
-    c_key = f"TP_ALIAS_KEY({key})" if key in ALIAS_KEYS else f"TP_KEY_{key}"
-    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
-    out.append(
-        f"int tp_register_{key}(void);\nint tp_register_{key}(void) {{\n"
-        f"    return tp_register_kernels({c_key}, entries, TP_COUNTOF(entries));\n}}\n"
-    )
-    return "".join(out)
+            text, name, origin = _emit_kernel(op, source, catalog)
+            texts[name] = text
+            kernels.add(source.key, op, name, origin)
+    return "".join(texts.values())
 
 
-def registered_keys(catalog: Catalog) -> list[str]:
-    keys: dict[str, None] = {}
-    for op in catalog:
-        for source in op.kernels:
-            keys.setdefault(source.key)
-    return list(keys)
-
-
-def emit_native_functions_h(catalog: Catalog) -> str:
-    out = [
-        banner("emit_backend.py", YAML, "The C functions that the tree defines: kernels, meta functions, composites."),
-        '#pragma once\n\n#include "Functions.h"\n#include "native/meta.h"\n\n',
-    ]
-    declared: set[str] = set()
-
-    def declare(name: str, text: str) -> None:
-        if name not in declared:
-            declared.add(name)
-            out.append(text)
-
-    for op in catalog:
+def native_declarations(operators: Iterable[Operator]) -> dict[str, str]:
+    """By its name: what C function the tree must define."""
+    found: dict[str, str] = {}
+    for op in operators:
         for source in op.kernels:
             schema = f"/* {op.schema} */\n"
             if source.kind == "direct":
-                declare(source.name, f"{schema}{c_result(op.schema).decl}{source.name}({parameters(op.schema)});\n")
+                text = f"{schema}{c_result(op.schema).decl}{source.name}({parameters(op.schema)});\n"
+                found.setdefault(source.name, text)
             elif source.kind == "structured":
                 meta = structured_name(op.group) + "_meta"
-                declare(meta, f"{schema}int {meta}({_functional_parameters(op, leading=['tp_meta *m'])});\n")
+                text = f"{schema}int {meta}({_functional_parameters(op, leading=['tp_meta *m'])});\n"
+                found.setdefault(meta, text)
                 if source.name:
                     n = _output_count(op)
                     outs = [f"tp_tensor *out{i}" if n > 1 else "tp_tensor *out" for i in range(n)]
-                    declare(source.name, f"int {source.name}({_functional_parameters(op, trailing=outs)});\n")
-    return "".join(out)
+                    text = f"int {source.name}({_functional_parameters(op, trailing=outs)});\n"
+                    found.setdefault(source.name, text)
+    return found
 
 
-def emit_register_everything(catalog: Catalog, layers: Sequence[str]) -> str:
-    names = [f"tp_register_{key}" for key in registered_keys(catalog)] + list(layers)
-    out = [
-        banner("emit_backend.py", YAML, "Calls every generated registration."),
-        '#include "dispatch/generated.h"\n\n',
-    ]
-    out += [f"int {name}(void);\n" for name in names]
-    out.append("\nint tp_register_everything(void) {\n")
-    out += [f"    if ({name}() < 0) return -1;\n" for name in names]
-    out.append("    return 0;\n}\n")
-    return "".join(out)
+def native_functions_h(declarations: Iterable[str]) -> str:
+    what = "The C functions that the tree defines: kernels, meta functions, composites."
+    includes = '#pragma once\n\n#include "Functions.h"\n#include "native/meta.h"\n\n'
+    return "".join([banner("emit_backend.py", YAML, what), includes, *declarations])
+
+
+def emit_native_functions_h(catalog: Catalog) -> str:
+    return native_functions_h(native_declarations(catalog).values())
 
 
 # ---- BackendSelect ----
@@ -293,13 +256,9 @@ def _is_factory(op: Operator) -> bool:
     return not op.tensor_arguments
 
 
-def emit_backend_select(catalog: Catalog) -> str:
+def emit_backend_select(catalog: Catalog, kernels: Kernels) -> str:
     """Operators without tensors: their device argument picks the backend."""
-    out = [
-        banner("emit_backend.py", YAML, "Factories: the device argument picks the backend."),
-        '#include "Redispatch.h"\n#include "dispatch/entry.h"\n\n',
-    ]
-    rows = []
+    out = []
     for op in catalog:
         if not _is_factory(op):
             continue
@@ -308,13 +267,7 @@ def emit_backend_select(catalog: Catalog) -> str:
         guard = "" if op.is_implicit else f"    tp_exclude_guard guard = tp_exclude({layers_off(op)});\n"
         out.append(
             f"static {c_result(op.schema).decl}select_{op.c}({parameters(op.schema, keyset=True)}) {{\n{guard}"
-            f"    return tp_redispatch_{op.c}({call_arguments(op.schema, keyset=keys)});\n}}\n"
+            f"    return redispatch_{op.c}({call_arguments(op.schema, keyset=keys)});\n}}\n"
         )
-        rows.append(f'    {{&tp_ops[TP_OP_{op.c}], (tp_fn)select_{op.c}, "BackendSelect"}},\n')
-    rows = rows or ["    {0},\n"]
-    out.append("\nstatic const tp_kernel_entry entries[] = {\n" + "".join(rows) + "};\n")
-    out.append(
-        "int tp_register_BackendSelect(void);\nint tp_register_BackendSelect(void) {\n"
-        "    return tp_register_kernels(TP_KEY_BackendSelect, entries, TP_COUNTOF(entries));\n}\n"
-    )
+        kernels.add("BackendSelect", op, f"select_{op.c}", "BackendSelect")
     return "".join(out)

@@ -1,17 +1,56 @@
-"""Functions.h and Functions.c: the C API of the operators, and their way into the dispatcher.
+"""Functions.h: the C API of the operators. And, for ops/<family>.c, their numbers, their way into the dispatcher, and
+the kernels that are registered.
 
-For each operator `tp_<op>` computes the key set of its tensors and `tp_redispatch_<op>` jumps through the table. A
-layer calls the second with the keys that are left.
+For each operator `tp_<op>` computes the key set of its tensors and `redispatch_<op>` jumps through the table. A layer
+calls the second with the keys that are left. An operator is a place in its family's table: no number is known outside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code
-from .catalog import Catalog, Operator
+from .catalog import ALIAS_KEYS, Catalog, Operator
 from .model import is_tensor_like
-from .text import banner
+from .text import banner, c_string
 
 YAML = "yaml/native_functions/"
+AUTOCAST = "Autocast"  # one key per device; its kernels are registered for all
+
+
+def op_of(op: Operator) -> str:
+    """The operator's table entry, in its own family's file."""
+    return f"&ops[OP_{op.c}]"
+
+
+def key_in_c(key: str) -> str:
+    return f"TP_ALIAS_KEY({key})" if key in ALIAS_KEYS else f"TP_KEY_{key}"
+
+
+class Kernels:
+    """What a family registers: rows by key, gathered while the kernels are written."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[str]] = {}
+
+    def add(self, key: str, op: Operator, function: str, origin: str) -> None:
+        row = f"    {{{op_of(op)}, (tp_fn){function}, {c_string(origin)}}},\n"
+        self.rows.setdefault(key, []).append(row)
+
+    def text(self) -> str:
+        """The tables, and `kernels`, the list of them."""
+        out = [
+            f"static const tp_kernel_entry kernels_{key}[] = {{\n{''.join(rows)}}};\n"
+            for key, rows in self.rows.items()
+        ]
+        out.append("static const tp_kernel_list kernels[] = {\n")
+        for key in self.rows:
+            if key == AUTOCAST:
+                row = f"{{TP_KEY_##key, kernels_{key}, TP_COUNTOF(kernels_{key})}},"
+                out.append(f"#define ROW(key) {row}\n    TP_FORALL_BACKENDS(ROW, {AUTOCAST})\n#undef ROW\n")
+            else:
+                out.append(f"    {{{key_in_c(key)}, kernels_{key}, TP_COUNTOF(kernels_{key})}},\n")
+        return "".join([*out, "};\n"])
 
 
 def keyset_expression(op: Operator) -> str:
@@ -31,66 +70,59 @@ def keyset_expression(op: Operator) -> str:
     return " | ".join(parts)
 
 
+def declaration(op: Operator) -> str:
+    return f"/* {op.schema} */\n{c_result(op.schema).decl}tp_{op.c}({parameters(op.schema)});\n"
+
+
+def functions_h(declarations: Iterable[str]) -> str:
+    head = banner("emit_functions.py", YAML, "The operators as C functions, each under its schema.")
+    includes = '#pragma once\n\n#include "core/generator.h"\n#include "core/tensor.h"\n\n'
+    return "".join([head, includes, *declarations])
+
+
 def emit_functions_h(catalog: Catalog) -> str:
-    out = [
-        banner("emit_functions.py", YAML, "The operators as C functions, each under its schema."),
-        '#pragma once\n\n#include "core/generator.h"\n#include "core/tensor.h"\n\n',
-    ]
-    for op in catalog:
-        out.append(f"/* {op.schema} */\n{c_result(op.schema).decl}tp_{op.c}({parameters(op.schema)});\n")
-    return "".join(out)
+    return functions_h(map(declaration, catalog))
 
 
-def emit_redispatch_h(catalog: Catalog) -> str:
-    out = [
-        banner("emit_functions.py", YAML, "Operator numbers, C signatures, and the entries that a layer calls."),
-        '#pragma once\n\n#include "Functions.h"\n#include "dispatch/op.h"\n\nenum {\n',
-    ]
-    out += [f"    TP_OP_{op.c},\n" for op in catalog]
-    out.append("    TP_OP_COUNT\n};\nextern tp_op tp_ops[TP_OP_COUNT];\n\n")
-    seen = set()
-    for op in catalog:
+def emit_numbers(catalog: Catalog) -> str:
+    """The family's table, and the types of its kernels."""
+    out = ["enum {\n", *(f"    OP_{op.c},\n" for op in catalog), "    OP_COUNT\n};\nstatic tp_op ops[OP_COUNT];\n\n"]
+    return "".join(out) + "".join(kernel_types(catalog).values())
+
+
+def kernel_types(operators: Iterable[Operator]) -> dict[str, str]:
+    """By the signature's code: the type of a kernel."""
+    types = {}
+    for op in operators:
         code = signature_code(op.schema)
-        if code not in seen:
-            seen.add(code)
-            result = c_result(op.schema).decl
-            types = ["tp_keyset", *(a.c.decl.strip() for a in c_arguments(op.schema))]
-            if c_result(op.schema).kind == "value":
-                types.append(parameters(op.schema).rsplit(",", 1)[-1].replace("*result", "*").strip())
-            out.append(f"typedef {result}(*{function_type(op.schema)})({', '.join(types)});\n")
-    out.append("\n")
+        if code not in types:
+            types[code] = (
+                f"typedef {c_result(op.schema).decl}(*{function_type(op.schema)})({_kernel_parameters(op)});\n"
+            )
+    return types
+
+
+def _kernel_parameters(op: Operator) -> str:
+    types = ["tp_keyset", *(a.c.decl.strip() for a in c_arguments(op.schema))]
+    if c_result(op.schema).kind == "value":
+        types.append(parameters(op.schema).rsplit(",", 1)[-1].replace("*result", "*").strip())
+    return ", ".join(types)
+
+
+def emit_entries(catalog: Catalog) -> str:
+    out = []
     for op in catalog:
-        out.append(f"{c_result(op.schema).decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)});\n")
-    return "".join(out)
-
-
-def box_arguments(op: Operator, array: str = "args") -> str:
-    """Statements that pack the C arguments into `tp_value array[]`."""
-    packed = []
-    for a in c_arguments(op.schema):
-        packed.append(f"tp_box_{a.c.code}({a.name_in_c})")
-    return f"    tp_value {array}[] = {{{', '.join(packed)}}};\n" if packed else f"    tp_value {array}[1];\n"
-
-
-def emit_functions_c(catalog: Catalog) -> str:
-    out = [
-        banner("emit_functions.py", YAML, "The operators' entries into the dispatcher."),
-        '#include "Redispatch.h"\n#include "dispatch/entry.h"\n\n',
-        "tp_op tp_ops[TP_OP_COUNT];\n\n",
-    ]
-    for op in catalog:
-        result = c_result(op.schema)
+        result, type_ = c_result(op.schema), function_type(op.schema)
         out.append(
-            f"{result.decl}tp_redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
-            f"    const tp_op *op = &tp_ops[TP_OP_{op.c}];\n"
-            f"    {function_type(op.schema)} kernel = ({function_type(op.schema)})tp_kernel_at(op, "
-            "tp_live_key(op, ks));\n"
-            f"    if (tp_unlikely(!kernel)) kernel = ({function_type(op.schema)})op->info->box;\n"
+            f"static {result.decl}redispatch_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+            f"    const tp_op *op = {op_of(op)};\n"
+            f"    {type_} kernel = ({type_})tp_kernel_at(op, tp_live_key(op, ks));\n"
+            f"    if (tp_unlikely(!kernel)) kernel = ({type_})op->info->box;\n"
             f"    return kernel({call_arguments(op.schema, keyset='ks')});\n}}\n"
         )
         out.append(
             f"{result.decl}tp_{op.c}({parameters(op.schema)}) {{\n"
             f"    tp_keyset ks = tp_effective_keys({keyset_expression(op)});\n"
-            f"    return tp_redispatch_{op.c}({call_arguments(op.schema, keyset='ks')});\n}}\n\n"
+            f"    return redispatch_{op.c}({call_arguments(op.schema, keyset='ks')});\n}}\n\n"
         )
     return "".join(out)

@@ -1,13 +1,13 @@
-"""ADInplaceOrViewType.c: the versions of written tensors, and what views are views of."""
+"""The layer ADInplaceOrView of a family: the versions of written tensors, and what views are views of."""
 
 from __future__ import annotations
 
-from .autograd_nodes import HEAD
 from .c_types import c_arguments, c_result, parameters
 from .catalog import Catalog, Operator
-from .emit_variable_type import guarded_call, layer_registration
+from .emit_functions import Kernels
+from .emit_variable_type import guarded_call
 from .model import Return
-from .text import banner, c_string
+from .text import c_string
 
 
 def _view_base(op: Operator, returned: Return) -> str | None:
@@ -66,20 +66,11 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
     return f"/* {op.schema} */\n{head}{body}}}\n\n"
 
 
-def emit_inplace_or_view(catalog: Catalog) -> str:
-    out = [
-        banner(
-            "emit_inplace_or_view.py", "yaml/native_functions/", "Versions of written tensors, and what views view."
-        ),
-        HEAD,
-    ]
-    rows = []
+def emit_inplace_or_view(catalog: Catalog, kernels: Kernels) -> str:
+    out = []
     for op in catalog:
         text = _inplace_or_view_kernel(op) if op.kernels and not op.is_implicit and op.tensor_arguments else None
         if text is not None:
             out.append(text)
-            rows.append((op, f"inplace_or_view_{op.c}"))
-    out.append(
-        layer_registration("tp_register_ADInplaceOrViewType", "TP_KEY_ADInplaceOrView", rows, "versions and views")
-    )
+            kernels.add("ADInplaceOrView", op, f"inplace_or_view_{op.c}", "versions and views")
     return "".join(out)

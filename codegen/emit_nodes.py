@@ -1,19 +1,19 @@
-"""AutogradNodes.{h,c}: for each entry of derivatives/ a struct with what its formulas need, a function per formula,
-and its tp_node_type.
+"""The backward nodes of a family: for each entry of derivatives/ a struct with what its formulas need, a function per
+formula, and its tp_node_type.
 """
 
 from __future__ import annotations
 
 import re
 
-from .autograd_nodes import HEAD, LIST_COPIES, YAML, Kept, Node, nodes_of, wants
+from .autograd_nodes import LIST_COPIES, Kept, Node, nodes_of, wants
 from .c_types import c_arguments
 from .catalog import Catalog
 from .errors import ErrorCollector, YamlError
 from .formula import Result, Slot, Use, Variable, kind_of
 from .formula_calls import has_optional_outputs
 from .formula_lower import lower_body
-from .text import banner, c_string
+from .text import c_string
 
 _PART_TYPES = {
     "sizes": "tp_ints ",
@@ -56,16 +56,9 @@ def _fields(node: Node) -> list[str]:
     return out
 
 
-def emit_nodes_h(catalog: Catalog) -> str:
-    out = [
-        banner("emit_nodes.py", YAML, "The backward nodes: what each keeps of its call."),
-        '#pragma once\n\n#include "autograd/formula.h"\n\n',
-    ]
-    for node in nodes_of(catalog).values():
-        fields = "".join(f"    {field}\n" for field in ["tp_node base;", *_fields(node)])
-        out.append(f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n")
-        out.append(f"extern const tp_node_type {node.name}_type;\n\n")
-    return "".join(out)
+def _struct(node: Node) -> str:
+    fields = "".join(f"    {field}\n" for field in ["tp_node base;", *_fields(node)])
+    return f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n"
 
 
 def _copy_variable(k: Kept) -> Variable:
@@ -239,7 +232,7 @@ def _emit_release(node: Node) -> str:
             out.append(f"static void {node.name}_release(tp_node *base) {{ (void)base; }}\n")
     free_copies = f"{node.name}_free_copies" if copies else "NULL"
     out.append(
-        f"const tp_node_type {node.name}_type = {{\n"
+        f"static const tp_node_type {node.name}_type = {{\n"
         f"    .name = {c_string(node.shown)},\n"
         f"    .op = {c_string(str(node.schema.name))},\n"
         f"    .size = sizeof({node.name}),\n"
@@ -250,12 +243,11 @@ def _emit_release(node: Node) -> str:
     return "".join(out)
 
 
-def emit_nodes_c(catalog: Catalog, shard: int = 0, shards: int = 1) -> str:
-    """The nodes whose number is `shard` modulo `shards`."""
-    out = [banner("emit_nodes.py", YAML, "The backward nodes and their formulas."), HEAD]
+def emit_nodes(catalog: Catalog) -> str:
+    out = []
     errors = ErrorCollector()
-    for node in list(nodes_of(catalog).values())[shard::shards]:
-        out.append(f"/* ---- {node.schema.name} ---- */\n\n")
+    for node in nodes_of(catalog):
+        out.append(_struct(node))
         for index in range(len(node.formulas)):
             try:
                 out.append(_emit_formula(node, index, catalog))

@@ -17,6 +17,7 @@ Invariants of the loops:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from zlib import crc32
 
 from .pointwise import FIXED_DTYPES, Param, PointwiseOp, with_cases
 from .scalar_ir import (
@@ -373,22 +374,14 @@ def loops_of(ops: Sequence[PointwiseOp]) -> dict[str, str]:
 
 
 def emit(ops: Sequence[PointwiseOp], shards: int) -> dict[str, str]:
-    """Pointwise_<k>.c: the loops, spread over the shards by the weight of what the compiler makes of them."""
+    """Pointwise_<k>.c: the loops. An operator's name says in which file, so that a new one changes no other file."""
     serving = loops_of(ops)
-    texts = [(op, "\n".join(_op_text(op))) for op in ops if serving[op.c_name] == op.c_name]
-    weights = [0.0] * shards
-    parts: list[list[tuple[int, str]]] = [[] for _ in range(shards)]
-    order = sorted(range(len(texts)), key=lambda k: (-len(texts[k][1]) * (1 + texts[k][0].cost), texts[k][0].name))
-    for k in order:
-        op, text = texts[k]
-        lightest = min(range(shards), key=weights.__getitem__)
-        weights[lightest] += len(text) * (1 + op.cost)
-        parts[lightest].append((k, text))
+    parts: list[list[str]] = [[] for _ in range(shards)]
+    for op in ops:
+        if serving[op.c_name] == op.c_name:
+            parts[crc32(op.name.encode()) % shards].append("\n".join(_op_text(op)))
     head = [FIRST_LINE, '#include "cpu/pointwise_loop.h"']
-    return {
-        f"Pointwise_{shard}.c": "\n".join([*head, *(text for _, text in sorted(part))]) + "\n"
-        for shard, part in enumerate(parts)
-    }
+    return {f"Pointwise_{shard}.c": "\n".join([*head, *part]) + "\n" for shard, part in enumerate(parts)}
 
 
 def loop_dtypes(op: PointwiseOp) -> tuple[str, ...]:

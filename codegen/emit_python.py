@@ -1,4 +1,5 @@
-"""python_functions.c and python_methods.c: signature tables, and one short C function per overload for the call.
+"""python/of_<family>.c: signature tables, and one short C function per overload for the call. python/Lists.c: all
+families' functions, methods and overloads.
 
 Overload resolution and conversion are one parser's work (csrc/python/parse.c); nothing of it is repeated here.
 """
@@ -6,10 +7,12 @@ Overload resolution and conversion are one parser's work (csrc/python/parse.c); 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable, Sequence
 
 from .c_types import CType, c_arguments, c_result, c_type
 from .catalog import Catalog, Operator
-from .emit_functions import YAML
+from .emit_functions import YAML, declaration
 from .model import BaseType, ListType, Type, base_of
 from .python_api import (
     NUMBERS_AS_TENSORS,
@@ -21,10 +24,9 @@ from .python_api import (
     python_type,
     strip,
 )
-from .text import banner, c_string
+from .text import Tables, banner, c_string
 
-HEAD = """#include "Functions.h"
-#include "dispatch/boxing.h"
+HEAD = """#include "dispatch/boxing.h"
 #include "python/parse.h"
 #include "python/returns.h"
 
@@ -173,12 +175,39 @@ def _names(signature: Signature) -> str:
     return f"{c_string(str(signature.op.schema.name))}, {out}"
 
 
-def _call_name(function: PythonFunction, signature: Signature) -> str:
-    return f"call_{function.c}__{signature.op.c}"
+class _Family:
+    """The functions that make calls, and the tables of parameters: what is equal is written once."""
+
+    def __init__(self) -> None:
+        self.params = Tables("const tp_py_param ", "params")
+        self.calls: dict[str, str] = {}
+
+    def call(self, op: Operator, body: str) -> str:
+        return self.calls.setdefault(body, f"call_{op.c}_{len(self.calls)}")
+
+    def signature(self, s: Signature, call: str, function: str | None) -> str:
+        """The initialiser of a tp_py_signature."""
+        rows = "".join(map(_parameter_row, s.parameters))
+        positional = sum(not p.keyword for p in s.parameters)
+        numbers = str(function in NUMBERS_AS_TENSORS).lower()
+        named = function is not None
+        self_at = next((i for i, p in enumerate(s.parameters) if named and p.name == "self"), 0)
+        varargs = str(named and s.varargs).lower()
+        return (
+            f"    {{{call}, {self.params.name(rows)}, {len(s.parameters)}, {positional}, {self_at}, {numbers}, "
+            f"{varargs}, {c_string(s.text)}, {_names(s)}}},\n"
+        )
+
+    def text(self) -> str:
+        calls = (
+            f"static PyObject *{name}(tp_py_args *a) {{\n    const tp_value *v = a->values;\n    (void)v;\n{body}}}\n"
+            for body, name in self.calls.items()
+        )
+        return "".join(calls) + self.params.text()
 
 
-def _call(function: PythonFunction, signature: Signature) -> str:
-    body = "    const tp_value *v = a->values;\n    (void)v;\n"
+def _call(signature: Signature) -> str:
+    body = ""
     if signature.out is not None:
         body += _out_branch(signature)
     requires_grad = next((i for i, p in enumerate(signature.parameters) if p.role == "requires_grad"), None)
@@ -189,42 +218,21 @@ def _call(function: PythonFunction, signature: Signature) -> str:
         )
     else:
         body += _return(signature.op)
-    return f"static PyObject *{_call_name(function, signature)}(tp_py_args *a) {{\n{body}}}\n"
+    return body
 
 
-def _table(function: PythonFunction) -> str:
-    out = []
-    rows = []
-    for signature in function.signatures:
-        name = f"{function.c}__{signature.op.c}"
-        out.append(_call(function, signature))
-        if signature.parameters:
-            out.append(
-                f"static const tp_py_param params_{name}[] = {{\n"
-                f"{''.join(map(_parameter_row, signature.parameters))}}};\n"
-            )
-        positional = sum(not p.keyword for p in signature.parameters)
-        numbers = str(function.name in NUMBERS_AS_TENSORS).lower()
-        self_at = next((i for i, p in enumerate(signature.parameters) if p.name == "self"), 0)
-        varargs = "true" if signature.varargs else "false"
-        rows.append(
-            f"    {{{_call_name(function, signature)}, {f'params_{name}' if signature.parameters else 'NULL'}, "
-            f"{len(signature.parameters)}, {positional}, {self_at}, {numbers}, {varargs}, "
-            f"{c_string(signature.text)}, {_names(signature)}}},\n"
-        )
-    out.append(f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n")
-    out.append(
-        f"static const tp_py_function table_{function.c} = {{{c_string(function.name)}, "
-        f"signatures_{function.c}, {len(function.signatures)}}};\n"
-    )
+def _table(function: PythonFunction, family: _Family) -> str:
+    rows = [family.signature(s, family.call(s.op, _call(s)), function.name) for s in function.signatures]
     self = "self" if function.method else "NULL"
     unused = "" if function.method else "    (void)self;\n"
-    out.append(
+    return (
+        f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n"
+        f"const tp_py_function tp_py_table_{function.c} = {{{c_string(function.name)}, "
+        f"signatures_{function.c}, {len(function.signatures)}}};\n"
         f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, "
         f"PyObject *kwnames) {{\n"
-        f"{unused}    return tp_py_call(&table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
+        f"{unused}    return tp_py_call(&tp_py_table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
     )
-    return "".join(out)
 
 
 def _method_row(function: PythonFunction) -> str:
@@ -233,42 +241,6 @@ def _method_row(function: PythonFunction) -> str:
         "METH_FASTCALL | METH_KEYWORDS,\n"
         f"     {c_string(documentation(function))}}},\n"
     )
-
-
-def _list_of_tables(name: str, functions: list[PythonFunction]) -> str:
-    rows = "".join(f"    &table_{f.c},\n" for f in functions)
-    return f"const tp_py_function *const {name}[] = {{\n{rows}    NULL,\n}};\n"
-
-
-def emit_python_methods(catalog: Catalog) -> str:
-    functions = [f for f in python_functions(catalog) if f.method]
-    out = [banner("emit_python.py", YAML, "The methods of Tensor."), HEAD]
-    out += map(_table, functions)
-    out.append("PyMethodDef tp_py_generated_methods[] = {\n")
-    out += map(_method_row, functions)
-    out.append("    {NULL, NULL, 0, NULL},\n};\n")
-    out.append(_list_of_tables("tp_py_methods", functions))
-    return "".join(out)
-
-
-def emit_python_functions(catalog: Catalog) -> str:
-    functions = [f for f in python_functions(catalog) if not f.method]
-    out = [banner("emit_python.py", YAML, "The functions of the modules."), HEAD]
-    out += map(_table, functions)
-    out.append(_list_of_tables("tp_py_functions", functions))
-    modules = sorted({f.module for f in functions} | {""})
-    for module in modules:
-        out.append(f"static PyMethodDef functions_{module or 'top'}[] = {{\n")
-        out += [_method_row(f) for f in functions if f.module == module]
-        out.append("    {NULL, NULL, 0, NULL},\n};\n")
-    out.append(
-        "int tp_py_init_functions(PyObject *m) {\n    if (PyModule_AddFunctions(m, functions_top) < 0) return -1;\n"
-    )
-    for module in modules:
-        if module:
-            out.append(f'    if (tp_py_add_submodule(m, "_{module}", functions_{module}) < 0) return -1;\n')
-    out.append("    return 0;\n}\n")
-    return "".join(out)
 
 
 def _overload_signature(op: Operator) -> Signature:
@@ -290,29 +262,83 @@ def _overload_call(op: Operator) -> str:
     return f"    return tp_py_return_outs({call}, {len(op.schema.out)}, (tp_tensor *[]){{{outs}}}, NULL);\n"
 
 
-def emit_python_ops(catalog: Catalog) -> str:
-    """python_ops.c: every operator by its full name, one signature each."""
-    out = [banner("emit_python.py", YAML, "Every overload by its full name."), '#include "python/ops.h"\n', HEAD]
-    rows = []
-    for op in catalog:
-        signature = _overload_signature(op)
-        body = "    const tp_value *v = a->values;\n    (void)v;\n" + _overload_call(op)
-        out.append(f"static PyObject *op_{op.c}(tp_py_args *a) {{\n{body}}}\n")
-        params = "NULL"
-        if signature.parameters:
-            params = f"params_{op.c}"
-            out.append(
-                f"static const tp_py_param {params}[] = {{\n{''.join(map(_parameter_row, signature.parameters))}}};\n"
-            )
-        positional = sum(not p.keyword for p in signature.parameters)
-        out.append(
-            f"static const tp_py_signature signature_{op.c} = {{\n"
-            f"    op_{op.c}, {params}, {len(signature.parameters)}, {positional}, 0, false, false,\n"
-            f"    {c_string(signature.text)}, {_names(signature)}}};\n"
-        )
-        rows.append(f"    {{{c_string(str(op.schema.name))}, &signature_{op.c}, 1}},\n")
-    out.append("const tp_py_function tp_py_overloads[] = {\n" + "".join(rows) + "};\n")
-    out.append("const int64_t tp_py_overload_count = TP_COUNTOF(tp_py_overloads);\n")
+def _overload(op: Operator, family: _Family) -> str:
+    """The operator by its full name, one signature."""
+    row = family.signature(_overload_signature(op), family.call(op, _overload_call(op)), None)
+    return f"const tp_py_signature tp_py_signature_{op.c}[] = {{\n{row}}};\n"
+
+
+def modules_of(functions: Sequence[PythonFunction]) -> list[str]:
+    return sorted({f.module for f in functions if not f.method})
+
+
+def _rows(name: str, functions: Iterable[PythonFunction]) -> str:
+    return f"PyMethodDef {name}[] = {{\n{''.join(map(_method_row, functions))}    {{NULL, NULL, 0, NULL}},\n}};\n"
+
+
+def emit_python_family(name: str, catalog: Catalog, functions: Sequence[PythonFunction]) -> str:
+    """`functions` are those whose first overload is the family's."""
+    family = _Family()
+    tables = "".join(_table(f, family) for f in functions) + "".join(_overload(op, family) for op in catalog)
+    called = family.text()
+    names = set(re.findall(r"\btp_(\w+)\(", called))
+    return "".join(
+        [
+            banner("emit_python.py", f"{YAML}{name}.yaml", f"The operators of {name} as Python calls them."),
+            '#include "return_types.h"\n',
+            HEAD,
+            *(declaration(op) for op in catalog.by_name.values() if op.c in names),
+            "\n",
+            called,
+            tables,
+            *(
+                _rows(f"tp_py_{module or 'top'}_{name}", (f for f in functions if not f.method and f.module == module))
+                for module in modules_of(functions)
+            ),
+            _rows(f"tp_py_methods_{name}", (f for f in functions if f.method)),
+        ]
+    )
+
+
+def python_families(catalog: Catalog) -> dict[str, list[PythonFunction]]:
+    """By the family of the overload that is tried first."""
+    families: dict[str, list[PythonFunction]] = {name: [] for name in catalog.families()}
+    for function in python_functions(catalog):
+        families[function.signatures[0].op.family].append(function)
+    return families
+
+
+def emit_python_lists(catalog: Catalog) -> str:
+    families = python_families(catalog)
+    modules = modules_of([f for functions in families.values() for f in functions])
+    out = [
+        banner("emit_python.py", YAML, "Every function, method and overload, family by family."),
+        '#include "python/ops.h"\n#include "python/returns.h"\n\n',
+    ]
+    for module in modules:
+        names = [
+            f"tp_py_{module or 'top'}_{name}" for name, functions in families.items() if module in modules_of(functions)
+        ]
+        out += [f"extern PyMethodDef {name}[];\n" for name in names]
+        out.append(f"static PyMethodDef *const functions_{module or 'top'}[] = {{{', '.join(names)}, NULL}};\n")
+    for name, wanted in (("tp_py_functions", False), ("tp_py_methods", True)):
+        listed = [f for functions in families.values() for f in functions if bool(f.method) == wanted]
+        out += [f"extern const tp_py_function tp_py_table_{f.c};\n" for f in listed]
+        rows = "".join(f"    &tp_py_table_{f.c},\n" for f in listed)
+        out.append(f"const tp_py_function *const {name}[] = {{\n{rows}    NULL,\n}};\n")
+    names = [f"tp_py_methods_{name}" for name in families]
+    out += [f"extern PyMethodDef {name}[];\n" for name in names]
+    out.append(f"PyMethodDef *const tp_py_generated_methods[] = {{{', '.join(names)}, NULL}};\n\n")
+    out += [f"extern const tp_py_signature tp_py_signature_{op.c}[];\n" for op in catalog]
+    out.append("const tp_py_function tp_py_overloads[] = {\n")
+    out += [f"    {{{c_string(str(op.schema.name))}, tp_py_signature_{op.c}, 1}},\n" for op in catalog]
+    out.append("};\nconst int64_t tp_py_overload_count = TP_COUNTOF(tp_py_overloads);\n\n")
+    out.append(
+        "int tp_py_init_functions(PyObject *m) {\n    if (tp_py_add_functions(m, NULL, functions_top) < 0) return -1;\n"
+    )
+    for module in filter(None, modules):
+        out.append(f'    if (tp_py_add_functions(m, "_{module}", functions_{module}) < 0) return -1;\n')
+    out.append("    return 0;\n}\n")
     return "".join(out)
 
 

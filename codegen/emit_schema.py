@@ -1,17 +1,28 @@
-"""RegisterSchema.c: what each operator is: arguments, returns, tags, where it was declared.
+"""What each operator of a family is: arguments, returns, tags, where it was declared; and its boxed entry.
 
-Also the boxed adaptors, one pair per C signature and one packing entry per operator.
+Signatures.c: the adaptors between the boxed and the unboxed calling convention, one pair per C signature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from .c_types import CResult, c_arguments, c_result, c_type, function_type, is_optional, parameters, signature_code
+from .c_types import (
+    CResult,
+    c_arguments,
+    c_result,
+    c_type,
+    call_arguments,
+    function_type,
+    is_optional,
+    parameters,
+    signature_code,
+    value_decl,
+)
 from .catalog import Catalog, Operator
-from .emit_functions import YAML, box_arguments
+from .emit_functions import YAML, kernel_types, op_of
 from .model import FunctionSchema
-from .text import banner, c_string
+from .text import Tables, banner, c_string
 
 # Tags that C code asks for, dispatch/op.h.
 TAG_BITS = {
@@ -83,83 +94,106 @@ def result_from_boxed(result: CResult) -> str:
             return f"    *result = tp_unbox_{result.value.code}_value(&results[0]);\n    return 0;\n"
 
 
-def _box_entry(op: Operator, result: CResult) -> str:
-    """The unboxed entry that leads to a boxed kernel, and says what is missing where there is none."""
-    body = box_arguments(op) + f"    tp_value results[{max(1, len(op.schema.returns))}] = {{{{TP_NONE}}}};\n"
-    body += f"    if (tp_call_boxed_kernel(&tp_ops[TP_OP_{op.c}], ks, args, results) < 0) return {result.failed};\n"
-    body += result_from_boxed(result)
-    return f"static {result.decl}box_{op.c}({parameters(op.schema, keyset=True)}) {{\n{body}}}\n"
+# ---- adaptors, by signature ----
 
 
-def emit_boxed_adaptors(catalog: Catalog) -> str:
+def _box_head(op: Operator) -> str:
+    """Of the function that packs arguments of this signature for a boxed kernel of the operator `op`."""
+    result = c_result(op.schema)
+    given = [a.c.declare(f"a{i}") for i, a in enumerate(c_arguments(op.schema))]
+    if result.kind == "value":
+        given.append(f"{value_decl(result)}*result")
+    return f"{result.decl}tp_box_{signature_code(op.schema)}({', '.join(['tp_keyset ks', *given, 'const tp_op *op'])})"
+
+
+def _result_count(op: Operator) -> int:
+    """Room for what any operator of the signature returns: where results are arguments, up to all its tensors."""
+    result = c_result(op.schema)
+    tensors = [a for a in c_arguments(op.schema) if a.c.member in ("tensor", "tensors")]
+    return max(1, len(tensors) if result.kind == "status" else result.count)
+
+
+def _adaptors(op: Operator) -> str:
+    result, code, arguments = c_result(op.schema), signature_code(op.schema), c_arguments(op.schema)
+    call = "" if arguments else "    (void)args;\n"
+    call += unbox_call(op.schema, function_type(op.schema), ["ks"])
+    packed = ", ".join(f"tp_box_{a.c.code}(a{i})" for i, a in enumerate(arguments))
+    return (
+        f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n{call}}}\n"
+        f"const tp_signature tp_signature_{code} = {{call_{code}}};\n"
+        f"{_box_head(op)} {{\n"
+        f"    tp_value args[{len(arguments) or 1}] = {{{packed or '{TP_NONE}'}}};\n"
+        f"    tp_value results[{_result_count(op)}] = {{{{TP_NONE}}}};\n"
+        f"    if (tp_call_boxed_kernel(op, ks, args, results) < 0) return {result.failed};\n"
+        f"{result_from_boxed(result)}}}\n\n"
+    )
+
+
+def by_signature(operators: Iterable[Operator]) -> list[Operator]:
+    """One operator of each signature, in the order of their names."""
+    first = {signature_code(op.schema): op for op in reversed(list(operators))}
+    return [first[code] for code in sorted(first)]
+
+
+def _declarations(op: Operator) -> str:
+    return f"extern const tp_signature tp_signature_{signature_code(op.schema)};\n{_box_head(op)};\n"
+
+
+def emit_signatures(catalog: Catalog) -> str:
+    ops = by_signature(catalog)
     out = [
         banner("emit_schema.py", YAML, "Adaptors between the boxed and the unboxed calling convention."),
-        '#include "BoxedAdaptors.h"\n#include "dispatch/boxing.h"\n\n',
+        '#include "dispatch/boxing.h"\n\n',
+        *kernel_types(ops).values(),
+        *map(_declarations, ops),
+        "\n",
+        *map(_adaptors, ops),
     ]
-    seen = set()
-    for op in catalog:
-        code = signature_code(op.schema)
-        if code not in seen:
-            seen.add(code)
-            out.append(
-                f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n"
-                + ("    (void)args;\n" if not op.schema.arguments else "")
-                + unbox_call(op.schema, function_type(op.schema), ["ks"])
-                + f"}}\nconst tp_signature tp_signature_{code} = {{call_{code}}};\n\n"
-            )
-    for op in catalog:
-        out.append(_box_entry(op, c_result(op.schema)))
-    out.append("\nconst tp_fn tp_box_entries[TP_OP_COUNT] = {\n")
-    out += [f"    [TP_OP_{op.c}] = (tp_fn)box_{op.c},\n" for op in catalog]
-    out.append("};\n")
     return "".join(out)
 
 
-def emit_boxed_adaptors_h(catalog: Catalog) -> str:
-    out = [
-        banner("emit_schema.py", YAML, "The adaptors' names, for RegisterSchema.c."),
-        '#pragma once\n\n#include "Redispatch.h"\n\nextern const tp_fn tp_box_entries[TP_OP_COUNT];\n',
-    ]
-    codes = sorted({signature_code(op.schema) for op in catalog})
-    out += [f"extern const tp_signature tp_signature_{code};\n" for code in codes]
-    return "".join(out)
+# ---- what an operator is ----
 
 
-def emit_register_schema(catalog: Catalog) -> str:
-    out = [
-        banner("emit_schema.py", YAML, "What each operator is; read by tp_declare_ops."),
-        '#include "BoxedAdaptors.h"\n#include "Primitives.h"\n#include "dispatch/generated.h"\n\n',
-    ]
+def _boxed_entry(op: Operator) -> str:
+    """The unboxed entry that leads to a boxed kernel, and says what is missing where there is none."""
+    call = f"tp_box_{signature_code(op.schema)}({call_arguments(op.schema, keyset='ks')}, {op_of(op)})"
+    return (
+        f"static {c_result(op.schema).decl}box_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+        f"    return {call};\n}}\n"
+    )
+
+
+def emit_infos(catalog: Catalog) -> str:
+    """`infos`, in the order of `ops`."""
+    arguments = Tables("const tp_argument ", "arguments")
+    tags = Tables("const char *const ", "tags")
+    prims = Tables("tp_op *const ", "prims")
     infos = []
     for op in catalog:
         schema = op.schema
-        if schema.arguments:
-            out.append(f"static const tp_argument args_{op.c}[] = {{\n{argument_rows(schema)}}};\n")
-        if schema.returns:
-            out.append(f"static const tp_argument returns_{op.c}[] = {{\n{return_rows(schema)}}};\n")
-        tags = ", ".join([*(c_string(t) for t in op.function.tags), "NULL"])
-        out.append(f"static const char *const tags_{op.c}[] = {{{tags}}};\n")
-        if op.prims:
-            needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
-            out.append(f"static tp_op *const prims_{op.c}[] = {{{needed}, NULL}};\n")
+        needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
         bits = " | ".join(TAG_BITS[t] for t in op.function.tags if t in TAG_BITS) or "0"
         infos.append(
-            f"    [TP_OP_{op.c}] = {{\n"
+            f"    [OP_{op.c}] = {{\n"
             f"        .name = {c_string(schema.name.unqualified)}, .overload = {c_string(schema.name.overload)},\n"
             f"        .schema = {c_string(str(schema))},\n"
-            f"        .tags = tags_{op.c}, .tag_bits = {bits},\n"
+            f"        .tags = {tags.name(''.join(f'    {c_string(t)},' for t in op.function.tags) + '    NULL,')},"
+            f" .tag_bits = {bits},\n"
             f"        .declared_at = {c_string(str(op.function.location))},\n"
-            f"        .args = {f'args_{op.c}' if schema.arguments else 'NULL'}, .nargs = {len(schema.arguments)},\n"
-            f"        .returns = {f'returns_{op.c}' if schema.returns else 'NULL'}, "
-            f".nreturns = {len(schema.returns)},\n"
-            f"        .signature = &tp_signature_{signature_code(schema)},\n"
-            f"        .prims = {f'prims_{op.c}' if op.prims else 'NULL'},\n"
+            f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"
+            f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
+            f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
+            f"        .prims = {prims.name(f'    {needed}, NULL,' if needed else '')},\n"
             f"    }},\n"
         )
-    out.append("static tp_op_info infos[TP_OP_COUNT] = {\n" + "".join(infos) + "};\n\n")
-    out.append(
-        "int tp_register_schemas(void) {\n"
-        "    for (int i = 0; i < TP_OP_COUNT; i++) infos[i].box = tp_box_entries[i];\n"
-        "    return tp_declare_ops(tp_ops, infos, TP_OP_COUNT);\n}\n"
+    return "".join(
+        [
+            *map(_declarations, by_signature(catalog)),
+            "\n",
+            *map(_boxed_entry, catalog),
+            "\n",
+            arguments.text() + tags.text() + prims.text(),
+            "static const tp_op_info infos[OP_COUNT] = {\n" + "".join(infos) + "};\n\n",
+        ]
     )
-    return "".join(out)

@@ -1,4 +1,4 @@
-"""VariableType.c: the kernels under the alias key Autograd, which record the backward nodes.
+"""The autograd layer of a family: the kernels under the alias key Autograd, which record the backward nodes.
 
 Note [Hot and cold]
 The kernel of an operator is a test and a redispatch; what makes a node is a function of its own (`record_<op>`), so
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .autograd_nodes import HEAD, LIST_COPIES, YAML, Kept, Node, node_of, wants
+from .autograd_nodes import LIST_COPIES, Kept, Node, node_of, wants
 from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
+from .emit_functions import Kernels
 from .formula_calls import call_failed
 from .model import is_tensor_like
-from .text import banner, c_string
+from .text import c_string
 
 _PART_VALUES = {
     "dtype": "(tp_dtype){}->dtype",
@@ -34,7 +35,7 @@ def _requires_grad(arguments: Sequence[CArgument]) -> str:
         f"tp_wants_grad_list({a.name_in_c})" if a.c.member == "tensors" else f"tp_requires_grad({a.name_in_c})"
         for a in arguments
     ]
-    return f"({' | '.join(tests)})" if len(tests) > 1 else tests[0]
+    return f"({' || '.join(tests)})" if len(tests) > 1 else tests[0]
 
 
 PASSED_BY_PARTS = {"tp_opt_int": "tp_pass_opt_int", "tp_opt_float": "tp_pass_opt_float"}
@@ -43,7 +44,7 @@ PASSED_BY_PARTS = {"tp_opt_int": "tp_pass_opt_int", "tp_opt_float": "tp_pass_opt
 def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
     by_parts = {a.name_in_c: PASSED_BY_PARTS.get(a.c.decl.strip()) for a in c_arguments(op.schema)}
     names = call_arguments(op.schema, keyset=f"ks & {mask}").split(", ")
-    return f"tp_redispatch_{op.c}({', '.join(f'{by_parts[n]}({n})' if by_parts.get(n) else n for n in names)})"
+    return f"redispatch_{op.c}({', '.join(f'{by_parts[n]}({n})' if by_parts.get(n) else n for n in names)})"
 
 
 def makes_fresh(op: Operator) -> bool:
@@ -275,23 +276,10 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
     return f"/* {op.schema} */\n{before}{head}{body}}}\n\n"
 
 
-def layer_registration(function: str, key: str, rows: Sequence[tuple[Operator, str]], origin: str) -> str:
-    entries = "".join(f"    {{&tp_ops[TP_OP_{op.c}], (tp_fn){name}, {c_string(origin)}}},\n" for op, name in rows)
-    if not entries:
-        return f"int {function}(void);\nint {function}(void) {{ return 0; }}\n"
-    return (
-        f"static const tp_kernel_entry entries[] = {{\n{entries}}};\n"
-        f"int {function}(void);\n"
-        f"int {function}(void) {{\n    return tp_register_kernels({key}, entries, TP_COUNTOF(entries));\n}}\n"
-    )
-
-
-def emit_variable_type(catalog: Catalog) -> str:
-    out = [banner("emit_variable_type.py", YAML, "The autograd kernels: Note [Hot and cold] in the emitter."), HEAD]
-    rows = []
+def emit_variable_type(catalog: Catalog, kernels: Kernels) -> str:
+    out = []
     for op in catalog:
         if has_autograd_kernel(op):
             out.append(_autograd_kernel(op, catalog))
-            rows.append((op, f"autograd_{op.c}"))
-    out.append(layer_registration("tp_register_VariableType", "TP_ALIAS_KEY(Autograd)", rows, "autograd"))
+            kernels.add("Autograd", op, f"autograd_{op.c}", "autograd")
     return "".join(out)

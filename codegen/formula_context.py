@@ -33,17 +33,17 @@ from .formula import (
 )
 from .model import BaseType, ListType, OptionalType, Type
 
-_index_of: tuple[Catalog, dict[str, list[Operator]]] | None = None
+_index_of: tuple[Mapping[str, Operator], dict[str, list[Operator]]] | None = None
 
 
 def operators_by_name(catalog: Catalog) -> dict[str, list[Operator]]:
     """Unqualified name -> overloads in YAML order."""
     global _index_of
-    if _index_of is None or _index_of[0] is not catalog:
+    if _index_of is None or _index_of[0] is not catalog.by_name:
         index: dict[str, list[Operator]] = {}
-        for op in catalog:
+        for op in catalog.by_name.values():
             index.setdefault(op.schema.name.unqualified, []).append(op)
-        _index_of = (catalog, index)
+        _index_of = (catalog.by_name, index)
     return _index_of[1]
 
 

@@ -1,15 +1,17 @@
 """Writes build.ninja: every C source of the tree and of the generator, found by folder.
 
-Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python alone, and
-`TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and build/gen/cpu that use TP_CAP are compiled once
-per CPU capability.
+Each folder of csrc/ is compiled with only what it may see: Python.h is on the include path of csrc/python and
+gen/python alone, and `TP_FOLDER_<name>` lets a header refuse a folder. Files of csrc/cpu and gen/cpu that use TP_CAP
+are compiled once per CPU capability.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shlex
+import subprocess
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -45,10 +47,15 @@ COMMON = [
     "-Wshadow",
     "-Wstrict-prototypes",
     "-Wno-unused-parameter",
+    "-Werror=implicit-function-declaration",
 ]
 
+# Of generated glue, which passes arguments on: what -O3 adds is size and time of the compiler, but for tail calls.
+GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
+GLUE_FOLDERS = ("gen", "ops", "python")
+
 MODES = {
-    "release": ["-O3"],
+    "release": ["-O3", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "tsan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=thread"],
     "asan": [
@@ -83,6 +90,30 @@ class Unit:
     flags: tuple[str, ...]
 
 
+def link_flags(options: Options) -> list[str]:
+    """Of the module: what no table leads to is dropped; a pointer in a table costs a bit of the file, not 24 bytes,
+    where linker and loader know how.
+    """
+    if options.mode != "release":
+        return []
+    relative = "-Wl,-z,pack-relative-relocs"
+    version = platform.libc_ver()
+    loads = version[0] == "glibc" and tuple(map(int, version[1].split("."))) >= (2, 36)
+    probe = [
+        *shlex.split(options.compiler),
+        "-shared",
+        relative,
+        "-Wl,--fatal-warnings",
+        "-x",
+        "c",
+        os.devnull,
+        "-o",
+        os.devnull,
+    ]
+    links = loads and subprocess.run(probe, capture_output=True).returncode == 0
+    return ["-Wl,--gc-sections", "-Wl,-O1", "-s", *([relative] if links else [])]
+
+
 def _capabilities() -> list[str]:
     return list(CAPABILITY_FLAGS) if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
 
@@ -102,9 +133,12 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         generated = options.build in source.parents
         folder = source.parent.name
         name = ("gen/" if generated else "") + f"{folder}/{source.stem}"
-        flags = [*include, f"-DTP_FOLDER_{folder}"]
+        seen = [f"-I{options.build}/gen/seen/{folder}/{source.stem}"]  # codegen/emit_seen.py
+        flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
+        if generated and folder in GLUE_FOLDERS:
+            flags += GLUE.get(options.mode, [])
         text = source.read_text()
-        if "python/" in text and (folder == "python" or generated):
+        if folder == "python":
             module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))
         elif folder == "cpu" and "TP_CAP(" in text:
             for capability in _capabilities():
@@ -138,7 +172,8 @@ def write_ninja(options: Options) -> Path:
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule link",
-        f"  command = {options.compiler} $cflags -shared -o $out @$out.rsp -fopenmp -lm -lpthread -ldl",
+        f"  command = {options.compiler} $cflags {shlex.join(link_flags(options))} -shared -o $out @$out.rsp "
+        "-fopenmp -lm -lpthread -ldl",
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule program",

@@ -17,5 +17,19 @@ def c_string(text: str | None) -> str:
     return f'"{escaped}"'
 
 
+class Tables:
+    """Static tables of C, each written once however many ask for it."""
+
+    def __init__(self, type_: str, stem: str) -> None:
+        self.type, self.stem = type_, stem
+        self.names: dict[str, str] = {}
+
+    def name(self, rows: str) -> str:
+        return self.names.setdefault(rows, f"{self.stem}_{len(self.names)}") if rows else "NULL"
+
+    def text(self) -> str:
+        return "".join(f"static {self.type}{name}[] = {{\n{rows}}};\n" for rows, name in self.names.items())
+
+
 def lines(items: Iterable[str], indent: str = "    ") -> str:
     return "".join(f"{indent}{item}\n" for item in items)

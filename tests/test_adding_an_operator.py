@@ -103,7 +103,7 @@ def test_the_page_generates(tmp_path: Path) -> None:
         assert re.search(rf"^def {name}\(", files["_C.pyi"], re.M), f"no stub of {name}"
         assert name in files["reference.md"]
     assert "tp_cube_(" in files["Functions.h"]
-    assert "formula_rescale" in files["RegisterCompositeImplicitAutograd.c"]
+    assert "formula_rescale" in files["ops/pointwise_unary.c"]
     assert "norm1_reduction" in files["cpu/Reductions.c"]
 
 

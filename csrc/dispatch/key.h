@@ -100,7 +100,7 @@ TP_INLINE void tp_exclude_restore(const tp_keyset *old) { tp_tls.exclude = *old;
 TP_INLINE void tp_include_restore(const tp_keyset *old) { tp_tls.include = *old; }
 TP_INLINE tp_keyset tp_exclude(tp_keyset ks) {
     tp_keyset old = tp_tls.exclude;
-    tp_tls.exclude = (tp_excluded_keys() | ks) ^ TP_DEFAULT_EXCLUDED;
+    tp_tls.exclude = (old & ~ks) | (ks & ~TP_DEFAULT_EXCLUDED);
     return old;
 }
 TP_INLINE tp_keyset tp_include(tp_keyset ks) {

@@ -101,7 +101,8 @@ int tp_py_init_context(PyObject *m);
 int tp_py_init_opencl(PyObject *m);
 int tp_py_init_functions(PyObject *m); /* generated */
 /* Methods and attributes that Tensor has beside the generated ones. */
-extern PyMethodDef tp_py_generated_methods[], tp_py_tensor_methods[], tp_py_interop_methods[], tp_py_autograd_methods[];
+extern PyMethodDef tp_py_tensor_methods[], tp_py_interop_methods[], tp_py_autograd_methods[];
+extern PyMethodDef *const tp_py_generated_methods[]; /* generated: a table per family, NULL-terminated */
 extern PyGetSetDef tp_py_tensor_getset[];
 extern PyMappingMethods tp_py_tensor_mapping;
 extern PySequenceMethods tp_py_tensor_sequence;

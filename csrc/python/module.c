@@ -11,15 +11,19 @@
 #include "python/ops.h"
 #include "python/returns.h"
 
-int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
+int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *tables) {
     char qualified[64];
-    snprintf(qualified, sizeof qualified, "tensorpy._C.%s", name);
-    PyObject *sub = PyModule_New(qualified);
-    if (!sub || PyModule_AddFunctions(sub, functions) < 0) {
-        Py_XDECREF(sub);
-        return -1;
-    }
-    return PyModule_AddObject(m, name, sub);
+    snprintf(qualified, sizeof qualified, "tensorpy._C.%s", name ? name : "");
+    PyObject *target = name ? PyModule_New(qualified) : Py_NewRef(m);
+    int status = target ? 0 : -1;
+    for (; status == 0 && *tables; tables++) status = PyModule_AddFunctions(target, *tables);
+    if (status == 0 && name) status = PyModule_AddObjectRef(m, name, target);
+    Py_XDECREF(target);
+    return status;
+}
+
+int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
+    return tp_py_add_functions(m, name, (PyMethodDef *const[]){functions, NULL});
 }
 
 PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad) {
@@ -80,7 +84,7 @@ static int refuse_subinterpreters(void) {
 static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
-    if (tp_register_schemas() < 0 || tp_register_primitives() < 0 || tp_register_everything() < 0) return -1;
+    if (tp_register_generated() < 0) return -1;
     if (tp_cl_load() < 0) return -1;
     tp_compute_all_tables();
     return 0;

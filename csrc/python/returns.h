@@ -6,6 +6,8 @@
 
 int tp_py_init_return_types(PyObject *m); /* generated */
 int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions);
+/* The functions of all tables into a submodule, or, name NULL, into m itself. */
+int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *tables);
 
 /* A factory's result, with requires_grad set. */
 PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad);

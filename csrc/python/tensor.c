@@ -437,15 +437,25 @@ static bool is_attribute(const char *name) {
 
 /* All tables in one. An operator that is an attribute in Python (t.mT) is no method as well: the type would take the
  * method. */
-static PyMethodDef *join_methods(PyMethodDef *const *tables, int n) {
+static int count_methods(PyMethodDef *const *tables) {
     int total = 0;
-    for (int i = 0; i < n; i++)
-        for (const PyMethodDef *m = tables[i]; m->ml_name; m++) total++;
-    PyMethodDef *all = PyMem_Calloc((size_t)total + 1, sizeof *all);
-    PyMethodDef *end = all;
-    for (int i = 0; all && i < n; i++)
-        for (const PyMethodDef *m = tables[i]; m->ml_name; m++)
+    for (; *tables; tables++)
+        for (const PyMethodDef *m = *tables; m->ml_name; m++) total++;
+    return total;
+}
+
+static PyMethodDef *append_methods(PyMethodDef *end, PyMethodDef *const *tables) {
+    for (; *tables; tables++)
+        for (const PyMethodDef *m = *tables; m->ml_name; m++)
             if (!is_attribute(m->ml_name)) *end++ = *m;
+    return end;
+}
+
+static PyMethodDef *all_methods(void) {
+    PyMethodDef *const own[] = {tp_py_tensor_methods, tp_py_interop_methods, tp_py_autograd_methods, NULL};
+    size_t total = (size_t)count_methods(own) + (size_t)count_methods(tp_py_generated_methods);
+    PyMethodDef *all = PyMem_Calloc(total + 1, sizeof *all);
+    if (all) append_methods(append_methods(all, own), tp_py_generated_methods);
     return all;
 }
 
@@ -457,10 +467,8 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_init_tensor(PyObject *m) {
-    PyMethodDef *const tables[] = {tp_py_tensor_methods, tp_py_interop_methods, tp_py_autograd_methods,
-                                   tp_py_generated_methods};
     tp_core_hooks.free_pyobj = free_pyobj;
-    tp_py_tensor_type.tp_methods = join_methods(tables, TP_COUNTOF(tables));
+    tp_py_tensor_type.tp_methods = all_methods();
     if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
     if (PyModule_AddFunctions(m, functions) < 0) return -1;
     return PyModule_AddObjectRef(m, "Tensor", (PyObject *)&tp_py_tensor_type);

@@ -331,9 +331,7 @@ static void test_allocation_failures(void) {
 }
 
 int main(void) {
-    CHECK_INT(tp_register_schemas(), 0);
-    CHECK_INT(tp_register_primitives(), 0);
-    CHECK_INT(tp_register_everything(), 0);
+    CHECK_INT(tp_register_generated(), 0);
     tp_compute_all_tables();
     tp_pointwise_select(0);
     load_add();

@@ -24,9 +24,7 @@ static _Atomic int64_t added;
 static void load(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
-    CHECK_INT(tp_register_schemas(), 0);
-    CHECK_INT(tp_register_primitives(), 0);
-    CHECK_INT(tp_register_everything(), 0);
+    CHECK_INT(tp_register_generated(), 0);
     tp_compute_all_tables();
 }
 

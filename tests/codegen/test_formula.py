@@ -11,8 +11,9 @@ import pytest
 from codegen.autograd_nodes import check_gradients_given
 from codegen.catalog import Catalog, build_catalog
 from codegen.emit_formula import emit_composite
+from codegen.emit_functions import Kernels
 from codegen.emit_inplace_or_view import emit_inplace_or_view
-from codegen.emit_nodes import emit_nodes_c, emit_nodes_h
+from codegen.emit_nodes import emit_nodes
 from codegen.emit_variable_type import emit_variable_type
 from codegen.errors import Location, YamlError, YamlErrors
 from codegen.formula import Result, Slot, Variable, used
@@ -369,12 +370,11 @@ def derived() -> Catalog:
 
 
 def test_nodes(derived: Catalog) -> None:
-    header = emit_nodes_h(derived)
+    text = emit_nodes(derived)
     for name in ("AddBackward0", "AddBackward1", "MulBackward0", "SumBackward0", "MaxBackward0", "CatBackward0"):
-        assert f"}} {name};" in header
-    fields = re.search(r"typedef struct \{([^}]*)\} SumBackward0;", header)
+        assert f"}} {name};" in text
+    fields = re.search(r"typedef struct \{([^}]*)\} SumBackward0;", text)
     assert fields is not None and fields[1].split(";") == ["\n    tp_node base", "\n    tp_ints self_sizes", "\n"]
-    text = emit_nodes_c(derived)
     assert "tp_saved_get(&node->other, &node->base)" in function(text, "MulBackward0_self")
     assert "tp_node_wants(base, 1) && MulBackward0_other" in function(text, "MulBackward0_apply")
     assert "tp_saved_ints_free(&node->self_sizes);" in function(text, "SumBackward0_free_copies")
@@ -383,20 +383,20 @@ def test_nodes(derived: Catalog) -> None:
     assert "grads[2] ? tp_retain(grads[2]) : tp_zeros_for_input(&node->base, 2)" in scaled
     assert "const bool grad_input_mask[] = {tp_node_wants(&node->base, 0), tp_node_wants(&node->base, 1)};" in scaled
     assert "tp_gradients_of_list(&node->base, grads)" in function(text, "SplitWithSizesBackward0_self")
-    shards = [emit_nodes_c(derived, i, 2) for i in range(2)]
-    assert sum(shard.count("const tp_node_type ") for shard in shards) == text.count("const tp_node_type ")
 
 
 def test_autograd_kernels(derived: Catalog) -> None:
-    text = emit_variable_type(derived)
+    kernels = Kernels()
+    text = emit_variable_type(derived, kernels)
+    assert '    {&ops[OP_mul_Tensor], (tp_fn)autograd_mul_Tensor, "autograd"},\n' in kernels.rows["Autograd"]
     hot = function(text, "autograd_mul_Tensor")
-    assert "(tp_requires_grad(self) | tp_requires_grad(other)) && tp_grad_enabled()" in hot
-    assert "tp_redispatch_mul_Tensor(ks & TP_BELOW_AUTOGRAD, self, other)" in hot and "tp_node_new" not in hot
+    assert "(tp_requires_grad(self) || tp_requires_grad(other)) && tp_grad_enabled()" in hot
+    assert "redispatch_mul_Tensor(ks & TP_BELOW_AUTOGRAD, self, other)" in hot and "tp_node_new" not in hot
     record = function(text, "record_mul_Tensor")
-    assert record.index("tp_save(&node->self, self)") < record.index("tp_redispatch_mul_Tensor")
+    assert record.index("tp_save(&node->self, self)") < record.index("redispatch_mul_Tensor")
     assert "if (tp_node_wants(fn, 1)) {" in record
     inplace = function(text, "record_mul__Tensor")
-    order = ["tp_check_inplace(self", "tp_clone(self", "tp_redispatch_mul__Tensor", "tp_rebase_history(self, fn)"]
+    order = ["tp_check_inplace(self", "tp_clone(self", "redispatch_mul__Tensor", "tp_rebase_history(self, fn)"]
     assert [inplace.index(part) for part in order] == sorted(inplace.index(part) for part in order)
     assert 'tp_out_no_grad("add.out")' in function(text, "autograd_add_out")
     assert 'tp_not_differentiable_node("frob", 1)' in function(text, "record_frob")
@@ -410,7 +410,7 @@ def test_autograd_kernels(derived: Catalog) -> None:
 
 
 def test_versions_and_views(derived: Catalog) -> None:
-    text = emit_inplace_or_view(derived)
+    text = emit_inplace_or_view(derived, Kernels())
     assert "tp_note_write(self, " in function(text, "inplace_or_view_add__Tensor")
     assert "tp_note_write(out, " in function(text, "inplace_or_view_add_out")
     assert "return tp_as_view(self, got);" in function(text, "inplace_or_view_expand")
@@ -427,12 +427,25 @@ def test_every_tensor_argument_is_named() -> None:
     assert "mul.Tensor has no formula for 'Tensor other'" in str(caught.value)
 
 
+def test_a_derivative_that_no_call_would_use_is_refused() -> None:
+    """An operator made of others is differentiated by its parts."""
+    catalog = catalog_of(
+        "- func: twice(Tensor self) -> Tensor\n  composite: self + self\n",
+        "\n- name: twice(Tensor self) -> Tensor\n  self: grad * 2\n",
+    )
+    with pytest.raises(YamlErrors) as caught:
+        check_gradients_given(catalog)
+    assert [e.what for e in caught.value.errors] == [
+        "a derivative of twice, which is made of other operators: their derivatives hold"
+    ]
+
+
 def test_mistakes_are_collected() -> None:
     catalog = catalog_of(
         derivatives="\n- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self: grad * othr\n  other: grd\n"
     )
     with pytest.raises(YamlErrors) as caught:
-        emit_nodes_c(catalog)
+        emit_nodes(catalog)
     assert [(e.location.line, e.fix) for e in caught.value.errors] == [
         (3, "did you mean 'other'?"),
         (4, "did you mean 'grad'?"),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import load_catalog
-from codegen.emit_backend import emit_register
+from codegen.emit_backend import emit_kernels
+from codegen.emit_functions import Kernels
 from codegen.emit_reduction_cpu import emit, emit_table
 from codegen.errors import YamlError, YamlErrors
 from codegen.reduction import ReductionOp
@@ -195,9 +196,11 @@ def test_table(load) -> None:
     assert "extern tp_reduction_op tp_reduction_fold;" in files["ReductionTable.h"]
     assert ".promotion = TP_REDUCE_SUM," in files["ReductionTable.c"]
     assert "tp_reduction_fold.kernels = fold_reduction_avx512;" in files["ReductionTable.c"]
-    text = emit_register(catalog, "Dense")
-    assert "tp_reduction_new(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE)" in text
-    assert "tp_reduction_into(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE, out)" in text
+    kernels = Kernels()
+    text = emit_kernels(catalog, kernels)
+    assert text.count("tp_reduction_new(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE)") == 1
+    assert text.count("tp_reduction_into(&tp_reduction_fold, self, dim, keepdim, TP_NO_DTYPE, out)") == 1
+    assert "Dense" in kernels.rows
 
 
 def test_a_tree_without_reductions_compiles(load) -> None:

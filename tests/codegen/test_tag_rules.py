@@ -6,7 +6,8 @@ import pytest
 
 from codegen.__main__ import load_catalog
 from codegen.decompositions import Decompositions
-from codegen.emit_backend import emit_register
+from codegen.emit_backend import emit_kernels
+from codegen.emit_functions import Kernels
 from codegen.errors import YamlError, YamlErrors
 
 TAGS = """
@@ -43,7 +44,7 @@ def test_nondeterministic_kernels_ask_first(catalog_of):
   dispatch: {CPU: scramble_cpu}
   tags: [nondeterministic_bitwise]
 """)
-    text = emit_register(catalog, "CPU")
+    text = emit_kernels(catalog, Kernels())
     assert text.index('tp_check_determinism("scramble") < 0) return NULL;') < text.index("return scramble_cpu(self)")
 
 
@@ -53,7 +54,7 @@ def test_contiguous_arguments(catalog_of):
   dispatch: {CPU: pile_cpu}
   tags: [needs_contiguous_strides]
 """)
-    text = emit_register(catalog, "CPU")
+    text = emit_kernels(catalog, Kernels())
     assert "dense_self = self ? tp_contiguous(self, TP_CONTIGUOUS_FORMAT) : NULL;" in text
     assert "weight = dense_weight;" in text and "dense_out" not in text
 
@@ -63,7 +64,7 @@ def test_a_composite_that_needs_values_refuses_meta(catalog_of):
 - func: places(Tensor self) -> Tensor
   tags: [dynamic_output_shape]
 """)
-    text = emit_register(catalog, "CompositeImplicitAutograd")
+    text = emit_kernels(catalog, Kernels())
     assert 'tp_refuse_meta(self, "places", "dynamic_output_shape")' in text
 
 
@@ -75,7 +76,7 @@ def test_view_copies_are_made_from_the_view(catalog_of):
   tags: [view_copy]
 """
     )
-    assert "return tp_copy_of_view_steal(tp_turn(self, dim));" in emit_register(catalog, "CompositeImplicitAutograd")
+    assert "return tp_copy_of_view_steal(tp_turn(self, dim));" in emit_kernels(catalog, Kernels())
 
 
 @pytest.mark.parametrize(
@@ -135,13 +136,11 @@ def test_formulas_may_raise(catalog_of):
         raise TypeError("only_real: a complex tensor")
     self
 """)
-    text = emit_register(catalog, "CompositeImplicitAutograd")
+    text = emit_kernels(catalog, Kernels())
     assert 'tp_fail(TP_TypeError, "%s", "only_real: a complex tensor");' in text
 
 
 @pytest.mark.parametrize("text", ["raise Oops('x')", "raise RuntimeError", "raise RuntimeError(self)"])
 def test_what_formulas_may_raise(catalog_of, text):
     with pytest.raises(YamlError):
-        emit_register(
-            catalog_of(f"- func: bad(Tensor self) -> Tensor\n  composite: |\n    {text}\n"), "CompositeImplicitAutograd"
-        )
+        emit_kernels(catalog_of(f"- func: bad(Tensor self) -> Tensor\n  composite: |\n    {text}\n"), Kernels())

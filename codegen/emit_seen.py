@@ -1,0 +1,90 @@
+"""seen/<folder>/<source>/Functions.h and NativeFunctions.h: of the declarations of all operators, those that one source
+of csrc/ names.
+
+A source includes "Functions.h" as if it had everything; it is compiled with its own folder first on the include path
+(ninja_file.py). So a new operator compiles what calls or defines it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from .catalog import Catalog
+from .emit_backend import native_declarations, native_functions_h
+from .emit_functions import declaration, functions_h
+
+_INCLUDE = re.compile(r'^#include "(\w+/\w+\.h)"', re.M)
+_GENERATED = re.compile(r'^#include "(?:Native)?Functions\.h"', re.M)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)((?:.*\\\n)*.*)", re.M)
+_PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
+
+
+class Names:
+    """The words of a text, with those that its macros paste together: `tp_##op` is `tp_` and a word of the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = set(re.findall(r"\w+", text))
+
+    @cached_property
+    def patterns(self) -> list[re.Pattern[str]]:
+        found = set()
+        for parameters, body in _MACRO.findall(self.text):
+            given = {p.strip() for p in parameters.split(",")}
+            for pasted in _PASTED.findall(body):
+                parts = re.split(r"\s*##\s*", pasted)
+                found.add("".join(r"(\w+)" if part in given else re.escape(part) for part in parts))
+        return [re.compile(pattern) for pattern in sorted(found)]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.words or any(
+            match is not None and all(part in self for part in match.groups())
+            for match in (pattern.fullmatch(name) for pattern in self.patterns)
+        )
+
+
+class _Texts:
+    """A source's text with that of the tree's headers that it includes."""
+
+    def __init__(self, csrc: Path) -> None:
+        self.csrc = csrc
+        self.headers: dict[str, str] = {}
+
+    def header(self, name: str) -> str:
+        if name not in self.headers:
+            path = self.csrc / name
+            self.headers[name] = path.read_text() if path.exists() else ""
+        return self.headers[name]
+
+    def whole(self, text: str) -> str:
+        seen: dict[str, str] = {}
+        waiting = _INCLUDE.findall(text)
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen[name] = self.header(name)
+                waiting += _INCLUDE.findall(seen[name])
+        return "\n".join([text, *seen.values()])
+
+
+def sources(csrc: Path) -> Iterator[tuple[str, str]]:
+    """(`native/pool`, its text) of each source that includes the declarations of operators."""
+    for path in sorted(csrc.glob("*/*.c")):
+        text = path.read_text()
+        if _GENERATED.search(text):
+            yield f"{path.parent.name}/{path.stem}", text
+
+
+def emit(catalog: Catalog, csrc: Path) -> dict[str, str]:
+    texts = _Texts(csrc)
+    operators = {f"tp_{op.c}": declaration(op) for op in catalog}
+    natives = native_declarations(catalog)
+    files = {}
+    for name, text in sources(csrc):
+        names = Names(texts.whole(text))
+        files[f"seen/{name}/Functions.h"] = functions_h(d for n, d in operators.items() if n in names)
+        files[f"seen/{name}/NativeFunctions.h"] = native_functions_h(d for n, d in natives.items() if n in names)
+    return files

@@ -71,7 +71,8 @@ def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
         "",
         *(f"extern tp_reduction_op tp_reduction_{op.c_name};" for op in ops),
     ]
-    source = [FIRST_LINE, '#include "ReductionTable.h"', '#include "cpu/capability.h"', '#include "cpu/reduction.h"', ""]
+    includes = ("ReductionTable.h", "cpu/capability.h", "cpu/reduction.h")
+    source = [FIRST_LINE, *(f'#include "{name}"' for name in includes), ""]
     for op in ops:
         source.append(f"extern const tp_reduction {op.c_name}_reduction_baseline[TP_NUM_DTYPES];")
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")

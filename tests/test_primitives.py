@@ -60,7 +60,7 @@ def test_what_needs_values_is_refused_on_meta() -> None:
         tp.empty(3, device="meta").nonzero()
 
 
-# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); a permutation is always the host's.
+# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); permutations are the host's.
 EVERYWHERE = ("prim::copy", "prim::fill", "prim::permutation")
 
 
@@ -90,6 +90,21 @@ def test_operators_name_the_primitives_they_call(info: OpInfo) -> None:
                 assert primitive in EVERYWHERE or primitive.removeprefix("prim::") in [
                     n.removeprefix("prim::") for n in tp.dispatch.needs(op)
                 ], f"{op} calls {primitive}: name it in the 'prims' of its entry"
+
+
+def test_every_primitive_is_named_by_an_operator() -> None:
+    """So each one that a device adds may take operators off the host."""
+    named = {name for op in tp.dispatch.operators() for name in tp.dispatch.needs(op)}
+    assert set(tp.dispatch.primitives()) - set(EVERYWHERE) == named
+
+
+def test_kernels_of_one_device_serve_no_other() -> None:
+    """What is made for the CPU is registered for the CPU."""
+    for op in (*tp.dispatch.operators(), *tp.dispatch.primitives()):
+        for entry in tp.dispatch.table(op):
+            for device in ("CPU", "OpenCL"):
+                if entry.source.endswith("_" + device.lower()):
+                    assert entry.key == device, f"{op}: {entry.source} for {entry.key}"
 
 
 def test_calls_of_primitives_are_seen() -> None:

@@ -205,7 +205,8 @@ static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {
 tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
     if (is_plain_mask(self, indices)) return select_masked(self, indices.data[0]);
     tp_auto_index_plan p;
-    TP_CLEANUP(free_list) index_list list = {.n = 0};
+    TP_CLEANUP(free_list) index_list list;
+    list.n = 0;
     if (tp_index_plan_make(&p, self, indices) < 0) return NULL;
     tp_autoref *out = tp_new_empty((tp_ints){p.sizes, p.ndim}, (tp_dtype)self->dtype, self->device);
     if (!out || out->numel == 0) return tp_take(out);
@@ -261,7 +262,8 @@ int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, boo
                        "for the source.",
                        tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)values->dtype));
     tp_auto_index_plan p;
-    TP_CLEANUP(free_list) index_list list = {.n = 0};
+    TP_CLEANUP(free_list) index_list list;
+    list.n = 0;
     int64_t strides[TP_MAX_DIMS];
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);

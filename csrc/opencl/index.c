@@ -97,7 +97,9 @@ static tp_tensor *spread(const rows_call *c) {
 
 /* index(Tensor self, Tensor[] index, int[] dims, int fault, *, Tensor(a!) out) -> () */
 int index_opencl(tp_tensor *self, tp_tensors index, tp_ints dims, int64_t fault, tp_tensor *out) {
-    TP_CLEANUP(free_rows) rows_call c = {NULL};
+    TP_CLEANUP(free_rows) rows_call c;
+    c.first = c.table = c.lines = NULL;
+    c.wrap = false;
     if (make_rows(&c, self, index, dims, fault) < 0) return -1;
     bool direct = tp_is_contiguous(out);
     tp_autoref *made = direct ? tp_retain(out) : tp_new_empty(tp_sizes(out), (tp_dtype)out->dtype, out->device);
@@ -110,7 +112,9 @@ int index_opencl(tp_tensor *self, tp_tensors index, tp_ints dims, int64_t fault,
 typedef int (*put_fn)(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap);
 
 static int put(put_fn how, tp_tensor *self, tp_tensors index, tp_ints dims, tp_tensor *values, int64_t fault) {
-    TP_CLEANUP(free_rows) rows_call c = {NULL};
+    TP_CLEANUP(free_rows) rows_call c;
+    c.first = c.table = c.lines = NULL;
+    c.wrap = false;
     if (make_rows(&c, self, index, dims, fault) < 0) return -1;
     tp_autoref *at = spread(&c), *from = at ? tp_reshape(values, (tp_ints){c.sizes, c.table->ndim}) : NULL;
     if (!from || how(c.table, 0, at, from, fault, c.wrap) < 0) return -1;

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import emit_opencl_sources, emit_pointwise_opencl, emit_reduction_cpu, emit_reduction_opencl, emit_seen
+from . import emit_opencl_sources, emit_reduction_cpu, emit_seen, scalar_program
 from .autograd_nodes import check_gradients_given
 from .catalog import Catalog, build_catalog
 from .check import load_registry
@@ -74,14 +74,13 @@ def generate(catalog: Catalog) -> dict[str, str]:
     pointwise = catalog.pointwise()
     files |= {f"cpu/{name}": text for name, text in emit_pointwise(pointwise, POINTWISE_SHARDS).items()}
     files |= emit_table(pointwise)
-    files |= emit_pointwise_opencl.emit(pointwise)
+    files |= scalar_program.emit()
     if CSRC.is_dir():
         files |= emit_opencl_sources.emit(CSRC)
         files |= emit_seen.emit(catalog, CSRC)
     reductions = catalog.reductions()
     files |= {f"cpu/{name}": text for name, text in emit_reduction_cpu.emit(reductions).items()}
     files |= emit_reduction_cpu.emit_table(reductions)
-    files |= emit_reduction_opencl.emit(reductions)
     return files
 
 

@@ -83,15 +83,14 @@ _declare("xlogy xlog1py", 2, "f", "f", cost=3)
 _declare("gcd lcm", 2, "i", cost=4)
 _declare("lshift rshift", 2, "i", "i")
 
-# What has a quick form in math.h (tp_quick_sin_f32): one that vectorises where the other does not, and gives NaN where
-# it does not know better. In C, and for float in OpenCL C.
-_QUICK_C = re.compile(r"\btp_(?=(fmod|remainder)_f)")
-_QUICK_OPENCL = re.compile(r"\btp_(?=(sin|cos|tan|fmod|remainder)_f32\b)")
+# What has a quick form in math.h (tp_quick_fmod_f32): one that vectorises where the other does not, and gives NaN where
+# it does not know better.
+_QUICK = re.compile(r"\btp_(?=(fmod|remainder)_f)")
 
 
-def quick_form(text: str, opencl: bool = False) -> str:
-    """The same text with quick forms; itself where it calls nothing that has one."""
-    return (_QUICK_OPENCL if opencl else _QUICK_C).sub("tp_quick_", text)
+def quick_form(text: str) -> str:
+    """The same C text with quick forms; itself where it calls nothing that has one."""
+    return _QUICK.sub("tp_quick_", text)
 
 
 # Forms that look like calls and are part of the language.

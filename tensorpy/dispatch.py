@@ -146,6 +146,57 @@ def needs(operator: str) -> list[str]:
     return list(_C._operator_info(_only(operator))[3])
 
 
+KINDS = ("compute", "real", "bool", "int64", "float64")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One value of a program. `kind` is what the operation works in: one of KINDS, relative to the dtype computed in.
+
+    a, b and c are the numbers of earlier steps, but for `input` (which input), `number`, `none` and `word` (which
+    parameter, and which of its words), `constant` and `integer` (the place of the constant) and `largest` (1: negative).
+    `named`: the value is used several times.
+    """
+
+    operation: str
+    kind: str
+    named: bool
+    a: int
+    b: int
+    c: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """A scalar expression as the library holds it: its steps, the last of which is the result.
+
+    The text is the body of a function in C and in OpenCL C, on the helpers of tensorpy/math.h: x0, x1 are the inputs, p0
+    the first parameter, n0 whether it is None, w0_1 whether it is its second word.
+    """
+
+    steps: tuple[Step, ...]
+    constants: dict[int, float]
+    dtype: Any
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def programs() -> list[str]:
+    """The operators that are given as scalar expressions: pointwise ones, and reductions."""
+    return sorted(_C._programs())
+
+
+def program(operator: str, dtype: Any) -> list[Program]:
+    """The scalar expression that an operator computes in a dtype, as data; of a reduction its start, step, join, finish."""
+    made = []
+    for steps, constants, result, text in _C._program(operator.removeprefix("aten::"), dtype):
+        rows = tuple(Step(name, KINDS[kind], *rest) for name, kind, *rest in steps)
+        made.append(Program(rows, constants, result, text))
+    return made
+
+
 def schema(operator: str) -> str:
     """The schema of an operator."""
     return str(_C._operator_info(_only(operator))[0])

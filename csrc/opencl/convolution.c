@@ -9,6 +9,7 @@
 #include "opencl/element.h"
 #include "opencl/launch.h"
 #include "prim/convolution.h"
+#include "prim/program.h"
 
 #include <string.h>
 
@@ -122,7 +123,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, "#define %s\n#define T %s\n#define index %s\n%s", ways[v->way], tp_cl_type(dtype),
                 v->small ? "int" : "long", v->way & WEIGHT ? "#define PARTS\n" : "");
     if (tp_is_complex_dtype(dtype))
-        tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + tp_mul_%s(x, y))\n", tp_cl_suffix(dtype));
+        tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + tp_mul_%s(x, y))\n", tp_dtype_suffix(dtype));
     else if (is_floating(dtype)) tp_text_add(s, "#define MUL_ADD(x, y, z) fma(x, y, z)\n");
     else tp_text_add(s, "#define MUL_ADD(x, y, z) ((z) + (x) * (y))\n");
     int way = v->way & ~WEIGHT;

@@ -1,14 +1,10 @@
 /* element.c: see element.h. */
 #include "opencl/element.h"
 
+#include "prim/program.h"
+
 #include <string.h>
 
-static const char *const suffixes[TP_NUM_DTYPES] = {
-    [TP_BOOL] = "bool",   [TP_UINT8] = "u8",      [TP_UINT16] = "u16",      [TP_UINT32] = "u32",
-    [TP_UINT64] = "u64",  [TP_INT8] = "i8",       [TP_INT16] = "i16",       [TP_INT32] = "i32",
-    [TP_INT64] = "i64",   [TP_FLOAT16] = "f16",   [TP_BFLOAT16] = "bf16",   [TP_FLOAT32] = "f32",
-    [TP_FLOAT64] = "f64", [TP_COMPLEX64] = "c64", [TP_COMPLEX128] = "c128",
-};
 static const char *const types[TP_NUM_DTYPES] = {
     [TP_BOOL] = "tp_bool",       [TP_UINT8] = "tp_u8",    [TP_UINT16] = "tp_u16",  [TP_UINT32] = "tp_u32",
     [TP_UINT64] = "tp_u64",      [TP_INT8] = "tp_i8",     [TP_INT16] = "tp_i16",   [TP_INT32] = "tp_i32",
@@ -16,7 +12,6 @@ static const char *const types[TP_NUM_DTYPES] = {
     [TP_COMPLEX128] = "tp_c128",
 };
 
-const char *tp_cl_suffix(tp_dtype d) { return suffixes[d]; }
 const char *tp_cl_type(tp_dtype d) { return types[d]; }
 
 const char *tp_cl_storage(tp_dtype d) {
@@ -54,7 +49,7 @@ void tp_cl_add_load(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
     tp_autotext value = {0};
     if (from == to && tp_is_reduced_dtype(to)) return tp_text_add(s, "%s", text); /* bits that are only moved */
     if (from == TP_BOOL) tp_text_add(&value, "(%s != 0)", text);
-    else if (tp_is_reduced_dtype(from)) tp_text_add(&value, "load_%s(%s)", suffixes[from], text);
+    else if (tp_is_reduced_dtype(from)) tp_text_add(&value, "load_%s(%s)", tp_dtype_suffix(from), text);
     else tp_text_add(&value, "%s", text);
     add_cast(s, tp_compute_dtype(from), to, value.text ? value.text : "");
 }
@@ -65,7 +60,7 @@ void tp_cl_add_store(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
     add_cast(&value, from, tp_compute_dtype(to), text);
     const char *v = value.text ? value.text : "";
     if (to == TP_BOOL) tp_text_add(s, "(uchar)(%s ? 1 : 0)", v);
-    else if (tp_is_reduced_dtype(to)) tp_text_add(s, "store_%s(%s)", suffixes[to], v);
+    else if (tp_is_reduced_dtype(to)) tp_text_add(s, "store_%s(%s)", tp_dtype_suffix(to), v);
     else tp_text_add(s, "%s", v);
 }
 

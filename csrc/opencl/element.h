@@ -23,5 +23,3 @@ void tp_cl_define(tp_text *s, const char *name, tp_dtype stored, tp_dtype comput
 /* The same for vectors of `width` elements in a contiguous row: NAME_VLOAD(p) and NAME_VSTORE(v, p), the vector's type
  * NAME_V. Floating dtypes, computed in float32 or float64. */
 void tp_cl_define_vectors(tp_text *s, const char *name, tp_dtype stored, int width);
-/* "f32", how helpers of math.h are named: tp_exp_f32. */
-const char *tp_cl_suffix(tp_dtype d);

@@ -8,6 +8,7 @@
 #include "opencl/clblast.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
+#include "prim/program.h"
 
 #define TILE 64
 #define PANEL 16
@@ -44,7 +45,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
     tp_text_add(s, "#define T %s\n#define T_ARGUMENT %s\n", type, compute == TP_BOOL ? "int" : type);
     if (compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
     if (tp_is_complex_dtype(compute))
-        tp_text_add(s, "#define T_COMPLEX\n#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
+        tp_text_add(s, "#define T_COMPLEX\n#define MUL(x, y) tp_mul_%s(x, y)\n", tp_dtype_suffix(compute));
     if (!is_floating(compute)) return;
     tp_text_add(s, "#define T_FLOATING\n");
     if (!d->is_cpu) tp_text_add(s, "#define TILE %d\n", TILE);

@@ -7,6 +7,7 @@
 #include "opencl/element.h"
 #include "opencl/fault.h"
 #include "prim/transfer.h"
+#include "prim/program.h"
 
 #define MAX_DIMS 16
 #define LONG_PIECE 1024
@@ -105,7 +106,7 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
                 v->single ? "#define SINGLE\n" : "");
     if (v->ordered) tp_text_add(s, "#define ORDERED\n#define LINES %d\n", v->by_lines);
     if (compute == TP_BOOL) tp_text_add(s, "#define T_BOOL\n");
-    if (tp_is_complex_dtype(compute)) tp_text_add(s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_cl_suffix(compute));
+    if (tp_is_complex_dtype(compute)) tp_text_add(s, "#define MUL(x, y) tp_mul_%s(x, y)\n", tp_dtype_suffix(compute));
     else tp_text_add(s, "#define MUL(x, y) ((x) * (y))\n");
 }
 

@@ -4,6 +4,7 @@
 #include "core/scalar.h"
 #include "opencl/element.h"
 #include "opencl/trial.h"
+#include "prim/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,108 @@ typedef struct {
 
 typedef struct {
     const variant *variant;
-    const tp_cl_expression *expression; /* NULL: a copy */
-    tp_cl_lanes lanes;                  /* that its built-in function takes in vectors */
+    const tp_program *program; /* NULL: a copy */
+    const char *built_in;      /* the function of OpenCL C that the program is, or NULL */
+    bool quick;                /* it has a quick form */
+    tp_cl_lanes lanes;         /* that its built-in function takes in vectors */
+    tp_program_use uses[TP_PROGRAM_PARAMS];
 } source;
+
+/* ---- the expression ---- */
+
+/* Calls `each` with every argument that the parameters of a program are to a kernel: a number of a dtype, or flags. */
+typedef enum { VALUE, IS_NONE, IS_WORD } argument_kind;
+typedef void (*argument_fn)(void *context, int param, argument_kind kind, tp_dtype dtype, int word);
+static void each_argument(const source *c, argument_fn each, void *context) {
+    for (int k = 0; c->program && k < TP_PROGRAM_PARAMS; k++) {
+        const tp_program_use *use = &c->uses[k];
+        if (use->number) each(context, k, VALUE, tp_kind_dtype(use->kind, (tp_dtype)c->variant->dtype), 0);
+        if (use->none) each(context, k, IS_NONE, TP_BOOL, 0);
+        for (int j = 0; j < 32; j++)
+            if (use->words >> j & 1) each(context, k, IS_WORD, TP_BOOL, j);
+    }
+}
+
+typedef struct {
+    tp_text *s;
+    int count;
+} text_context;
+
+static const char *type_of(tp_dtype d) { return d == TP_BOOL ? "bool" : tp_cl_type(d); }
+static const char *argument_type(tp_dtype d) { return d == TP_BOOL ? "int" : tp_cl_type(d); }
+
+static void add_argument(void *context, int param, argument_kind kind, tp_dtype dtype, int word) {
+    tp_text *s = ((text_context *)context)->s;
+    tp_text_add(s, ", %s ", argument_type(dtype));
+    if (kind == IS_WORD) tp_text_add(s, "w%d_%d", param, word);
+    else tp_text_add(s, kind == VALUE ? "p%d" : "n%d", param);
+}
+
+/* Quick forms of math.h (tp_quick_sin_f32): they become vectors where the others do not, and give NaN where they do not
+ * know better. */
+static const char *quick_form(const char *helper, tp_dtype d) {
+    static const char *const quick[][2] = {{"sin", "quick_sin"},
+                                           {"cos", "quick_cos"},
+                                           {"tan", "quick_tan"},
+                                           {"fmod", "quick_fmod"},
+                                           {"remainder", "quick_remainder"}};
+    for (int i = 0; d == TP_FLOAT32 && i < TP_COUNTOF(quick); i++)
+        if (strcmp(quick[i][0], helper) == 0) return quick[i][1];
+    return NULL;
+}
+
+static bool has_quick_form(const tp_program *p, tp_dtype d) {
+    for (int i = 0; i < p->nsteps; i++)
+        if (quick_form(tp_step_name(p->steps[i].op), tp_kind_dtype(p->steps[i].kind, d))) return true;
+    return false;
+}
+
+/* Functions of OpenCL C that a CPU device's compiler vectorises only when they are called with vectors. Those that
+ * math_f32.h has for float are loops already. */
+static const char *built_in_of(const tp_pointwise *op, const tp_program *p, tp_dtype d) {
+    static const char *const of_double[] = {"exp",  "exp2", "expm1", "log",  "log2",  "log10", "log1p", "sin",
+                                            "cos",  "tan",  "asin",  "acos", "atan",  "sinh",  "cosh",  "tanh",
+                                            "asinh", "acosh", "atanh", "erf",  "erfc",  "pow",   "atan2", "hypot"};
+    const tp_step *last = &p->steps[p->nsteps - 1];
+    if (p->nsteps != op->ninputs + 1 || last->a != 0 || (op->ninputs > 1 && last->b != 1)) return NULL;
+    for (int i = 0; i < op->ninputs; i++)
+        if (op->input_dtype[i] != TP_NO_DTYPE || tp_step_name(p->steps[i].op) != tp_step_name(0) || p->steps[i].a != i)
+            return NULL;
+    const char *name = tp_step_name(last->op);
+    if (d == TP_FLOAT32) return strcmp(name, "pow") == 0 ? name : NULL;
+    for (int i = 0; d == TP_FLOAT64 && i < TP_COUNTOF(of_double); i++)
+        if (strcmp(of_double[i], name) == 0) return name;
+    return NULL;
+}
+
+static void add_function(tp_text *s, const source *c, const char *name, tp_rename_helper rename) {
+    const variant *k = c->variant;
+    text_context context = {.s = s};
+    tp_dtype d = (tp_dtype)k->dtype;
+    tp_text_add(s, "TP_FN %s %s(", type_of(tp_program_result(c->program, d)), name);
+    for (int i = 0; i < k->op->ninputs; i++) {
+        tp_dtype own = k->op->input_dtype[i] != TP_NO_DTYPE ? (tp_dtype)k->op->input_dtype[i] : d;
+        tp_text_add(s, "%s%s x%d", i ? ", " : "", type_of(own), i);
+    }
+    each_argument(c, add_argument, &context);
+    tp_text_add(s, ") {\n");
+    tp_program_print(s, c->program, d, rename);
+    tp_text_add(s, "}\n");
+}
+
+/* ---- the kernel ---- */
+
+static void add_parameter(void *context, int param TP_UNUSED, argument_kind kind TP_UNUSED, tp_dtype dtype,
+                          int word TP_UNUSED) {
+    text_context *t = context;
+    tp_text_add(t->s, ", %s p%d", argument_type(dtype), t->count++);
+}
+
+static void pass_on(void *context, int param TP_UNUSED, argument_kind kind TP_UNUSED, tp_dtype dtype TP_UNUSED,
+                    int word TP_UNUSED) {
+    text_context *t = context;
+    tp_text_add(t->s, ", p%d", t->count++);
+}
 
 static void add_parameters(tp_text *s, const source *c) {
     const variant *k = c->variant;
@@ -44,12 +144,7 @@ static void add_parameters(tp_text *s, const source *c) {
         else tp_text_add(s, ", __global char *m%d, long o%d", i, i);
     if (k->ndim) tp_text_add(s, ", geometry g");
     if (k->rows) tp_text_add(s, ", index piece");
-    int count = 0;
-    for (const char *t = c->expression ? c->expression->types : ""; *t;) {
-        size_t length = strcspn(t, " ");
-        tp_text_add(s, ", %.*s p%d", (int)length, t, count++);
-        t += length + (t[length] == ' ');
-    }
+    each_argument(c, add_parameter, &(text_context){s, 0});
 }
 
 /* The address of each operand's element, in bytes from the buffer's start: a<i> for the element `i` of all; on a CPU
@@ -118,17 +213,13 @@ static void add_call(tp_text *s, const source *c, const char *function) {
         if (i > 1) tp_text_add(s, ", ");
         add_input(s, k, i);
     }
-    int count = 0;
-    for (const char *t = c->expression->types; *t; t += t[0] == ' ') {
-        tp_text_add(s, ", p%d", count++);
-        t += strcspn(t, " ");
-    }
+    each_argument(c, pass_on, &(text_context){s, 0});
     tp_text_add(s, ")");
 }
 
 static void add_result(tp_text *s, const source *c) {
     tp_text_add(s, "    const %s r = ", tp_cl_type((tp_dtype)c->variant->loop[0]));
-    if (c->expression) add_call(s, c, "expr");
+    if (c->program) add_call(s, c, "expr");
     else add_input(s, c->variant, 1);
 }
 
@@ -142,7 +233,7 @@ static void add_store(tp_text *s, const variant *k, const char *value) {
 
 /* The built-in function called with element `r[k]` alone. */
 static void add_lone_calls(tp_text *s, const source *c, const char *count) {
-    tp_text_add(s, "for (int k = 0; k < %s; k++) r[k] = %s(v1[k]", count, c->expression->built_in);
+    tp_text_add(s, "for (int k = 0; k < %s; k++) r[k] = %s(v1[k]", count, c->built_in);
     for (int i = 2; i < c->variant->n; i++) tp_text_add(s, ", v%d[k]", i);
     tp_text_add(s, ");\n    else ");
 }
@@ -166,7 +257,7 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
         add_input(s, k, i);
         tp_text_add(s, ";\n");
     }
-    const char *name = c->expression->built_in;
+    const char *name = c->built_in;
     tp_text_add(s, "    }\n");
     if (c->lanes != TP_CL_ANY_LANES) {
         tp_text_add(s, "    bool trusted = true;\n    for (int k = 0; k < %d; k++) trusted &= %s;\n    if (!trusted) ",
@@ -181,7 +272,7 @@ static void add_vectors(tp_text *s, const source *c, int width, const char *coun
     tp_text_add(s, "    }\n");
 }
 
-static bool has_vectors(const source *c) { return c->variant->rows && c->expression && c->expression->built_in[0]; }
+static bool has_vectors(const source *c) { return c->variant->rows && c->built_in; }
 static bool by_vectors(const source *c) { return has_vectors(c) && c->lanes != TP_CL_NO_LANES; }
 static int width_of(const variant *k) { return k->loop[0] == TP_FLOAT64 ? 8 : 16; }
 
@@ -198,7 +289,7 @@ static void write_vectors(tp_text *s, const source *c) {
 
 /* A block with a NaN is computed again, element by element since PoCL's vector sin, cos and tan lose small lanes beside
  * huge ones: a quick form may have given up there. Results wait in `r` meanwhile: an operand may lie where they go. */
-static bool by_quick_blocks(const source *c) { return c->variant->rows && c->expression && c->expression->quick[0]; }
+static bool by_quick_blocks(const source *c) { return c->variant->rows && c->quick; }
 
 static void write_quick_blocks(tp_text *s, const source *c) {
     static const char loop[] = "index j = first; j < end; j++";
@@ -221,9 +312,9 @@ static void write_quick_blocks(tp_text *s, const source *c) {
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
     const variant *k = c->variant;
-    tp_text_add(s, "%s%s%s", c->expression ? tp_cl_source("math.h") : tp_cl_source("types.cl"),
-                tp_cl_source("common.cl"), c->expression ? c->expression->function : "");
-    if (by_quick_blocks(c)) tp_text_add(s, "%s", c->expression->quick);
+    tp_text_add(s, "%s%s", tp_cl_source(c->program ? "math.h" : "types.cl"), tp_cl_source("common.cl"));
+    if (c->program) add_function(s, c, "expr", NULL);
+    if (by_quick_blocks(c)) add_function(s, c, "quick_expr", quick_form);
     tp_text_add(s, "typedef %s index;\n", k->small ? "uint" : "ulong");
     if (k->ndim)
         tp_text_add(s, "typedef struct { long strides[%d][%d]; index shape[%d]; } geometry;\n", k->n, k->ndim,
@@ -243,7 +334,14 @@ static void write_source(tp_text *s, const void *context) {
 /* ---- the kernel of a variant ---- */
 
 static source source_of(const variant *k) {
-    return (source){k, k->op ? &tp_cl_pointwise_table[k->op->number].expressions[k->dtype] : NULL, TP_CL_ANY_LANES};
+    source c = {.variant = k, .lanes = TP_CL_ANY_LANES};
+    tp_dtype d = (tp_dtype)k->dtype;
+    if (!k->op) return c;
+    c.program = &k->op->programs[tp_class_of(d)];
+    c.built_in = built_in_of(k->op, c.program, d);
+    c.quick = has_quick_form(c.program, d);
+    tp_program_uses(c.program, c.uses);
+    return c;
 }
 
 static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
@@ -251,8 +349,8 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     const variant *k = given;
     source c = source_of(k);
     if (has_vectors(&c))
-        c.lanes = tp_cl_trusted_lanes(d, c.expression->built_in, (tp_dtype)k->loop[0], k->n - 1, width_of(k));
-    int at = snprintf(text, sizeof text, "%s %d", k->op ? tp_cl_pointwise_table[k->op->number].name : "copy", k->dtype);
+        c.lanes = tp_cl_trusted_lanes(d, c.built_in, (tp_dtype)k->loop[0], k->n - 1, width_of(k));
+    int at = snprintf(text, sizeof text, "%s %d %d", k->op ? k->op->name : "copy", k->op ? k->op->number : 0, k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);
     snprintf(text + at, sizeof text - (size_t)at, " dims %d%s%s", k->ndim, k->small ? " small" : "",
@@ -285,26 +383,25 @@ static int classify(variant *k, const tp_iter *it, tp_tensor *const *tensors) {
 
 /* ---- arguments ---- */
 
-static tp_dtype dtype_of_suffix(const char *suffix, size_t length) {
-    for (int d = 0; d < TP_NUM_DTYPES; d++)
-        if (strlen(tp_cl_suffix((tp_dtype)d)) == length && memcmp(tp_cl_suffix((tp_dtype)d), suffix, length) == 0)
-            return (tp_dtype)d;
-    return TP_NO_DTYPE;
-}
-
 static bool is_none(const tp_value *v) { return v->tag == TP_NONE || (v->tag == TP_SCALAR && !v->scalar); }
 
-static bool is_text(const tp_value *v, const char *text, size_t length) {
-    return v->tag == TP_STR && v->str && strlen(v->str) == length && memcmp(v->str, text, length) == 0;
-}
+typedef struct {
+    tp_cl_call *call;
+    const tp_pointwise *op;
+    const tp_value *params;
+} pass_context;
 
-/* One parameter as `how` describes it: "0vf32", "1n", "2stanh". */
-static void pass_param(tp_cl_call *c, const char *how, size_t length, const tp_value *params) {
-    const tp_value *v = &params[how[0] - '0'];
-    if (how[1] == 'n') return tp_cl_pass_int(c, is_none(v));
-    if (how[1] == 's') return tp_cl_pass_int(c, is_text(v, how + 2, length - 2));
-    tp_scalar number = tp_program_number(v);
-    tp_cl_pass_number(c, &number, dtype_of_suffix(how + 2, length - 2));
+static void pass_argument(void *context, int param, argument_kind kind, tp_dtype dtype, int word) {
+    const pass_context *c = context;
+    const tp_value *v = &c->params[param];
+    if (kind == VALUE) {
+        tp_scalar number = tp_program_number(v);
+        tp_cl_pass_number(c->call, &number, dtype);
+    } else if (kind == IS_NONE) {
+        tp_cl_pass_int(c->call, is_none(v));
+    } else {
+        tp_cl_pass_int(c->call, v->tag == TP_STR && v->str && strcmp(v->str, c->op->params[param].words[word]) == 0);
+    }
 }
 
 static void pass_geometry(tp_cl_call *c, const variant *k, const tp_iter *it) {
@@ -361,11 +458,7 @@ static int launch(variant *k, const tp_iter *it, tp_tensor *const *tensors, cons
     pass_operands(&call, k, it, tensors);
     if (k->rows) pass_index(&call, k, piece);
     source c = source_of(k);
-    for (const char *h = c.expression ? c.expression->how : ""; *h;) {
-        size_t length = strcspn(h, ",");
-        pass_param(&call, h, length, params);
-        h += length + (h[length] == ',');
-    }
+    each_argument(&c, pass_argument, &(pass_context){&call, k->op, params});
     if (!k->rows) return tp_cl_run(&call, it->numel, 0);
     int64_t length = k->ndim ? it->shape[0] : it->numel, pieces = (length + piece - 1) / piece;
     return tp_cl_run(&call, it->numel / length * pieces, k->ndim ? 16 : 1);

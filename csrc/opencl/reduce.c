@@ -3,8 +3,6 @@
  * How the work is cut: on a GPU a work-group folds a part of one output where the reduced dimension lies closest in
  * memory, else a work-item does; on a CPU device it is always a work-item, with LANES accumulators where elements
  * follow each other. */
-#include "opencl/reduce.h"
-
 #include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
@@ -22,8 +20,8 @@
 #define MAX_PARTS 1024
 
 typedef struct {
-    const char *name;      /* OP_<name> of reduce.cl, or NULL: */
-    const char *functions; /* the text of its functions */
+    const char *name;              /* OP_<name> of reduce.cl, or NULL: */
+    const tp_reduction_op *program; /* what the YAML gives as expressions */
     tp_dtype in, made;     /* what elements are converted to, and what the result is before it is stored */
     double correction;     /* of a variance, */
     bool root;             /* and whether it is to be the deviation */
@@ -143,7 +141,8 @@ static const char *const bounds[TP_NUM_DTYPES][2] = {
 };
 
 typedef struct {
-    const char *name, *functions;
+    const char *name;
+    const tp_reduction_op *program;
     uint16_t lanes, columns, group;               /* group 0: no work-groups */
     uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
     uint8_t rest[4];
@@ -163,22 +162,38 @@ static void define(tp_text *s, const variant *v) {
     else tp_text_add(s, "#define FROM_COUNT(n) (%s)(n)\n", tp_cl_type(in));
 }
 
+/* The functions of_start, of_step, of_join and of_finish of a reduction in `d`. */
+static void add_functions(tp_text *s, const tp_reduction_op *op, tp_dtype d) {
+    static const char *const names[] = {"of_start", "of_step", "of_join", "of_finish"};
+    const char *value = op->promotion == TP_REDUCE_ALWAYS_BOOL ? "bool" : tp_cl_type(d), *element = tp_cl_type(d);
+    for (int part = 0; part < TP_REDUCTION_PARTS; part++) {
+        const char *second = part == TP_REDUCTION_JOIN ? value : element;
+        tp_text_add(s, "static inline %s %s(", value, names[part]);
+        if (part == TP_REDUCTION_START) tp_text_add(s, "void) {\n");
+        else tp_text_add(s, "%s x0, %s x1) {\n", value, second);
+        tp_program_print(s, &op->programs[tp_class_of(d)][part], d, NULL);
+        tp_text_add(s, "}\n");
+    }
+}
+
 typedef struct {
-    const char *definitions, *functions;
+    const char *definitions;
+    const variant *variant;
 } source;
 
 static void write_source(tp_text *s, const void *context) {
     const source *c = context;
-    tp_text_add(s, "%s%s%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"),
-                c->functions ? c->functions : "", tp_cl_source("reduce.cl"));
+    tp_text_add(s, "%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"));
+    if (c->variant->program) add_functions(s, c->variant->program, (tp_dtype)c->variant->in);
+    tp_text_add(s, "%s", tp_cl_source("reduce.cl"));
 }
 
 static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
     const variant *v = given;
     tp_autotext definitions = {0}, key = {0};
     define(&definitions, v);
-    tp_text_add(&key, "reduce %s %d\n%s", v->name ? v->name : v->functions, v->in, definitions.text);
-    source s = {definitions.text, v->functions};
+    tp_text_add(&key, "reduce %s %d\n%s", v->name ? v->name : v->program->name, v->in, definitions.text);
+    source s = {definitions.text, v};
     return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
 }
 
@@ -186,7 +201,7 @@ static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
 
 static variant variant_of(const operation *o, const cut *c, const tp_tensor *self, const tp_tensor *out) {
     return (variant){.name = o->name,
-                     .functions = o->functions,
+                     .program = o->program,
                      .lanes = (uint16_t)c->lanes,
                      .columns = (uint16_t)c->columns,
                      .group = c->group ? GROUP : 0,
@@ -324,6 +339,6 @@ int reduce_program_opencl(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype c
     const tp_reduction_op *op = tp_reduction_at(program, compute);
     if (!op) return -1;
     tp_dtype made = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
-    operation o = {.functions = tp_cl_reduction_table[program][compute], .in = compute, .made = made};
+    operation o = {.program = op, .in = compute, .made = made};
     return reduce(o, x, dim, out);
 }

@@ -6,6 +6,7 @@
 #include "PrimitiveKernels.h"
 #include "opencl/element.h"
 #include "opencl/launch.h"
+#include "prim/program.h"
 
 #define GROUP 128
 #define COLUMNS 32
@@ -57,8 +58,8 @@ static void define(tp_text *s, const tp_cl_device *d, const void *given) {
         tp_text_add(s,
                     "#define COMPLEX %s\n#define TO_A(v) convert_%s2(v)\n#define TO_T(v) convert_%s2(v)\n"
                     "#define ONE (A)(1, 0)\n#define MUL(x, y) tp_mul_%s(x, y)\n",
-                    tp_cl_suffix(acc), acc == TP_COMPLEX128 ? "double" : "float",
-                    dtype == TP_COMPLEX128 ? "double" : "float", tp_cl_suffix(acc));
+                    tp_dtype_suffix(acc), acc == TP_COMPLEX128 ? "double" : "float",
+                    dtype == TP_COMPLEX128 ? "double" : "float", tp_dtype_suffix(acc));
     else
         tp_text_add(s, "#define TO_A(v) ((A)(v))\n#define TO_T(v) ((T)(v))\n#define ONE (A)(1)\n"
                        "#define MUL(x, y) ((x) * (y))\n");

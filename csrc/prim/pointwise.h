@@ -7,9 +7,10 @@
 
 #include "dispatch/value.h"
 #include "iter/iter.h"
+#include "prim/program.h"
 
 #define TP_MAP_INPUTS 4
-#define TP_MAP_PARAMS 6
+#define TP_MAP_PARAMS TP_PROGRAM_PARAMS
 
 typedef struct {
     uint8_t tag; /* TP_SCALAR, TP_FLOAT, TP_INT, TP_BOOL_ or TP_STR */
@@ -30,8 +31,9 @@ typedef struct {
     bool moves_halves;                 /* but where the values are only moved) */
     uint16_t grain_shift;              /* cost: the CPU's grain is TP_GRAIN >> grain_shift */
     const tp_pointwise_param *params;
-    const tp_loop_fn *loops; /* the CPU's, by dtype; chosen at load */
-    int64_t ncases;          /* operators that take its place for some numbers: x ** 2 */
+    const tp_program *programs; /* by class */
+    const tp_loop_fn *loops;    /* the CPU's, by dtype; chosen at load */
+    int64_t ncases;             /* operators that take its place for some numbers: x ** 2 */
     const struct tp_pointwise_case *cases;
 } tp_pointwise;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/tensor.h"
+#include "prim/program.h"
 
 /* What sums into an output are accumulated in: float32 for the 16-bit floats, int64 for all integers. */
 TP_INLINE tp_dtype tp_sum_dtype(tp_dtype out) { return tp_is_integral_dtype(out) ? TP_INT64 : tp_compute_dtype(out); }
@@ -16,12 +17,17 @@ typedef enum {
     TP_REDUCE_ALWAYS_BOOL /* the input's dtype computes, the result is bool */
 } tp_reduce_promotion;
 
+/* The programs of a reduction: what an accumulator begins with; x1 folded into the accumulator x0; x0 and x1 put
+ * together; the result from the accumulator x0 and the number of elements x1. */
+enum { TP_REDUCTION_START, TP_REDUCTION_STEP, TP_REDUCTION_JOIN, TP_REDUCTION_FINISH, TP_REDUCTION_PARTS };
+
 /* A reduction that the YAML gives as expressions. */
 typedef struct {
     const char *name; /* "norm1", for messages */
     uint16_t number;  /* its program: its place in tp_reduction_table */
     uint8_t promotion;
-    uint32_t dtypes;                    /* bit d: an input of dtype d is taken */
+    uint32_t dtypes;                                   /* bit d: an input of dtype d is taken */
+    const tp_program (*programs)[TP_REDUCTION_PARTS]; /* by class */
     const struct tp_reduction *kernels; /* the CPU's, by the accumulator's dtype; chosen at load */
 } tp_reduction_op;
 

@@ -56,13 +56,18 @@ def _fields(node: Node) -> list[str]:
     return out
 
 
+def _field_order(field: str) -> int:
+    """Saved tensors first, then lists of them, as tp_node_type says where they are by their numbers."""
+    return 0 if field.startswith("tp_saved ") else 1 if field.startswith("tp_saved_list *") else 2
+
+
 def emit_nodes_h(catalog: Catalog) -> str:
     out = [
         banner("emit_nodes.py", YAML, "The backward nodes: what each keeps of its call."),
         '#pragma once\n\n#include "autograd/formula.h"\n\n',
     ]
     for node in nodes_of(catalog).values():
-        fields = "".join(f"    {field}\n" for field in ["tp_node base;", *_fields(node)])
+        fields = "".join(f"    {field}\n" for field in ["tp_node base;", *sorted(_fields(node), key=_field_order)])
         out.append(f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n")
         out.append(f"extern const tp_node_type {node.name}_type;\n\n")
     return "".join(out)
@@ -245,7 +250,9 @@ def _emit_release(node: Node) -> str:
         f"    .size = sizeof({node.name}),\n"
         f"    .apply = {node.name}_apply,\n"
         f"    .release = {node.name}_release,\n"
-        f"    .free_copies = {free_copies},\n}};\n\n"
+        f"    .free_copies = {free_copies},\n"
+        f"    .nsaved = {sum(k.saves_tensor for k in node.kept)},\n"
+        f"    .nlists = {sum(k.saves_list for k in node.kept)},\n}};\n\n"
     )
     return "".join(out)
 

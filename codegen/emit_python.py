@@ -90,7 +90,7 @@ def _size(parameter: Parameter) -> int:
     return 255 if type_.size == 1 else type_.size
 
 
-def _parameter_row(parameter: Parameter) -> str:
+def _parameter_row(parameter: Parameter, defaults: Tables) -> str:
     flags = []
     if parameter.optional:
         flags.append("TP_PARAM_OPTIONAL")
@@ -101,7 +101,9 @@ def _parameter_row(parameter: Parameter) -> str:
     if parameter.role == "out":
         flags.append("TP_PARAM_OUT")
     c: CType = c_type(parameter.type)
-    value = _default_value(parameter.type, parameter.default) if parameter.default is not None else "{.tag = TP_NONE}"
+    value = "NULL"
+    if parameter.default is not None:
+        value = defaults.name(f"    {_default_value(parameter.type, parameter.default)},\n")
     return (
         f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, "
         f"{' | '.join(flags) or '0'}, "
@@ -179,6 +181,7 @@ class _Family:
     """The functions that make calls, and the tables of parameters: what is equal is written once."""
 
     def __init__(self) -> None:
+        self.defaults = Tables("const tp_value ", "default")
         self.params = Tables("const tp_py_param ", "params")
         self.calls: dict[str, str] = {}
 
@@ -187,7 +190,7 @@ class _Family:
 
     def signature(self, s: Signature, call: str, function: str | None) -> str:
         """The initialiser of a tp_py_signature."""
-        rows = "".join(map(_parameter_row, s.parameters))
+        rows = "".join(_parameter_row(p, self.defaults) for p in s.parameters)
         positional = sum(not p.keyword for p in s.parameters)
         numbers = str(function in NUMBERS_AS_TENSORS).lower()
         named = function is not None
@@ -203,7 +206,7 @@ class _Family:
             f"static PyObject *{name}(tp_py_args *a) {{\n    const tp_value *v = a->values;\n    (void)v;\n{body}}}\n"
             for body, name in self.calls.items()
         )
-        return "".join(calls) + self.params.text()
+        return "".join(calls) + self.defaults.text() + self.params.text()
 
 
 def _call(signature: Signature) -> str:

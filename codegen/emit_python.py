@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from .c_types import CType, c_arguments, c_result, c_type
+from .c_types import NAMED_DEFAULTS, CType, c_arguments, c_result, c_type
 from .catalog import Catalog, Operator
 from .emit_functions import YAML, declaration
 from .model import BaseType, ListType, Type, base_of
@@ -32,22 +32,13 @@ HEAD = """#include "dispatch/boxing.h"
 
 """
 
-_NAMED_VALUES = {
-    "Mean": "TP_INT, .i = 1",
-    "Sum": "TP_INT, .i = 2",
-    "contiguous_format": "TP_MEMORY_FORMAT, .i = TP_CONTIGUOUS_FORMAT",
-    "preserve_format": "TP_MEMORY_FORMAT, .i = TP_PRESERVE_FORMAT",
-    "long": "TP_DTYPE, .i = TP_INT64",
-    "float": "TP_DTYPE, .i = TP_FLOAT32",
-}
-
 
 def _default_value(type_: Type, default: str) -> str:
     """The initialiser of a tp_value."""
     if default == "None":
         return "{.tag = TP_NONE}"
-    if default in _NAMED_VALUES:
-        return f"{{.tag = {_NAMED_VALUES[default]}}}"
+    if default in NAMED_DEFAULTS:
+        return f"{{.tag = {NAMED_DEFAULTS[default]}}}"
     c = c_type(type_)
     value = ast.literal_eval({"True": "True", "False": "False"}.get(default, default))
     match c.member:

@@ -54,8 +54,7 @@ COMMON = [
 CALM = {"release": ["-O2"]}
 CALM_FOLDERS = ("native", "opencl")
 
-# The loops for CPUs before AVX2: vectors, but no unrolled ends of loops. It costs them next to nothing, and is a third
-# of the size.
+# The loops for CPUs before AVX2: vectors, but no unrolled ends of loops, which are a third of the size and little time.
 OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}
 
 # Of generated glue, which passes arguments on: what -O3 adds is size and time of the compiler, but for tail calls.

@@ -33,6 +33,7 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
     from codegen.__main__ import generate, load_catalog, write_changed
     from codegen.errors import YamlError, YamlErrors
     from codegen.ninja_file import Options, write_ninja
+    from codegen.sources import check_sources
 
     mode = os.environ.get("TENSORPY_BUILD", "release")
     options = Options(
@@ -44,7 +45,9 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
         extra=shlex.split(os.environ.get("TENSORPY_CFLAGS", "")),
     )
     try:
-        write_changed(options.build / "gen", generate(load_catalog(ROOT / "yaml")))
+        catalog = load_catalog(ROOT / "yaml")
+        check_sources(catalog, ROOT / "csrc")
+        write_changed(options.build / "gen", generate(catalog))
     except (YamlError, YamlErrors) as error:
         sys.exit(str(error))
     module = write_ninja(options)

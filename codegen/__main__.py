@@ -32,6 +32,7 @@ from .emit_python import (
 from .emit_schema import emit_signatures
 from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
+from .sources import check_sources
 
 POINTWISE_SHARDS = 24
 CSRC = Path(__file__).resolve().parent.parent / "csrc"  # not there where only the generator is installed
@@ -107,7 +108,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder to write to")
     args = parser.parse_args()
     try:
-        files = generate(load_catalog(args.yaml))
+        catalog = load_catalog(args.yaml)
+        if CSRC.is_dir():
+            check_sources(catalog, CSRC)
+        files = generate(catalog)
     except (YamlError, YamlErrors) as error:
         print(error, file=sys.stderr)
         return 1

@@ -55,6 +55,17 @@ _LIST = {
 }
 
 
+# Defaults that are names, as the initialiser of a tp_value. Others are literals.
+NAMED_DEFAULTS = {
+    "Mean": "TP_INT, .i = 1",
+    "Sum": "TP_INT, .i = 2",
+    "contiguous_format": "TP_MEMORY_FORMAT, .i = TP_CONTIGUOUS_FORMAT",
+    "preserve_format": "TP_MEMORY_FORMAT, .i = TP_PRESERVE_FORMAT",
+    "long": "TP_DTYPE, .i = TP_INT64",
+    "float": "TP_DTYPE, .i = TP_FLOAT32",
+}
+
+
 class NoCType(Exception):
     """A type of the grammar that no operator of tensorpy uses (Dimname, QScheme, ...)."""
 
@@ -160,8 +171,16 @@ class CArgument:
         return c_type(self.type)
 
 
-# Names that C does not allow for a parameter, or that our own generated code uses.
-_RESERVED = frozenset("self_ result ks op default int float double long short register auto static".split()) - {"self_"}
+C_KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof "
+    "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local".split()
+)
+# Names that C does not allow for a parameter, that its headers define, or that our own generated code uses.
+_RESERVED = C_KEYWORDS | frozenset(
+    "bool true false complex I NULL errno stdin stdout stderr unix linux result results ks op ops kernels infos args "
+    "got guard fn node m made inputs outs params given".split()
+)
 
 
 def c_arguments(schema: FunctionSchema) -> tuple[CArgument, ...]:

@@ -32,6 +32,7 @@ from .model import (
     is_tensor_like,
 )
 from .primitives import Primitive, check_needs, load_primitives
+from .support import check_supported, check_supported_derivatives
 
 _BACKENDS = "CPU OpenCL Meta CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3".split()
 _LAYOUTS = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Mkldnn")
@@ -77,7 +78,8 @@ class Registry:
 
 
 def load_registry(folder: Path) -> Registry:
-    """Read a yaml/ folder; YamlErrors with every mistake in it.
+    """Read a yaml/ folder; YamlErrors with every mistake of the first layer that has one: what the files say, what the
+    operators are, what refers to them.
 
     Operators and derivatives stand in one file each, as PyTorch has them, or in a folder with a file per family. Only
     the tags and the operators must be there.
@@ -89,19 +91,22 @@ def load_registry(folder: Path) -> Registry:
     primitives: tuple[Primitive, ...] = ()
     if (folder / "primitives.yaml").exists():
         primitives = load_primitives(folder / "primitives.yaml", errors)
-    errors.raise_if_broken()
+    errors.raise_if_any()
     functions = expand_autogen(entries, errors)
     check_native_functions(functions, errors)
+    check_supported(functions, errors)
+    for function in entries:
+        check_needs(function.prims, (p.name for p in primitives), function.at("prims"), errors)
+    errors.raise_if_any()
     derivatives: list[DerivativeEntry] = []
     autocast: list[AutocastEntry] = []
     if files := sources_of(folder, "derivatives"):
         derivatives = load_derivatives(files, functions, errors)
         check_derivatives(derivatives, errors)
+        check_supported_derivatives(derivatives, errors)
     if (folder / "autocast.yaml").exists():
         autocast = load_autocast(folder / "autocast.yaml", functions, errors)
         check_autocast(autocast, errors)
-    for function in entries:
-        check_needs(function.prims, (p.name for p in primitives), function.at("prims"), errors)
     errors.raise_if_any()
     by_name = {str(f.name): f for f in functions}
     groups = group_native_functions(functions)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code
-from .catalog import ALIAS_KEYS, Catalog, Operator
+from .catalog import Catalog, Operator
 from .model import is_tensor_like
+from .support import ALIASES
 from .text import banner, c_string
 
 YAML = "yaml/native_functions/"
@@ -24,7 +25,7 @@ def op_of(op: Operator) -> str:
 
 
 def key_in_c(key: str) -> str:
-    return f"TP_ALIAS_KEY({key})" if key in ALIAS_KEYS else f"TP_KEY_{key}"
+    return f"TP_ALIAS_KEY({key})" if key in ALIASES else f"TP_KEY_{key}"
 
 
 class Kernels:

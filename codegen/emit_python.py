@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from .c_types import CType, c_arguments, c_result, c_type
+from .c_types import NAMED_DEFAULTS, CType, c_arguments, c_result, c_type
 from .catalog import Catalog, Operator
 from .emit_functions import YAML, declaration
 from .model import BaseType, ListType, Type, base_of
@@ -32,22 +32,13 @@ HEAD = """#include "dispatch/boxing.h"
 
 """
 
-_NAMED_VALUES = {
-    "Mean": "TP_INT, .i = 1",
-    "Sum": "TP_INT, .i = 2",
-    "contiguous_format": "TP_MEMORY_FORMAT, .i = TP_CONTIGUOUS_FORMAT",
-    "preserve_format": "TP_MEMORY_FORMAT, .i = TP_PRESERVE_FORMAT",
-    "long": "TP_DTYPE, .i = TP_INT64",
-    "float": "TP_DTYPE, .i = TP_FLOAT32",
-}
-
 
 def _default_value(type_: Type, default: str) -> str:
     """The initialiser of a tp_value."""
     if default == "None":
         return "{.tag = TP_NONE}"
-    if default in _NAMED_VALUES:
-        return f"{{.tag = {_NAMED_VALUES[default]}}}"
+    if default in NAMED_DEFAULTS:
+        return f"{{.tag = {NAMED_DEFAULTS[default]}}}"
     c = c_type(type_)
     value = ast.literal_eval({"True": "True", "False": "False"}.get(default, default))
     match c.member:
@@ -90,7 +81,7 @@ def _size(parameter: Parameter) -> int:
     return 255 if type_.size == 1 else type_.size
 
 
-def _parameter_row(parameter: Parameter) -> str:
+def _parameter_row(parameter: Parameter, defaults: Tables) -> str:
     flags = []
     if parameter.optional:
         flags.append("TP_PARAM_OPTIONAL")
@@ -101,7 +92,9 @@ def _parameter_row(parameter: Parameter) -> str:
     if parameter.role == "out":
         flags.append("TP_PARAM_OUT")
     c: CType = c_type(parameter.type)
-    value = _default_value(parameter.type, parameter.default) if parameter.default is not None else "{.tag = TP_NONE}"
+    value = "NULL"
+    if parameter.default is not None:
+        value = defaults.name(f"    {_default_value(parameter.type, parameter.default)},\n")
     return (
         f"    {{{c_string(parameter.name)}, {c_string(python_type(parameter.type))}, {c.tag}, "
         f"{' | '.join(flags) or '0'}, "
@@ -179,6 +172,7 @@ class _Family:
     """The functions that make calls, and the tables of parameters: what is equal is written once."""
 
     def __init__(self) -> None:
+        self.defaults = Tables("const tp_value ", "default")
         self.params = Tables("const tp_py_param ", "params")
         self.calls: dict[str, str] = {}
 
@@ -187,7 +181,7 @@ class _Family:
 
     def signature(self, s: Signature, call: str, function: str | None) -> str:
         """The initialiser of a tp_py_signature."""
-        rows = "".join(map(_parameter_row, s.parameters))
+        rows = "".join(_parameter_row(p, self.defaults) for p in s.parameters)
         positional = sum(not p.keyword for p in s.parameters)
         numbers = str(function in NUMBERS_AS_TENSORS).lower()
         named = function is not None
@@ -203,7 +197,7 @@ class _Family:
             f"static PyObject *{name}(tp_py_args *a) {{\n    const tp_value *v = a->values;\n    (void)v;\n{body}}}\n"
             for body, name in self.calls.items()
         )
-        return "".join(calls) + self.params.text()
+        return "".join(calls) + self.defaults.text() + self.params.text()
 
 
 def _call(signature: Signature) -> str:

@@ -52,7 +52,6 @@ class YamlErrors(Exception):
 class ErrorCollector:
     def __init__(self) -> None:
         self._errors: list[YamlError] = []
-        self.broken = False  # a file is no YAML at all
 
     def add(self, location: Location, what: str, fix: str) -> None:
         self._errors.append(YamlError(location, what, fix))
@@ -67,11 +66,6 @@ class ErrorCollector:
             if (error.location, error.what) not in seen:
                 seen.add((error.location, error.what))
                 yield error
-
-    def raise_if_broken(self) -> None:
-        """Where a file is no YAML, what refers to its entries would only be reported as missing."""
-        if self.broken:
-            self.raise_if_any()
 
     def raise_if_any(self) -> None:
         if self._errors:

@@ -69,7 +69,6 @@ class Document:
             try:
                 text = Path(source).read_text(encoding="utf-8")
             except OSError as error:
-                errors.broken = True
                 errors.add(
                     Location(self.file, 0), f"cannot read the file: {error.strerror}", "name a file that is there"
                 )
@@ -81,7 +80,6 @@ class Document:
         try:
             self.root = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
-            errors.broken = True
             mark = error.problem_mark or error.context_mark
             context = f" ({error.context})" if error.context else ""
             self.errors.add(
@@ -90,8 +88,9 @@ class Document:
                 "mend the indentation or the punctuation; quote text that has ': ' or ' #', or starts with [{*&!|>%@`",
             )
         except yaml.YAMLError as error:
-            errors.broken = True
-            self.errors.add(Location(self.file, 0), f"not YAML: {error}", "take out the character it names")
+            line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+            what = f"not YAML: {str(error).splitlines()[0]}"
+            self.errors.add(Location(self.file, line), what, "take out the character it names")
 
     def at(self, node: yaml.Node) -> Location:
         return Location(self.file, node.start_mark.line + 1)

@@ -50,6 +50,13 @@ COMMON = [
     "-Werror=implicit-function-declaration",
 ]
 
+# Of what decides and hands on: the loops and the way of a call are elsewhere.
+CALM = {"release": ["-O2"]}
+CALM_FOLDERS = ("native", "opencl")
+
+# The loops for CPUs before AVX2: vectors, but no unrolled ends of loops, which are a third of the size and little time.
+OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}
+
 # Of generated glue, which passes arguments on: what -O3 adds is size and time of the compiler, but for tail calls.
 GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
 GLUE_FOLDERS = ("gen", "ops", "python")
@@ -137,12 +144,16 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
         if generated and folder in GLUE_FOLDERS:
             flags += GLUE.get(options.mode, [])
+        elif folder in CALM_FOLDERS:
+            flags += CALM.get(options.mode, [])
         text = source.read_text()
         if folder == "python":
             module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))
         elif folder == "cpu" and "TP_CAP(" in text:
             for capability in _capabilities():
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
+                if capability == "baseline" and len(_capabilities()) > 1:
+                    extra += OLD_CPU.get(options.mode, [])
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
         elif folder == "parallel" or "omp.h" in text:
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))

@@ -10,18 +10,20 @@
 
 The schema is (Tensor self[, int[1]? dim, bool keepdim][, *, ScalarType? dtype]). The expressions are those of pointwise
 operators (scalar_expr.py), in the accumulator's dtype: the 16-bit floats accumulate in float32. `join` must not depend
-on the order but for rounding: elements are folded in a tree whose shape does not depend on the number of threads.
+on the order but for rounding: elements are folded in a tree whose shape does not depend on the number of threads. It is
+tried on a few numbers.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .errors import Location, YamlError, suggest
 from .model import FunctionSchema, RawMapping
 from .pointwise import CLASS_KEYS
+from .scalar_eval import NoValue, Number, close, evaluate
 from .scalar_expr import parse
 from .scalar_ir import Block, Kind, Name
 from .scalar_lower import COMPUTE_DTYPES, DtypeInfo
@@ -94,6 +96,42 @@ def _renamed(step: str) -> str:
         return step
 
 
+# Elements to try a join on, per dtype class.
+_TRIALS: Mapping[LeafClass, tuple[Number, ...]] = {
+    "bool": (True, False, True, True),
+    "uint": (3, 1, 0, 2),
+    "sint": (3, -1, 0, 2),
+    "float": (1.5, -0.75, 0.5, 2.25),
+    "complex": (1.5 + 1j, -0.75j, 0.5 + 0j, 2.25 - 0.5j),
+}
+
+
+def _prove(name: str, parts: Expressions, leaf: LeafClass, raw: RawMapping) -> None:
+    """Tries that joining what two parts were folded to is folding the whole, in any order; helpers that Python does not
+    have are taken on trust."""
+
+    def fold(elements: Sequence[Number]) -> Number:
+        acc = evaluate(parts.start, {}, leaf)
+        for x in elements:
+            acc = evaluate(parts.step, {"acc": acc, "x": x}, leaf)
+        return acc
+
+    trial = _TRIALS[leaf]
+    try:
+        whole = fold(trial)
+        for cut in range(len(trial) + 1):
+            halves = fold(trial[:cut]), fold(trial[cut:])
+            for a, b in (halves, halves[::-1]):
+                joined = evaluate(parts.join, {"a": a, "b": b}, leaf)
+                if not close(joined, whole):
+                    shown = f"{list(trial[:cut])} and {list(trial[cut:])}"
+                    what = f"the reduction {name} joins {shown} to {joined}, folds them in one to {whole} ({leaf})"
+                    fix = "write a 'join' of the accumulators a and b; 'start' must change nothing in it"
+                    raise YamlError(raw.at("join") if "join" in raw else raw.at("step"), what, fix)
+    except NoValue:
+        return
+
+
 def parse_reduction(raw: RawMapping, schema: FunctionSchema, location: Location) -> ReductionOp:
     for key in raw.keys():
         if key not in KEYS:
@@ -135,6 +173,8 @@ def parse_reduction(raw: RawMapping, schema: FunctionSchema, location: Location)
             where = raw.at(key) if key in raw else raw.at("step")
             blocks[key] = parse(texts[key], known, leaf, kind, where)
         expressions[leaf] = Expressions(**blocks)
+    for leaf, parts in expressions.items():
+        _prove(str(schema.name), parts, leaf, raw)
     return ReductionOp(
         str(schema.name),
         schema.name.c_name,

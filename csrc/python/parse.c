@@ -405,7 +405,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
                 if (why) tp_text_add(why, "missing argument '%s'", p->name);
                 return 0;
             }
-            a->values[i] = p->value;
+            a->values[i] = *p->value;
             continue;
         }
         if (i == (self ? s->self_at : 0)) a->self = o;

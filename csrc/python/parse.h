@@ -26,7 +26,7 @@ typedef struct {
     uint8_t flags;
     uint8_t size;   /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int
                        taken as [int] */
-    tp_value value; /* the default */
+    const tp_value *value; /* the default, or NULL */
 } tp_py_param;
 
 typedef struct tp_py_args tp_py_args;

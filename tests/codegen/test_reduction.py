@@ -190,6 +190,37 @@ def test_kernels_that_give_bools(reduction_of) -> None:
     assert "[TP_INT32] = TP_REDUCTION_ROW(fold_i32, TP_INT32, TP_BOOL, 1)" in text
 
 
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("    dtypes: number\n    start: 0\n    step: acc + x * x\n", 5),  # the join would be a + b * b
+        ("    dtypes: number\n    start: 1\n    step: acc + x\n", 5),  # each part would add one
+        ("    dtypes: float\n    start: 0\n    step: x\n    join: b\n", 6),  # depends on the order
+        ("    dtypes: float\n    start: 0\n    step: acc + exp(x)\n    join: log(exp(a) + exp(b))\n", 6),
+        ("    promotion: always_bool\n    start: 0\n    step: acc | (x != 0)\n    join: a & b\n", 6),
+    ],
+)
+def test_a_join_that_gives_other_results_than_folding_is_refused(load, body: str, line: int) -> None:
+    with pytest.raises(YamlError) as caught:
+        load(HEAD + body)
+    assert caught.value.location.line == line and "folds them in one to" in caught.value.what, caught.value
+    assert "write a 'join'" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    dtypes: number\n    start: 1\n    step: acc * x\n",
+        "    dtypes: real\n    start: 0\n    step: acc + abs(x)\n    join: a + b\n",
+        "    dtypes: float\n    start: -inf\n    step: logaddexp(acc, x)\n",
+        "    dtypes: real\n    start: 0\n    step: maximum(acc, abs(x))\n    join: maximum(a, b)\n",
+        "    dtypes: complex\n    start: 0\n    step: acc + x * conj(x)\n    join: a + b\n",
+    ],
+)
+def test_a_join_that_holds_is_taken(load, body: str) -> None:
+    assert load(HEAD + body).reductions()
+
+
 def test_table(load) -> None:
     catalog = load(HEAD + "    promotion: sum\n    dtypes: int\n" + PLAIN + "  autogen: fold.out\n")
     files = emit_table(catalog.reductions())

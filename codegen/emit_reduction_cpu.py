@@ -98,10 +98,11 @@ def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
         source.append(f"extern const tp_reduction {rows};")
     source += ["#endif", ""]
     programs = Programs()
-    rows = [_programs(op, programs) for op in ops]
+    tables = [_programs(op, programs) for op in ops]
     source.append(programs.text())
     for number, op in enumerate(ops):
-        source.append(f"static const tp_program {op.c_name}_programs[TP_NUM_CLASSES][TP_REDUCTION_PARTS] = {rows[number]};")
+        name = f"{op.c_name}_programs[TP_NUM_CLASSES][TP_REDUCTION_PARTS]"
+        source.append(f"static const tp_program {name} = {tables[number]};")
         mask = " | ".join(f"1 << TP_{name.upper()}" for name in op.takes)
         source += [
             f"tp_reduction_op tp_reduction_{op.c_name} = {{",

@@ -1,7 +1,7 @@
 """Scalar expressions as data: the list of steps that stands in the library beside the compiled loops (prim/program.h).
 
-A step gives one value from earlier ones, so it is named by its place in the list; the last one is the result. Numbers of
-operations are part of the library's interface: new ones go behind the others.
+A step gives one value from earlier ones, so it is named by its place in the list; the last one is the result. Numbers
+of operations are part of the library's interface: new ones go behind the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ OPERATIONS = (
     *("add", "sub", "mul", "div", "and", "or", "xor"),
     *("eq", "ne", "lt", "le", "gt", "ge"),  # kind: of what is compared
     "select",  # a ? b : c, of which only one is looked at
-)  # from FIRST_HELPER on: functions of tensorpy/math.h on a, or a and b, of the step's kind; c: the kind of what they give
+)
+# From here on: functions of tensorpy/math.h on a, or on a and b, of the step's kind; c: the kind of what they give.
 FIRST_HELPER = 32
 HELPER_NUMBERS = (
     *"abs sgn square conj reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sigmoid tanh sin cos".split(),
@@ -123,8 +124,8 @@ class _Flattener:
             case Select(test=test, then=x, orelse=y, kind=kind):
                 return self.step("select", kind, self.visit(test), self.visit(x), self.visit(y))
             case Call(helper=helper, args=args, on=on, kind=kind):
-                x, y = (*(self.visit(arg) for arg in args), 0)[:2]
-                return self.step(helper, on, x, y, _KINDS[kind])
+                first, second = (*(self.visit(arg) for arg in args), 0)[:2]
+                return self.step(helper, on, first, second, _KINDS[kind])
 
     def block(self, block: Block) -> Program:
         for name, e in block.lets:

@@ -151,7 +151,7 @@ KINDS = ("compute", "real", "bool", "int64", "float64")
 
 @dataclass(frozen=True)
 class Step:
-    """One value of a program. `kind` is what the operation works in: one of KINDS, relative to the dtype computed in.
+    """One value of a program. `kind` is what the operation works in: one of KINDS, the first two as computed.
 
     a, b and c are the numbers of earlier steps, but for `input` (which input), `number`, `none` and `word` (which
     parameter, and which of its words), `constant` and `integer` (the place of the constant) and `largest` (1: negative).
@@ -170,8 +170,8 @@ class Step:
 class Program:
     """A scalar expression as the library holds it: its steps, the last of which is the result.
 
-    The text is the body of a function in C and in OpenCL C, on the helpers of tensorpy/math.h: x0, x1 are the inputs, p0
-    the first parameter, n0 whether it is None, w0_1 whether it is its second word.
+    The text is the body of a function in C and in OpenCL C, on the helpers of tensorpy/math.h: x0, x1 are the inputs,
+    p0 the first parameter, n0 whether it is None, w0_1 whether it is its second word.
     """
 
     steps: tuple[Step, ...]
@@ -180,7 +180,7 @@ class Program:
     text: str
 
     def __str__(self) -> str:
-        return self.text
+        return self.text.rstrip()
 
 
 def programs() -> list[str]:
@@ -189,7 +189,7 @@ def programs() -> list[str]:
 
 
 def program(operator: str, dtype: Any) -> list[Program]:
-    """The scalar expression that an operator computes in a dtype, as data; of a reduction its start, step, join, finish."""
+    """An operator's scalar expression in a dtype, as data; a reduction has four: start, step, join, finish."""
     made = []
     for steps, constants, result, text in _C._program(operator.removeprefix("aten::"), dtype):
         rows = tuple(Step(name, KINDS[kind], *rest) for name, kind, *rest in steps)

@@ -91,9 +91,9 @@ static bool has_quick_form(const tp_program *p, tp_dtype d) {
 /* Functions of OpenCL C that a CPU device's compiler vectorises only when they are called with vectors. Those that
  * math_f32.h has for float are loops already. */
 static const char *built_in_of(const tp_pointwise *op, const tp_program *p, tp_dtype d) {
-    static const char *const of_double[] = {"exp",  "exp2", "expm1", "log",  "log2",  "log10", "log1p", "sin",
-                                            "cos",  "tan",  "asin",  "acos", "atan",  "sinh",  "cosh",  "tanh",
-                                            "asinh", "acosh", "atanh", "erf",  "erfc",  "pow",   "atan2", "hypot"};
+    static const char *const of_double[] = {"exp",   "exp2",  "expm1", "log",  "log2", "log10", "log1p", "sin",
+                                            "cos",   "tan",   "asin",  "acos", "atan", "sinh",  "cosh",  "tanh",
+                                            "asinh", "acosh", "atanh", "erf",  "erfc", "pow",   "atan2", "hypot"};
     const tp_step *last = &p->steps[p->nsteps - 1];
     if (p->nsteps != op->ninputs + 1 || last->a != 0 || (op->ninputs > 1 && last->b != 1)) return NULL;
     for (int i = 0; i < op->ninputs; i++)
@@ -348,8 +348,7 @@ static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given)
     char text[256];
     const variant *k = given;
     source c = source_of(k);
-    if (has_vectors(&c))
-        c.lanes = tp_cl_trusted_lanes(d, c.built_in, (tp_dtype)k->loop[0], k->n - 1, width_of(k));
+    if (has_vectors(&c)) c.lanes = tp_cl_trusted_lanes(d, c.built_in, (tp_dtype)k->loop[0], k->n - 1, width_of(k));
     int at = snprintf(text, sizeof text, "%s %d %d", k->op ? k->op->name : "copy", k->op ? k->op->number : 0, k->dtype);
     for (int i = 0; i < k->n; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, " %d:%d:%d", k->stored[i], k->loop[i], k->class[i]);

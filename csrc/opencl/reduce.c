@@ -20,11 +20,11 @@
 #define MAX_PARTS 1024
 
 typedef struct {
-    const char *name;              /* OP_<name> of reduce.cl, or NULL: */
+    const char *name;               /* OP_<name> of reduce.cl, or NULL: */
     const tp_reduction_op *program; /* what the YAML gives as expressions */
-    tp_dtype in, made;     /* what elements are converted to, and what the result is before it is stored */
-    double correction;     /* of a variance, */
-    bool root;             /* and whether it is to be the deviation */
+    tp_dtype in, made;              /* what elements are converted to, and what the result is before it is stored */
+    double correction;              /* of a variance, */
+    bool root;                      /* and whether it is to be the deviation */
 } operation;
 
 /* ---- the plan: dimensions, fastest first, merged ---- */

@@ -19,10 +19,10 @@ const char *tp_step_name(int op) {
 
 const char *tp_dtype_suffix(tp_dtype d) {
     static const char *const suffixes[TP_NUM_DTYPES] = {
-        [TP_BOOL] = "bool",    [TP_UINT8] = "u8",     [TP_UINT16] = "u16",    [TP_UINT32] = "u32",
-        [TP_UINT64] = "u64",   [TP_INT8] = "i8",      [TP_INT16] = "i16",     [TP_INT32] = "i32",
-        [TP_INT64] = "i64",    [TP_FLOAT16] = "f16",  [TP_BFLOAT16] = "bf16", [TP_FLOAT32] = "f32",
-        [TP_FLOAT64] = "f64",  [TP_COMPLEX64] = "c64", [TP_COMPLEX128] = "c128",
+        [TP_BOOL] = "bool",   [TP_UINT8] = "u8",      [TP_UINT16] = "u16",      [TP_UINT32] = "u32",
+        [TP_UINT64] = "u64",  [TP_INT8] = "i8",       [TP_INT16] = "i16",       [TP_INT32] = "i32",
+        [TP_INT64] = "i64",   [TP_FLOAT16] = "f16",   [TP_BFLOAT16] = "bf16",   [TP_FLOAT32] = "f32",
+        [TP_FLOAT64] = "f64", [TP_COMPLEX64] = "c64", [TP_COMPLEX128] = "c128",
     };
     return suffixes[d];
 }

@@ -26,9 +26,9 @@ typedef struct {
     const char *name; /* "norm1", for messages */
     uint16_t number;  /* its program: its place in tp_reduction_table */
     uint8_t promotion;
-    uint32_t dtypes;                                   /* bit d: an input of dtype d is taken */
+    uint32_t dtypes;                                  /* bit d: an input of dtype d is taken */
     const tp_program (*programs)[TP_REDUCTION_PARTS]; /* by class */
-    const struct tp_reduction *kernels; /* the CPU's, by the accumulator's dtype; chosen at load */
+    const struct tp_reduction *kernels;               /* the CPU's, by the accumulator's dtype; chosen at load */
 } tp_reduction_op;
 
 /* Generated (ReductionTable.c), by number. */

@@ -154,7 +154,7 @@ class Step:
     """One value of a program. `kind` is what the operation works in: one of KINDS, the first two as computed.
 
     a, b and c are the numbers of earlier steps, but for `input` (which input), `number`, `none` and `word` (which
-    parameter, and which of its words), `constant` and `integer` (the place of the constant) and `largest` (1: negative).
+    parameter, and which of its words), `constant` and `integer` (the constant's place) and `largest` (1: negative).
     `named`: the value is used several times.
     """
 

@@ -24,8 +24,8 @@ typedef struct {
     const char *type; /* as in messages: "Tensor", "tuple of ints" */
     uint8_t tag;      /* tp_tag to convert to */
     uint8_t flags;
-    uint8_t size;   /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int
-                       taken as [int] */
+    uint8_t size; /* int[2]: a single int is repeated; 0: any length, a single int is refused; 255: any length, int
+                     taken as [int] */
     const tp_value *value; /* the default, or NULL */
 } tp_py_param;
 

@@ -5,6 +5,7 @@ The one place that knows both sides; dispatch/value.h and core/list.h are its co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .model import Argument, BaseType, FunctionSchema, ListType, OptionalType, Type, base_of
@@ -189,9 +190,12 @@ def c_arguments(schema: FunctionSchema) -> tuple[CArgument, ...]:
     )
 
 
-def call_arguments(schema: FunctionSchema, *, keyset: str | None = None) -> str:
+def call_arguments(
+    schema: FunctionSchema, *, keyset: str | None = None, replaced: Mapping[str, str] | None = None
+) -> str:
+    """The arguments passed on as they came, but for those that `replaced` gives another expression for, by name."""
     parts = [keyset] if keyset else []
-    parts += [a.name_in_c for a in c_arguments(schema)]
+    parts += [(replaced or {}).get(a.name, a.name_in_c) for a in c_arguments(schema)]
     if c_result(schema).kind == "value":
         parts.append("result")
     return ", ".join(parts)

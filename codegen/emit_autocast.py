@@ -31,19 +31,19 @@ def _kernel(op: Operator, policy: str) -> str:
     result = c_result(op.schema)
     body = "    tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS);\n    int device = tp_autocast_device(ks);\n"
     body += _widest(op) if policy == "promote" else f"    tp_dtype to = {_TARGET[policy]};\n"
-    call = call_arguments(op.schema, keyset="ks & TP_BELOW_AUTOCAST")
-    names = call.split(", ")
+    casts = {}
     for a in c_arguments(op.schema):
         cast = f"{a.name_in_c}_cast"
         if a.c.member == "tensor" and not a.argument.is_write:
             body += f"    tp_autoref *{cast} = tp_cached_cast({a.name_in_c}, to, device);\n"
             body += f"    if ({a.name_in_c} && !{cast}) return {result.failed};\n"
-            names = [cast if n == a.name_in_c else n for n in names]
+            casts[a.name] = cast
         elif a.c.member == "tensors":
             body += f"    tp_autoseq *{cast} = tp_cached_cast_list({a.name_in_c}, to, device);\n"
             body += f"    if (!{cast}) return {result.failed};\n"
-            names = [f"tp_tensor_seq_borrow({cast})" if n == a.name_in_c else n for n in names]
-    body += f"    return redispatch_{op.c}({', '.join(names)});\n"
+            casts[a.name] = f"tp_tensor_seq_borrow({cast})"
+    call = call_arguments(op.schema, keyset="ks & TP_BELOW_AUTOCAST", replaced=casts)
+    body += f"    return redispatch_{op.c}({call});\n"
     return f"static {result.decl}autocast_{op.c}({parameters(op.schema, keyset=True)}) {{\n{body}}}\n"
 
 

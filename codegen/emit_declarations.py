@@ -53,7 +53,7 @@ def _entry(function: PythonFunction) -> str:
     tags = sorted({t for s in function.signatures for t in s.op.function.tags})
     lines = [f"### {name}\n", f"{doc}\n" if doc else ""]
     lines += [f"    {s.op.schema}" for s in function.signatures]
-    lines.append(f"\nDeclared at {first.location}" + (f"; tags: {', '.join(tags)}" if tags else "") + ".\n")
+    lines.append(f"\nDeclared at {first.location.in_tree}" + (f"; tags: {', '.join(tags)}" if tags else "") + ".\n")
     return "\n".join(line for line in lines if line)
 
 

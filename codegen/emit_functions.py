@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code
+from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code, value_decl
 from .catalog import Catalog, Operator
 from .model import is_tensor_like
 from .support import ALIASES
@@ -105,8 +105,9 @@ def kernel_types(operators: Iterable[Operator]) -> dict[str, str]:
 
 def _kernel_parameters(op: Operator) -> str:
     types = ["tp_keyset", *(a.c.decl.strip() for a in c_arguments(op.schema))]
-    if c_result(op.schema).kind == "value":
-        types.append(parameters(op.schema).rsplit(",", 1)[-1].replace("*result", "*").strip())
+    result = c_result(op.schema)
+    if result.kind == "value":
+        types.append(f"{value_decl(result)}*")
     return ", ".join(types)
 
 

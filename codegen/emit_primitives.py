@@ -90,7 +90,7 @@ def _info(p: Primitive) -> str:
         f"        .schema = {c_string(f'{NAMESPACE}::{schema}')}, .is_primitive = true,\n"
         f"        .guide = {[a.name for a in schema.arguments].index(p.guide)},\n"
         f"        .tags = no_tags, .tag_bits = {'0' if not schema.returns else 'TP_TAG_DYNAMIC_OUTPUT_SHAPE'},\n"
-        f"        .declared_at = {c_string(str(p.location))},\n"
+        f"        .declared_at = {c_string(p.location.in_tree)},\n"
         f"        .args = args_{p.c}, .nargs = {len(schema.arguments)},\n"
         f"        .returns = {f'returns_{p.c}' if schema.returns else 'NULL'}, .nreturns = {len(schema.returns)},\n"
         f"        .signature = &signature_{signature_code(schema)}, .box = (tp_fn)box_{p.c},\n"

@@ -180,7 +180,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .schema = {c_string(str(schema))},\n"
             f"        .tags = {tags.name(''.join(f'    {c_string(t)},' for t in op.function.tags) + '    NULL,')},"
             f" .tag_bits = {bits},\n"
-            f"        .declared_at = {c_string(str(op.function.location))},\n"
+            f"        .declared_at = {c_string(op.function.location.in_tree)},\n"
             f"        .args = {arguments.name(argument_rows(schema))}, .nargs = {len(schema.arguments)},\n"
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"

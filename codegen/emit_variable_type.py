@@ -38,13 +38,16 @@ def _requires_grad(arguments: Sequence[CArgument]) -> str:
     return f"({' || '.join(tests)})" if len(tests) > 1 else tests[0]
 
 
-PASSED_BY_PARTS = {"tp_opt_int": "tp_pass_opt_int", "tp_opt_float": "tp_pass_opt_float"}
+PASSED_BY_PARTS = {"Jo": "tp_pass_opt_int", "Fo": "tp_pass_opt_float"}  # by the type's code
 
 
 def _call_below(op: Operator, mask: str = "TP_BELOW_AUTOGRAD") -> str:
-    by_parts = {a.name_in_c: PASSED_BY_PARTS.get(a.c.decl.strip()) for a in c_arguments(op.schema)}
-    names = call_arguments(op.schema, keyset=f"ks & {mask}").split(", ")
-    return f"redispatch_{op.c}({', '.join(f'{by_parts[n]}({n})' if by_parts.get(n) else n for n in names)})"
+    by_parts = {
+        a.name: f"{PASSED_BY_PARTS[a.c.code]}({a.name_in_c})"
+        for a in c_arguments(op.schema)
+        if a.c.code in PASSED_BY_PARTS
+    }
+    return f"redispatch_{op.c}({call_arguments(op.schema, keyset=f'ks & {mask}', replaced=by_parts)})"
 
 
 def makes_fresh(op: Operator) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,6 +19,13 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def in_tree(self) -> str:
+        """From the folder of the YAML on: what generated files say, wherever the tree lies."""
+        parts = Path(self.file).parts
+        by_family = len(parts) > 2 and parts[-2] in ("native_functions", "derivatives")
+        return f"{'/'.join(parts[-3 if by_family else -2 :])}:{self.line}"
 
     def seen_from(self, other: Location) -> str:
         """How a message at `other` speaks of this place: by the line alone in the same file."""

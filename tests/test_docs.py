@@ -68,19 +68,47 @@ def test_named_files_exist() -> None:
             assert any(p.exists() for p in places), f"{page.relative_to(ROOT)} names {found}, which is not there"
 
 
-def test_architecture_is_complete() -> None:
-    """docs/architecture.md has a line for each folder, and for each file that the generator writes."""
+@pytest.fixture(scope="module")
+def generated() -> dict[str, dict[str, str]]:
+    """Documented name (`ops/<family>.c`) -> name -> text, of each file that the generator writes."""
     from codegen.__main__ import generate, load_catalog
 
+    catalog = load_catalog(ROOT / "yaml")
+    families = "|".join(catalog.families())
+    found: dict[str, dict[str, str]] = {}
+    for name, text in generate(catalog).items():
+        shown = re.sub(r"^seen/\w+/\w+/", "seen/<folder>/<source>/", name)
+        shown = re.sub(rf"^(ops/|python/of_)({families})\.c$", r"\1<family>.c", shown)
+        found.setdefault(re.sub(r"_[0-9]+", "_<n>", shown), {})[name] = text
+    return found
+
+
+def pieces(block: str) -> list[re.Pattern[str]]:
+    """What stands between lines of `...`; within a line `...` stands for a part of it."""
+    parts = re.split(r"^\.\.\.\n", block, flags=re.M)
+    return [re.compile(re.escape(part.strip("\n")).replace(r"\.\.\.", r"[^\n]*?")) for part in parts]
+
+
+def test_generated_files_are_as_shown(generated: dict[str, dict[str, str]]) -> None:
+    """docs/generated.md has a section or a row for each file, and each piece of code stands in the section's files."""
+    page = (ROOT / "docs" / "generated.md").read_text()
+    for name in generated:
+        assert f"`{name}`" in page, f"docs/generated.md does not show {name}"
+    for section in re.split(r"^## ", page, flags=re.M)[1:]:
+        head, _, body = section.partition("\n")
+        texts = [text for name in re.findall(r"`([^`]+)`", head) for text in generated[name].values()]
+        for block in re.findall(r"```(?:c|python|text)\n(.*?)\n```", body, re.S):
+            for piece in pieces(block):
+                assert any(piece.search(text) for text in texts), f"{head} has no\n{piece.pattern}"
+
+
+def test_architecture_is_complete(generated: dict[str, dict[str, str]]) -> None:
+    """docs/architecture.md has a line for each folder, and for each file that the generator writes."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     folders = [*(p for p in (ROOT / "csrc").iterdir() if p.name != "include"), *(p.parent for p in ROOT.glob("*/*.py"))]
     for folder in {p for p in folders if p.is_dir() and not p.name.startswith(".")}:
         assert f"`{folder.relative_to(ROOT)}/`" in page, f"{folder} has no line"
-    catalog = load_catalog(ROOT / "yaml")
-    families = "|".join(catalog.families())
-    for name in generate(catalog):
-        name = re.sub(r"^seen/\w+/\w+/", "seen/<folder>/<source>/", name)
-        name = re.sub(rf"^(ops/|python/of_)({families})\.c$", r"\1<family>.c", name)
-        assert f"`{re.sub(r'_[0-9]+', '_<n>', name)}`" in page, f"{name} has no line"
+    for name in generated:
+        assert f"`{name}`" in page, f"{name} has no line"
     for emitter in (ROOT / "codegen").glob("emit_*.py"):
         assert f"`{emitter.name}`" in page, f"{emitter.name} has no line"

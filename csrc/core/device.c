@@ -133,12 +133,30 @@ static int type_of_name(const char *name, size_t length) {
     return -1;
 }
 
+/* What programs take for hardware: a backend by such a name would be asked for what it is not. */
+static const char *const foreign_names[] = {"cuda", "mkldnn", "opengl", "ideep", "hip",  "ve",  "fpga", "maia", "xla",
+                                            "lazy", "vulkan", "mps",    "hpu",   "mtia", "ipu", "xpu",  "none"};
+
 static bool is_name(const char *name) {
     size_t length = strlen(name);
     if (length == 0 || length > MAX_NAME || isdigit((unsigned char)name[0])) return false;
     for (const char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '_') return false;
     return true;
+}
+
+int tp_check_device_name(const char *name) {
+    if (!is_name(name))
+        return tp_fail(TP_RuntimeError,
+                       "invalid backend name '%s': 1 to %d letters, digits and underscores, no digit first", name,
+                       MAX_NAME);
+    if (type_of_name(name, strlen(name)) >= 0)
+        return tp_fail(TP_RuntimeError, "invalid backend name '%s': a device has it already", name);
+    for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
+        if (strcmp(name, foreign_names[i]) == 0)
+            return tp_fail(TP_RuntimeError, "invalid backend name '%s': to programs that is a device of PyTorch's",
+                           name);
+    return 0;
 }
 
 int tp_rename_device(tp_device_type type, const char *name) {
@@ -148,12 +166,7 @@ int tp_rename_device(tp_device_type type, const char *name) {
     if (new_names[type][0])
         return tp_fail(TP_RuntimeError, "the backend's name has already been set! Current backend: %s",
                        new_names[type]);
-    if (!is_name(name))
-        return tp_fail(TP_RuntimeError, "invalid backend name '%s': 1 to %d letters, digits and underscores", name,
-                       MAX_NAME);
-    if (type_of_name(name, strlen(name)) >= 0)
-        return tp_fail(TP_RuntimeError, "Cannot register %s backend with in-tree device name: %s", own_names[type],
-                       name);
+    if (tp_check_device_name(name) < 0) return -1;
     strcpy(new_names[type], name);
     return 0;
 }

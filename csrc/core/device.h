@@ -71,6 +71,8 @@ const tp_device_ops *tp_device_find_ops(tp_device_type type); /* NULL if none is
 int tp_device_resolve(tp_device d, tp_device *out);
 
 const char *tp_device_type_name(tp_device_type type); /* "cpu"; a renamed PrivateUse type has its new name */
+/* Whether a device from outside may be called so: RuntimeError for what is no identifier, or is taken. */
+int tp_check_device_name(const char *name);
 /* Names a PrivateUse type, once; RuntimeError for another type, a name that is taken, or a second name. */
 int tp_rename_device(tp_device_type type, const char *name);
 /* Parses "cpu", "opencl:1"; RuntimeError for an unknown name or a bad index. */

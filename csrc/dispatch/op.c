@@ -307,9 +307,7 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
     registration_node *there = slot_of(op, key);
     if (!kept) tp_fail_memory((int64_t)strlen(source));
     else if (there && !allow_override)
-        tp_fail(TP_RuntimeError,
-                "%s already has a kernel for %s, registered from %s; this one comes from %s. "
-                "Deregister the first, or pass allow_override=True",
+        tp_fail(TP_RuntimeError, "%s already has a kernel for %s, registered from %s; this one comes from %s",
                 tp_op_name(op, name), tp_slot_name(key), there->r.source, source);
     else if (ensure_registrations(op) == 0) {
         tp_registration r = {.key = key, .fn = fn, .source = kept};

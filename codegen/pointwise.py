@@ -50,6 +50,7 @@ CHECKS = (
     "alpha",
     "subtraction",
     "negation",
+    "bounds",
     "condition",
     "mask",
     "nonzero_divisor",

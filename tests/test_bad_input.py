@@ -154,6 +154,7 @@ AS_TORCH = {
         m.arange(0,2**62)
         m.arange(float('inf'))
         m.arange(float('nan'))
+        m.arange(0,1j)
         m.arange(0,1,0)
         m.arange(0,1,-1)
         m.linspace(0,1,-1)
@@ -719,11 +720,36 @@ MASK = tp.tensor([True, False, True])
         lambda: tp.sub(*[tp.ones(2, dtype=tp.int8)] * 2, alpha=-129),
         lambda: tp.addcmul(*[tp.ones(2, dtype=tp.int32)] * 3, value=2**40),
         lambda: tp.index_add(tp.ones(2, dtype=tp.uint8), 0, tp.tensor([0]), tp.ones(1, dtype=tp.uint8), alpha=300),
+        lambda: tp.ones(2, dtype=tp.uint8).clamp(max=260),
+        lambda: tp.ones(2, dtype=tp.int8).clamp(min=-200),
+        lambda: tp.ones(2, dtype=tp.int8).clamp(-200, 200),
+        lambda: tp.ones(2, dtype=tp.float16).clamp_(max=1e10),
+        lambda: tp.ones(2).clamp_max(1e300),
+        lambda: tp.where(MASK, tp.ones(3, dtype=tp.uint8), 300),
+        lambda: tp.where(MASK, 300, tp.ones(3, dtype=tp.uint8)),
+        lambda: tp.where(MASK, tp.ones(3), 1e300),
+        lambda: tp.addmm(*[tp.ones(2, 2)] * 3, beta=1j),
+        lambda: tp.addmm(*[tp.ones(2, 2, dtype=tp.int8)] * 3, alpha=300),
+        lambda: tp.baddbmm(*[tp.ones(1, 2, 2)] * 3, alpha=1j),
+        lambda: tp.addmv(tp.ones(2), tp.ones(2, 2), tp.ones(2), beta=1j),
+        lambda: tp.addr(tp.ones(2, 2), tp.ones(2), tp.ones(2), beta=1j),
+        lambda: tp.linspace(0, 300, 3, dtype=tp.uint8),
+        lambda: tp.linspace(-300, 1, 3, dtype=tp.int8),
     ],
 )
 def test_a_number_that_does_not_fit_the_dtype(call: Any) -> None:
     with pytest.raises(RuntimeError, match="cannot be converted to"):
         call()
+
+
+def test_numbers_that_decide_the_dtype_or_fit() -> None:
+    """Where the number is of a higher kind it is not cast at all, and into a half it goes as infinity."""
+    byte = tp.tensor([5], dtype=tp.uint8)
+    assert byte.clamp(max=2.5).tolist() == [2.5] and byte.clamp(min=-1).tolist() == [255]
+    assert tp.where(tp.tensor([False]), byte, 1.5).tolist() == [1.5]
+    assert tp.where(tp.tensor([False]), tp.tensor([True]), 300).tolist() == [300]
+    assert tp.where(tp.tensor([False]), tp.ones(1, dtype=tp.float16), 1e10).tolist() == [float("inf")]
+    assert tp.ones(1).clamp(max=float("inf")).tolist() == [1.0]
 
 
 def test_an_infinite_number_fits_every_floating_dtype() -> None:

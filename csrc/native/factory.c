@@ -131,6 +131,8 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
 static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     if (check_layout("arange", layout) < 0) return NULL;
+    if (start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX || step->kind == TP_SCALAR_COMPLEX)
+        return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
     int64_t n = arange_count(start, end, step, dtype);
     dtype = arange_dtype(start, end, step, dtype);
     device = device_or_default(device);

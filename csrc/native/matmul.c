@@ -46,8 +46,12 @@ int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
 
 int mm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return multiply(self, mat2, out); }
 
-/* What is added has to expand to the sizes of the product. */
-static int check_addend(const char *op, const tp_tensor *self, tp_ints sizes) {
+/* What is added has to expand to the sizes of the product; the factors are numbers of the dtype. */
+static int check_addend(const char *op, const tp_tensor *self, tp_ints sizes, const tp_scalar *beta,
+                        const tp_scalar *alpha) {
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    if (tp_scalar_check_fits(beta, dtype) < 0 || tp_scalar_check_fits(alpha, dtype) < 0)
+        return tp_error_prefix("%s: ", op);
     bool fits = self->ndim <= sizes.size;
     for (int64_t i = 1; fits && i <= self->ndim; i++)
         fits = self->sizes[self->ndim - i] == 1 || self->sizes[self->ndim - i] == sizes.data[sizes.size - i];
@@ -68,11 +72,11 @@ static int start(tp_tensor *self, tp_tensor *out, const tp_scalar *beta, bool em
 }
 
 /* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
-int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta TP_UNUSED,
-               const tp_scalar *alpha TP_UNUSED) {
+int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
+               const tp_scalar *alpha) {
     if (check_matrices("addmm", mat1, mat2) < 0 || check_same_dtype("self and mat2", self, mat2) < 0) return -1;
     tp_ints sizes = TP_INTS(mat1->sizes[0], mat2->sizes[1]);
-    return check_addend("addmm", self, sizes) < 0
+    return check_addend("addmm", self, sizes, beta, alpha) < 0
                ? -1
                : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)mat1->dtype, mat1->device);
 }
@@ -111,12 +115,12 @@ int bmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
 int bmm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return multiply(self, mat2, out); }
 
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
-int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta TP_UNUSED,
-                 const tp_scalar *alpha TP_UNUSED) {
+int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta,
+                 const tp_scalar *alpha) {
     if (check_batches("baddbmm", batch1, batch2) < 0 || check_same_dtype("self and batch2", self, batch2) < 0)
         return -1;
     tp_ints sizes = TP_INTS(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
-    return check_addend("baddbmm", self, sizes) < 0
+    return check_addend("baddbmm", self, sizes, beta, alpha) < 0
                ? -1
                : tp_meta_output(m, 0, sizes, TP_NO_INTS, (tp_dtype)batch1->dtype, batch1->device);
 }
@@ -176,7 +180,7 @@ tp_tensor *mv_dense(tp_tensor *self, tp_tensor *vec) {
 /* addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 tp_tensor *addmv_composite(tp_tensor *self, tp_tensor *mat, tp_tensor *vec, const tp_scalar *beta,
                            const tp_scalar *alpha) {
-    if (check_mv(mat, vec) < 0 || check_addend("addmv", self, TP_INTS(mat->sizes[0])) < 0) return NULL;
+    if (check_mv(mat, vec) < 0 || check_addend("addmv", self, TP_INTS(mat->sizes[0]), beta, alpha) < 0) return NULL;
     tp_autoref *addend = self->ndim ? tp_unsqueeze(self, 1) : tp_retain(self), *x = tp_unsqueeze(vec, 1);
     tp_autoref *out = addend && x ? tp_addmm(addend, mat, x, beta, alpha) : NULL;
     return out ? tp_squeeze_dim(out, 1) : NULL;

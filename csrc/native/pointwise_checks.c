@@ -73,6 +73,34 @@ int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, cons
                    params[0].str);
 }
 
+/* A number that does not decide the dtype has to be one of it. */
+static int check_number(const tp_pointwise *p, const tp_scalar *number, tp_dtype dtype) {
+    static const uint8_t categories[] = {[TP_SCALAR_BOOL] = TP_BOOLEAN,
+                                         [TP_SCALAR_INT] = TP_SIGNED,
+                                         [TP_SCALAR_UINT] = TP_SIGNED,
+                                         [TP_SCALAR_FLOAT] = TP_FLOATING,
+                                         [TP_SCALAR_COMPLEX] = TP_COMPLEX};
+    int own = tp_dtype_categories[dtype] == TP_UNSIGNED ? TP_SIGNED : tp_dtype_categories[dtype];
+    if (categories[number->kind] > own || tp_scalar_check_fits(number, dtype) == 0) return 0;
+    return tp_error_prefix("%s: ", p->name);
+}
+
+int tp_check_bounds(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    int status = 0;
+    for (int i = 1; status == 0 && i < p->ninputs; i++)
+        if (inputs[i].number) status = check_number(p, inputs[i].number, (tp_dtype)inputs[0].tensor->dtype);
+    return status;
+}
+
+/* Into a half too large a number goes as infinity, as in PyTorch. */
+int tp_check_choices(const tp_pointwise *p, const tp_operand *inputs) {
+    const tp_tensor *t = inputs[1].tensor ? inputs[1].tensor : inputs[2].tensor;
+    const tp_scalar *number = inputs[1].number ? inputs[1].number : inputs[2].number;
+    if (!t || t->dtype == TP_FLOAT16 || t->dtype == TP_BFLOAT16) return 0;
+    return check_number(p, number, (tp_dtype)t->dtype);
+}
+
 int tp_refuse_condition(const tp_tensor *condition) {
     return tp_fail(TP_RuntimeError, "where expected condition to be a boolean tensor, but got %s",
                    tp_scalar_type_name((tp_dtype)condition->dtype));

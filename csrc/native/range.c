@@ -47,10 +47,17 @@ static int fill_complex(tp_tensor *t, tp_complex128 start, tp_complex128 end) {
     tp_autoref *both = tp_complex(re, im);
     return both ? tp_copy_data(t, both) : -1;
 }
+/* The ends are elements; without any, or with one, an end is none. */
+static int check_ends(const tp_tensor *t, const tp_scalar *start, const tp_scalar *end) {
+    tp_dtype dtype = (tp_dtype)t->dtype;
+    bool fit = (t->numel < 1 || tp_scalar_check_fits(start, dtype) == 0) &&
+               (t->numel < 2 || tp_scalar_check_fits(end, dtype) == 0);
+    return fit ? 0 : tp_error_prefix("linspace: ");
+}
 /* linspace(Scalar start, Scalar end, int steps, *, ...) -> Tensor */
 tp_tensor *linspace_dense(const tp_scalar *start, const tp_scalar *end, int64_t steps, OPTIONS) {
     tp_autoref *t = space_empty("linspace", start, end, steps, PASS_OPTIONS);
-    if (!t) return NULL;
+    if (!t || check_ends(t, start, end) < 0) return NULL;
     tp_complex128 a = tp_scalar_complex(start), b = tp_scalar_complex(end);
     int status = tp_is_complex(t) && (cimag(a) != 0 || cimag(b) != 0) ? fill_complex(t, a, b) : fill_space(t, a, b, 0);
     return status == 0 ? tp_take(t) : NULL;

@@ -61,7 +61,7 @@ static int check_factor(const char *name, const tp_scalar *factor, tp_dtype resu
     if (tp_dtype_categories[result] < TP_FLOATING && factor->kind >= TP_SCALAR_FLOAT)
         return tp_fail(TP_RuntimeError,
                        "addr: For integral input tensors, argument %s must not be a floating point number.", name);
-    return 0;
+    return tp_scalar_check_fits(factor, result) < 0 ? tp_error_prefix("addr: ") : 0;
 }
 /* addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, const tp_scalar *beta,

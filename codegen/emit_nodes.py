@@ -56,9 +56,15 @@ def _fields(node: Node) -> list[str]:
     return out
 
 
+def _field_order(field: str) -> int:
+    """Saved tensors first, then lists of them, as tp_node_type says where they are by their numbers."""
+    return 0 if field.startswith("tp_saved ") else 1 if field.startswith("tp_saved_list *") else 2
+
+
 def _struct(node: Node) -> str:
-    fields = "".join(f"    {field}\n" for field in ["tp_node base;", *_fields(node)])
-    return f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n"
+    fields = ["tp_node base;", *sorted(_fields(node), key=_field_order)]
+    text = "".join(f"    {field}\n" for field in fields)
+    return f"/* {node.schema} */\ntypedef struct {{\n{text}}} {node.name};\n"
 
 
 def _copy_variable(k: Kept) -> Variable:
@@ -238,7 +244,9 @@ def _emit_release(node: Node) -> str:
         f"    .size = sizeof({node.name}),\n"
         f"    .apply = {node.name}_apply,\n"
         f"    .release = {node.name}_release,\n"
-        f"    .free_copies = {free_copies},\n}};\n\n"
+        f"    .free_copies = {free_copies},\n"
+        f"    .nsaved = {sum(k.saves_tensor for k in node.kept)},\n"
+        f"    .nlists = {sum(k.saves_list for k in node.kept)},\n}};\n\n"
     )
     return "".join(out)
 

@@ -433,3 +433,61 @@ def test_subclass_of_a_subclass():
     assert y.grad_fn.name() == "TwiceBackward"
     y.backward()
     assert x.grad.tolist() == [6.0]
+
+
+# ---- cycles through what the nodes of operators save ----
+
+
+class Payload:
+    pass
+
+
+def around_one(x: tp.Tensor) -> tp.Tensor:
+    return x.exp()
+
+
+CYCLES = {
+    "an output, by itself": lambda x: (x.exp(), None),
+    "an input, by the result": lambda x: ((a := x * 1), a * (x * 2)),
+    "an input saved twice": lambda x: ((a := x * 1), a * a),
+    "a leaf": lambda x: (x, x.sin()),
+    "a leaf saved twice": lambda x: (x, x * x),
+    "an output saved again": lambda x: ((y := x.exp()), y * y),
+    "a chain": lambda x: ((y := x.exp()), y.sin().cos()),
+    "a list": lambda x: ((a := x * 1), tp.einsum("i,i,i->i", a, a, x)),
+    "a member of a list that is saved": lambda x: ((a := x + 1), tp.cat([a, a]).prod()),
+}
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_a_cycle_through_what_an_operator_saves_is_collected(name: str) -> None:
+    found = []
+    for _ in range(3):
+        x = tp.ones(2, requires_grad=True)
+        holder, result = CYCLES[name](x)
+        holder.payload, holder.result = Payload(), holder if result is None else result
+        found.append(weakref.ref(holder.payload))
+        del x, holder, result
+    gc.collect()
+    gc.collect()
+    assert not [r for r in found if r() is not None]
+
+
+def test_what_is_in_use_is_not_collected() -> None:
+    """Each of the ends of such a cycle keeps all of it: the graph, the attributes, the gradient."""
+    for keep in ("input", "result", "node"):
+        x = tp.ones(2, requires_grad=True)
+        a = x * 3
+        y = a * a
+        a.result, a.payload = y, Payload()
+        payload = weakref.ref(a.payload)
+        kept = {"input": a, "result": y, "node": y.grad_fn}[keep]
+        del a, y
+        gc.collect()
+        assert payload() is not None
+        if keep == "result":
+            kept.sum().backward()
+            assert x.grad.tolist() == [18.0, 18.0]
+        del kept
+        gc.collect()
+        gc.collect()

@@ -54,6 +54,8 @@ typedef struct {
     /* Frees the copies of other arguments, once, at the node's end; NULL if it has none. They outlive `release`, so
      * that a node without saved tensors can run again. */
     void (*free_copies)(struct tp_node *node);
+    /* Behind `base` the struct has so many tp_saved, then so many tp_saved_list *, for who looks for cycles. */
+    uint16_t nsaved, nlists;
 } tp_node_type;
 
 typedef struct tp_node {

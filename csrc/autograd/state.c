@@ -189,8 +189,14 @@ static void accumulate_end(tp_node *n) {
     tp_release(self->variable);
 }
 
-static const tp_node_type accumulate_type = {"AccumulateGrad", "accumulate",       sizeof(accumulate_grad),
-                                             accumulate_apply, accumulate_release, accumulate_end};
+static const tp_node_type accumulate_type = {
+    .name = "AccumulateGrad",
+    .op = "accumulate",
+    .size = sizeof(accumulate_grad),
+    .apply = accumulate_apply,
+    .release = accumulate_release,
+    .free_copies = accumulate_end,
+};
 
 /* A node whose count has reached zero is on its way out and may not be taken up again. */
 static bool retain_if_alive(tp_node *n) {

@@ -107,8 +107,14 @@ static void keeps_nothing(tp_node *n) { (void)n; }
 
 static void as_strided_free_copies(tp_node *n) { free_region(&((as_strided_node *)n)->region); }
 
-static const tp_node_type as_strided_type = {"AsStridedBackward0", "as_strided",  sizeof(as_strided_node),
-                                             as_strided_apply,     keeps_nothing, as_strided_free_copies};
+static const tp_node_type as_strided_type = {
+    .name = "AsStridedBackward0",
+    .op = "as_strided",
+    .size = sizeof(as_strided_node),
+    .apply = as_strided_apply,
+    .release = keeps_nothing,
+    .free_copies = as_strided_free_copies,
+};
 
 /* A node that computes the gradient of a base from that of a strided view of it. New. */
 static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
@@ -217,8 +223,14 @@ static void copy_slices_free_copies(tp_node *n) {
     free_region(&self->region);
 }
 
-static const tp_node_type copy_slices_type = {"CopySlices",      "copy_slices",       sizeof(copy_slices_node),
-                                              copy_slices_apply, copy_slices_release, copy_slices_free_copies};
+static const tp_node_type copy_slices_type = {
+    .name = "CopySlices",
+    .op = "copy_slices",
+    .size = sizeof(copy_slices_node),
+    .apply = copy_slices_apply,
+    .release = copy_slices_release,
+    .free_copies = copy_slices_free_copies,
+};
 
 static int rebase_view(tp_tensor *view, tp_node *fn) {
     tp_tensor *base = view->base;
@@ -262,7 +274,12 @@ static int missing_formula_apply(tp_node *n, tp_tensor *const *grads, tp_tensor 
     return tp_fail(TP_RuntimeError, "derivative for %s is not implemented", ((missing_formula_node *)n)->op);
 }
 static const tp_node_type missing_formula_type = {
-    "NotImplemented", "not implemented", sizeof(missing_formula_node), missing_formula_apply, keeps_nothing, NULL};
+    .name = "NotImplemented",
+    .op = "not implemented",
+    .size = sizeof(missing_formula_node),
+    .apply = missing_formula_apply,
+    .release = keeps_nothing,
+};
 
 tp_node *tp_not_differentiable_node(const char *op, int nedges) {
     tp_node *n = tp_node_new(&missing_formula_type, nedges);

@@ -303,52 +303,80 @@ static int traverse_hooks(const tp_py_hooks *hooks, visitproc visit, void *arg) 
     return 0;
 }
 
-/* A walk over the part of the graph that lives only as long as its first node does: a node belongs to it when all of
- * its references have been met. Every object in it is visited once for each reference, as the collector counts them.
- * What is held from elsewhere, lies beyond the room, or is saved by an operator's own node counts as in use, which is
- * on the safe side. */
+/* A walk over the part of the graph that lives only as long as its first node does: a node or a saved tensor belongs to
+ * it when all of its references have been met. Every object in it is visited once for each reference, as the collector
+ * counts them. What is held from elsewhere, or lies beyond the room, counts as in use, which is on the safe side. */
 typedef struct {
     const tp_node *ready[WALK_ROOM];
     struct {
-        const tp_node *node;
+        const void *thing;
         int32_t met;
     } partly[WALK_ROOM];
     int nready, npartly;
+    visitproc visit;
+    void *arg;
 } graph_walk;
 
-static void meet_node(graph_walk *w, const tp_node *n) {
-    int32_t references = n ? atomic_load(&n->refcount) : 0;
+/* Whether that was the last of its references. */
+static bool met_all(graph_walk *w, const void *thing, int32_t references) {
     int at = 0;
-    if (references > 1) {
-        while (at < w->npartly && w->partly[at].node != n) at++;
-        if (at == WALK_ROOM) return;
-        if (at == w->npartly) w->partly[w->npartly++].node = n, w->partly[at].met = 0;
-        if (++w->partly[at].met < references) return;
-        w->partly[at] = w->partly[--w->npartly];
-    }
-    if (references && w->nready < WALK_ROOM) w->ready[w->nready++] = n;
+    if (references < 2) return references == 1;
+    while (at < w->npartly && w->partly[at].thing != thing) at++;
+    if (at == WALK_ROOM) return false;
+    if (at == w->npartly) w->partly[w->npartly++].thing = thing, w->partly[at].met = 0;
+    if (++w->partly[at].met < references) return false;
+    w->partly[at] = w->partly[--w->npartly];
+    return true;
 }
 
-/* A tensor that only the graph holds, without an object, holds the node that it came from. */
-static void meet_saved(graph_walk *w, const tp_saved_list *saved) {
-    for (int64_t i = 0; saved && i < saved->size; i++) {
-        const tp_tensor *t = saved->items[i].tensor;
-        if (t && t->autograd && !t->pyobj && atomic_load(&t->refcount) == 1) meet_node(w, t->autograd->grad_fn);
+static void meet_node(graph_walk *w, const tp_node *n) {
+    if (n && met_all(w, n, atomic_load(&n->refcount)) && w->nready < WALK_ROOM) w->ready[w->nready++] = n;
+}
+
+/* A tensor that only the graph holds: with an object that it keeps, or else what holds the node that it came from. */
+static int meet_tensor(graph_walk *w, const tp_tensor *t) {
+    if (!t || !met_all(w, t, atomic_load(&t->refcount))) return 0;
+    if (t->flags & TP_FLAG_OWNS_PYOBJ) return w->visit(t->pyobj, w->arg);
+    if (!t->pyobj && t->autograd) meet_node(w, t->autograd->grad_fn);
+    return 0;
+}
+
+static int meet_saved(graph_walk *w, const tp_saved *saved, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        int status = meet_tensor(w, saved[i].tensor);
+        if (status == 0 && saved[i].packed) status = w->visit(saved[i].packed, w->arg);
+        if (status) return status;
     }
+    return 0;
+}
+
+static int meet_list(graph_walk *w, const tp_saved_list *list) {
+    return list ? meet_saved(w, list->items, list->size) : 0;
+}
+
+/* What a node of an operator keeps: tp_node_type says where. */
+static int meet_kept(graph_walk *w, const tp_node *n) {
+    const tp_saved *saved = (const tp_saved *)(n + 1);
+    tp_saved_list *const *lists = (tp_saved_list *const *)(saved + n->type->nsaved);
+    int status = meet_saved(w, saved, n->type->nsaved);
+    for (int i = 0; status == 0 && i < n->type->nlists; i++) status = meet_list(w, lists[i]);
+    return status;
 }
 
 static int traverse_graph(const tp_node *first, visitproc visit, void *arg) {
     graph_walk w;
     w.nready = w.npartly = 0;
+    w.visit = visit;
+    w.arg = arg;
     meet_node(&w, first);
     for (int64_t steps = 0; w.nready && steps < WALK_STEPS; steps++) {
         const tp_node *n = w.ready[--w.nready];
-        const tp_tensor *variable = tp_accumulator_variable_borrow(n);
         int status = traverse_hooks(n->hooks, visit, arg);
         if (status == 0) status = tp_py_traverse_function(n, visit, arg);
+        if (status == 0) status = meet_list(&w, tp_py_function_saved_borrow(n));
+        if (status == 0) status = meet_kept(&w, n);
+        if (status == 0) status = meet_tensor(&w, tp_accumulator_variable_borrow(n));
         if (status) return status;
-        if (variable) Py_VISIT(tp_py_kept_object(variable));
-        meet_saved(&w, tp_py_function_saved_borrow(n));
         for (uint32_t i = 0; i < n->nedges; i++) meet_node(&w, n->edges[i].node);
     }
     return 0;

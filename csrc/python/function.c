@@ -146,17 +146,20 @@ int tp_py_traverse_function(const tp_node *n, visitproc visit, void *arg) {
     if (n->type->apply != function_apply) return 0;
     const function_node *fn = (const function_node *)n;
     Py_VISIT(fn->ctx);
-    for (int64_t i = 0; fn->saved && i < fn->saved->size; i++) {
-        Py_VISIT(tp_py_kept_object(fn->saved->items[i].tensor));
-        Py_VISIT((PyObject *)fn->saved->items[i].packed);
-    }
     return 0;
 }
 
 static function_node *new_node(PyObject *ctx, int nedges) {
     const char *name = short_name((PyObject *)Py_TYPE(ctx));
     size_t length = strlen(name) + 1;
-    tp_node_type blank = {name, name, sizeof(function_node) + length, function_apply, function_release, function_end};
+    tp_node_type blank = {
+        .name = name,
+        .op = name,
+        .size = sizeof(function_node) + length,
+        .apply = function_apply,
+        .release = function_release,
+        .free_copies = function_end,
+    };
     function_node *fn = (function_node *)tp_node_new(&blank, nedges);
     if (!fn) return NULL;
     memcpy(fn->name, name, length);

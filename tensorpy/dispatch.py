@@ -180,13 +180,23 @@ def _kernel(e: Entry) -> str:
 
 
 def _sources(primitive: str) -> dict[str, str]:
-    return {e.key: e.source for e in table(primitive)}
+    """Which keys have the primitive, and what computes it there."""
+    return {e.key: e.source for e in table(primitive) if e.kind != "fallback"}
 
 
-def _host(e: Entry) -> str:
+def _missing(e: Entry) -> str:
     """Why a backend leaves an operator to the CPU."""
     missing = [p for p in needs(e.op) if e.key not in _sources(p)]
-    return f"; on the CPU, as {e.key} has no {', '.join(missing)}" if missing else ""
+    return f"; {e.key} has no {', '.join(missing)}" if missing else ""
+
+
+def _primitives_of(entries: dict[str, Entry], e: Entry) -> tuple[tuple[str, str], ...]:
+    """What a backend's kernel may call, each with what computes it: there, or on the CPU that stands in for it."""
+    host = e.kind == "fallback"
+    kernel = entries.get("CPU", e) if host else e
+    if kernel.registered_as != "Dense":
+        return ()
+    return tuple((p, _sources(p)[kernel.key] + (" on the CPU" if host else "")) for p in needs(e.op))
 
 
 def layers(operator: str, keys: int) -> Iterator[Layer]:
@@ -214,11 +224,8 @@ def layers(operator: str, keys: int) -> Iterator[Layer]:
                 reached = "a higher backend was chosen"
             elif entry.registered_as == "CompositeImplicitAutograd":
                 reached = "the kernel above calls other operators"
-            if entry.registered_as == "Dense":
-                sources = tuple((p, _sources(p)[name]) for p in needs(operator))
-                yield Layer(name, True, _kernel(entry), sources)
-            else:
-                yield Layer(name, True, _kernel(entry) + (_host(entry) if entry.kind == "fallback" else ""))
+            what = _kernel(entry) + (_missing(entry) if entry.kind == "fallback" else "")
+            yield Layer(name, True, what, _primitives_of(entries, entry) if backend else ())
 
 
 def explain(operator: str, *args: Any, **kwargs: Any) -> str:

@@ -62,8 +62,9 @@ def _field_order(field: str) -> int:
 
 
 def _struct(node: Node) -> str:
-    fields = "".join(f"    {field}\n" for field in ["tp_node base;", *sorted(_fields(node), key=_field_order)])
-    return f"/* {node.schema} */\ntypedef struct {{\n{fields}}} {node.name};\n"
+    fields = ["tp_node base;", *sorted(_fields(node), key=_field_order)]
+    text = "".join(f"    {field}\n" for field in fields)
+    return f"/* {node.schema} */\ntypedef struct {{\n{text}}} {node.name};\n"
 
 
 def _copy_variable(k: Kept) -> Variable:

@@ -117,6 +117,41 @@ def test_nan_wins_and_the_first_counts(n, dtype):
         assert tp.nanmean(t).item() == pytest.approx(np.nanmean(x.astype(np.float64)), rel=1e-4, abs=1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8"])
+@pytest.mark.parametrize("n", [31, 255, 4095, 4097, 32768, 32801, 65535, 65537, 200003])
+def test_wherever_it_lies(n, dtype):
+    """The largest, the smallest, one of several and a NaN, in and around the borders of blocks, pieces and leaves."""
+    places = {0, 1, n - 1, n - 2, n // 2, *(p + k for p in (64, 128, 1024, 4096, 65536) for k in (-1, 0, 1))}
+    x = (sample((n,), dtype) % 100).astype(dtype)
+    for place in sorted(p for p in places if p < n):
+        y = x.copy()
+        y[place] = 120
+        y[place + 1 :: 97] = 120
+        t = tp.tensor(y)
+        assert (t.max().item(), t.argmax().item(), t.max(0).indices.item()) == (120, place, place)
+        assert (-t.double()).argmin().item() == place
+        np.testing.assert_allclose(t.sum().item(), y.sum(dtype=np.float64), rtol=1e-5)
+        if dtype.startswith("float"):
+            y[place] = np.nan
+            t = tp.tensor(y)
+            assert t.argmax().item() == t.argmin().item() == place
+            assert np.isnan([t.max().item(), t.min().item(), t.amax().item(), t.sum().item()]).all()
+
+
+@pytest.mark.parametrize("shape", [(1000, 100), (100, 1000), (37, 3), (3, 37), (5, 1500), (1500, 5), (700, 1)])
+def test_what_is_converted_first(shape):
+    """Bools, and sums of other dtypes, go through a block in which several short rows or runs lie."""
+    x = np.random.default_rng(0).integers(0, 5, shape)
+    small, odd = tp.tensor(x.astype(np.int8)), tp.tensor((x * 50).astype(np.uint8)).view(tp.bool)
+    for dim in (0, 1):
+        np.testing.assert_array_equal(small.sum(dim).numpy(), x.sum(dim))
+        np.testing.assert_allclose(small.to(tp.float16).sum(dim).float().numpy(), x.sum(dim), rtol=1e-3)
+        for name, numpy_name in (("max", "argmax"), ("min", "argmin")):
+            values, indices = getattr(odd, name)(dim)
+            np.testing.assert_array_equal(indices.numpy(), getattr(x != 0, numpy_name)(dim))
+            np.testing.assert_array_equal(values.numpy(), getattr(x != 0, name)(dim))
+
+
 def test_ties_take_the_first_place():
     t = tp.ones(1000, 70)
     assert tp.argmax(t).item() == 0 and tp.argmin(t).item() == 0

@@ -51,11 +51,26 @@
 #define MIN_F64 MIN_F32
 #endif
 
+/* Whether lanes of a or b are NaN, to be gathered by |: of AVX-512 a mask, which tells of two vectors at once. */
+#if defined(__AVX512F__)
+#define ODDS(lanes) int
+#define ODD_F32(a, b) (int)_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_UNORD_Q)
+#define ODD_F64(a, b) (int)_mm512_cmp_pd_mask((__m512d)(a), (__m512d)(b), _CMP_UNORD_Q)
+#define SOME_ODD(some, odds) ((odds) != 0)
+#else
+#define ODDS(lanes) lanes
+#define ODD_F32(a, b) (((a) != (a)) | ((b) != (b)))
+#define ODD_F64 ODD_F32
+#define SOME_ODD(some, odds) some(odds)
+#endif
+#define ODD_INT(a, b) ((ODDS(NAME(i))){0})
+
 #define COLUMNS 512 /* of rows, worked on together */
 #define FEW_ROWS 64 /* so many fit an int8 */
 #define MANY_ROWS 256
 #define SMALL_BLOCK 256 /* elements, searched for their best and then for its place */
 #define LARGE_BLOCK 4096
+#define LEAF 65536 /* elements of a run in one accumulator: nothing is rounded, so the fewer leaves, the better */
 
 /* a where the mask is set, else b: compilers know this form and blend. */
 #define SELECT(M, mask, a, b) ((__typeof__(b))(((M)(a) & (mask)) | ((M)(b) & ~(mask))))
@@ -82,6 +97,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 
 #define OF max_u8
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T uint8_t
 #define S int8_t
@@ -92,6 +108,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_u8
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T uint8_t
 #define S int8_t
@@ -102,6 +119,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_u16
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T uint16_t
 #define S int16_t
@@ -112,6 +130,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_u16
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T uint16_t
 #define S int16_t
@@ -122,6 +141,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_u32
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T uint32_t
 #define S int32_t
@@ -132,6 +152,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_u32
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T uint32_t
 #define S int32_t
@@ -142,6 +163,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_u64
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T uint64_t
 #define S int64_t
@@ -152,6 +174,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_u64
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T uint64_t
 #define S int64_t
@@ -162,6 +185,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_i8
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T int8_t
 #define S int8_t
@@ -172,6 +196,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_i8
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T int8_t
 #define S int8_t
@@ -182,6 +207,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_i16
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T int16_t
 #define S int16_t
@@ -192,6 +218,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_i16
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T int16_t
 #define S int16_t
@@ -202,6 +229,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_i32
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T int32_t
 #define S int32_t
@@ -212,6 +240,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_i32
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T int32_t
 #define S int32_t
@@ -222,6 +251,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_i64
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
 #define T int64_t
 #define S int64_t
@@ -232,6 +262,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_i64
+#define ODD_V(a, b) ODD_INT(a, b)
 #define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
 #define T int64_t
 #define S int64_t
@@ -242,6 +273,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_f32
+#define ODD_V(a, b) ODD_F32(a, b)
 #define BETTER_V(a, b) MAX_F32(a, b)
 #define T float
 #define S int32_t
@@ -252,6 +284,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_f32
+#define ODD_V(a, b) ODD_F32(a, b)
 #define BETTER_V(a, b) MIN_F32(a, b)
 #define T float
 #define S int32_t
@@ -262,6 +295,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF max_f64
+#define ODD_V(a, b) ODD_F64(a, b)
 #define BETTER_V(a, b) MAX_F64(a, b)
 #define T double
 #define S int64_t
@@ -272,6 +306,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 #include "cpu/extreme_of.h"
 
 #define OF min_f64
+#define ODD_V(a, b) ODD_F64(a, b)
 #define BETTER_V(a, b) MIN_F64(a, b)
 #define T double
 #define S int64_t
@@ -287,6 +322,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
     [dtype] = {.in = dtype,                    \
                .out = dtype,                   \
                .size = sizeof(name##_element), \
+               .leaf = LEAF,                   \
                .init = name##_init,            \
                .fold_runs = name##_fold_runs,  \
                .fold_rows = name##_fold_rows,  \
@@ -296,6 +332,7 @@ TP_INLINE uint64_t bits_of(bytes mask) {
     [dtype] = {.in = as,                                                        \
                .out = TP_INT64,                                                 \
                .size = sizeof(name##_place),                                    \
+               .leaf = LEAF,                                                    \
                .leaf_rows = sizeof(name##_element) == 1 ? FEW_ROWS : MANY_ROWS, \
                .indexed = true,                                                 \
                .init = name##_place_init,                                       \

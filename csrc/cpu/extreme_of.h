@@ -4,6 +4,7 @@
  *   BETTER    > or <; LE its complement, <= or >=
  *   WORST     what every number replaces
  *   BETTER_V  the better of each pair of lanes, the second where they cannot be compared
+ *   ODD_V     whether one of two vectors has a NaN, as ODDS
  *   NAN_OF_T  a NaN, where T has one
  * Vectors of the compiler's own kind keep VECTORS results side by side. */
 
@@ -34,51 +35,56 @@ static void NAME(init)(void *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) ((T *)acc)[i] = WORST;
 }
 
-/* The best of n >= PER elements in lanes; *nan: the lanes that met a NaN. */
-TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, NAME(i) * nan) {
+/* Whether some lane of a comparison is set. */
+TP_INLINE bool NAME(some)(NAME(i) mask) { return bits_of((bytes)mask) != 0; }
+
+/* The best of n >= PER elements in lanes; *nan: whether there is a NaN. */
+TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, bool *nan) {
     const NAME(u) *v = (const NAME(u) *)p;
     int64_t count = n / PER, i = 0;
     NAME(v) b = *(const NAME(u) *)(p + n - PER); /* may overlap others, which does no harm */
-    NAME(i) odd = b != b;
+    ODDS(NAME(i)) odd = ODD_V(b, b);
     if (count >= 2 * VECTORS) {
         NAME(v) side[VECTORS];
-        UNROLL for (int k = 0; k < VECTORS; k++) {
-            side[k] = v[k];
-            odd |= side[k] != side[k];
-        }
-        for (i = VECTORS; i + VECTORS <= count; i += VECTORS) {
-            UNROLL for (int k = 0; k < VECTORS; k++) {
-                NAME(v) x = v[i + k];
+        UNROLL for (int k = 0; k < VECTORS; k++) side[k] = b;
+        for (; i + VECTORS <= count; i += VECTORS) {
+            UNROLL for (int k = 0; k < VECTORS; k += 2) {
+                NAME(v) x = v[i + k], y = v[i + k + 1];
+                TP_FETCH_AHEAD(v + i + k);
+                if (VECTOR_BYTES == 64) TP_FETCH_AHEAD(v + i + k + 1);
                 side[k] = BETTER_V(x, side[k]);
-                odd |= x != x;
+                side[k + 1] = BETTER_V(y, side[k + 1]);
+                odd |= ODD_V(x, y);
             }
         }
-        UNROLL for (int k = 0; k < VECTORS; k++) b = BETTER_V(side[k], b);
+        UNROLL for (int half = VECTORS / 2; half; half /= 2) {
+            UNROLL for (int k = 0; k < half; k++) side[k] = BETTER_V(side[k + half], side[k]);
+        }
+        b = side[0];
     }
     for (; i < count; i++) {
         b = BETTER_V(v[i], b);
-        odd |= v[i] != v[i];
+        odd |= ODD_V(v[i], v[i]);
     }
-    *nan = odd;
+    *nan = SOME_ODD(NAME(some), odd);
     return b;
 }
 
 TP_INLINE T NAME(best_lane)(NAME(v) b) {
-    T lanes[PER], best = WORST;
+    T lanes[PER];
     memcpy(lanes, &b, sizeof b);
-    UNROLL for (int k = 0; k < PER; k++) best = lanes[k] BETTER best ? lanes[k] : best;
-    return best;
+    UNROLL for (int half = PER / 2; half; half /= 2) {
+        UNROLL for (int k = 0; k < half; k++) lanes[k] = lanes[k + half] BETTER lanes[k] ? lanes[k + half] : lanes[k];
+    }
+    return lanes[0];
 }
-
-/* Whether some lane of a comparison is set. */
-TP_INLINE bool NAME(some)(NAME(i) mask) { return bits_of((bytes)mask) != 0; }
 
 /* The best of n elements; a NaN among them is noted in *odd, not in the result. */
 TP_INLINE T NAME(of_numbers)(const T *p, int64_t n, bool *odd) {
     if (n >= PER) {
-        NAME(i) nan;
+        bool nan;
         NAME(v) b = NAME(of_lanes)(p, n, &nan);
-        *odd |= NAME(some)(nan);
+        *odd |= nan;
         return NAME(best_lane)(b);
     }
     T best = WORST;
@@ -179,10 +185,8 @@ TP_INLINE bool NAME(better_in)(const T *p, int64_t n, bool first, T *best) {
     bool odd = false;
     T found;
     if (n >= PER) {
-        NAME(i) nan;
-        NAME(v) b = NAME(of_lanes)(p, n, &nan);
-        if (!first && !NAME(some)((b BETTER((NAME(v)){0} + *best)) | nan)) return false;
-        odd = NAME(some)(nan);
+        NAME(v) b = NAME(of_lanes)(p, n, &odd);
+        if (!first && !odd && !NAME(some)(b BETTER((NAME(v)){0} + *best))) return false;
         found = NAME(best_lane)(b);
     } else {
         found = NAME(of_numbers)(p, n, &odd);
@@ -302,6 +306,7 @@ static void NAME(place_finish)(void *out, const void *acc, int64_t n, int64_t co
 #undef S
 #undef BETTER
 #undef BETTER_V
+#undef ODD_V
 #undef LE
 #undef WORST
 #undef NAN_OF_T

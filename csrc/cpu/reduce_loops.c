@@ -51,7 +51,8 @@ TP_INLINE words first_bytes(const void *p, size_t bytes) {
 #define TAILS TAILS_8 TAIL(9) TAIL(10) TAIL(11) TAIL(12) TAIL(13) TAIL(14) TAIL(15) TAIL(16)
 #endif
 
-#define FEW 8 /* numbers that are not worth the lanes */
+#define PIECES 8 /* of TP_REDUCE_LEAF elements in a run that is summed at once */
+#define FEW 8    /* numbers that are not worth the lanes */
 
 #define OF sum_f32
 #define T float
@@ -121,8 +122,9 @@ static void any_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, 
 
 /* ---- the table ---- */
 
-#define REDUCTION(dtype, bytes, name, finish_) \
-    [dtype] = {TP_REDUCTION_FIELDS(dtype, dtype, bytes, name##_init, name, name##_combine, finish_)}
+#define REDUCTION(dtype, bytes, name, finish_)  \
+    [dtype] = {.leaf = PIECES * TP_REDUCE_LEAF, \
+               TP_REDUCTION_FIELDS(dtype, dtype, bytes, name##_init, name, name##_combine, finish_)}
 
 const tp_reduce_kernels TP_CAP(tp_reduce) = {
     .sum =

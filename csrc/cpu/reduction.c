@@ -148,7 +148,8 @@ static void cut(plan *p) {
     if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = tp_divide_up(p->kept.size[0], p->width);
     p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
-    p->leaf = !p->rows ? TP_REDUCE_LEAF : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
+    p->leaf = !p->rows ? (p->r->leaf ? p->r->leaf : TP_REDUCE_LEAF)
+                       : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
     p->leaves_along = tp_divide_up(p->reduced.size[0], p->leaf);
     p->leaves = p->leaves_along * (numel_of(&p->reduced) / p->reduced.size[0]);
     int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
@@ -169,8 +170,8 @@ typedef struct {
     alignas(64) char block[BLOCK * sizeof(tp_complex128)];
 } worker;
 
-static void convert(worker *w, const char *from, int64_t stride, int64_t n) {
-    char *const data[] = {w->block, (char *)from};
+static void convert(const worker *w, char *to, const char *from, int64_t stride, int64_t n) {
+    char *const data[] = {to, (char *)from};
     const int64_t strides[] = {tp_itemsize(w->p->r->in), stride};
     w->cast(data, strides, n, NULL);
 }
@@ -182,11 +183,13 @@ static void fold_runs(worker *w, char *acc, int64_t n, const char *in, int64_t l
         r->fold_runs(acc, n, in, stride, run_stride, length, index);
         return;
     }
-    for (int64_t run = 0; run < n; run++)
+    int64_t item = tp_itemsize(r->in), some = at_least(BLOCK / length, 1); /* short runs are folded together */
+    for (int64_t run = 0; run < n; run += some)
         for (int64_t i = 0; i < length; i += BLOCK) {
-            int64_t count = at_most(length - i, BLOCK);
-            convert(w, in + run * stride + i * run_stride, run_stride, count);
-            r->fold_runs(acc + run * r->size, 1, w->block, 0, tp_itemsize(r->in), count, index + i);
+            int64_t count = at_most(length - i, BLOCK), m = at_most(n - run, some);
+            for (int64_t k = 0; k < m; k++)
+                convert(w, w->block + k * count * item, in + (run + k) * stride + i * run_stride, run_stride, count);
+            r->fold_runs(acc + run * r->size, m, w->block, count * item, item, count, index + i);
         }
 }
 
@@ -198,11 +201,13 @@ static void fold_rows(worker *w, char *acc, int64_t n, const char *in, int64_t r
         r->fold_rows(acc, n, in, stride, row_stride, rows, index);
         return;
     }
-    for (int64_t row = 0; row < rows; row++)
+    int64_t item = tp_itemsize(r->in), some = at_least(BLOCK / n, 1); /* short rows are folded together */
+    for (int64_t row = 0; row < rows; row += some)
         for (int64_t i = 0; i < n; i += BLOCK) {
-            int64_t count = at_most(n - i, BLOCK);
-            convert(w, in + row * row_stride + i * stride, stride, count);
-            r->fold_rows(acc + i * r->size, count, w->block, tp_itemsize(r->in), 0, 1, index + row);
+            int64_t count = at_most(n - i, BLOCK), m = at_most(rows - row, some);
+            for (int64_t k = 0; k < m; k++)
+                convert(w, w->block + k * count * item, in + (row + k) * row_stride + i * stride, stride, count);
+            r->fold_rows(acc + i * r->size, count, w->block, item, count * item, m, index + row);
         }
 }
 

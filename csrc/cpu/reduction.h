@@ -15,6 +15,7 @@
 typedef struct tp_reduction {
     tp_dtype in, out;  /* what fold reads and finish writes; others are converted */
     int64_t size;      /* bytes of an accumulator, at most 64; alignment up to 16 */
+    int64_t leaf;      /* the most elements that fold_runs takes into one accumulator: 0 is TP_REDUCE_LEAF */
     int64_t leaf_rows; /* the most rows that fold_rows takes into one accumulator: 0 is TP_REDUCE_LEAF */
     bool indexed;      /* `index` matters: only for one reduced dimension, or a contiguous tensor as a whole */
     void (*init)(void *acc, int64_t n);

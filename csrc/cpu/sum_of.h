@@ -29,13 +29,22 @@ TP_INLINE void NAME(add_runs)(T *acc, int64_t runs, const char *in, int64_t stri
     for (int64_t i = 0; i < runs; i++) {
         const NAME(unaligned) *run = (const NAME(unaligned) *)(in + i * stride), *tail = run + whole * VECTORS;
         NAME(vector) sum[VECTORS];
-        UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = k < used - 1 ? (NAME(vector))tail[k] : (NAME(vector)){0};
-        sum[used - 1] = (NAME(vector))first_bytes(tail + used - 1, last * sizeof(T));
-        for (; run < tail; run += VECTORS) {
-            UNROLL for (int k = 0; k < VECTORS; k++) sum[k] += run[k];
+        if (!whole) {
+            UNROLL for (int k = 0; k < used - 1; k++) sum[k] = tail[k];
+            sum[used - 1] = (NAME(vector))first_bytes(tail + used - 1, last * sizeof(T));
+            NAME(halve)(acc + i * PARTS, sum, used);
+            continue;
         }
-        if (whole) NAME(halve)(acc + i * PARTS, sum, VECTORS);
-        else NAME(halve)(acc + i * PARTS, sum, used);
+        UNROLL for (int k = 0; k < VECTORS; k++) sum[k] = run[k];
+        for (run += VECTORS; run < tail; run += VECTORS) {
+            UNROLL for (int k = 0; k < VECTORS; k++) {
+                if (k * VECTOR_BYTES % 64 == 0) TP_FETCH_AHEAD(run + k);
+                sum[k] += run[k];
+            }
+        }
+        UNROLL for (int k = 0; k < used - 1; k++) sum[k] += tail[k];
+        sum[used - 1] += (NAME(vector))first_bytes(tail + used - 1, last * sizeof(T));
+        NAME(halve)(acc + i * PARTS, sum, VECTORS);
     }
 }
 
@@ -62,14 +71,33 @@ static void NAME(strided)(T *acc, const char *in, int64_t stride, int64_t n) {
     for (int c = 0; c < PARTS; c++) acc[c] += sum[0][c];
 }
 
-static void NAME(fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
-                            int64_t index) {
-    (void)index;
-    T *acc = acc_;
+static void NAME(short_runs)(T *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length) {
     if (run_stride != PARTS * sizeof(T) || length < FEW) {
         for (int64_t i = 0; i < n; i++) NAME(strided)(acc + i * PARTS, in + i * stride, run_stride, length);
     } else {
         NAME(add)(acc, n, in, stride, length * PARTS);
+    }
+}
+
+/* A long run is summed in pieces, and these in halves. */
+static void NAME(fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
+                            int64_t index) {
+    (void)index;
+    T *acc = acc_;
+    if (length <= TP_REDUCE_LEAF) {
+        NAME(short_runs)(acc, n, in, stride, run_stride, length);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++, in += stride) {
+        T piece[PIECES][PARTS] = {{0}};
+        for (int64_t k = 0, begin = 0; begin < length; k++, begin += TP_REDUCE_LEAF) {
+            int64_t left = length - begin < TP_REDUCE_LEAF ? length - begin : TP_REDUCE_LEAF;
+            NAME(short_runs)(piece[k], 1, in + begin * run_stride, 0, run_stride, left);
+        }
+        for (int half = PIECES / 2; half; half /= 2)
+            for (int k = 0; k < half; k++)
+                for (int c = 0; c < PARTS; c++) piece[k][c] += piece[k + half][c];
+        for (int c = 0; c < PARTS; c++) acc[i * PARTS + c] += piece[0][c];
     }
 }
 

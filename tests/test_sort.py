@@ -22,6 +22,31 @@ def test_sort(dtype, dim):
     np.testing.assert_array_equal(down, np.flip(np.sort(x, dim), dim))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int16", "int64"])
+@pytest.mark.parametrize("n", [1, 2, 15, 24, 25, 48, 49, 64, 65, 255, 257, 1000, 70001])
+@pytest.mark.parametrize("descending", [False, True])
+def test_places_of_lines(dtype, n, descending):
+    """Short and long lines go different ways: stably among equals, NaN, zeros of both signs, and the extremes."""
+    x = (rng.standard_normal((3, n)) * 20).astype(dtype)
+    x[1] = (
+        rng.standard_normal(n).astype(dtype) if dtype.startswith("f") else rng.integers(0, 2**31 - 1, n).astype(dtype)
+    )
+    if dtype.startswith("f"):
+        x[0, ::7], x[0, 1::7], x[2, ::5], x[2, 3::11], x[2, 4::13] = 0.0, -0.0, np.nan, np.inf, -np.inf
+        keys = np.where(np.isnan(x), np.inf, x)  # NaN behind infinity: lexsort's last key counts first
+        order = [np.lexsort((k, np.isnan(row))) for k, row in zip(keys, x, strict=True)]
+        if descending:
+            order = [np.lexsort((-k, ~np.isnan(row))) for k, row in zip(keys, x, strict=True)]
+    else:
+        info = np.iinfo(dtype)
+        x[0, ::7], x[0, 1::7] = info.min, info.max
+        order = [np.argsort([-int(v) for v in row] if descending else row, kind="stable") for row in x]
+    values, places = tp.sort(tp.from_numpy(x), dim=1, descending=descending)
+    np.testing.assert_array_equal(places.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, np.array(order), 1))
+    np.testing.assert_array_equal(np.signbit(values.numpy()), np.signbit(np.take_along_axis(x, np.array(order), 1)))
+
+
 def test_nan_is_greatest():
     t = tp.tensor([1.0, float("nan"), -0.0, 0.0, float("-inf")])
     assert tp.argsort(t, stable=True).tolist() == [4, 2, 3, 0, 1]

@@ -29,6 +29,7 @@ FLAGS = {
     "own": ["-mavx2", "-mfma", "-DTP_NO_LIBMVEC"],
     "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"],
 }
+FLAGS["avx512"] += ["-DTP_CAPABILITY=avx512", str(ROOT / "csrc/cpu/vector_math.c")]
 
 # Functions that the C library has in long double; `{0}` stands for the suffix.
 LIBM = (

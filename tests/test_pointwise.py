@@ -166,3 +166,40 @@ def test_powers_of_bools() -> None:
     for got, expected in ((t**True, [True, False]), (t**False, [True, True]), (t.clone().pow_(False), [True, True])):
         assert got.dtype == tp.bool and got.tolist() == expected
     assert (t**2).dtype == tp.int64
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "exp", "expm1", "tanh"])
+@pytest.mark.parametrize("length", [1, 7, 31, 32, 33, 400])
+def test_float32_functions_at_the_ends(name, length):
+    """Zeros of both signs, infinities, NaN, negative and subnormal numbers, the least and the largest, and powers."""
+    tiny, least, largest = np.float32(2.0**-149), np.finfo(np.float32).tiny, np.finfo(np.float32).max
+    ends = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        -1.0,
+        1.0,
+        tiny,
+        -tiny,
+        3 * tiny,
+        least,
+        least - tiny,
+        largest,
+        -largest,
+    ]
+    x = np.array(
+        [*ends, *(2.0**e * m for e in range(-140, 127, 7) for m in (0.7071, 1, 1.4142, 1.9999999))], np.float32
+    )
+    x = np.resize(np.roll(x, length), length) if length < len(x) else x
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(np.float64))
+        wanted = exact.astype(np.float32)
+        found = getattr(tp, name)(tp.from_numpy(x)).numpy()
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+        np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(wanted[~np.isnan(wanted)]))
+        np.testing.assert_array_equal(found[~np.isfinite(wanted)], wanted[~np.isfinite(wanted)])
+        finite = np.isfinite(wanted)
+        spacing = np.maximum(np.spacing(np.abs(wanted[finite])), 2.0**-149)
+        assert (np.abs(found[finite] - exact[finite]) <= 4 * spacing).all()

@@ -81,7 +81,7 @@ TP_FN tp_f32 tp_expm1_f32(tp_f32 x) {
     const tp_i32 k = (tp_i32)(TP_BITS_f32(shifted) - TP_BITS_f32(TP_ROUNDER_f32)) - 1;
     const tp_f32 half_power = tp_two_to_f32(k); /* 2**(n-1), since 2**128 is no float */
     const tp_f32 sum = TP_FMA(p, half_power, half_power - 0.5f);
-    return n == 0.0f ? TP_FMA(x, 0.0f, p) + (x == 0.0f ? x : 0.0f) : sum + sum;
+    return n == 0.0f ? TP_COPYSIGN_f32(p, x) : sum + sum; /* -0 too */
 }
 
 /* (exp(2x) - 1) / (exp(2x) + 1) */
@@ -133,25 +133,37 @@ TP_FN tp_f32 tp_log_ends_f32(tp_f32 x, tp_f32 value) {
 }
 
 TP_FN tp_f32 tp_log_f32(tp_f32 x) {
+#ifdef TP_VECTOR_MATH
+    return tp_vector_log(x);
+#else
     tp_f32 e;
     const tp_f32 f = tp_log_split_f32(x, &e);
     const tp_f32 low = TP_FMA(e, TP_LN2_LO_f32, tp_log_tail_f32(f));
     return tp_log_ends_f32(x, TP_FMA(e, TP_LN2_HI_f32, f + low));
+#endif
 }
 
 /* The products with 1/log(b) are carried in two parts: log(1+f) = hi + lo, hi with 12 bits less. */
 TP_FN tp_f32 tp_log2_f32(tp_f32 x) {
+#ifdef TP_VECTOR_MATH
+    return tp_vector_log2(x);
+#else
     tp_f32 e;
     const tp_f32 f = tp_log_split_f32(x, &e), tail = tp_log_tail_f32(f);
     const tp_f32 hi = TP_FROM_BITS_f32(TP_BITS_f32(f + tail) & 0xfffff000u), lo = (f - hi) + tail;
     return tp_log_ends_f32(x, TP_FMA(lo, 0x1.715476p+0f, hi * 0x1.47652cp-12f) + hi * 0x1.714p+0f + e);
+#endif
 }
 TP_FN tp_f32 tp_log10_f32(tp_f32 x) {
+#ifdef TP_VECTOR_MATH
+    return tp_vector_log10(x);
+#else
     tp_f32 e;
     const tp_f32 f = tp_log_split_f32(x, &e), tail = tp_log_tail_f32(f);
     const tp_f32 hi = TP_FROM_BITS_f32(TP_BITS_f32(f + tail) & 0xfffff000u), lo = (f - hi) + tail;
     const tp_f32 low = TP_FMA(lo, 0x1.bcb7b2p-2f, TP_FMA(hi, 0x1.7b1526p-14f, e * 0x1.3509f8p-18f));
     return tp_log_ends_f32(x, TP_FMA(e, 0x1.344p-2f, TP_FMA(hi, 0x1.bcap-2f, low)));
+#endif
 }
 
 /* With 1 + x = 2**e * (1 + f): f = x / 2**e + (1 / 2**e - 1), where nothing of x is lost. */

@@ -111,36 +111,42 @@ static int direct_start(direct_job *d, const tp_conv_plan *p, int64_t most) {
 TP_INLINE void copy_row(float *to, const float *from, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) store(to + i, load(from + i));
+#ifdef store_first
+    if (i < n) store_first(to + i, n - i, load_first(from + i, n - i));
+#else
     if (i < n && n >= LANES) store(to + n - LANES, load(from + n - LANES));
     else
         for (; i < n; i++) to[i] = from[i];
+#endif
 }
 
-/* Every step-th of `size` pixels from number `first` on, of which some lie outside and are 0. */
-TP_INLINE void split_row(float *to, int64_t n, const float *row, int64_t size, int64_t first, int64_t step) {
+static void zero_row(float *to, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = 0;
+}
+
+/* One phase of one channel's image: every stride-th pixel from `origin` on, of which some lie outside and are 0. */
+TP_INLINE void split_phase(const direct_job *d, const float *image, const int64_t origin[3], float *to,
+                           const int64_t step) {
+    const tp_conv_plan *p = d->base.plan;
+    int64_t n = d->extent[2], first = origin[2];
     int64_t begin = first < 0 ? (step - 1 - first) / step : 0,
-            end = size > first ? (size - first + step - 1) / step : 0;
+            end = p->in[2] > first ? (p->in[2] - first + step - 1) / step : 0;
     if (begin > n) begin = n;
     if (end > n) end = n;
-    for (int64_t i = 0; i < begin; i++) to[i] = 0;
-    row += first;
-    if (step == 1) copy_row(to + begin, row + begin, end - begin);
-    else if (step == 2)
-        for (int64_t i = begin; i < end; i++) to[i] = row[2 * i];
-    else
-        for (int64_t i = begin; i < end; i++) to[i] = row[i * step];
-    for (int64_t i = end > begin ? end : begin; i < n; i++) to[i] = 0;
-}
-
-/* One phase of one channel's image; `origin` is its first pixel. */
-static void split_phase(const direct_job *d, const float *image, const int64_t origin[3], float *to) {
-    const tp_conv_plan *p = d->base.plan;
-    for (int64_t i = 0; i < d->extent[0] * d->extent[1]; i++, to += d->extent[2]) {
-        int64_t z = origin[0] + i / d->extent[1] * p->stride[0], y = origin[1] + i % d->extent[1] * p->stride[1];
-        bool outside = z < 0 || z >= p->in[0] || y < 0 || y >= p->in[1];
-        split_row(to, d->extent[2], outside ? NULL : image + (z * p->in[1] + y) * p->in[2], outside ? 0 : p->in[2],
-                  outside ? 0 : origin[2], p->stride[2]);
-    }
+    if (end < begin) end = begin;
+    for (int64_t a = 0, z = origin[0]; a < d->extent[0]; a++, z += p->stride[0])
+        for (int64_t b = 0, y = origin[1]; b < d->extent[1]; b++, y += p->stride[1], to += n) {
+            if (z < 0 || z >= p->in[0] || y < 0 || y >= p->in[1]) {
+                zero_row(to, n);
+                continue;
+            }
+            const float *row = image + (z * p->in[1] + y) * p->in[2] + first;
+            zero_row(to, begin);
+            if (step == 1) copy_row(to + begin, row + begin, end - begin);
+            else
+                for (int64_t i = begin; i < end; i++) to[i] = row[i * step];
+            zero_row(to + end, n - end);
+        }
 }
 
 static void split_image(const direct_job *d, int64_t image, int64_t group, int64_t piece, float *to) {
@@ -152,7 +158,9 @@ static void split_image(const direct_job *d, int64_t image, int64_t group, int64
                 for (int64_t x = 0; x < d->phases[2]; x++, to += d->plane) {
                     int64_t origin[3] = {z - p->padding[0], y - p->padding[1], x - p->padding[2]};
                     origin[d->axis] += piece * d->piece * p->stride[d->axis];
-                    split_phase(d, from, origin, to);
+                    if (p->stride[2] == 1) split_phase(d, from, origin, to, 1);
+                    else if (p->stride[2] == 2) split_phase(d, from, origin, to, 2);
+                    else split_phase(d, from, origin, to, p->stride[2]);
                 }
     }
 }

@@ -371,6 +371,7 @@ typedef __m512 lanes;
 #define load(p) _mm512_loadu_ps(p)
 #define store(p, v) _mm512_storeu_ps(p, v)
 #define load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define store_first(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #define all_lanes(x) _mm512_set1_ps(x)
 #define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
 #elif defined(__AVX2__) && defined(__FMA__)

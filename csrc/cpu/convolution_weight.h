@@ -14,12 +14,13 @@
 #define MOST_ELEMENTS 8 /* where one vector has all channels */
 /* Adding up the pieces' sums costs as much as making them, if there are so many or a piece has so few pixels. */
 #define SUMS_BYTES (1 << 20)
-#define FEW_PIXELS 96
+#define FEW_PIXELS 48
 
 typedef struct {
     const direct_job *d;
     float *split, *turned; /* a piece of the input; of the gradient, whose lanes behind the last channel stay 0 */
     float *sums;           /* [in_channels][taps][channels] */
+    int64_t *element;      /* where each kernel element begins in split */
     int64_t channels;      /* in whole vectors */
 } weight_worker;
 
@@ -59,10 +60,7 @@ TP_INLINE void weight_channels(const weight_worker *w, const float *grad, int64_
     int64_t window = d->base.window;
     for (int64_t e = 0; e < window; e += m) {
         const float *x[MOST_ELEMENTS];
-        for (int64_t i = 0; i < m; i++) {
-            int64_t at = e + i < window ? e + i : window - 1;
-            x[i] = w->split + at / d->taps * d->channel + d->tap[at % d->taps];
-        }
+        for (int64_t i = 0; i < m; i++) x[i] = w->split + w->element[e + i < window ? e + i : window - 1];
         weight_sums(d, x, grad, rows, sums + e * w->channels, w->channels, window - e, n, m);
     }
 }
@@ -152,10 +150,7 @@ static void few_piece(const weight_worker *w, const float *grad, int64_t rows) {
         for (int64_t e = 0; e < window; e += 3) {
             const float *x[3];
             float sums[3];
-            for (int64_t i = 0; i < 3; i++) {
-                int64_t at = e + i < window ? e + i : window - 1;
-                x[i] = w->split + at / d->taps * d->channel + d->tap[at % d->taps];
-            }
+            for (int64_t i = 0; i < 3; i++) x[i] = w->split + w->element[e + i < window ? e + i : window - 1];
             few_sums(d, x, grad + o * d->base.pixels, rows, sums);
             for (int64_t i = 0; i < 3 && e + i < window; i++) w->sums[(e + i) * w->channels + o] += sums[i];
         }
@@ -182,16 +177,19 @@ static void run_weight_in_registers(int64_t begin, int64_t end, void *context) {
     const tp_conv_plan *p = d->base.plan;
     weight_worker w = {.d = d, .channels = (p->out_channels + LANES - 1) / LANES * LANES};
     int64_t split = p->in_channels * d->channel, turned = w.channels * d->rows * p->out[2];
-    size_t size = (size_t)(split + turned + d->base.window * w.channels) * sizeof(float);
-    w.split = tp_alloc(size);
-    if (!w.split) return;
+    size_t numbers = (size_t)(split + turned + d->base.window * w.channels) * sizeof(float);
+    size_t size = numbers + (size_t)d->base.window * sizeof(int64_t);
+    w.element = tp_alloc(size);
+    if (!w.element) return;
+    for (int64_t e = 0; e < d->base.window; e++) w.element[e] = e / d->taps * d->channel + d->tap[e % d->taps];
+    w.split = (float *)(w.element + d->base.window);
     w.turned = w.split + split;
     w.sums = w.turned + turned;
     memset(w.turned, 0, (size_t)turned * sizeof(float));
-    int64_t numbers = p->out_channels * d->base.window;
+    int64_t weights = p->out_channels * d->base.window;
     for (int64_t i = begin; i < end; i++)
-        weight_part(&w, i / d->base.parts, i % d->base.parts, (float *)d->base.partial + i * numbers);
-    tp_free(w.split, size);
+        weight_part(&w, i / d->base.parts, i % d->base.parts, (float *)d->base.partial + i * weights);
+    tp_free(w.element, size);
 }
 
 static int sum_parts(job *j, void *context, tp_range_fn fn, char *weight);

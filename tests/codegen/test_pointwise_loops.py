@@ -162,7 +162,8 @@ class Loops:
                 compile_one(source, f"{capability}_{shard}.o", *options)
         compile_one(folder / "PointwiseTable.c", "table.o", "-O1")
         compile_one(folder / "support.c", "support.o", "-O1", "-Wno-misleading-indentation", "-Wno-error")
-        compile_one(ROOT / "csrc/cpu/capability.c", "capability.o", "-O1")
+        for name in ("capability", "vector_math"):
+            compile_one(ROOT / f"csrc/cpu/{name}.c", f"{name}.o", "-O1")
         subprocess.run(
             [str(GCC), "-shared", *objects, "-o", str(folder / "loops.so"), "-lm", "-Wl,-z,defs"], check=True
         )

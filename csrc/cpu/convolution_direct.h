@@ -107,6 +107,12 @@ static int direct_start(direct_job *d, const tp_conv_plan *p, int64_t most) {
 
 /* ---- the split image ---- */
 
+/* Where a row of output pixels of a piece begins in a phase. */
+TP_INLINE int64_t start_of_row(const direct_job *d, int64_t row) {
+    int64_t columns = d->base.plan->out[1];
+    return (d->axis ? row : row / columns * d->extent[1] + row % columns) * d->extent[2];
+}
+
 /* A row of numbers; a short one is not worth a call. */
 TP_INLINE void copy_row(float *to, const float *from, int64_t n) {
     int64_t i = 0;
@@ -235,8 +241,7 @@ static void copy_rows(const direct_job *d, const float *sums, int64_t rows, floa
         copy_row(out, sums, rows * p->out[2]);
         return;
     }
-    for (int64_t row = 0; row < rows; row++, out += p->out[2])
-        copy_row(out, sums + (row / p->out[1] * d->extent[1] + row % p->out[1]) * d->extent[2], p->out[2]);
+    for (int64_t row = 0; row < rows; row++, out += p->out[2]) copy_row(out, sums + start_of_row(d, row), p->out[2]);
 }
 
 static void direct_piece(const direct_job *d, const float *in, float *sums, int64_t image, int64_t group,

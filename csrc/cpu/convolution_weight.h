@@ -39,7 +39,7 @@ TP_INLINE void weight_sums(const direct_job *d, const float *const x[], const fl
     lanes sum[MOST_ELEMENTS][BLOCK_VECTORS];
     UNROLL for (int e = 0; e < m; e++) UNROLL for (int v = 0; v < n; v++) sum[e][v] = (lanes){0};
     for (int64_t row = 0; row < rows; row++) {
-        int64_t at = (row / p->out[1] * d->extent[1] + row % p->out[1]) * d->extent[2], end = at + p->out[2];
+        int64_t at = start_of_row(d, row), end = at + p->out[2];
         for (; at < end; at++, grad += n * LANES) {
             lanes g[BLOCK_VECTORS];
             UNROLL for (int v = 0; v < n; v++) g[v] = load(grad + v * LANES);
@@ -131,7 +131,7 @@ static void few_sums(const direct_job *d, const float *const x[3], const float *
     lanes sum[3][2] = {{{0}}};
     int64_t whole = p->out[2] / LANES * LANES, rest = p->out[2] - whole;
     for (int64_t row = 0; row < rows; row++, grad += p->out[2]) {
-        int64_t at = (row / p->out[1] * d->extent[1] + row % p->out[1]) * d->extent[2], i = 0;
+        int64_t at = start_of_row(d, row), i = 0;
         for (; i < whole; i += LANES) {
             lanes g = load(grad + i);
             UNROLL for (int e = 0; e < 3; e++) sum[e][0] = multiply_add(g, load(x[e] + at + i), sum[e][0]);

@@ -30,6 +30,8 @@ $(BIN)/python:
 # The editable install builds the C half; the stamp is renewed when the project's own description changes.
 $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install -q "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
+	@echo "compiling some four hundred files: two or three minutes"
+	$(BIN)/python setup.py native
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
 	touch $@
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from tensorpy import _C
@@ -74,6 +75,27 @@ class trace:
             lines += [f"{'  ' * e.depth}{e.op} [{key}] passed by" for key in e.passed_by]
             lines.append(f"{'  ' * e.depth}{e.op} [{e.key}] {e.seconds * 1e6:.1f} us")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        rows = []
+        for e in self.events:
+            shapes = ", ".join(_described(a) for a in e.arguments)
+            passed = f' title="passed by: {", ".join(e.passed_by)}"' if e.passed_by else ""
+            cells = (f"{'&emsp;' * e.depth}{escape(e.op)}", e.key, escape(shapes), f"{e.seconds * 1e6:.1f}")
+            rows.append(f"<tr{passed}>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells) + "</tr>")
+        head = "".join(f'<th style="text-align:left">{c}</th>' for c in ("call", "layer", "tensors", "us"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _described(argument: Any) -> str:
+    """A tensor argument of an event: "float32[2, 3]"; of a list all of them."""
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_described, argument))}]"
+    if argument is None:
+        return "-"
+    dtype, shape, _ = argument
+    return f"{str(dtype).removeprefix('tensorpy.')}{list(shape)}"
 
 
 @dataclass(frozen=True)

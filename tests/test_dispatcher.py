@@ -19,6 +19,15 @@ def test_trace_shows_every_layer() -> None:
     assert all(e.seconds > 0 for e in t)
 
 
+def test_a_trace_shows_itself_in_a_notebook() -> None:
+    a = tp.ones(2, 3)
+    with tp.dispatch.trace(primitives=True) as t:
+        tp.cat([a, a])
+    table = t._repr_html_()
+    assert table.count("<tr") == 1 + len(t)
+    assert "[float32[2, 3], float32[2, 3]]" in table and "&emsp;&emsp;prim::copy" in table and "passed by: " in table
+
+
 def test_trace_with_autocast_and_in_place() -> None:
     a = tp.ones(2, 2)
     with tp.autocast("cpu"), tp.dispatch.trace() as t:

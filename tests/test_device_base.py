@@ -127,9 +127,10 @@ PROGRAM = """
 """
 
 
-def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[str, str]]) -> None:
-    """A device of memory alone runs everything, on the host; with each primitive that it adds less goes there."""
-    folder, environment = outside
+@pytest.fixture(scope="module")
+def bare(outside: tuple[Path, dict[str, str]]) -> Path:
+    """A device of memory, and of the primitives that an environment variable names."""
+    folder, _ = outside
     source = (folder / "mirror.c").read_text().replace('"mirror"', '"bare"')
     start = source.index("    for (size_t i = 0; i < sizeof kernels")
     end = source.index("    return tensorpy->register_kernel(")
@@ -141,9 +142,15 @@ def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[s
     compiler = os.environ.get("CC", "cc").split()
     command = [*compiler, "-shared", "-fPIC", "-I", tp.backends.include(), "bare.c", "-o", "bare.so"]
     subprocess.run(command, cwd=folder, check=True)
+    return folder / "bare.so"
+
+
+def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[str, str]], bare: Path) -> None:
+    """A device of memory alone runs everything, on the host; with each primitive that it adds less goes there."""
+    folder, environment = outside
     before: set[str] = set()
     for n in range(len(TAKEN_OFF) + 1):
-        given = {**environment, "BARE": str(folder / "bare.so"), "PRIMITIVES": " ".join(list(TAKEN_OFF)[:n])}
+        given = {**environment, "BARE": str(bare), "PRIMITIVES": " ".join(list(TAKEN_OFF)[:n])}
         done = run((folder, given), "-c", textwrap.dedent(PROGRAM))
         assert done.returncode == 0, done.stderr
         on_host = set(done.stdout.split())
@@ -153,6 +160,17 @@ def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[s
             primitive = list(TAKEN_OFF)[n - 1]
             assert on_host < before and TAKEN_OFF[primitive] <= before - on_host, f"{primitive}: {before - on_host}"
         before = on_host
+
+
+def test_a_device_of_all_primitives(outside: tuple[Path, dict[str, str]], bare: Path) -> None:
+    """Only operators that the CPU computes as a whole are left to the host; the primitives may be its own work."""
+    folder, environment = outside
+    names = " ".join(sorted(set(tp.dispatch.primitives()) - {"prim::permutation"}))
+    done = run((folder, {**environment, "BARE": str(bare), "PRIMITIVES": names}), "-c", textwrap.dedent(PROGRAM))
+    assert done.returncode == 0, done.stderr
+    for name in done.stdout.split():
+        registered = {e.key: e.registered_as for e in tp.dispatch.table(name) if e.key in ("CPU", "OpenCL")}
+        assert registered.get("CPU") == "CPU", f"{name} goes to the host: {registered}"
 
 
 # ---- outcomes ----

@@ -19,6 +19,7 @@
 #include "core/scalar_math.h"
 #include "cpu/run.h"
 #include "core/memory.h"
+#include "iter/dims.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -41,16 +42,11 @@
 /* ---- the plan ---- */
 
 typedef struct {
-    int n;
-    int64_t size[TP_MAX_DIMS + 1], in[TP_MAX_DIMS + 1], out[TP_MAX_DIMS + 1]; /* strides in bytes */
-} dims;
-
-typedef struct {
     const tp_reduction *r;
     const void *params;
     char *in, *out;
     tp_dtype in_dtype, out_dtype;
-    dims kept, reduced;
+    tp_dims kept, reduced;
     bool rows;            /* fold by rows (outer), not by runs (inner) */
     int64_t widen;        /* rows of the input in a row that is folded; the tile has as many times its outputs */
     int64_t count;        /* elements per output */
@@ -62,33 +58,6 @@ typedef struct {
     int64_t parts, part_leaves;
     char *partials; /* tile accumulators of each part, if there are several */
 } plan;
-
-static void add_dim(dims *d, int64_t size, int64_t in, int64_t out) {
-    int at = d->n++;
-    for (; at > 0 && llabs(d->in[at - 1]) > llabs(in); at--) {
-        d->size[at] = d->size[at - 1];
-        d->in[at] = d->in[at - 1];
-        d->out[at] = d->out[at - 1];
-    }
-    d->size[at] = size;
-    d->in[at] = in;
-    d->out[at] = out;
-}
-
-static void merge(dims *d) {
-    int last = 0;
-    for (int i = 1; i < d->n; i++) {
-        if (d->in[last] * d->size[last] == d->in[i] && d->out[last] * d->size[last] == d->out[i]) {
-            d->size[last] *= d->size[i];
-            continue;
-        }
-        last++;
-        d->size[last] = d->size[i];
-        d->in[last] = d->in[i];
-        d->out[last] = d->out[i];
-    }
-    d->n = last + 1;
-}
 
 /* From the last dimension, so that among equal strides the last one stays first. Reduced dimensions are walked forward;
  * the order inside them is free unless the reduction is indexed. */
@@ -102,29 +71,25 @@ static void split_dims(plan *p, const tp_tensor *self, uint64_t mask, const tp_t
         if (!reduce || keepdim) kept--;
         if (size == 1) continue;
         if (!reduce) {
-            add_dim(&p->kept, size, in, out->strides[kept] * out_item);
+            tp_dims_add(&p->kept, size, in, out->strides[kept] * out_item);
             continue;
         }
         if (in < 0 && !p->r->indexed) {
             p->in += (size - 1) * in;
             in = -in;
         }
-        add_dim(&p->reduced, size, in, 0);
+        tp_dims_add(&p->reduced, size, in, 0);
     }
-    if (!p->kept.n) add_dim(&p->kept, 1, 0, 0);
-    if (!p->reduced.n) add_dim(&p->reduced, 1, 0, 0);
-    merge(&p->kept);
-    merge(&p->reduced);
+    tp_dims_merge(&p->kept);
+    tp_dims_merge(&p->reduced);
 }
-
-static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
 static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
 /* Takes `widen` rows as one where rows of few elements follow each other without a gap. */
 static void widen_rows(plan *p) {
-    dims *k = &p->kept, *r = &p->reduced;
+    tp_dims *k = &p->kept, *r = &p->reduced;
     p->widen = 1;
     if (p->r->indexed || k->size[0] >= NARROW || k->in[0] != tp_itemsize(p->in_dtype)) return;
     if (r->in[0] != k->size[0] * k->in[0] || r->size[0] < 4 * WIDE) return;
@@ -135,7 +100,7 @@ static void widen_rows(plan *p) {
 
 /* Runs where the reduced dimension is the closer one and long enough, or where rows would be too short to vectorise. */
 static bool prefers_rows(const plan *p) {
-    const dims *k = &p->kept, *r = &p->reduced;
+    const tp_dims *k = &p->kept, *r = &p->reduced;
     if (k->size[0] == 1) return false;
     if (llabs(r->in[0]) < llabs(k->in[0])) return r->size[0] < SHORT_RUN && k->size[0] >= 4;
     return k->size[0] >= 8 || p->widen > 1 || r->size[0] < k->size[0];
@@ -147,11 +112,11 @@ static void cut(plan *p) {
     p->width = at_most(p->kept.size[0], at_least(outputs / per_output, 1));
     if (!p->rows) p->width = at_most(p->width, at_least(PART_ELEMENTS / at_least(p->reduced.size[0], 16), 1));
     p->tiles_across = tp_divide_up(p->kept.size[0], p->width);
-    p->tiles = p->tiles_across * (numel_of(&p->kept) / p->kept.size[0]);
+    p->tiles = p->tiles_across * (tp_dims_numel(&p->kept) / p->kept.size[0]);
     p->leaf = !p->rows ? (p->r->leaf ? p->r->leaf : TP_REDUCE_LEAF)
                        : (p->r->leaf_rows ? p->r->leaf_rows : LEAF_ROWS) * p->widen;
     p->leaves_along = tp_divide_up(p->reduced.size[0], p->leaf);
-    p->leaves = p->leaves_along * (numel_of(&p->reduced) / p->reduced.size[0]);
+    p->leaves = p->leaves_along * (tp_dims_numel(&p->reduced) / p->reduced.size[0]);
     int64_t elements = p->width * at_most(p->reduced.size[0], p->leaf); /* in a leaf of a tile */
     p->look_leaves = LOOK_ELEMENTS / at_least(elements, 1) + 1;
     p->parts = p->tiles >= MANY_TILES ? 1 : at_most(p->leaves * elements / PART_ELEMENTS, MAX_PARTS);
@@ -359,7 +324,7 @@ static void combine_parts(plan *p) {
 }
 
 static int run_plan(plan *p) {
-    int64_t units = p->tiles * p->parts, total = numel_of(&p->kept) * p->count;
+    int64_t units = p->tiles * p->parts, total = tp_dims_numel(&p->kept) * p->count;
     int64_t grain = TP_GRAIN / at_least(total / units, 1) + 1;
     size_t bytes = p->parts > 1 ? (size_t)(units * slot_width(p) * p->r->size) : 0;
     if (bytes && !(p->partials = tp_alloc(bytes))) return -1;
@@ -399,8 +364,8 @@ static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const
     p.kept.n = p.reduced.n = 0;
     p.partials = NULL;
     split_dims(&p, self, mask, out);
-    p.count = numel_of(&p.reduced);
-    if (p.count == 0) p.reduced = (dims){.n = 1, .size = {1}}; /* cut as if there were one element, without a leaf */
+    p.count = tp_dims_numel(&p.reduced);
+    if (p.count == 0) p.reduced = (tp_dims){.n = 1, .size = {1}}; /* cut as if there were one element, without a leaf */
     widen_rows(&p);
     p.rows = prefers_rows(&p);
     if (!p.rows) p.widen = 1;

@@ -23,15 +23,16 @@ typedef struct {
     tp_tensor **host;  /* owned */
     bool *written;
     tp_device device;
-    tp_generator *generator, *host_generator; /* the device's, borrowed, and one in its state; or NULL */
+    tp_generator *generator, *host_generator;          /* the device's, borrowed, and one in its state; or NULL */
+    int (*copy)(tp_tensor *dst, const tp_tensor *src); /* of primitives: one that needs none of the device's */
 } mirrors;
 
-static tp_tensor *copy_to(const tp_tensor *t, tp_device device) {
+static tp_tensor *copy_to(const mirrors *m, const tp_tensor *t, tp_device device) {
     int64_t strides[TP_MAX_DIMS];
     memcpy(strides, t->strides, sizeof(int64_t) * t->ndim);
     if (!tp_is_dense(t)) tp_dense_strides(tp_sizes(t), tp_strides(t), strides);
     tp_autoref *made = tp_new_empty_strided(tp_sizes(t), (tp_ints){strides, t->ndim}, (tp_dtype)t->dtype, device);
-    if (!made || tp_copy_data(made, t) < 0) return NULL;
+    if (!made || m->copy(made, t) < 0) return NULL;
     made->flags |= t->flags & TP_FLAG_WRAPPED_NUMBER;
     return tp_take(made);
 }
@@ -45,7 +46,7 @@ static tp_tensor *mirror(mirrors *m, tp_tensor *t, bool written) {
             m->written[i] |= written;
             return m->host[i];
         }
-    tp_tensor *host = copy_to(t, TP_CPU);
+    tp_tensor *host = copy_to(m, t, TP_CPU);
     if (!host) return NULL;
     m->given[m->n] = t;
     m->host[m->n] = host;
@@ -70,7 +71,7 @@ static int write_back(mirrors *m) {
         tp_tensor *t = m->given[i], *host = m->host[i];
         if (!m->written[i]) continue;
         if (!tp_same_sizes(t, host) && tp_tensor_resize(t, tp_sizes(host), tp_strides(host)) < 0) return -1;
-        if (tp_copy_data(t, host) < 0) return -1;
+        if (m->copy(t, host) < 0) return -1;
     }
     return 0;
 }
@@ -136,7 +137,7 @@ static tp_tensor *bring_back_steal(const mirrors *m, tp_tensor *t) {
     if (!t) return NULL;
     for (int64_t i = 0; i < m->n; i++)
         if (m->host[i] == t) return tp_retain(m->given[i]);
-    return copy_to(t, m->device);
+    return copy_to(m, t, m->device);
 }
 
 static int bring_results(const mirrors *m, const tp_op *op, tp_value *results) {
@@ -201,7 +202,8 @@ int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp
     int64_t n = count_tensors(op, args);
     if (!tp_kernel_at(op, TP_KEY_CPU) || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
     if (check_devices(op, args) < 0) return -1;
-    mirrors m = {.device = device_of(op, args, type)};
+    mirrors m = {.device = device_of(op, args, type),
+                 .copy = op->info->is_primitive ? tp_copy_through_host : tp_copy_data};
     if (m.device.type < 0) return -1;
     tp_tensor **lists = malloc((size_t)(n + 1) * sizeof *lists);
     int status = lists ? start_mirrors(&m, n) : tp_fail_memory(n * (int64_t)sizeof *lists);

@@ -7,6 +7,7 @@
 #include "opencl/element.h"
 #include "opencl/launch.h"
 #include "prim/reduce.h"
+#include "iter/dims.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,41 +30,7 @@ typedef struct {
 
 /* ---- the plan: dimensions, fastest first, merged ---- */
 
-typedef struct {
-    int n;
-    int64_t size[TP_MAX_DIMS + 1], in[TP_MAX_DIMS + 1], out[TP_MAX_DIMS + 1]; /* strides in elements */
-} dims;
-
-static void add_dim(dims *d, int64_t size, int64_t in, int64_t out) {
-    int at = d->n++;
-    for (; at > 0 && llabs(d->in[at - 1]) > llabs(in); at--) {
-        d->size[at] = d->size[at - 1];
-        d->in[at] = d->in[at - 1];
-        d->out[at] = d->out[at - 1];
-    }
-    d->size[at] = size;
-    d->in[at] = in;
-    d->out[at] = out;
-}
-
-static void merge(dims *d) {
-    int last = 0;
-    if (!d->n) add_dim(d, 1, 0, 0);
-    for (int i = 1; i < d->n; i++) {
-        bool one = d->in[last] * d->size[last] == d->in[i] && d->out[last] * d->size[last] == d->out[i];
-        if (one) {
-            d->size[last] *= d->size[i];
-            continue;
-        }
-        last++;
-        d->size[last] = d->size[i];
-        d->in[last] = d->in[i];
-        d->out[last] = d->out[i];
-    }
-    d->n = last + 1;
-}
-
-static void split_dims(dims *kept, dims *reduced, const tp_tensor *self, uint64_t mask, const tp_tensor *out) {
+static void split_dims(tp_dims *kept, tp_dims *reduced, const tp_tensor *self, uint64_t mask, const tp_tensor *out) {
     bool keepdim = out->ndim == self->ndim;
     int at = out->ndim;
     kept->n = reduced->n = 0;
@@ -71,19 +38,17 @@ static void split_dims(dims *kept, dims *reduced, const tp_tensor *self, uint64_
         bool reduce = mask >> d & 1;
         if (!reduce || keepdim) at--;
         if (self->sizes[d] == 1) continue;
-        if (reduce) add_dim(reduced, self->sizes[d], self->strides[d], 0);
-        else add_dim(kept, self->sizes[d], self->strides[d], out->strides[at]);
+        if (reduce) tp_dims_add(reduced, self->sizes[d], self->strides[d], 0);
+        else tp_dims_add(kept, self->sizes[d], self->strides[d], out->strides[at]);
     }
-    merge(kept);
-    merge(reduced);
+    tp_dims_merge(kept);
+    tp_dims_merge(reduced);
 }
-
-static int64_t numel_of(const dims *d) { return tp_ints_numel((tp_ints){d->size, d->n}); }
 
 /* ---- the cut ---- */
 
 typedef struct {
-    dims kept, reduced;
+    tp_dims kept, reduced;
     int64_t outputs, count, parts, part;
     bool group;
     int lanes, columns;
@@ -272,7 +237,7 @@ static int reduce(operation o, tp_tensor *x, tp_ints dim, tp_tensor *out) {
         return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
                        MAX_KEPT);
     c.outputs = out->numel;
-    c.count = numel_of(&c.reduced);
+    c.count = tp_dims_numel(&c.reduced);
     make_cut(&c, d);
     return launch(d, &o, &c, x, out);
 }

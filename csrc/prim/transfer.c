@@ -43,10 +43,12 @@ static int send_bytes(tp_tensor *dst, const void *from) {
     return ops->copy_from_host(dst->device, (char *)dst->storage->data + begin, from, (size_t)nbytes);
 }
 
+/* `aided` in what follows: by the device's primitives, if it has them. */
+
 /* The tensor's elements without gaps, gathered by the device itself, so that no others travel; itself where it has
  * none, or where the device cannot. */
-static tp_tensor *compact(tp_tensor *t) {
-    if (tp_is_dense(t) || !has(TP_PRIM_copy, t->device)) return tp_retain(t);
+static tp_tensor *compact(tp_tensor *t, bool aided) {
+    if (tp_is_dense(t) || !aided || !has(TP_PRIM_copy, t->device)) return tp_retain(t);
     tp_autoref *made = tp_new_empty(tp_sizes(t), (tp_dtype)t->dtype, t->device);
     return made && tp_prim_copy(t, made) == 0 ? tp_take(made) : NULL;
 }
@@ -57,9 +59,9 @@ static int spread_on_device(tp_tensor *dst, tp_tensor *src) {
     return sent && tp_copy_data(sent, src) == 0 ? tp_prim_copy(sent, dst) : -1;
 }
 
-static int copy_from_host(tp_tensor *dst, tp_tensor *src) {
+static int copy_from_host(tp_tensor *dst, tp_tensor *src, bool aided) {
     if (tp_laid_out_alike(dst, src)) return send_bytes(dst, tp_data(src));
-    if (!tp_is_dense(dst) && has(TP_PRIM_copy, dst->device)) return spread_on_device(dst, src);
+    if (!tp_is_dense(dst) && aided && has(TP_PRIM_copy, dst->device)) return spread_on_device(dst, src);
     tp_autoref *mirror = tp_is_dense(dst)
                              ? tp_new_empty_strided(tp_sizes(dst), tp_strides(dst), (tp_dtype)dst->dtype, TP_CPU)
                              : mirror_on_host(dst);
@@ -67,8 +69,8 @@ static int copy_from_host(tp_tensor *dst, tp_tensor *src) {
     return send_bytes(dst, mirror->storage->data);
 }
 
-static int copy_to_host(tp_tensor *dst, tp_tensor *src) {
-    tp_autoref *whole = compact(src);
+static int copy_to_host(tp_tensor *dst, tp_tensor *src, bool aided) {
+    tp_autoref *whole = compact(src, aided);
     if (!whole) return -1;
     if (tp_laid_out_alike(dst, whole)) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)src->device.type);
@@ -84,26 +86,28 @@ static int copy_bytes_inside(tp_tensor *dst, const tp_tensor *src) {
 }
 
 /* Between tensors of which none is on the host. */
-static int copy_between_devices(tp_tensor *dst, tp_tensor *src) {
+static int copy_between_devices(tp_tensor *dst, tp_tensor *src, bool aided) {
     if (tp_device_equal(dst->device, src->device)) {
-        if (has(TP_PRIM_copy, dst->device)) return tp_prim_copy(src, dst);
+        if (aided && has(TP_PRIM_copy, dst->device)) return tp_prim_copy(src, dst);
         if (tp_laid_out_alike(dst, src)) return copy_bytes_inside(dst, src);
     }
-    tp_autoref *whole = compact(src), *mirror = whole ? mirror_on_host(whole) : NULL;
-    return mirror ? copy_from_host(dst, mirror) : -1;
+    tp_autoref *whole = compact(src, aided), *mirror = whole ? mirror_on_host(whole) : NULL;
+    return mirror ? copy_from_host(dst, mirror, aided) : -1;
 }
 
-int tp_copy_data(tp_tensor *dst, const tp_tensor *source) {
-    tp_tensor *src = (tp_tensor *)source;
+static int copy(tp_tensor *dst, tp_tensor *src, bool aided) {
     bool to_host = dst->device.type == TP_DEVICE_CPU, from_host = src->device.type == TP_DEVICE_CPU;
     if (dst->device.type == TP_DEVICE_META) return 0;
     if (src->device.type == TP_DEVICE_META)
         return tp_fail(TP_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (dst->numel == 0) return 0;
     if (tp_likely(to_host && from_host)) return tp_prim_copy(src, dst);
-    if (from_host) return copy_from_host(dst, src);
-    return to_host ? copy_to_host(dst, src) : copy_between_devices(dst, src);
+    if (from_host) return copy_from_host(dst, src, aided);
+    return to_host ? copy_to_host(dst, src, aided) : copy_between_devices(dst, src, aided);
 }
+
+int tp_copy_data(tp_tensor *dst, const tp_tensor *src) { return copy(dst, (tp_tensor *)src, true); }
+int tp_copy_through_host(tp_tensor *dst, const tp_tensor *src) { return copy(dst, (tp_tensor *)src, false); }
 
 int tp_read_number(const tp_tensor *t, tp_scalar *number) {
     tp_complex128 element[1];

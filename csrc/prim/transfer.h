@@ -10,6 +10,8 @@
 
 /* Any strides and dtypes; src is broadcast to dst; they do not overlap. */
 int tp_copy_data(tp_tensor *dst, const tp_tensor *src);
+/* The same without the primitives of other devices than the host, so that the host may compute these themselves. */
+int tp_copy_through_host(tp_tensor *dst, const tp_tensor *src);
 /* The element of a tensor that has one, of any device but Meta. */
 int tp_read_number(const tp_tensor *t, tp_scalar *number);
 /* Every element becomes the value, converted as tp_scalar_store does. */

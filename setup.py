@@ -77,6 +77,8 @@ class NinjaBuild(build_ext):
 BESIDE = {
     "tensorpy.codegen": "codegen",
     "tensorpy.yaml": "yaml",
+    "tensorpy.yaml.native_functions": "yaml/native_functions",
+    "tensorpy.yaml.derivatives": "yaml/derivatives",
     "tensorpy.include": "csrc/include",
     "tensorpy.include.tensorpy": "csrc/include/tensorpy",
 }
@@ -95,7 +97,7 @@ if __name__ == "__main__":
             package_dir=BESIDE,
             package_data={
                 "tensorpy": ["*.pyi", "py.typed"],
-                "tensorpy.yaml": ["*.yaml", "*/*.yaml"],
+                **{name: ["*.yaml"] for name in BESIDE if name.startswith("tensorpy.yaml")},
                 "tensorpy.include.tensorpy": ["*.h", "*.inc"],
             },
         )

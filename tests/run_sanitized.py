@@ -48,7 +48,7 @@ def main() -> int:
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "tensorpy", package / "tensorpy", ignore=shutil.ignore_patterns("_C*.so", "__pycache__"))
     shutil.copyfile(BUILD / module, package / "tensorpy" / module)
-    for folder in ("codegen", "yaml", "csrc/include"):  # what lies beside the package in the tree
+    for folder in ("codegen", "yaml", "csrc"):  # what lies beside the package in the tree
         shutil.copytree(ROOT / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
     environment |= {
         "PYTHONPATH": f"{package}:{ROOT}",
@@ -59,7 +59,7 @@ def main() -> int:
         "-m",
         "pytest",
         "-q",
-        "-x",
+        "--maxfail=5",
         "--capture=sys",  # a report of the sanitizer goes to the real standard error
         "-p",
         "no:cacheprovider",

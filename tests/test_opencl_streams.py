@@ -170,6 +170,7 @@ TWO_DEVICES = """
         assert cl.current_device() == 1
         d = c * 2
     cl.default_stream(0).wait_stream(s)
+    cl.default_stream(1).wait_stream(s)  # from there d is read
     assert d.to("opencl:0").tolist() == [2.0] * 3
     try:
         a + b

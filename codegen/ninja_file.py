@@ -118,7 +118,8 @@ def link_flags(options: Options) -> list[str]:
         os.devnull,
     ]
     links = loads and subprocess.run(probe, capture_output=True).returncode == 0
-    return ["-Wl,--gc-sections", "-Wl,-O1", "-s", *([relative] if links else [])]
+    strip = [] if any(flag.startswith("-g") for flag in options.extra) else ["-s"]
+    return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([relative] if links else [])]
 
 
 def _capabilities() -> list[str]:

@@ -16,6 +16,7 @@ Invariants of the loops:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from zlib import crc32
 
@@ -411,6 +412,13 @@ def _param_rows(op: PointwiseOp) -> Iterator[str]:
     yield f"static const tp_pointwise_param {op.c_name}_params[] = {{{rows}}};"
 
 
+def _choices(op: PointwiseOp) -> int:
+    """How many programs the parameters make: None or not, and which word."""
+    blocks = list(op.expressions.values())
+    words = (1 + len(words_of(blocks, p.name)) for p in op.params if p.type == "str")
+    return math.prod(words) * 2 ** sum(p.optional for p in op.params if p.type != "str")
+
+
 def _programs(op: PointwiseOp, programs: Programs) -> str:
     """The operator's expressions as data: an initialiser of an array by dtype class."""
     blocks = list(op.expressions.values())
@@ -467,6 +475,7 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
             f"    .loop_mask = {mask},",
             f"    .moves_halves = {'true' if _moves_halves(op) else 'false'},",
             f"    .grain_shift = {op.cost},",
+            f"    .nchoices = {_choices(op)},",
             f"    .params = {f'{op.c_name}_params' if op.params else 'NULL'},",
             f"    .programs = {op.c_name}_programs,",
             f"    .loops = {serving[op.c_name]}_loops_baseline,",

@@ -25,6 +25,7 @@ static int64_t choices_of(const tp_pointwise_param *p) {
 
 int64_t tp_program_of(const tp_pointwise *p, const tp_value *params) {
     int64_t choice = 0;
+    if (tp_likely(p->nchoices == 1)) return p->number;
     for (int i = p->nparams - 1; i >= 0; i--) {
         const tp_pointwise_param *param = &p->params[i];
         int64_t chosen = param->tag == TP_STR ? word_of(param, &params[i]) : param->optional && !is_none(&params[i]);
@@ -62,10 +63,9 @@ static int fail_call(const char *what) { return tp_fail(TP_RuntimeError, "prim::
 
 static int check(const tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute) {
     const tp_pointwise *p = job->p;
-    int64_t wanted = p->nparams, choices = 1;
-    for (int i = 0; i < p->nparams; i++) choices *= choices_of(&p->params[i]);
+    int64_t wanted = p->nparams;
     for (int64_t i = 0; i < inputs.size; i++) wanted += !inputs.data[i];
-    if (program >> 16 >= choices) return fail_call("there is no such program");
+    if (program >> 16 >= p->nchoices) return fail_call("there is no such program");
     if (inputs.size != p->ninputs) return fail_call("another number of inputs than the program has");
     if (numbers.size != wanted) return fail_call("another number of numbers than the program has");
     if (compute < 0 || compute >= TP_NUM_DTYPES || !(p->loop_mask >> compute & 1))
@@ -93,9 +93,9 @@ int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars 
         job->it.dtype[i + 1] = wanted;
     }
     for (int i = 0; i < p->nparams; i++) {
-        int64_t n = choices_of(&p->params[i]);
-        job->params[i] = param_of(&p->params[i], choice % n, next++);
-        choice /= n;
+        int64_t n = p->nchoices == 1 ? 1 : choices_of(&p->params[i]);
+        job->params[i] = param_of(&p->params[i], n == 1 ? 0 : choice % n, next++);
+        choice = n == 1 ? choice : choice / n;
     }
     return 0;
 }

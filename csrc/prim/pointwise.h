@@ -30,6 +30,7 @@ typedef struct {
     uint16_t loop_mask;                /* bit d: dtype d is taken (16-bit floats compute in float32, */
     bool moves_halves;                 /* but where the values are only moved) */
     uint16_t grain_shift;              /* cost: the CPU's grain is TP_GRAIN >> grain_shift */
+    uint16_t nchoices;                 /* how many programs it has; 1: its parameters are numbers that are there */
     const tp_pointwise_param *params;
     const tp_program *programs; /* by class */
     const tp_loop_fn *loops;    /* the CPU's, by dtype; chosen at load */

@@ -415,8 +415,8 @@ def _param_rows(op: PointwiseOp) -> Iterator[str]:
 def _choices(op: PointwiseOp) -> int:
     """How many programs the parameters make: None or not, and which word."""
     blocks = list(op.expressions.values())
-    words = (1 + len(words_of(blocks, p.name)) for p in op.params if p.type == "str")
-    return math.prod(words) * 2 ** sum(p.optional for p in op.params if p.type != "str")
+    words = math.prod(1 + len(words_of(blocks, p.name)) for p in op.params if p.type == "str")
+    return words << sum(p.optional for p in op.params if p.type != "str")
 
 
 def _programs(op: PointwiseOp, programs: Programs) -> str:

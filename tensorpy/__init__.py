@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import cpu as cpu
     from tensorpy import cuda as cuda
     from tensorpy import distributed as distributed
+    from tensorpy import distributions as distributions
     from tensorpy import fx as fx
     from tensorpy import hub as hub
     from tensorpy import jit as jit
@@ -115,6 +116,7 @@ _LAZY = {
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "fx",
     "hub",
     "jit",

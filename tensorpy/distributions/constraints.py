@@ -1,0 +1,352 @@
+"""Sets that parameters and samples belong to: `constraint.check(x)` is a bool for each event of x."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorpy as tp
+from tensorpy._C import Tensor
+
+__all__ = [
+    "Constraint",
+    "MixtureSameFamilyConstraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+    "positive_integer",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+
+class Constraint:
+    """A set; an event of it has `event_dim` dimensions, `is_discrete` says whether it is countable."""
+
+    is_discrete: Any = False
+    event_dim: Any = 0
+    _shown: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> Tensor:
+        """A bool tensor without the event's dimensions: which events are in the set."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        name = type(self).__name__.removeprefix("_")
+        return f"{name}({', '.join(f'{n}={getattr(self, n)}' for n in self._shown)})"
+
+
+class _Dependent(Constraint):
+    """A set that only an instance of the distribution knows."""
+
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    @property
+    def is_discrete(self) -> bool:
+        if self._is_discrete is NotImplemented:
+            raise NotImplementedError(".is_discrete cannot be determined statically")
+        return self._is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        if self._event_dim is NotImplemented:
+            raise NotImplementedError(".event_dim cannot be determined statically")
+        return self._event_dim
+
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
+
+    def check(self, value: Any) -> Tensor:
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Whether only an instance of a distribution knows the set."""
+    return isinstance(constraint, _Dependent)
+
+
+class _DependentProperty(property, _Dependent):
+    """A property whose value is a constraint, and that is a dependent constraint when the class is asked."""
+
+    def __init__(
+        self,
+        fn: Callable[[Any], Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
+        property.__init__(self, fn)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+class _IndependentConstraint(Constraint):
+    """The last `reinterpreted_batch_ndims` dimensions of the batch belong to the event."""
+
+    def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Any) -> Tensor:
+        result = self.base_constraint.check(value)
+        if result.dim() < self.reinterpreted_batch_ndims:
+            raise ValueError(
+                f"Expected value.dim() >= {self.base_constraint.event_dim + self.reinterpreted_batch_ndims} "
+                f"but got {value.dim()}"
+            )
+        return result.reshape((*result.shape[: result.dim() - self.reinterpreted_batch_ndims], -1)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """The support of a mixture: a value has to be in the support of every component, which stand side by side."""
+
+    def __init__(self, base_constraint: Any) -> None:
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Any) -> Tensor:
+        return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
+
+
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Any) -> Tensor:
+        return (value == 0) | (value == 1)
+
+
+class _OneHot(Constraint):
+    is_discrete, event_dim = True, 1
+
+    def check(self, value: Any) -> Tensor:
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+
+
+class _Bounded(Constraint):
+    """Numbers between bounds, of which an absent one is None; which bound belongs to the set, subclasses say."""
+
+    lower_bound: Any = None
+    upper_bound: Any = None
+    _closed = (True, True)
+
+    def check(self, value: Any) -> Tensor:
+        inside = value == value if not self.is_discrete else value % 1 == 0
+        if self.lower_bound is not None:
+            inside = inside & (self.lower_bound <= value if self._closed[0] else self.lower_bound < value)
+        if self.upper_bound is not None:
+            inside = inside & (value <= self.upper_bound if self._closed[1] else value < self.upper_bound)
+        return inside
+
+
+class _Interval(_Bounded):
+    _shown = ("lower_bound", "upper_bound")
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+
+class _HalfOpenInterval(_Interval):
+    _closed = (True, False)
+
+
+class _IntegerInterval(_Interval):
+    is_discrete = True
+
+
+class _GreaterThan(_Bounded):
+    _shown, _closed = ("lower_bound",), (False, True)
+
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+
+class _GreaterThanEq(_GreaterThan):
+    _closed = (True, True)
+
+
+class _IntegerGreaterThan(_GreaterThanEq):
+    is_discrete = True
+
+
+class _LessThan(_Bounded):
+    _shown, _closed = ("upper_bound",), (True, False)
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+
+class _Real(_Bounded):
+    pass
+
+
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Any) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _Multinomial(Constraint):
+    is_discrete, event_dim = True, 1
+    _shown = ("upper_bound",)
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Any) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+
+
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Tensor:
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(_LowerTriangular):
+    def check(self, value: Any) -> Tensor:
+        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(_LowerCholesky):
+    def check(self, value: Any) -> Tensor:
+        tolerance = tp.finfo(value.dtype).eps * value.size(-1) * 10
+        unit = ((value * value).sum(-1).sqrt() - 1).abs() <= tolerance
+        return super().check(value) & unit.all(-1)
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Tensor:
+        return tp.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=tp.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Any) -> Tensor:
+        if value.shape[-2] != value.shape[-1]:
+            return super().check(value)
+        return tp.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Any) -> Tensor:
+        from tensorpy.distributions._matrices import cholesky
+
+        symmetric = super().check(value)
+        if value.shape[-2] != value.shape[-1]:
+            return symmetric
+        with tp.no_grad():
+            return symmetric & (cholesky(value).diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _Parts(Constraint):
+    """Constraints of the parts that a value has along one dimension."""
+
+    def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
+        self.cseq, self.dim = list(cseq), dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        return max(c.event_dim for c in self.cseq)
+
+
+class _Cat(_Parts):
+    def __init__(self, cseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    def check(self, value: Any) -> Tensor:
+        parts = value.split(self.lengths, self.dim)
+        return tp.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class _Stack(_Parts):
+    def check(self, value: Any) -> Tensor:
+        parts = value.unbind(self.dim)
+        return tp.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
+real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

@@ -1,0 +1,42 @@
+"""Exponential families: densities exp(<t(x), eta> - F(eta) + k(x))."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorpy as tp
+from tensorpy.distributions.distribution import Distribution
+
+__all__ = ["ExponentialFamily"]
+
+
+class ExponentialFamily(Distribution):
+    """Subclasses may give natural parameters and the log normalizer, from which the entropy follows."""
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        """E[k(x)]."""
+        raise NotImplementedError
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        """F(eta) - <eta, grad F(eta)> - E[k(x)], the gradient by autograd."""
+        from tensorpy.autograd import grad
+
+        carrier = self._mean_carrier_measure
+        with tp.enable_grad():
+            parameters = [p.detach().requires_grad_() for p in self._natural_params]
+            normalizer = self._log_normalizer(*parameters)
+            gradients = grad(normalizer.sum(), parameters, create_graph=True)
+        result = normalizer - carrier
+        event = len(self._event_shape)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            product = parameter * gradient
+            result = result - (product.reshape((*self._batch_shape, -1)).sum(-1) if event else product)
+        return result

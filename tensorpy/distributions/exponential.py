@@ -1,0 +1,72 @@
+"""The exponential distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorpy as tp
+from tensorpy.distributions import constraints
+from tensorpy.distributions.distribution import SHAPELESS
+from tensorpy.distributions.exp_family import ExponentialFamily
+from tensorpy.distributions.utils import broadcast_all
+
+__all__ = ["Exponential"]
+
+
+class Exponential(ExponentialFamily):
+    """The density rate exp(-rate x) over x >= 0."""
+
+    arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expand(Exponential, batch_shape, _instance, ("rate",))
+
+    @property
+    def mean(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Any:
+        return tp.zeros_like(self.rate)
+
+    @property
+    def stddev(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate**-2
+
+    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return tp.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -tp.expm1(-self.rate * value)
+
+    def icdf(self, value: Any) -> Any:
+        return -tp.log1p(-value) / self.rate
+
+    def entropy(self) -> Any:
+        return 1 - self.rate.log()
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (-self.rate,)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return -tp.log(-natural_params[0])

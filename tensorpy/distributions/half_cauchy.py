@@ -1,0 +1,63 @@
+"""The half-Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import tensorpy as tp
+from tensorpy import _C
+from tensorpy.distributions import constraints
+from tensorpy.distributions.cauchy import Cauchy
+from tensorpy.distributions.transformed_distribution import TransformedDistribution
+from tensorpy.distributions.transforms import AbsTransform
+
+__all__ = ["HalfCauchy"]
+
+
+class HalfCauchy(TransformedDistribution):
+    """|x| for Cauchy x around 0."""
+
+    arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
+
+    @property
+    def scale(self) -> Any:
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Any:
+        return tp.full_like(self.scale, math.inf)
+
+    @property
+    def mode(self) -> Any:
+        return tp.zeros_like(self.scale)
+
+    @property
+    def variance(self) -> Any:
+        return self.base_dist.variance
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        value = _C.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        log_prob = self.base_dist.log_prob(value) + math.log(2)
+        return tp.where(value >= 0, log_prob, tp.full_like(log_prob, -math.inf))
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, value: Any) -> Any:
+        return self.base_dist.icdf((value + 1) / 2)
+
+    def entropy(self) -> Any:
+        return self.base_dist.entropy() - math.log(2)

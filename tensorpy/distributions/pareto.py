@@ -1,0 +1,63 @@
+"""The Pareto distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorpy as tp
+from tensorpy.distributions import constraints
+from tensorpy.distributions.distribution import SHAPELESS, Distribution
+from tensorpy.distributions.utils import broadcast_all, open_uniform
+
+__all__ = ["Pareto"]
+
+
+class Pareto(Distribution):
+    """The density alpha scale^alpha / x^(alpha + 1) over x >= scale."""
+
+    arg_constraints: ClassVar[Any] = {"alpha": constraints.positive, "scale": constraints.positive}
+    has_rsample = True
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        super().__init__(self.scale.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expand(Pareto, batch_shape, _instance, ("scale", "alpha"))
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Any:
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def mode(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        a = self.alpha.clamp(min=2)
+        return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
+
+    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * tp.log(value)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 1 - (self.scale / value) ** self.alpha
+
+    def icdf(self, value: Any) -> Any:
+        return self.scale * (1 - value) ** (-1 / self.alpha)
+
+    def entropy(self) -> Any:
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -1,0 +1,56 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorpy as tp
+from tensorpy.distributions import constraints
+from tensorpy.distributions._samplers import poisson
+from tensorpy.distributions.distribution import SHAPELESS
+from tensorpy.distributions.exp_family import ExponentialFamily
+from tensorpy.distributions.utils import broadcast_all
+
+__all__ = ["Poisson"]
+
+
+class Poisson(ExponentialFamily):
+    """Counts with probabilities rate^k exp(-rate) / k!. Not reparameterised."""
+
+    arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expand(Poisson, batch_shape, _instance, ("rate",))
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def sample(self, sample_shape: Any = SHAPELESS) -> Any:
+        return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, rate = broadcast_all(value, self.rate)
+        return tp.xlogy(value, rate) - rate - tp.lgamma(value + 1)
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return (self.rate.log(),)
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        return tp.exp(natural_params[0])

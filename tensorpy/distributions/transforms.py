@@ -1,0 +1,683 @@
+"""Invertible and other maps of random variables, with the logarithm of what they do to volumes."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import tensorpy as tp
+from tensorpy import _C
+from tensorpy.distributions import constraints
+from tensorpy.distributions.utils import softplus, sum_rightmost
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "identity_transform",
+]
+
+
+class Transform:
+    """A map y = f(x) from `domain` to `codomain`; with cache_size=1 it remembers its last x and y.
+
+    Subclasses write `_call`, and where they are there `_inverse` and `log_abs_det_jacobian`.
+    """
+
+    bijective = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._inv: Any = None
+        self._cached: tuple[Any, Any] = (None, None)
+        super().__init__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_inv": None}
+
+    @property
+    def event_dim(self) -> int:
+        if self.domain.event_dim != self.codomain.event_dim:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return self.domain.event_dim
+
+    @property
+    def inv(self) -> Any:
+        """The inverse transform."""
+        inverse = self._inv() if self._inv is not None else None
+        if inverse is None:
+            inverse = _InverseTransform(self)
+            self._inv = weakref.ref(inverse)
+        return inverse
+
+    @property
+    def sign(self) -> Any:
+        """1 or -1 where a one-dimensional transform is increasing or decreasing."""
+        raise NotImplementedError
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        """The same transform with a cache of that size."""
+        if self._cache_size == cache_size:
+            return self
+        if type(self).__init__ is Transform.__init__:
+            return type(self)(cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __call__(self, x: Any) -> Any:
+        if self._cache_size and x is self._cached[0]:
+            return self._cached[1]
+        y = self._call(x)
+        if self._cache_size:
+            self._cached = x, y
+        return y
+
+    def _inv_call(self, y: Any) -> Any:
+        if self._cache_size and y is self._cached[1]:
+            return self._cached[0]
+        x = self._inverse(y)
+        if self._cache_size:
+            self._cached = x, y
+        return x
+
+    def _call(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _inverse(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """log |det dy/dx| for an x and its y, without the event's dimensions."""
+        raise NotImplementedError
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of y for x of that shape."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of x for y of that shape."""
+        return shape
+
+    def __repr__(self) -> str:
+        return type(self).__name__ + "()"
+
+
+class _InverseTransform(Transform):
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform._cache_size)
+        self._forward = transform
+
+    @property
+    def domain(self) -> Any:
+        return self._forward.codomain
+
+    @property
+    def codomain(self) -> Any:
+        return self._forward.domain
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self._forward.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self._forward.sign
+
+    @property
+    def inv(self) -> Any:
+        return self._forward
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self.inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._forward == other._forward
+
+    __hash__ = Transform.__hash__
+
+    def __call__(self, x: Any) -> Any:
+        return self._forward._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -self._forward.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._forward.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._forward.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._forward!r})"
+
+
+class ComposeTransform(Transform):
+    """Transforms one after the other, the first of the list first."""
+
+    def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = Transform.__hash__
+
+    @property
+    def domain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        domain, event = self.parts[0].domain, self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            event = max(event + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        extra = event - domain.event_dim
+        return constraints.independent(domain, extra) if extra > 0 else domain
+
+    @property
+    def codomain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        codomain, event = self.parts[-1].codomain, self.parts[0].domain.event_dim
+        for part in self.parts:
+            event = max(event + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
+        extra = event - codomain.event_dim
+        return constraints.independent(codomain, extra) if extra > 0 else codomain
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(part.bijective for part in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        return math.prod(part.sign for part in self.parts)
+
+    @property
+    def inv(self) -> Any:
+        inverse = self._inv() if self._inv is not None else None
+        if inverse is None:
+            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv, inverse._inv = weakref.ref(inverse), weakref.ref(self)
+        return inverse
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+
+    def __call__(self, x: Any) -> Any:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if not self.parts:
+            return tp.zeros_like(x)
+        event, total = self.domain.event_dim, 0
+        for i, part in enumerate(self.parts):
+            after = y if i == len(self.parts) - 1 else part(x)
+            total = total + sum_rightmost(part.log_abs_det_jacobian(x, after), event - part.domain.event_dim)
+            event += part.codomain.event_dim - part.domain.event_dim
+            x = after
+        return total
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        return "ComposeTransform(\n    " + ",\n    ".join(repr(part) for part in self.parts) + "\n)"
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform whose last batch dimensions count as dimensions of the event."""
+
+    def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def _call(self, x: Any) -> Any:
+        if x.dim() < self.domain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform(x)
+
+    def _inverse(self, y: Any) -> Any:
+        if y.dim() < self.codomain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+class ReshapeTransform(Transform):
+    """Events of shape in_shape as events of shape out_shape."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        self.in_shape, self.out_shape = tp.Size(in_shape), tp.Size(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
+
+    def _call(self, x: Any) -> Any:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y: Any) -> Any:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    @staticmethod
+    def _exchange(shape: Any, old: Any, new: Any) -> Any:
+        cut = len(shape) - len(old)
+        if cut < 0:
+            raise ValueError("Too few dimensions on input")
+        if tuple(shape[cut:]) != tuple(old):
+            raise ValueError(f"Shape mismatch: expected {tuple(old)} but got {tuple(shape[cut:])}")
+        return tp.Size((*shape[:cut], *new))
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._exchange(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._exchange(shape, self.out_shape, self.in_shape)
+
+
+class _Plain(Transform):
+    """A transform without parameters: two of one class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = Transform.__hash__
+
+
+class _Increasing(_Plain):
+    bijective = True
+    sign = 1
+    domain = constraints.real
+
+
+class ExpTransform(_Increasing):
+    """y = exp(x)."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return x.exp()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent over positive numbers."""
+
+    domain = codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.exponent = _C.as_tensor(exponent)
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
+
+    __hash__ = Transform.__hash__
+
+    def _call(self, x: Any) -> Any:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return tp.broadcast_shapes(shape, self.exponent.shape)
+
+    inverse_shape = forward_shape
+
+
+class SigmoidTransform(_Increasing):
+    """y = 1 / (1 + exp(-x))."""
+
+    codomain = constraints.unit_interval
+
+    def _call(self, x: Any) -> Any:
+        info = tp.finfo(x.dtype)
+        return tp.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+
+    def _inverse(self, y: Any) -> Any:
+        info = tp.finfo(y.dtype)
+        y = y.clamp(min=info.tiny, max=1.0 - info.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(_Increasing):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return softplus(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -softplus(-x)
+
+
+class TanhTransform(_Increasing):
+    """y = tanh(x)."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+
+    def _call(self, x: Any) -> Any:
+        return x.tanh()
+
+    def _inverse(self, y: Any) -> Any:
+        return tp.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        # log(1 - tanh(x)^2), written so that large |x| cancels nothing
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class AbsTransform(_Plain):
+    """y = |x|; the inverse takes the positive x."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return x.abs()
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+
+class AffineTransform(Transform):
+    """y = loc + scale x."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
+
+    codomain = domain
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AffineTransform)
+            and bool(_C.as_tensor(self.loc == other.loc).all())
+            and bool(_C.as_tensor(self.scale == other.scale).all())
+        )
+
+    __hash__ = Transform.__hash__
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, tp.Tensor):
+            return self.scale.sign()
+        return (self.scale > 0) - (self.scale < 0)
+
+    def _call(self, x: Any) -> Any:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Any) -> Any:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        scale = _C.as_tensor(self.scale, dtype=x.dtype, device=x.device)
+        return sum_rightmost(scale.abs().log().expand(tp.broadcast_shapes(x.shape, scale.shape)), self._event_dim)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return tp.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
+
+    inverse_shape = forward_shape
+
+
+class SoftmaxTransform(_Plain):
+    """y = softmax(x) along the last dimension; not one to one."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x: Any) -> Any:
+        return tp.softmax(x, -1)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+
+class StickBreakingTransform(_Plain):
+    """k real numbers to k + 1 probabilities: each takes a share, by its sigmoid, of what the ones before it left."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _parts(self, x: Any) -> Any:
+        """x less the offsets that make 0 the uniform distribution."""
+        left = tp.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device)
+        return x - left.log()
+
+    def _call(self, x: Any) -> Any:
+        share = tp.sigmoid(self._parts(x)).clamp(max=1 - tp.finfo(x.dtype).eps)
+        rest = (1 - share).cumprod(-1)
+        one = x.new_ones((*x.shape[:-1], 1))
+        return tp.cat([share, one], -1) * tp.cat([one, rest], -1)
+
+    def _inverse(self, y: Any) -> Any:
+        head = y[..., :-1]
+        left = tp.arange(head.shape[-1], 0, -1, dtype=y.dtype, device=y.device)
+        rest = (1 - head.cumsum(-1)).clamp(min=tp.finfo(y.dtype).tiny)
+        return head.log() - rest.log() + left.log()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        z = self._parts(x)
+        return (y[..., :-1].log() - softplus(z)).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return tp.Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return tp.Size((*shape[:-1], shape[-1] - 1))
+
+
+class LowerCholeskyTransform(_Plain):
+    """Square matrices to lower triangles with a positive diagonal, by exp on the diagonal."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Any) -> Any:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class _Parts(Transform):
+    """Transforms of the parts that a tensor has along one dimension."""
+
+    def __init__(self, tseq: Sequence[Any], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.dim = dim
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+
+class CatTransform(_Parts):
+    """Part i of `lengths[i]` entries along `dim` goes through transform i."""
+
+    def __init__(
+        self, tseq: Sequence[Any], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _split(self, x: Any) -> Any:
+        return zip(self.transforms, x.split(self.lengths, self.dim), strict=True)
+
+    def _call(self, x: Any) -> Any:
+        return tp.cat([t(part) for t, part in self._split(x)], self.dim)
+
+    def _inverse(self, y: Any) -> Any:
+        return tp.cat([t.inv(part) for t, part in self._split(y)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        most = max(t.event_dim for t in self.transforms)
+        after = y.split(self.lengths, self.dim)
+        dets = [
+            sum_rightmost(t.log_abs_det_jacobian(part, image), most - t.event_dim)
+            for (t, part), image in zip(self._split(x), after, strict=True)
+        ]
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        return tp.cat(dets, dim + most) if dim + most < 0 else sum(dets)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(_Parts):
+    """Entry i along `dim` goes through transform i."""
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
+
+    def _call(self, x: Any) -> Any:
+        return tp.stack([t(part) for t, part in zip(self.transforms, x.unbind(self.dim), strict=True)], self.dim)
+
+    def _inverse(self, y: Any) -> Any:
+        return tp.stack([t.inv(part) for t, part in zip(self.transforms, y.unbind(self.dim), strict=True)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        parts = zip(self.transforms, x.unbind(self.dim), y.unbind(self.dim), strict=True)
+        return tp.stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)

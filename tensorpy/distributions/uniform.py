@@ -1,0 +1,71 @@
+"""The uniform distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorpy as tp
+from tensorpy.distributions import constraints
+from tensorpy.distributions.distribution import SHAPELESS, Distribution
+from tensorpy.distributions.utils import broadcast_all
+
+__all__ = ["Uniform"]
+
+
+class Uniform(Distribution):
+    """The uniform distribution over [low, high)."""
+
+    has_rsample = True
+
+    @property
+    def arg_constraints(self) -> Any:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expand(Uniform, batch_shape, _instance, ("low", "high"))
+
+    @property
+    def mean(self) -> Any:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Any:
+        return tp.full_like(self.low, math.nan)
+
+    @property
+    def stddev(self) -> Any:
+        return (self.high - self.low) / math.sqrt(12)
+
+    @property
+    def variance(self) -> Any:
+        return (self.high - self.low) ** 2 / 12
+
+    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return self.low + tp.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = ((self.low <= value) & (value < self.high)).type_as(self.low)
+        return inside.log() - (self.high - self.low).log()
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value: Any) -> Any:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Any:
+        return (self.high - self.low).log()

@@ -1,0 +1,84 @@
+"""Helpers of the distributions: broadcasting of parameters, probabilities and logits, lazily computed attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorpy as tp
+from tensorpy import _C
+from tensorpy import special as _special
+from tensorpy._C import Tensor
+from tensorpy.functional import broadcast_tensors
+from tensorpy.nn import functional as F
+
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+
+special: Any = _special  # its names are made when it is imported: checkers see none
+
+
+def broadcast_all(*values: Any) -> tuple[Any, ...]:
+    """Tensors of one shape from tensors and numbers; numbers take dtype and device of the first tensor."""
+    if not all(isinstance(v, (Tensor, int, float)) for v in values):
+        raise ValueError("Input arguments must all be instances of Number or tensorpy.Tensor.")
+    like = next((v for v in values if isinstance(v, Tensor)), None)
+    if like is None:
+        options: dict[str, Any] = {"dtype": _C.get_default_dtype()}
+    else:
+        dtype = like.dtype if like.is_floating_point() else _C.get_default_dtype()
+        options = {"dtype": dtype, "device": like.device}
+    return tuple(broadcast_tensors(*[v if isinstance(v, Tensor) else _C.tensor(v, **options) for v in values]))
+
+
+def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Draws of the normal distribution with mean 0 and variance 1."""
+    return tp.normal(tp.zeros(shape, dtype=dtype, device=device), tp.ones(shape, dtype=dtype, device=device))
+
+
+def open_uniform(shape: Any, like: Any) -> Tensor:
+    """Draws from the open interval (0, 1), fit for logarithms, of like's dtype and device."""
+    return clamp_probs(tp.rand(shape, dtype=like.dtype, device=like.device))
+
+
+def sum_rightmost(value: Any, dim: int) -> Any:
+    """The sum over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities from log-odds (binary) or from unnormalised log-probabilities along the last dimension."""
+    return tp.sigmoid(logits) if is_binary else tp.softmax(logits, -1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities moved off 0 and 1 by the dtype's epsilon."""
+    eps = tp.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Log-odds (binary) or log-probabilities of probabilities."""
+    clamped = clamp_probs(probs)
+    return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x))."""
+    return F.softplus(x)
+
+
+class lazy_property:
+    """An attribute that is computed, with gradients recorded, when it is first read, and kept from then on."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+        self.__name__ = wrapped.__name__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return property(self.wrapped)
+        with tp.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.__name__, value)
+        return value

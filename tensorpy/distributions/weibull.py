@@ -1,0 +1,64 @@
+"""The Weibull distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorpy as tp
+from tensorpy.distributions import constraints
+from tensorpy.distributions.distribution import SHAPELESS, Distribution
+from tensorpy.distributions.gumbel import EULER
+from tensorpy.distributions.utils import broadcast_all, open_uniform
+
+__all__ = ["Weibull"]
+
+
+class Weibull(Distribution):
+    """The distribution function 1 - exp(-(x / scale)^c) for c = `concentration`."""
+
+    arg_constraints: ClassVar[Any] = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        super().__init__(self.scale.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expand(Weibull, batch_shape, _instance, ("scale", "concentration"))
+
+    @property
+    def mean(self) -> Any:
+        return self.scale * tp.lgamma(1 + self.concentration.reciprocal()).exp()
+
+    @property
+    def mode(self) -> Any:
+        c = self.concentration
+        return self.scale * ((c - 1) / c).clamp(min=0) ** c.reciprocal()
+
+    @property
+    def variance(self) -> Any:
+        inverse = self.concentration.reciprocal()
+        second, first = tp.lgamma(1 + 2 * inverse).exp(), tp.lgamma(1 + inverse).exp()
+        return self.scale**2 * (second - first**2)
+
+    def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), self.scale))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        c, z = self.concentration, value / self.scale
+        return c.log() - self.scale.log() + (c - 1) * z.log() - z**c
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -tp.expm1(-((value / self.scale) ** self.concentration))
+
+    def icdf(self, value: Any) -> Any:
+        return self.scale * (-tp.log1p(-value)) ** self.concentration.reciprocal()
+
+    def entropy(self) -> Any:
+        inverse = self.concentration.reciprocal()
+        return EULER * (1 - inverse) + (self.scale * inverse).log() + 1

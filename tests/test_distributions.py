@@ -210,6 +210,42 @@ def test_gamma_samples_have_implicit_gradients(alpha: float) -> None:
     np.testing.assert_allclose(a.grad.numpy(), expected.numpy(), rtol=2e-3)
 
 
+# their samples come by rejection: the gradient at fixed draws is no derivative of the same draws moved
+BY_REJECTION = {"Gamma", "Chi2", "Beta", "Dirichlet", "StudentT"}
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=IDS)
+def test_rsample_moves_with_its_parameters(name: str, parameters: list[dict[str, Any]]) -> None:
+    if not getattr(D, name).has_rsample:
+        with pytest.raises(NotImplementedError):
+            ours(name, parameters[0]).rsample()
+        return
+    for given in parameters:
+        made = tensors(tp, given, grad=True)
+
+        def draw(of: dict[str, Any]) -> Any:
+            tp.manual_seed(11)
+            return getattr(D, name)(**of).rsample((4,))
+
+        drawn = draw(made)
+        drawn.sum().backward()
+        for key in given:
+            assert made[key].grad is not None and made[key].grad.isfinite().all(), key
+            if name in BY_REJECTION:
+                continue
+            moved = [dict(made), dict(made)]
+            for sign, one in zip((1, -1), moved, strict=True):
+                one[key] = made[key].detach() + sign * 1e-6
+            slope = (draw(moved[0]).sum() - draw(moved[1]).sum()).item() / 2e-6
+            assert made[key].grad.sum().item() == pytest.approx(slope, rel=1e-4, abs=1e-5), key
+
+
+@pytest.mark.parametrize("name", ["Normal", "Exponential", "Gamma", "Bernoulli"])
+def test_entropy_follows_from_the_log_normalizer(name: str) -> None:
+    d = ours(name, dict(CASES[[n for n, _ in CASES].index(name)][1][0]))
+    near(D.ExponentialFamily.entropy(d), d.entropy())
+
+
 def test_beta_and_dirichlet_samples_follow_their_means() -> None:
     tp.manual_seed(2)
     a = tp.tensor([1.5, 2.0, 3.0], dtype=tp.float64, requires_grad=True)

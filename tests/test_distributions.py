@@ -78,6 +78,9 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
         "Pareto",
         [{"scale": positive(3), "alpha": positive(3) + 4}, {"scale": np.full(3, 0.3), "alpha": positive(3) + 4}],
     ),
+    ("InverseGamma", [{"concentration": positive(3) + 4, "rate": positive(3)} for _ in range(2)]),
+    ("FisherSnedecor", [{"df1": positive(3) + 2, "df2": positive(3) + 9}]),
+    ("LogisticNormal", [{"loc": real(2, 3), "scale": unit(2, 3)}]),
     ("Weibull", [{"scale": positive(3), "concentration": positive(3) + 0.5}]),
     ("Kumaraswamy", [{"concentration1": positive(3), "concentration0": positive(3)}]),
     ("VonMises", [{"loc": real(3), "concentration": positive(3)}]),
@@ -85,7 +88,15 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     ("RelaxedOneHotCategorical", [{"temperature": np.array(0.7), "logits": real(2, 4)}]),
 ]
 IDS = [f"{name}-{i}" for i, (name, _) in enumerate(CASES)]
-NO_MOMENTS = {"Cauchy", "HalfCauchy", "Categorical", "VonMises", "RelaxedBernoulli", "RelaxedOneHotCategorical"}
+NO_MOMENTS = {
+    "LogisticNormal",
+    "Cauchy",
+    "HalfCauchy",
+    "Categorical",
+    "VonMises",
+    "RelaxedBernoulli",
+    "RelaxedOneHotCategorical",
+}
 
 
 def tensors(library: Any, parameters: dict[str, Any], grad: bool = False) -> dict[str, Any]:
@@ -211,7 +222,7 @@ def test_gamma_samples_have_implicit_gradients(alpha: float) -> None:
 
 
 # their samples come by rejection: the gradient at fixed draws is no derivative of the same draws moved
-BY_REJECTION = {"Gamma", "Chi2", "Beta", "Dirichlet", "StudentT"}
+BY_REJECTION = {"Gamma", "Chi2", "Beta", "Dirichlet", "StudentT", "InverseGamma", "FisherSnedecor"}
 
 
 @pytest.mark.parametrize(("name", "parameters"), CASES, ids=IDS)

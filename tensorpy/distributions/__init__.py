@@ -15,16 +15,19 @@ from tensorpy.distributions.dirichlet import Dirichlet
 from tensorpy.distributions.distribution import Distribution
 from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.exponential import Exponential
+from tensorpy.distributions.fishersnedecor import FisherSnedecor
 from tensorpy.distributions.gamma import Gamma
 from tensorpy.distributions.geometric import Geometric
 from tensorpy.distributions.gumbel import Gumbel
 from tensorpy.distributions.half_cauchy import HalfCauchy
 from tensorpy.distributions.half_normal import HalfNormal
 from tensorpy.distributions.independent import Independent
+from tensorpy.distributions.inverse_gamma import InverseGamma
 from tensorpy.distributions.kl import kl_divergence, register_kl
 from tensorpy.distributions.kumaraswamy import Kumaraswamy
 from tensorpy.distributions.laplace import Laplace
 from tensorpy.distributions.log_normal import LogNormal
+from tensorpy.distributions.logistic_normal import LogisticNormal
 from tensorpy.distributions.mixture_same_family import MixtureSameFamily
 from tensorpy.distributions.multinomial import Multinomial
 from tensorpy.distributions.multivariate_normal import MultivariateNormal
@@ -77,6 +80,7 @@ __all__ = [
     "ExpTransform",
     "Exponential",
     "ExponentialFamily",
+    "FisherSnedecor",
     "Gamma",
     "Geometric",
     "Gumbel",
@@ -84,9 +88,11 @@ __all__ = [
     "HalfNormal",
     "Independent",
     "IndependentTransform",
+    "InverseGamma",
     "Kumaraswamy",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
     "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",

@@ -36,7 +36,7 @@ def gamma_slope(alpha: Tensor, x: Tensor) -> Tensor:
         weight = weight * y / (a + n)
         step = weight * (log_y - psi)
         total = total + step
-        if n % 16 == 0 and bool(((step.abs() <= 1e-15 * total.abs()) & (y < a + n)).all()):
+        if n % 16 == 0 and not bool(((step.abs() > 1e-15 * total.abs()) | (y >= a + n)).any()):
             break
         n += 1
     return tp.where(large, wilson, -total)

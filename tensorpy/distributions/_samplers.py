@@ -5,6 +5,7 @@ They compute in float64 on the host and give the parameter's dtype and device.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorpy as tp
@@ -21,8 +22,10 @@ def _log_gamma_draws(alpha: Tensor) -> Tensor:
     boosted = tp.where(alpha < 1, alpha + 1, alpha)
     d = boosted - 1.0 / 3.0
     c = 1.0 / (9.0 * d).sqrt()
-    result = tp.zeros_like(alpha)
-    waiting = tp.ones_like(alpha, dtype=tp.bool)
+    # what no draw is ever accepted for does not wait: alpha = 0 draws 0, anything else that is out of range NaN
+    waiting = (alpha > 0) & alpha.isfinite()
+    unknown = tp.where(alpha == 0, -math.inf, math.nan).to(tp.float64)
+    result = tp.where(waiting, tp.zeros_like(alpha), unknown)
     while waiting.any():
         x = tp.randn_like(alpha)
         v = (1 + c * x) ** 3
@@ -32,7 +35,7 @@ def _log_gamma_draws(alpha: Tensor) -> Tensor:
         result = tp.where(waiting & accepted, d.log() + log_v, result)
         waiting = waiting & ~accepted
     boost = (1 - tp.rand_like(alpha)).log() / alpha
-    return tp.where(alpha < 1, result + boost, result)
+    return tp.where((alpha < 1) & (alpha > 0), result + boost, result)
 
 
 class StandardGamma(Function):
@@ -61,7 +64,8 @@ def poisson(rate: Tensor) -> Tensor:
     """Poisson draws: products of uniform draws below 10, else W. Hoermann's transformed rejection (PTRS, 1993)."""
     with tp.no_grad():
         wide = host(rate)
-        small = wide < 10
+        small = (wide >= 0) & (wide < 10)
+        wide = tp.where(wide < 0, tp.full_like(wide, math.nan), wide)
         counted = _poisson_by_products(tp.where(small, wide, tp.zeros_like(wide)))
         result = counted if bool(small.all()) else tp.where(small, counted, _poisson_by_rejection(wide.clamp(min=10)))
         return result.to(device=rate.device, dtype=rate.dtype)
@@ -82,8 +86,8 @@ def _poisson_by_rejection(rate: Tensor) -> Tensor:
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
-    result = tp.zeros_like(rate)
-    waiting = tp.ones_like(rate, dtype=tp.bool)
+    waiting = rate.isfinite()
+    result = tp.where(waiting, tp.zeros_like(rate), tp.full_like(rate, math.nan))
     while waiting.any():
         u, v = tp.rand_like(rate) - 0.5, 1 - tp.rand_like(rate)
         us = 0.5 - u.abs()
@@ -106,7 +110,9 @@ def binomial(total_count: Tensor, probs: Tensor) -> Tensor:
     """
     with tp.no_grad():
         n, p = host(total_count), host(probs)
-        count = tp.zeros_like(n)
+        valid = n.isfinite() & (n >= 0) & (p >= 0) & (p <= 1)
+        n, p = tp.where(valid, n, tp.zeros_like(n)), tp.where(valid, p, tp.zeros_like(p))
+        count = tp.where(valid, tp.zeros_like(n), tp.full_like(n, math.nan))
         while bool((n > 32).any()):
             many = n > 32
             i = tp.where(many, (n / 2).floor() + 1, tp.ones_like(n))

@@ -46,7 +46,8 @@ class VonMises(Distribution):
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
         # for small kappa the quotient has lost its digits: its series is used
         r = tp.where(kappa < 1e-4, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
-        angle, waiting = tp.zeros_like(r), tp.ones_like(r, dtype=tp.bool)
+        waiting = r.isfinite() & (kappa > 0)
+        angle = tp.where(waiting, tp.zeros_like(r), tp.full_like(r, math.nan))
         while waiting.any():
             u, v = tp.rand_like(r), 1 - tp.rand_like(r)
             z = (math.pi * u).cos()

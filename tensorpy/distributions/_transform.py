@@ -48,10 +48,11 @@ class Transform:
             self._inv = weakref.ref(inverse)
         return inverse
 
-    @property
-    def sign(self) -> Any:
+    def _sign(self) -> Any:
         """1 or -1 where a one-dimensional transform is increasing or decreasing."""
         raise NotImplementedError
+
+    sign: Any = property(_sign)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same transform with a cache of that size."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributions import constraints
-from tensorpy.distributions.utils import lazy_property
 
 __all__ = ["Distribution"]
 
@@ -22,7 +21,7 @@ class Distribution:
     `has_rsample` says whether `rsample` draws samples that gradients flow through to the parameters.
     """
 
-    has_rsample = False
+    has_rsample: Any = False
     has_enumerate_support = False
     _validate_args = __debug__
     arg_constraints: ClassVar[Any]
@@ -56,7 +55,7 @@ class Distribution:
         for name, constraint in known.items():
             if constraints.is_dependent(constraint):
                 continue
-            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), (property, lazy_property)):
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), property):
                 continue  # derived from a parameter that is checked
             value = getattr(self, name)
             valid = constraint.check(value)

@@ -13,10 +13,7 @@ __all__ = ["ExponentialFamily"]
 class ExponentialFamily(Distribution):
     """Subclasses may give natural parameters and the log normalizer, from which the entropy follows."""
 
-    @property
-    def _mean_carrier_measure(self) -> Any:
-        """E[k(x)]."""
-        raise NotImplementedError
+    _mean_carrier_measure: Any = None  # E[k(x)], where it is known
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
@@ -30,6 +27,8 @@ class ExponentialFamily(Distribution):
         from tensorpy.autograd import grad
 
         carrier = self._mean_carrier_measure
+        if carrier is None:
+            raise NotImplementedError
         with tp.enable_grad():
             parameters = [p.detach().requires_grad_() for p in self._natural_params]
             normalizer = self._log_normalizer(*parameters)

@@ -54,17 +54,15 @@ class TransformedDistribution(Distribution):
         new.base_dist = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
         return new
 
-    @constraints.dependent_property(is_discrete=False)
-    def support(self) -> Any:
+    def _support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
         support = self.transforms[-1].codomain
         extra = len(self._event_shape) - support.event_dim
         return constraints.independent(support, extra) if extra > 0 else support
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    support: Any = constraints.dependent_property(_support, is_discrete=False)
+    has_rsample: Any = property(lambda self: self.base_dist.has_rsample)
 
     def _forward(self, x: Any) -> Any:
         for transform in self.transforms:

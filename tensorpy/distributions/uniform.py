@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
@@ -18,9 +18,10 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    @property
-    def arg_constraints(self) -> Any:
+    def _bounds(self) -> Any:
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    arg_constraints: ClassVar[Any] = property(_bounds)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

@@ -67,18 +67,25 @@ def softplus(x: Tensor) -> Tensor:
     return F.softplus(x)
 
 
-class lazy_property:
-    """An attribute that is computed, with gradients recorded, when it is first read, and kept from then on."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what it computes may also be set: no checker knows such a property
 
-    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
-        self.wrapped = wrapped
-        self.__doc__ = wrapped.__doc__
-        self.__name__ = wrapped.__name__
+    def lazy_property(wrapped: Callable[[Any], Any]) -> Any: ...
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return property(self.wrapped)
-        with tp.enable_grad():
-            value = self.wrapped(instance)
-        setattr(instance, self.__name__, value)
-        return value
+else:
+
+    class lazy_property:
+        """An attribute that is computed, with gradients recorded, when it is first read, and kept from then on."""
+
+        def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+            self.wrapped = wrapped
+            self.__doc__ = wrapped.__doc__
+            self.__name__ = wrapped.__name__
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            if instance is None:
+                return property(self.wrapped)
+            with tp.enable_grad():
+                value = self.wrapped(instance)
+            setattr(instance, self.__name__, value)
+            return value

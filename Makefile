@@ -32,7 +32,7 @@ $(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install -q "setuptools>=77" "ninja>=1.11" "PyYAML>=6.0"
 	@echo "compiling some four hundred files: two or three minutes"
 	$(BIN)/python setup.py native
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --no-build-isolation -e ".[test]"
 	touch $@
 
 setup: $(VENV)/installed
@@ -88,7 +88,7 @@ bench: native
 	$(BIN)/python -m benchmarks --device=$(DEVICE)
 
 $(VENV)/demo: $(VENV)/installed
-	$(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q -e ".[demo]" --no-build-isolation
 	touch $@
 
 demo: $(VENV)/demo driver

@@ -1,4 +1,4 @@
-"""What multivariate normals need of linear algebra, a Python step per column: for some tens of rows."""
+"""What multivariate normals need of linear algebra, a Python step for each pair of columns: for some tens of rows."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ __all__ = ["MultivariateNormal"]
 class MultivariateNormal(Distribution):
     """The normal distribution of vectors with mean `loc` and one of covariance, precision and Cholesky factor.
 
-    The factorisation is a Python step per column, meant for up to some tens of dimensions.
+    The factorisation is a Python step for each pair of columns, meant for up to some tens of dimensions.
     """
 
     arg_constraints: ClassVar[Any] = {

@@ -32,7 +32,7 @@ from .emit_python import (
 from .emit_schema import emit_signatures
 from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
-from .sources import check_sources
+from .sources import check_sources, files_of_kernels
 
 POINTWISE_SHARDS = 24
 CSRC = Path(__file__).resolve().parent.parent / "csrc"  # not there where only the generator is installed
@@ -64,14 +64,15 @@ def load_catalog(folder: Path) -> Catalog:
 
 def generate(catalog: Catalog) -> dict[str, str]:
     """File name -> text."""
+    written_in = files_of_kernels(catalog, CSRC)
     files = {name: emitter(catalog) for name, emitter in EMITTERS.items()}
     functions = python_families(catalog)
     for name, family in catalog.families().items():
-        files[f"ops/{name}.c"] = emit_family(name, family)
+        files[f"ops/{name}.c"] = emit_family(name, family, written_in)
         files[f"python/of_{name}.c"] = emit_python_family(name, family, functions[name])
     files["Primitives.h"] = emit_primitives_h(catalog.primitives)
     files["PrimitiveKernels.h"] = emit_primitive_kernels_h(catalog.primitives)
-    files["Primitives.c"] = emit_primitives_c(catalog.primitives)
+    files["Primitives.c"] = emit_primitives_c(catalog.primitives, written_in)
     pointwise = catalog.pointwise()
     files |= {f"cpu/{name}": text for name, text in emit_pointwise(pointwise, POINTWISE_SHARDS).items()}
     files |= emit_table(pointwise)

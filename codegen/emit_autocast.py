@@ -53,5 +53,5 @@ def emit_autocast(catalog: Catalog, kernels: Kernels) -> str:
         for entry in op.autocast:
             if entry.policy in ("lower_precision_fp", "fp32", "promote"):
                 out.append(_kernel(op, entry.policy))
-                kernels.add(AUTOCAST, op, f"autocast_{op.c}", entry.policy)
+                kernels.add(AUTOCAST, op, f"autocast_{op.c}", entry.policy, "yaml/autocast.yaml")
     return "".join(out)

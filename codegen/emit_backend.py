@@ -269,5 +269,5 @@ def emit_backend_select(catalog: Catalog, kernels: Kernels) -> str:
             f"static {c_result(op.schema).decl}select_{op.c}({parameters(op.schema, keyset=True)}) {{\n{guard}"
             f"    return redispatch_{op.c}({call_arguments(op.schema, keyset=keys)});\n}}\n"
         )
-        kernels.add("BackendSelect", op, f"select_{op.c}", "BackendSelect")
+        kernels.add("BackendSelect", op, f"select_{op.c}", "BackendSelect", "codegen/emit_backend.py")
     return "".join(out)

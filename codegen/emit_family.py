@@ -7,6 +7,7 @@ and numbers its operators for itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from .catalog import Catalog
 from .emit_autocast import emit_autocast
@@ -50,8 +51,9 @@ def _tables(catalog: Catalog) -> str:
     return "".join([*pointwise, *reductions])
 
 
-def emit_family(name: str, catalog: Catalog) -> str:
-    kernels = Kernels()
+def emit_family(name: str, catalog: Catalog, files: Mapping[str, str]) -> str:
+    """`files`: which of the tree defines a C function."""
+    kernels = Kernels(files)
     sections = {
         "the operators and their types": emit_numbers(catalog),
         "calls": emit_entries(catalog),

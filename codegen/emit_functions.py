@@ -7,7 +7,7 @@ calls the second with the keys that are left. An operator is a place in its fami
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code, value_decl
 from .catalog import Catalog, Operator
@@ -29,13 +29,18 @@ def key_in_c(key: str) -> str:
 
 
 class Kernels:
-    """What a family registers: rows by key, gathered while the kernels are written."""
+    """What a family registers: rows by key, gathered while the kernels are written. `files` says which file of the tree
+    defines a C function.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, files: Mapping[str, str] | None = None) -> None:
+        self.files = files or {}
         self.rows: dict[str, list[str]] = {}
 
-    def add(self, key: str, op: Operator, function: str, origin: str) -> None:
-        row = f"    {{{op_of(op)}, (tp_fn){function}, {c_string(origin)}}},\n"
+    def add(self, key: str, op: Operator, function: str, origin: str, file: str | None = None) -> None:
+        """`file`: that the kernel comes from; without it, the one of the C function `origin`, or the operator's."""
+        file = file or self.files.get(origin) or op.function.location.in_tree.rpartition(":")[0]
+        row = f"    {{{op_of(op)}, (tp_fn){function}, {c_string(origin)}, {c_string(file)}}},\n"
         self.rows.setdefault(key, []).append(row)
 
     def text(self) -> str:

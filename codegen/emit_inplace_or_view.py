@@ -66,11 +66,14 @@ def _inplace_or_view_kernel(op: Operator) -> str | None:
     return f"/* {op.schema} */\n{head}{body}}}\n\n"
 
 
+EMITTER = "codegen/emit_inplace_or_view.py"
+
+
 def emit_inplace_or_view(catalog: Catalog, kernels: Kernels) -> str:
     out = []
     for op in catalog:
         text = _inplace_or_view_kernel(op) if op.kernels and not op.is_implicit and op.tensor_arguments else None
         if text is not None:
             out.append(text)
-            kernels.add("ADInplaceOrView", op, f"inplace_or_view_{op.c}", "versions and views")
+            kernels.add("ADInplaceOrView", op, f"inplace_or_view_{op.c}", "versions and views", EMITTER)
     return "".join(out)

@@ -7,7 +7,7 @@ knows the device's fallback, and else says what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .c_types import CResult, c_arguments, c_result, c_type, call_arguments, parameters, signature_code
 from .emit_schema import argument_rows, result_from_boxed, return_rows, unbox_call
@@ -98,16 +98,17 @@ def _info(p: Primitive) -> str:
     )
 
 
-def _registration(primitives: Sequence[Primitive], key: str) -> str:
+def _registration(primitives: Sequence[Primitive], key: str, files: Mapping[str, str]) -> str:
     rows = [
-        f'    {{&tp_prims[TP_PRIM_{p.c}], (tp_fn){p.kernel(key)}, "{p.kernel(key)}"}},\n'
+        f'    {{&tp_prims[TP_PRIM_{p.c}], (tp_fn){p.kernel(key)}, "{p.kernel(key)}", '
+        f"{c_string(files.get(p.kernel(key), ''))}}},\n"
         for p in primitives
         if key in p.backends
     ]
     return f"static const tp_kernel_entry kernels_{key}[] = {{\n{''.join(rows)}}};\n"
 
 
-def emit_primitives_c(primitives: Sequence[Primitive]) -> str:
+def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str]) -> str:
     keys = list(dict.fromkeys(key for p in primitives for key in p.backends))
     out = [
         banner("emit_primitives.py", YAML, "The primitives' entries, boxed adaptors and registration."),
@@ -136,7 +137,7 @@ def emit_primitives_c(primitives: Sequence[Primitive]) -> str:
         if p.schema.returns:
             out.append(f"static const tp_argument returns_{p.c}[] = {{\n{return_rows(p.schema)}}};\n")
     out.append("static const tp_op_info infos[TP_PRIM_COUNT] = {\n" + "".join(map(_info, primitives)) + "};\n\n")
-    out += [_registration(primitives, key) + "\n" for key in keys]
+    out += [_registration(primitives, key, files) + "\n" for key in keys]
     out.append(
         "int tp_register_primitives(void) {\n"
         "    if (tp_declare_ops(tp_prims, infos, TP_PRIM_COUNT) < 0) return -1;\n"

@@ -284,5 +284,5 @@ def emit_variable_type(catalog: Catalog, kernels: Kernels) -> str:
     for op in catalog:
         if has_autograd_kernel(op):
             out.append(_autograd_kernel(op, catalog))
-            kernels.add("Autograd", op, f"autograd_{op.c}", "autograd")
+            kernels.add("Autograd", op, f"autograd_{op.c}", "autograd", "codegen/emit_variable_type.py")
     return "".join(out)

@@ -100,13 +100,16 @@ def _described(argument: Any) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of an operator's table: which kernel a key leads to and where it was registered."""
+    """One line of an operator's table: which kernel a key leads to, where it was registered, and the file of the tree
+    that it is written in or made from.
+    """
 
     key: str
     registered_as: str
     source: str
     kind: str
     op: str = ""
+    file: str = ""
 
 
 class Table(list[Entry]):
@@ -119,7 +122,7 @@ class Table(list[Entry]):
             if several and e.op != above:
                 lines.append(e.op)
             above = e.op
-            lines.append(f"{e.key:24} {e.kind:12} {e.registered_as:36} {e.source}")
+            lines.append(f"{e.key:24} {e.kind:12} {e.registered_as:24} {e.source:32} {e.file}".rstrip())
         return "\n".join(lines)
 
 
@@ -147,9 +150,9 @@ def table(operator: str) -> Table:
     A name without its overload ("add") gives the tables of all of them.
     """
     return Table(
-        Entry(key, registered_as, source, kind, op)
+        Entry(key, registered_as, source, kind, op, file)
         for op in overloads(operator)
-        for key, registered_as, source, kind in _C._dispatch_table(op)
+        for key, registered_as, source, kind, file in _C._dispatch_table(op)
     )
 
 
@@ -245,8 +248,12 @@ class Layer:
     primitives: tuple[tuple[str, str], ...] = ()  # what the kernel may call, each with what computes it here
 
 
+def _written(e: Entry) -> str:
+    return f"{e.source} in {e.file}" if e.file else e.source
+
+
 def _kernel(e: Entry) -> str:
-    what = f"{e.kind} {e.source}" + (f" (registered for {e.registered_as})" if e.registered_as != e.key else "")
+    what = f"{e.kind} {_written(e)}" + (f" (registered for {e.registered_as})" if e.registered_as != e.key else "")
     if e.source.startswith("opencl/fallback.c"):
         what += f" ({_C._opencl.fallback_count(e.op)} calls so far)"
     return what
@@ -254,7 +261,7 @@ def _kernel(e: Entry) -> str:
 
 def _sources(primitive: str) -> dict[str, str]:
     """Which keys have the primitive, and what computes it there."""
-    return {e.key: e.source for e in table(primitive) if e.kind != "fallback"}
+    return {e.key: _written(e) for e in table(primitive) if e.kind != "fallback"}
 
 
 def _missing(e: Entry) -> str:

@@ -6,6 +6,10 @@
 #include "cpu/kernels.h"
 #include "cpu/pointwise_loop.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #define READ_PLAIN(v) (v)
 #define READ_BOOL(v) ((v) != 0)
 #define READ_UINT8 READ_PLAIN
@@ -33,7 +37,6 @@ SATURATE(f32_to_i32, float, int32_t, -0x1p31f, 0x1p31f)
 SATURATE(f64_to_i32, double, int32_t, -0x1p31, 0x1p31)
 #if defined(__SSE2__) && defined(__x86_64__) && !defined(__AVX512DQ__)
 /* Without vectors of this conversion the instruction itself is best: what does not fit gives INT64_MIN. */
-#include <immintrin.h>
 TP_INLINE int64_t f64_to_i64(double v) {
     int64_t i = _mm_cvttsd_si64(_mm_set_sd(v));
     return tp_likely(i != INT64_MIN) ? i : v != v ? 0 : v > 0 ? INT64_MAX : INT64_MIN;
@@ -60,6 +63,47 @@ TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 #define TO_SMALL(type, v) TO_INTEGER(type, v, f32_to_i32, f64_to_i32)
 #define TO_WIDE(type, v) TO_INTEGER(type, v, f32_to_i64, f64_to_i64)
 
+/* ---- 16-bit floats ---- */
+
+/* The first elements of contiguous ones by the CPU's own instructions; how many it did. */
+TP_INLINE int64_t by_instruction(tp_dtype to_dtype, tp_dtype from_dtype, void *to, const void *from, int64_t n) {
+    int64_t whole = 0;
+#ifdef __F16C__
+    if (to_dtype == TP_FLOAT32 && from_dtype == TP_FLOAT16) {
+        for (; whole + 8 <= n; whole += 8)
+            _mm256_storeu_ps((float *)to + whole,
+                             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const tp_half *)from + whole))));
+    } else if (to_dtype == TP_FLOAT16 && from_dtype == TP_FLOAT32) {
+        for (; whole + 8 <= n; whole += 8)
+            _mm_storeu_si128((__m128i *)((tp_half *)to + whole),
+                             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)from + whole), _MM_FROUND_TO_NEAREST_INT));
+    }
+#endif
+    return whole;
+}
+
+/* Between a 16-bit float and anything but float there is a float: in two steps, a block at a time. */
+TP_INLINE bool is_half(tp_dtype d) { return d == TP_FLOAT16 || d == TP_BFLOAT16; }
+TP_INLINE bool has_two_steps(tp_dtype to, tp_dtype from) {
+    return (is_half(to) && from != TP_FLOAT32) || (is_half(from) && to != TP_FLOAT32);
+}
+static void in_two_steps(tp_loop_fn to_float, tp_loop_fn from_float, char *const *data, const int64_t *strides,
+                         int64_t n) {
+    float block[256];
+    char *to = data[0], *from = data[1];
+    for (int64_t m; n > 0; n -= m, to += m * strides[0], from += m * strides[1]) {
+        m = n < 256 ? n : 256;
+        to_float((char *const[]){(char *)block, from}, (const int64_t[]){sizeof *block, strides[1]}, m, NULL);
+        from_float((char *const[]){to, (char *)block}, (const int64_t[]){strides[0], sizeof *block}, m, NULL);
+    }
+}
+
+/* ---- the loops; those to float first, which others are made of ---- */
+
+#define TO FLOAT32
+#define TO_TYPE float
+#define TO_VALUE(v) ((float)__real__(v))
+#include "cpu/cast_to.h"
 #define TO BOOL
 #define TO_TYPE bool
 #define TO_VALUE(v) ((v) != 0)
@@ -104,10 +148,6 @@ TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 #define TO_TYPE tp_bfloat
 #define TO_VALUE(v) tp_float_to_bfloat((float)__real__(v))
 #include "cpu/cast_to.h"
-#define TO FLOAT32
-#define TO_TYPE float
-#define TO_VALUE(v) ((float)__real__(v))
-#include "cpu/cast_to.h"
 #define TO FLOAT64
 #define TO_TYPE double
 #define TO_VALUE(v) ((double)__real__(v))
@@ -121,47 +161,5 @@ TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
 #define TO_VALUE(v) ((tp_complex128)(v))
 #include "cpu/cast_to.h"
 
-/* ---- float16 with the CPU's own conversion ---- */
-
-#ifdef __F16C__
-#include <immintrin.h>
-
-/* The first elements, by whole vectors, where both sides are contiguous; the general loops do the rest. */
-static int64_t whole_vectors(const int64_t *strides, int64_t to_size, int64_t from_size, int64_t n) {
-    return strides[0] == to_size && strides[1] == from_size ? n & ~(int64_t)15 : 0;
-}
-
-static void cvt_float_from_half(char *const *data, const int64_t *strides, int64_t n, const void *params) {
-    int64_t whole = whole_vectors(strides, sizeof(float), sizeof(tp_half), n);
-    float *const to = (float *)data[0];
-    const __m128i *const from = (const __m128i *)data[1];
-    for (int64_t i = 0; i < whole / 8; i += 2) {
-        _mm256_storeu_ps(to + 8 * i, _mm256_cvtph_ps(_mm_loadu_si128(from + i)));
-        _mm256_storeu_ps(to + 8 * i + 8, _mm256_cvtph_ps(_mm_loadu_si128(from + i + 1)));
-    }
-    char *const rest[] = {data[0] + whole * strides[0], data[1] + whole * strides[1]};
-    if (whole < n) to_FLOAT32_from_FLOAT16(rest, strides, n - whole, params);
-}
-
-static void cvt_half_from_float(char *const *data, const int64_t *strides, int64_t n, const void *params) {
-    int64_t whole = whole_vectors(strides, sizeof(tp_half), sizeof(float), n);
-    __m128i *const to = (__m128i *)data[0];
-    const float *const from = (const float *)data[1];
-    for (int64_t i = 0; i < whole / 8; i += 2) {
-        _mm_storeu_si128(to + i, _mm256_cvtps_ph(_mm256_loadu_ps(from + 8 * i), _MM_FROUND_TO_NEAREST_INT));
-        _mm_storeu_si128(to + i + 1, _mm256_cvtps_ph(_mm256_loadu_ps(from + 8 * i + 8), _MM_FROUND_TO_NEAREST_INT));
-    }
-    char *const rest[] = {data[0] + whole * strides[0], data[1] + whole * strides[1]};
-    if (whole < n) to_FLOAT16_from_FLOAT32(rest, strides, n - whole, params);
-}
-#else
-#define cvt_float_from_half to_FLOAT32_from_FLOAT16
-#define cvt_half_from_float to_FLOAT16_from_FLOAT32
-#endif
-
 #define ROW(id, name, ctype, category) [TP_##id] = to_##id##_from_any,
-const tp_cast_kernels TP_CAP(tp_cast) = {
-    .loops = {TP_FORALL_DTYPES(ROW)},
-    .float_from_half = cvt_float_from_half,
-    .half_from_float = cvt_half_from_float,
-};
+const tp_cast_kernels TP_CAP(tp_cast) = {TP_FORALL_DTYPES(ROW)};

@@ -96,265 +96,184 @@ TP_INLINE uint64_t bits_of(bytes mask) {
 /* Integers are compared with themselves as floats are, and equal themselves. */
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 
-#define OF max_u8
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
-#define T uint8_t
-#define S int8_t
-#define BETTER >
-#define LE <=
-#define WORST 0
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF min_u8
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T uint8_t
-#define S int8_t
-#define BETTER <
-#define LE >=
-#define WORST UINT8_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_u16
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
-#define T uint16_t
-#define S int16_t
-#define BETTER >
-#define LE <=
-#define WORST 0
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF min_u16
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T uint16_t
-#define S int16_t
-#define BETTER <
-#define LE >=
-#define WORST UINT16_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_u32
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
-#define T uint32_t
-#define S int32_t
-#define BETTER >
-#define LE <=
-#define WORST 0
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF min_u32
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T uint32_t
-#define S int32_t
-#define BETTER <
-#define LE >=
-#define WORST UINT32_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_u64
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
-#define T uint64_t
-#define S int64_t
-#define BETTER >
-#define LE <=
-#define WORST 0
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF min_u64
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T uint64_t
-#define S int64_t
-#define BETTER <
-#define LE >=
-#define WORST UINT64_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_i8
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+/* The largest of signed integers is the one search of a width: with bits turned over, the smallest is the largest, and
+ * unsigned numbers are signed ones. */
+#define OF i8
 #define T int8_t
 #define S int8_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define ODD_V(a, b) ODD_INT(a, b)
 #define WORST INT8_MIN
 #define NAN_OF_T 0
+#define KEY(x) ((x) ^ flip)
 #include "cpu/extreme_of.h"
 
-#define OF min_i8
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T int8_t
-#define S int8_t
-#define BETTER <
-#define LE >=
-#define WORST INT8_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_i16
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define OF i16
 #define T int16_t
 #define S int16_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define ODD_V(a, b) ODD_INT(a, b)
 #define WORST INT16_MIN
 #define NAN_OF_T 0
+#define KEY(x) ((x) ^ flip)
 #include "cpu/extreme_of.h"
 
-#define OF min_i16
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T int16_t
-#define S int16_t
-#define BETTER <
-#define LE >=
-#define WORST INT16_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_i32
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define OF i32
 #define T int32_t
 #define S int32_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define ODD_V(a, b) ODD_INT(a, b)
 #define WORST INT32_MIN
 #define NAN_OF_T 0
+#define KEY(x) ((x) ^ flip)
 #include "cpu/extreme_of.h"
 
-#define OF min_i32
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T int32_t
-#define S int32_t
-#define BETTER <
-#define LE >=
-#define WORST INT32_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_i64
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define OF i64
 #define T int64_t
 #define S int64_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) SELECT(NAME(i), (a) > (b), a, b)
+#define ODD_V(a, b) ODD_INT(a, b)
 #define WORST INT64_MIN
 #define NAN_OF_T 0
+#define KEY(x) ((x) ^ flip)
 #include "cpu/extreme_of.h"
 
-#define OF min_i64
-#define ODD_V(a, b) ODD_INT(a, b)
-#define BETTER_V(a, b) SELECT(NAME(i), (a) < (b), a, b)
-#define T int64_t
-#define S int64_t
-#define BETTER <
-#define LE >=
-#define WORST INT64_MAX
-#define NAN_OF_T 0
-#include "cpu/extreme_of.h"
-
-#define OF max_f32
-#define ODD_V(a, b) ODD_F32(a, b)
-#define BETTER_V(a, b) MAX_F32(a, b)
+#define OF f32_max
 #define T float
 #define S int32_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) MAX_F32(a, b)
+#define ODD_V(a, b) ODD_F32(a, b)
 #define WORST (-__builtin_inff())
 #define NAN_OF_T __builtin_nanf("")
+#define KEY(x) (x)
 #include "cpu/extreme_of.h"
 
-#define OF min_f32
-#define ODD_V(a, b) ODD_F32(a, b)
-#define BETTER_V(a, b) MIN_F32(a, b)
+#define OF f32_min
 #define T float
 #define S int32_t
 #define BETTER <
 #define LE >=
+#define BETTER_V(a, b) MIN_F32(a, b)
+#define ODD_V(a, b) ODD_F32(a, b)
 #define WORST __builtin_inff()
 #define NAN_OF_T __builtin_nanf("")
+#define KEY(x) (x)
 #include "cpu/extreme_of.h"
 
-#define OF max_f64
-#define ODD_V(a, b) ODD_F64(a, b)
-#define BETTER_V(a, b) MAX_F64(a, b)
+#define OF f64_max
 #define T double
 #define S int64_t
 #define BETTER >
 #define LE <=
+#define BETTER_V(a, b) MAX_F64(a, b)
+#define ODD_V(a, b) ODD_F64(a, b)
 #define WORST (-__builtin_inf())
 #define NAN_OF_T __builtin_nan("")
+#define KEY(x) (x)
 #include "cpu/extreme_of.h"
 
-#define OF min_f64
-#define ODD_V(a, b) ODD_F64(a, b)
-#define BETTER_V(a, b) MIN_F64(a, b)
+#define OF f64_min
 #define T double
 #define S int64_t
 #define BETTER <
 #define LE >=
+#define BETTER_V(a, b) MIN_F64(a, b)
+#define ODD_V(a, b) ODD_F64(a, b)
 #define WORST __builtin_inf()
 #define NAN_OF_T __builtin_nan("")
+#define KEY(x) (x)
 #include "cpu/extreme_of.h"
+
+/* ---- the kernels of each dtype and direction ---- */
+
+#define KERNELS(name, of, flip)                                                                                  \
+    static void name##_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride,       \
+                                 int64_t length, int64_t index) {                                                \
+        (void)index;                                                                                             \
+        of##_fold_runs(acc, n, in, stride, run_stride, length, flip);                                            \
+    }                                                                                                            \
+    static void name##_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, int64_t row_stride,       \
+                                 int64_t rows, int64_t index) {                                                  \
+        (void)index;                                                                                             \
+        of##_fold_rows(acc, n, in, stride, row_stride, rows, flip);                                              \
+    }                                                                                                            \
+    static void name##_finish(void *out, const void *acc, int64_t n, int64_t count, const void *params) {        \
+        (void)count;                                                                                             \
+        (void)params;                                                                                            \
+        of##_finish(out, acc, n, flip);                                                                          \
+    }                                                                                                            \
+    static void name##_place_fold_runs(void *acc, int64_t n, const char *in, int64_t stride, int64_t run_stride, \
+                                       int64_t length, int64_t index) {                                          \
+        of##_place_fold_runs(acc, n, in, stride, run_stride, length, index, flip);                               \
+    }                                                                                                            \
+    static void name##_place_fold_rows(void *acc, int64_t n, const char *in, int64_t stride, int64_t row_stride, \
+                                       int64_t rows, int64_t index) {                                            \
+        of##_place_fold_rows(acc, n, in, stride, row_stride, rows, index, flip);                                 \
+    }
+#define KERNELS_OF_WIDTH(w)               \
+    KERNELS(max_i##w, i##w, 0)            \
+    KERNELS(min_i##w, i##w, -1)           \
+    KERNELS(max_u##w, i##w, INT##w##_MIN) \
+    KERNELS(min_u##w, i##w, INT##w##_MAX)
+KERNELS_OF_WIDTH(8)
+KERNELS_OF_WIDTH(16)
+KERNELS_OF_WIDTH(32)
+KERNELS_OF_WIDTH(64)
+KERNELS(max_f32, f32_max, 0)
+KERNELS(min_f32, f32_min, 0)
+KERNELS(max_f64, f64_max, 0)
+KERNELS(min_f64, f64_min, 0)
 
 /* ---- the table ---- */
 
-#define VALUE(dtype, name)                     \
-    [dtype] = {.in = dtype,                    \
-               .out = dtype,                   \
-               .size = sizeof(name##_element), \
-               .leaf = LEAF,                   \
-               .init = name##_init,            \
-               .fold_runs = name##_fold_runs,  \
-               .fold_rows = name##_fold_rows,  \
-               .combine = name##_combine,      \
-               .finish = name##_finish}
-#define PLACE_OF(dtype, as, name)                                               \
-    [dtype] = {.in = as,                                                        \
-               .out = TP_INT64,                                                 \
-               .size = sizeof(name##_place),                                    \
-               .leaf = LEAF,                                                    \
-               .leaf_rows = sizeof(name##_element) == 1 ? FEW_ROWS : MANY_ROWS, \
-               .indexed = true,                                                 \
-               .init = name##_place_init,                                       \
-               .fold_runs = name##_place_fold_runs,                             \
-               .fold_rows = name##_place_fold_rows,                             \
-               .combine = name##_place_combine,                                 \
-               .finish = name##_place_finish}
-#define PLACE(dtype, name) PLACE_OF(dtype, dtype, name)
+#define VALUE(dtype, of, name)                \
+    [dtype] = {.in = dtype,                   \
+               .out = dtype,                  \
+               .size = sizeof(of##_element),  \
+               .leaf = LEAF,                  \
+               .init = of##_init,             \
+               .fold_runs = name##_fold_runs, \
+               .fold_rows = name##_fold_rows, \
+               .combine = of##_combine,       \
+               .finish = name##_finish},
+#define PLACE_OF(dtype, as, of, name)                                         \
+    [dtype] = {.in = as,                                                      \
+               .out = TP_INT64,                                               \
+               .size = sizeof(of##_place),                                    \
+               .leaf = LEAF,                                                  \
+               .leaf_rows = sizeof(of##_element) == 1 ? FEW_ROWS : MANY_ROWS, \
+               .indexed = true,                                               \
+               .init = of##_place_init,                                       \
+               .fold_runs = name##_place_fold_runs,                           \
+               .fold_rows = name##_place_fold_rows,                           \
+               .combine = of##_place_combine,                                 \
+               .finish = of##_place_finish},
+#define PLACE(dtype, of, name) PLACE_OF(dtype, dtype, of, name)
+#define INTEGERS(ROW, which, w) ROW(TP_UINT##w, i##w, which##_u##w) ROW(TP_INT##w, i##w, which##_i##w)
+#define NUMBERS(ROW, which)                   \
+    INTEGERS(ROW, which, 8)                   \
+    INTEGERS(ROW, which, 16)                  \
+    INTEGERS(ROW, which, 32)                  \
+    INTEGERS(ROW, which, 64)                  \
+    ROW(TP_FLOAT32, f32_##which, which##_f32) \
+    ROW(TP_FLOAT64, f64_##which, which##_f64)
+#define VALUES(which) {VALUE(TP_BOOL, i8, which##_u8) NUMBERS(VALUE, which)}
 /* A true byte may be larger than another: the place of a bool is looked for among the numbers 0 and 1. */
-#define PLACE_OF_BOOL(which) PLACE_OF(TP_BOOL, TP_UINT8, which##_u8)
-#define VALUE_OF_BOOL(which) VALUE(TP_BOOL, which##_u8)
-#define ALL(ROW, which)                                                                          \
-    {                                                                                            \
-        ROW##_OF_BOOL(which),         ROW(TP_UINT8, which##_u8),    ROW(TP_UINT16, which##_u16), \
-        ROW(TP_UINT32, which##_u32),  ROW(TP_UINT64, which##_u64),  ROW(TP_INT8, which##_i8),    \
-        ROW(TP_INT16, which##_i16),   ROW(TP_INT32, which##_i32),   ROW(TP_INT64, which##_i64),  \
-        ROW(TP_FLOAT32, which##_f32), ROW(TP_FLOAT64, which##_f64),                              \
-    }
+#define PLACES(which) {PLACE_OF(TP_BOOL, TP_UINT8, i8, which##_u8) NUMBERS(PLACE, which)}
 
 const tp_extreme_kernels TP_CAP(tp_extreme) = {
-    .largest = ALL(VALUE, max),
-    .smallest = ALL(VALUE, min),
-    .largest_at = ALL(PLACE, max),
-    .smallest_at = ALL(PLACE, min),
+    .largest = VALUES(max),
+    .smallest = VALUES(min),
+    .largest_at = PLACES(max),
+    .smallest_at = PLACES(min),
 };

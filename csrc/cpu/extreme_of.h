@@ -1,11 +1,13 @@
-/* extreme_of.h: the kernels of one dtype and direction; included once for each by extreme.c, with
- *   OF        what the names begin with (max_f32)
+/* extreme_of.h: the kernels of one order of one dtype; included once for each by extreme.c, with
+ *   OF        what the names begin with (f32_max)
  *   T, S      the elements, and signed integers as wide
  *   BETTER    > or <; LE its complement, <= or >=
  *   WORST     what every number replaces
  *   BETTER_V  the better of each pair of lanes, the second where they cannot be compared
  *   ODD_V     whether one of two vectors has a NaN, as ODDS
  *   NAN_OF_T  a NaN, where T has one
+ *   KEY(x)    what is compared in place of the element or vector x, made with `flip`; KEY(KEY(x)) is x. All but what is
+ *             read from a tensor is a key.
  * Vectors of the compiler's own kind keep VECTORS results side by side. */
 
 #define NAME(x) NAME_(OF, x)
@@ -39,17 +41,17 @@ static void NAME(init)(void *acc, int64_t n) {
 TP_INLINE bool NAME(some)(NAME(i) mask) { return bits_of((bytes)mask) != 0; }
 
 /* The best of n >= PER elements in lanes; *nan: whether there is a NaN. */
-TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, bool *nan) {
+TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, T flip, bool *nan) {
     const NAME(u) *v = (const NAME(u) *)p;
     int64_t count = n / PER, i = 0;
-    NAME(v) b = *(const NAME(u) *)(p + n - PER); /* may overlap others, which does no harm */
+    NAME(v) b = KEY(*(const NAME(u) *)(p + n - PER)); /* may overlap others, which does no harm */
     ODDS(NAME(i)) odd = ODD_V(b, b);
     if (count >= 2 * VECTORS) {
         NAME(v) side[VECTORS];
         UNROLL for (int k = 0; k < VECTORS; k++) side[k] = b;
         for (; i + VECTORS <= count; i += VECTORS) {
             UNROLL for (int k = 0; k < VECTORS; k += 2) {
-                NAME(v) x = v[i + k], y = v[i + k + 1];
+                NAME(v) x = KEY(v[i + k]), y = KEY(v[i + k + 1]);
                 TP_FETCH_AHEAD(v + i + k);
                 if (VECTOR_BYTES == 64) TP_FETCH_AHEAD(v + i + k + 1);
                 side[k] = BETTER_V(x, side[k]);
@@ -63,8 +65,9 @@ TP_INLINE NAME(v) NAME(of_lanes)(const T *p, int64_t n, bool *nan) {
         b = side[0];
     }
     for (; i < count; i++) {
-        b = BETTER_V(v[i], b);
-        odd |= ODD_V(v[i], v[i]);
+        NAME(v) x = KEY(v[i]);
+        b = BETTER_V(x, b);
+        odd |= ODD_V(x, x);
     }
     *nan = SOME_ODD(NAME(some), odd);
     return b;
@@ -80,34 +83,34 @@ TP_INLINE T NAME(best_lane)(NAME(v) b) {
 }
 
 /* The best of n elements; a NaN among them is noted in *odd, not in the result. */
-TP_INLINE T NAME(of_numbers)(const T *p, int64_t n, bool *odd) {
+TP_INLINE T NAME(of_numbers)(const T *p, int64_t n, T flip, bool *odd) {
     if (n >= PER) {
         bool nan;
-        NAME(v) b = NAME(of_lanes)(p, n, &nan);
+        NAME(v) b = NAME(of_lanes)(p, n, flip, &nan);
         *odd |= nan;
         return NAME(best_lane)(b);
     }
     T best = WORST;
     for (int64_t i = 0; i < n; i++) {
-        *odd |= p[i] != p[i];
-        best = p[i] BETTER best ? p[i] : best;
+        T x = KEY(p[i]);
+        *odd |= x != x;
+        best = x BETTER best ? x : best;
     }
     return best;
 }
 
 static void NAME(fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride, int64_t length,
-                            int64_t index) {
-    (void)index;
+                            T flip) {
     T *acc = acc_;
     for (int64_t run = 0; run < n; run++, in += stride) {
         if (run_stride == sizeof(T)) {
             bool odd = false;
-            T best_of_run = NAME(of_numbers)((const T *)in, length, &odd);
+            T best_of_run = NAME(of_numbers)((const T *)in, length, flip, &odd);
             acc[run] = NAME(pick)(acc[run], odd ? NAN_OF_T : best_of_run);
             continue;
         }
         T best = acc[run];
-        for (int64_t i = 0; i < length; i++) best = NAME(pick)(best, *(const T *)(in + i * run_stride));
+        for (int64_t i = 0; i < length; i++) best = NAME(pick)(best, KEY(*(const T *)(in + i * run_stride)));
         acc[run] = best;
     }
 }
@@ -119,8 +122,7 @@ static void NAME(combine)(void *into_, const void *from_, int64_t n) {
 }
 
 static void NAME(fold_rows)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride, int64_t rows,
-                            int64_t index) {
-    (void)index;
+                            T flip) {
     T *acc = acc_;
     int64_t row = 0;
     for (; stride == sizeof(T) && row + 4 <= rows; row += 4, in += 4 * row_stride) {
@@ -129,21 +131,22 @@ static void NAME(fold_rows)(void *acc_, int64_t n, const char *in, int64_t strid
         int64_t i = 0;
         for (; i + PER <= n; i += PER) {
             NAME(v) best = *(NAME(u) *)(acc + i);
-            best = NAME(pick_v)(best, *(const NAME(u) *)(a + i));
-            best = NAME(pick_v)(best, *(const NAME(u) *)(b + i));
-            best = NAME(pick_v)(best, *(const NAME(u) *)(c + i));
-            *(NAME(u) *)(acc + i) = NAME(pick_v)(best, *(const NAME(u) *)(d + i));
+            best = NAME(pick_v)(best, KEY(*(const NAME(u) *)(a + i)));
+            best = NAME(pick_v)(best, KEY(*(const NAME(u) *)(b + i)));
+            best = NAME(pick_v)(best, KEY(*(const NAME(u) *)(c + i)));
+            *(NAME(u) *)(acc + i) = NAME(pick_v)(best, KEY(*(const NAME(u) *)(d + i)));
         }
-        for (; i < n; i++) acc[i] = NAME(pick)(NAME(pick)(NAME(pick)(NAME(pick)(acc[i], a[i]), b[i]), c[i]), d[i]);
+        for (; i < n; i++) {
+            T best = NAME(pick)(NAME(pick)(acc[i], KEY(a[i])), KEY(b[i]));
+            acc[i] = NAME(pick)(NAME(pick)(best, KEY(c[i])), KEY(d[i]));
+        }
     }
     for (; row < rows; row++, in += row_stride)
-        for (int64_t i = 0; i < n; i++) acc[i] = NAME(pick)(acc[i], *(const T *)(in + i * stride));
+        for (int64_t i = 0; i < n; i++) acc[i] = NAME(pick)(acc[i], KEY(*(const T *)(in + i * stride)));
 }
 
-static void NAME(finish)(void *out, const void *acc, int64_t n, int64_t count, const void *params) {
-    (void)count;
-    (void)params;
-    memcpy(out, acc, (size_t)n * sizeof(T));
+static void NAME(finish)(void *out, const void *acc, int64_t n, T flip) {
+    for (int64_t i = 0; i < n; i++) ((T *)out)[i] = KEY(((const T *)acc)[i]);
 }
 
 /* ---- places ---- */
@@ -181,15 +184,15 @@ TP_INLINE int64_t NAME(find)(const T *p, int64_t n, T value, bool odd) {
 
 /* The best of a block, or a NaN that it has, to *best; false if it does not replace what is there, which the lanes show
  * at less cost than their own best would. */
-TP_INLINE bool NAME(better_in)(const T *p, int64_t n, bool first, T *best) {
+TP_INLINE bool NAME(better_in)(const T *p, int64_t n, T flip, bool first, T *best) {
     bool odd = false;
     T found;
     if (n >= PER) {
-        NAME(v) b = NAME(of_lanes)(p, n, &odd);
+        NAME(v) b = NAME(of_lanes)(p, n, flip, &odd);
         if (!first && !odd && !NAME(some)(b BETTER((NAME(v)){0} + *best))) return false;
         found = NAME(best_lane)(b);
     } else {
-        found = NAME(of_numbers)(p, n, &odd);
+        found = NAME(of_numbers)(p, n, flip, &odd);
     }
     if (odd) found = NAN_OF_T;
     if (!first && !NAME(replaces)(found, *best)) return false;
@@ -198,38 +201,38 @@ TP_INLINE bool NAME(better_in)(const T *p, int64_t n, bool first, T *best) {
 }
 
 /* A run is searched block by block for its best; the first block that has it, once more for the place. */
-TP_INLINE void NAME(place_of_run)(NAME(place) * acc, const T *p, int64_t length, int64_t index) {
+TP_INLINE void NAME(place_of_run)(NAME(place) * acc, const T *p, int64_t length, int64_t index, T flip) {
     int64_t block = length < 4 * SMALL_BLOCK ? SMALL_BLOCK : length < 4 * LARGE_BLOCK ? length / 4 : LARGE_BLOCK;
     int64_t where = -1;
     T best = acc->value;
     if (acc->index >= 0 && best != best) return;
     for (int64_t i = 0; i < length && best == best; i += block) {
         bool first = where < 0 && acc->index < 0;
-        if (NAME(better_in)(p + i, length - i < block ? length - i : block, first, &best)) where = i;
+        if (NAME(better_in)(p + i, length - i < block ? length - i : block, flip, first, &best)) where = i;
     }
     if (where < 0) return;
     int64_t n = length - where < block ? length - where : block;
-    *acc = (NAME(place)){best, index + where + NAME(find)(p + where, n, best, best != best)};
+    *acc = (NAME(place)){best, index + where + NAME(find)(p + where, n, KEY(best), best != best)};
 }
 
 static void NAME(place_fold_runs)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t run_stride,
-                                  int64_t length, int64_t index) {
+                                  int64_t length, int64_t index, T flip) {
     NAME(place) *acc = acc_;
     for (int64_t run = 0; run < n; run++, in += stride) {
         if (run_stride == sizeof(T)) {
-            NAME(place_of_run)(acc + run, (const T *)in, length, index);
+            NAME(place_of_run)(acc + run, (const T *)in, length, index, flip);
             continue;
         }
-        for (int64_t i = 0; i < length; i++) NAME(offer)(acc + run, *(const T *)(in + i * run_stride), index + i);
+        for (int64_t i = 0; i < length; i++) NAME(offer)(acc + run, KEY(*(const T *)(in + i * run_stride)), index + i);
     }
 }
 
 /* At most COLUMNS columns and FEW_ROWS or MANY_ROWS rows. */
-static void NAME(columns)(NAME(place) * acc, int64_t n, const char *in, int64_t row_stride, int64_t rows,
-                          int64_t index) {
+static void NAME(columns)(NAME(place) * acc, int64_t n, const char *in, int64_t row_stride, int64_t rows, int64_t index,
+                          T flip) {
     T best[COLUMNS];
     S at[COLUMNS];
-    memcpy(best, in, (size_t)n * sizeof(T));
+    for (int64_t i = 0; i < n; i++) best[i] = KEY(((const T *)in)[i]);
     memset(at, 0, (size_t)n * sizeof(S));
     int64_t row = 1;
     for (; row + 4 <= rows; row += 4) {
@@ -240,9 +243,8 @@ static void NAME(columns)(NAME(place) * acc, int64_t n, const char *in, int64_t 
             NAME(v) b = *(NAME(u) *)(best + i);
             NAME(i) a, mask;
             memcpy(&a, at + i, sizeof a);
-            NAME(v)
-            x[4] = {*(const NAME(u) *)(r0 + i), *(const NAME(u) *)(r1 + i), *(const NAME(u) *)(r2 + i),
-                    *(const NAME(u) *)(r3 + i)};
+            const NAME(v) x[4] = {KEY(*(const NAME(u) *)(r0 + i)), KEY(*(const NAME(u) *)(r1 + i)),
+                                  KEY(*(const NAME(u) *)(r2 + i)), KEY(*(const NAME(u) *)(r3 + i))};
             UNROLL for (int k = 0; k < 4; k++) {
                 mask = NAME(mask)(x[k], b);
                 b = SELECT(NAME(i), mask, x[k], b);
@@ -252,7 +254,7 @@ static void NAME(columns)(NAME(place) * acc, int64_t n, const char *in, int64_t 
             memcpy(at + i, &a, sizeof a);
         }
         for (; i < n; i++) {
-            const T x[4] = {r0[i], r1[i], r2[i], r3[i]};
+            const T x[4] = {KEY(r0[i]), KEY(r1[i]), KEY(r2[i]), KEY(r3[i])};
             for (int k = 0; k < 4; k++) {
                 at[i] = NAME(replaces)(x[k], best[i]) ? (S)(row + k) : at[i];
                 best[i] = NAME(pick)(best[i], x[k]);
@@ -262,23 +264,24 @@ static void NAME(columns)(NAME(place) * acc, int64_t n, const char *in, int64_t 
     for (; row < rows; row++) {
         const T *r = (const T *)(in + row * row_stride);
         for (int64_t i = 0; i < n; i++) {
-            at[i] = NAME(replaces)(r[i], best[i]) ? (S)row : at[i];
-            best[i] = NAME(pick)(best[i], r[i]);
+            T x = KEY(r[i]);
+            at[i] = NAME(replaces)(x, best[i]) ? (S)row : at[i];
+            best[i] = NAME(pick)(best[i], x);
         }
     }
     for (int64_t i = 0; i < n; i++) NAME(offer)(acc + i, best[i], index + at[i]);
 }
 
 static void NAME(place_fold_rows)(void *acc_, int64_t n, const char *in, int64_t stride, int64_t row_stride,
-                                  int64_t rows, int64_t index) {
+                                  int64_t rows, int64_t index, T flip) {
     NAME(place) *acc = acc_;
     if (stride == sizeof(T) && rows > 1) {
         for (int64_t i = 0; i < n; i += COLUMNS)
-            NAME(columns)(acc + i, n - i < COLUMNS ? n - i : COLUMNS, in + i * stride, row_stride, rows, index);
+            NAME(columns)(acc + i, n - i < COLUMNS ? n - i : COLUMNS, in + i * stride, row_stride, rows, index, flip);
         return;
     }
     for (int64_t row = 0; row < rows; row++, in += row_stride)
-        for (int64_t i = 0; i < n; i++) NAME(offer)(acc + i, *(const T *)(in + i * stride), index + row);
+        for (int64_t i = 0; i < n; i++) NAME(offer)(acc + i, KEY(*(const T *)(in + i * stride)), index + row);
 }
 
 static void NAME(place_combine)(void *into_, const void *from_, int64_t n) {
@@ -310,3 +313,4 @@ static void NAME(place_finish)(void *out, const void *acc, int64_t n, int64_t co
 #undef LE
 #undef WORST
 #undef NAN_OF_T
+#undef KEY

@@ -39,10 +39,7 @@
     X(scan)                       \
     X(softmax)
 
-typedef struct {
-    const tp_loop_fn *loops[TP_NUM_DTYPES];      /* [to][from] */
-    tp_loop_fn float_from_half, half_from_float; /* in place of the loops between float16 and float32 */
-} tp_cast_kernels;
+typedef const tp_loop_fn *tp_cast_kernels[TP_NUM_DTYPES]; /* [to][from] */
 
 #define TP_DRAW_BLOCK 1024 /* the elements that a kernel makes at once; it begins at a multiple of it */
 

@@ -44,7 +44,5 @@ static tp_dtype moved_as(tp_dtype d) {
 
 tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to) {
     if (from == to) from = to = moved_as(to);
-    if (from == TP_FLOAT16 && to == TP_FLOAT32) return tp_cpu.cast->float_from_half;
-    if (from == TP_FLOAT32 && to == TP_FLOAT16) return tp_cpu.cast->half_from_float;
-    return tp_cpu.cast->loops[to][from];
+    return (*tp_cpu.cast)[to][from];
 }

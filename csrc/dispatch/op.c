@@ -230,8 +230,9 @@ bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin) {
     tp_lock(TP_LOCK_Operators);
     const registration_node *r = resolve(op, key);
     if (r) {
-        *origin = (tp_origin){r->r.key, !r->op, r->r.cell != NULL, !r->r.cell && !r->r.fn, ""};
+        *origin = (tp_origin){r->r.key, !r->op, r->r.cell != NULL, !r->r.cell && !r->r.fn, "", ""};
         snprintf(origin->source, sizeof origin->source, "%s", r->r.source);
+        snprintf(origin->file, sizeof origin->file, "%s", r->r.file ? r->r.file : "");
     }
     tp_unlock(TP_LOCK_Operators);
     return r != NULL;
@@ -272,7 +273,7 @@ int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
     int status = 0;
     for (int64_t i = 0; status == 0 && i < n; i++) {
         tp_op *op = entries[i].op;
-        tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source};
+        tp_registration r = {.key = key, .fn = entries[i].fn, .source = entries[i].source, .file = entries[i].file};
         if (ensure_registrations(op) < 0 || add_registration(op, &op->registrations->slot[key], &r) < 0) status = -1;
     }
     tp_unlock(TP_LOCK_Operators);

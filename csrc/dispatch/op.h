@@ -53,6 +53,7 @@ typedef struct {
     tp_fn fn;   /* one of fn and cell; both NULL: fallthrough */
     tp_cell *cell;
     const char *source; /* the kernel's name, or file:line of a Python registration */
+    const char *file;   /* of the tree, that the kernel is written in; NULL where nothing says so */
 } tp_registration;
 
 /* Alias keys: a registration for many runtime keys at once. */
@@ -123,7 +124,7 @@ const char *tp_op_name(const tp_op *op, char *buffer);
 typedef struct {
     tp_op *op;
     tp_fn fn;
-    const char *source; /* what tables show as the kernel's origin */
+    const char *source, *file; /* what tables show as the kernel's origin */
 } tp_kernel_entry;
 /* Registers the generator's kernels of one key. */
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
@@ -162,7 +163,7 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n);
 typedef struct {
     tp_key key;
     bool is_fallback, is_boxed, is_fallthrough;
-    char source[160]; /* shortened where it is longer */
+    char source[160], file[160]; /* shortened where they are longer */
 } tp_origin;
 bool tp_find_origin(const tp_op *op, tp_key key, tp_origin *origin);
 /* Whether a kernel was registered for the key itself: no alias key's, no fallback. Without a lock. */

@@ -120,7 +120,7 @@ static tp_op *find_op(const char *name) {
     return op;
 }
 
-/* _dispatch_table(name): list of (key, registered as, source, kind) for every runtime key that has an entry. */
+/* _dispatch_table(name): list of (key, registered as, source, kind, file) for every runtime key that has an entry. */
 static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);
@@ -133,7 +133,7 @@ static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
                            : r.is_boxed       ? "boxed"
                            : r.is_fallthrough ? "fallthrough"
                                               : "kernel";
-        PyObject *row = Py_BuildValue("ssss", tp_key_name((tp_key)k), tp_slot_name(r.key), r.source, kind);
+        PyObject *row = Py_BuildValue("sssss", tp_key_name((tp_key)k), tp_slot_name(r.key), r.source, kind, r.file);
         if (!row || PyList_Append(rows, row) < 0) Py_CLEAR(rows);
         Py_XDECREF(row);
     }

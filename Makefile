@@ -8,10 +8,11 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test ctest fuzz lint format support bench demo wheel sanitize tsan oclgrind clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support bench demo wheel sanitize tsan oclgrind clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
+	@echo "make test-all  the suite on every device and under every checker, all operators: an hour"
 	@echo "make demo      set up, build, train the digit classifier (MODEL=mlp, DEVICE=...)"
 	@echo "make native    rebuild the C half in place"
 	@echo "make lint      clang-format, ruff, mypy, pyright (the stubs too)"
@@ -65,6 +66,11 @@ endif
 test: ctest driver
 	$(BIN)/python -m pytest -q $(TESTS) --device=$(DEVICE) $(ARGS)
 
+# What .ci/run takes a part of, whole.
+test-all: test sanitize tsan
+	$(MAKE) test DEVICE=opencl
+	$(MAKE) oclgrind ARGS=--all
+
 $(VENV)/lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q "ruff==0.17.5" "mypy==2.4.1" "clang-format==23.1.5" "pyright==1.1.414" \
 	    types-PyYAML
@@ -99,7 +105,7 @@ wheel: $(VENV)/installed
 	$(BIN)/python tests/check_wheel.py dist
 
 sanitize: $(VENV)/installed
-	$(BIN)/python tests/run_sanitized.py
+	$(BIN)/python tests/run_sanitized.py $(ARGS)
 
 tsan: $(VENV)/installed
 	$(BIN)/python tests/run_tsan.py

@@ -5,7 +5,7 @@ calls. Each operator that has an OpenCL kernel runs a few samples, of more than 
 after them come the large calls of opencl_large.py; all this in the tuning for CPUs and in the one for GPUs.
 That races are seen at all is tried first, on kernels whose barriers are taken out.
 
-`python tests/run_oclgrind.py [--all] [PATTERN...]`.
+`python tests/run_oclgrind.py [--all] [--part=auto/3] [PATTERN...]`; the large calls are in every part (parts.py).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import fake_opencl
 import opencl_large
+from parts import Part, part_of
 
 import tensorpy as tp
 from tensorpy.testing.checks import like_the_cpu
@@ -68,8 +69,9 @@ def sees_races(library: str) -> bool:
         return start(library, "gpu", ["large: softmax", "--quietly"], **loader, **taken_out) != 0
 
 
-def with_kernels() -> list[OpInfo]:
-    return [TABLE[name] for name in sorted(TABLE) if kernel_of(TABLE[name].op, "OpenCL")]
+def with_kernels(part: Part | None) -> list[OpInfo]:
+    found = [TABLE[name] for name in sorted(TABLE) if kernel_of(TABLE[name].op, "OpenCL")]
+    return [info for info in found if part is None or part.takes(info.name)]
 
 
 def of_samples(info: OpInfo, every_dtype: bool) -> str:
@@ -84,11 +86,11 @@ def of_samples(info: OpInfo, every_dtype: bool) -> str:
     return complaint
 
 
-def table(every_dtype: bool, quietly: bool, patterns: list[str]) -> int:
+def table(every_dtype: bool, quietly: bool, part: Part | None, patterns: list[str]) -> int:
     """On the device at hand; how many operators and large calls have reports."""
     tp.opencl.fallback = "allow"
     log, seen, bad, begun = Path(os.environ[LOG]), 0, 0, time.monotonic()
-    runs = [(info.name, functools.partial(of_samples, info, every_dtype)) for info in with_kernels()]
+    runs = [(info.name, functools.partial(of_samples, info, every_dtype)) for info in with_kernels(part)]
     runs += [
         (f"large: {name}", functools.partial(opencl_large.differences, name, "opencl")) for name in opencl_large.CALLS
     ]
@@ -104,6 +106,8 @@ def table(every_dtype: bool, quietly: bool, patterns: list[str]) -> int:
             print(f"== {name}\n{complaint}\n{found[:1500]}", flush=True)
     if not quietly:
         print(f"{len(runs)} operators and calls, {bad} with reports, {time.monotonic() - begun:.0f} s", flush=True)
+        if part:
+            print(part)
     return bad
 
 
@@ -111,7 +115,8 @@ def main() -> int:
     arguments = sys.argv[1:]
     if LOG in os.environ:
         patterns = [a for a in arguments if not a.startswith("--")]
-        return table("--all" in arguments, "--quietly" in arguments, patterns) > 0
+        part = next((part_of(a.partition("=")[2]) for a in arguments if a.startswith("--part=")), None)
+        return table("--all" in arguments, "--quietly" in arguments, part, patterns) > 0
     library = next((path for path in LIBRARIES if Path(path).exists()), None)
     if library is None or shutil.which("oclgrind") is None:
         print("oclgrind is not installed: the package is called oclgrind")

@@ -1,7 +1,7 @@
 """Builds with AddressSanitizer and UBSan and runs the C tests and the Python suite under them.
 
 The interpreter is not instrumented, so the sanitizer's runtime is preloaded, and its leak check, which would report the
-interpreter's own blocks, is left to the leak tests.
+interpreter's own blocks, is left to the leak tests. Arguments are pytest's: `--part=auto/3`.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def main() -> int:
         f"pythonpath={package} {ROOT} {ROOT}/tests",
         "tests",
         *(f"--ignore={s}" for s in SKIPPED),
+        *sys.argv[1:],
     ]
     failed |= subprocess.run(command, cwd=ROOT, env=environment).returncode
     return failed

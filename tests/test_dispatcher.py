@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import tensorpy as tp
@@ -120,6 +122,7 @@ def test_print_dispatcher(capsys: pytest.CaptureFixture[str]) -> None:
 def test_table_names_the_origin_of_each_kernel() -> None:
     table = {e.key: e for e in tp.dispatch.table("mm")}
     assert table["CPU"].source == "mm_dense" and table["CPU"].kind == "kernel"
+    assert table["CPU"].file == "csrc/native/matmul.c"
     assert table["AutogradCPU"].registered_as == "Autograd"
     assert table["OpenCL"].kind == "kernel" and "PrivateUse1" not in table
 
@@ -190,3 +193,17 @@ def test_unknown_keyword_names_the_nearest() -> None:
         tp.add(a, a, alhpa=2)
     with pytest.raises(TypeError, match="argument 'other' must be Tensor, not str"):
         tp.add(a, "x")
+
+
+def test_every_kernel_has_its_file() -> None:
+    """What a table shows as a kernel's file is in the tree, and has the kernel's words where it is a C file."""
+    root = Path(__file__).parent.parent
+    words: dict[str, str] = {}
+    for name in tp.dispatch.operators() + tp.dispatch.primitives():
+        for entry in tp.dispatch.table(name):
+            if entry.kind != "kernel":
+                continue
+            assert entry.file, f"{name} {entry.key}: {entry.source}"
+            text = words.setdefault(entry.file, (root / entry.file).read_text())
+            if entry.file.endswith(".c") and entry.source not in text:
+                assert "##" in text, f"{entry.file} has no {entry.source}"

@@ -239,7 +239,7 @@ def test_keys_of_backends_that_are_not_here_make_nothing(folder: Path) -> None:
     )
     text = generate(folder, entry)["ops/native_functions.c"]
     assert "f_gpu" not in text and "f_xpu" not in text
-    assert '(tp_fn)direct_f_q_f, "f_q"}' in text and "{TP_KEY_Quantized, kernels_Quantized," in text
+    assert '(tp_fn)direct_f_q_f, "f_q"' in text and "{TP_KEY_Quantized, kernels_Quantized," in text
     catalog = generator.load_catalog(folder)
     assert catalog.by_name["f"].function.kernel("MPS") == "f_gpu"  # the model keeps it
 

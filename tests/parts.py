@@ -1,0 +1,88 @@
+"""Which operators a sampled run takes: all of the families that changed, and a part of the rest that goes round.
+
+`pytest --part=2/3` takes the second third of the operators, `--part=auto/3` the third that the commit at hand stands
+for: the next commit takes another one. A family has changed if a file with its stem did in the hours before the
+commit at hand, or since TENSORPY_BASE. What is no operator's (the generator, the dispatcher, the layers) has its own tests,
+which always run.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorpy.testing.samples import TABLE
+
+ROOT = Path(__file__).resolve().parent.parent
+WINDOW = 4 * 3600  # seconds of commits that count as one change
+
+
+def _git(*arguments: str) -> str:
+    """What git says of the tree; nothing where there is no git or no history."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _base() -> str:
+    """What changes are counted from; "" where nothing is known."""
+    if named := os.environ.get("TENSORPY_BASE"):
+        return _git("rev-parse", "--verify", named)
+    now = _git("show", "-s", "--format=%ct", "HEAD")
+    return _git("rev-list", "-1", f"--before={int(now) - WINDOW}", "HEAD") if now else ""
+
+
+def families_of(files: Iterable[str]) -> set[str]:
+    """`csrc/cpu/pool_loops.c` and `yaml/derivatives/pool.yaml` are of the family pool, as tests/test_pool.py is."""
+    known = {info.op.family for info in TABLE.values()}
+    stems = {re.sub(r"^test_", "", Path(file).stem) for file in files}
+    return {name for name in known if any(stem == name or stem.startswith(name + "_") for stem in stems)}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The `number`th of `count` parts, and everything of `families`."""
+
+    number: int
+    count: int
+    families: frozenset[str]
+    since: str
+
+    def takes(self, name: str) -> bool:
+        """Of an operator's full name ("max.dim"), or of a function's of torch ("nn.functional.relu")."""
+        mine = zlib.crc32(name.encode()) % self.count == self.number - 1
+        return mine or name.partition(".")[0] in self._changed or name.rpartition(".")[2] in self._changed
+
+    @functools.cached_property
+    def _changed(self) -> set[str]:
+        return {info.name.partition(".")[0] for info in TABLE.values() if info.op.family in self.families}
+
+    def __str__(self) -> str:
+        changed = f", and all of {', '.join(sorted(self.families))}" if self.families else ""
+        since = f" (changed since {self.since[:9]})" if self.families else ""
+        return f"part {self.number} of {self.count} of the operators{changed}{since}"
+
+
+def part_of(text: str) -> Part | None:
+    """`2/3`, `auto/3`; nothing for all of it, and where the history is not known."""
+    if not text:
+        return None
+    number, slash, count = text.partition("/")
+    if not slash or not count.isdigit() or not (number == "auto" or number.isdigit()):
+        raise ValueError(f"--part is NUMBER/COUNT or auto/COUNT, not {text}")
+    commit, base = _git("rev-parse", "HEAD"), _base()
+    if number == "auto" and not (commit and base):
+        return None
+    chosen = int(commit, 16) % int(count) + 1 if number == "auto" else int(number)
+    if not 1 <= chosen <= int(count):
+        raise ValueError(f"there is no part {chosen} of {count}")
+    changed = _git("diff", "--name-only", base, "HEAD").splitlines() if base else []
+    return Part(chosen, int(count), frozenset(families_of(changed)), base)

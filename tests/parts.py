@@ -2,8 +2,8 @@
 
 `pytest --part=2/3` takes the second third of the operators, `--part=auto/3` the third that the commit at hand stands
 for: the next commit takes another one. A family has changed if a file with its stem did in the hours before the
-commit at hand, or since TENSORPY_BASE. What is no operator's (the generator, the dispatcher, the layers) has its own tests,
-which always run.
+commit at hand, or since TENSORPY_BASE. What is no operator's (the generator, the dispatcher, the layers) has its own
+tests, which always run.
 """
 
 from __future__ import annotations

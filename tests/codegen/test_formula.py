@@ -388,7 +388,8 @@ def test_nodes(derived: Catalog) -> None:
 def test_autograd_kernels(derived: Catalog) -> None:
     kernels = Kernels()
     text = emit_variable_type(derived, kernels)
-    assert '    {&ops[OP_mul_Tensor], (tp_fn)autograd_mul_Tensor, "autograd", "codegen/emit_variable_type.py"},\n' in kernels.rows["Autograd"]
+    row = '    {&ops[OP_mul_Tensor], (tp_fn)autograd_mul_Tensor, "autograd", "codegen/emit_variable_type.py"},\n'
+    assert row in kernels.rows["Autograd"]
     hot = function(text, "autograd_mul_Tensor")
     assert "(tp_requires_grad(self) || tp_requires_grad(other)) && tp_grad_enabled()" in hot
     assert "redispatch_mul_Tensor(ks & TP_BELOW_AUTOGRAD, self, other)" in hot and "tp_node_new" not in hot

@@ -505,3 +505,26 @@ def test_an_index_out_of_range() -> None:
     with pytest.raises(RuntimeError, match="out of bounds"):
         a.gather(1, tp.tensor([[7]], device="opencl")).tolist()
     assert a.sum().item() == 12.0  # the process goes on
+
+
+@needs_device
+def test_a_cold_start_says_that_it_compiles(tmp_path: Path) -> None:
+    """Once, after a second of it; a warm start has nothing to say."""
+    program = """
+        import sys, os, tempfile, tensorpy as tp
+        read, write = os.pipe()
+        os.dup2(write, 2)
+        x = tp.ones(3, device="opencl")
+        done = [getattr(tp, f)(x) for f in FUNCTIONS]
+        os.close(write)
+        os.close(2)
+        print(os.read(read, 10000).decode().count("compiling OpenCL kernels for"))
+    """
+    functions = "acos asin atan cos exp log sin tan tanh erf sqrt square".split()
+    program = program.replace("FUNCTIONS", repr(functions))
+    cold = {"TENSORPY_OPENCL_CACHE": str(tmp_path / "ours"), "POCL_CACHE_DIR": str(tmp_path / "driver")}
+    assert output_of(program, **cold, TENSORPY_OPENCL_QUIET="1") == "0"
+    fresh = {"TENSORPY_OPENCL_CACHE": "", "POCL_CACHE_DIR": str(tmp_path / "another")}
+    said = output_of(program, **fresh)
+    assert said == "1" if "Portable" in tp.opencl.get_device_properties().platform else said in ("0", "1")
+    assert output_of(program, **cold) == "0"

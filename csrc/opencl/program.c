@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define BUCKETS 4096
 #define TURNS 64
@@ -87,8 +88,26 @@ static int fail_build(tp_cl_device *d, cl_program p, cl_int status, const char *
                    tp_cl_error_name(status), log, key);
 }
 
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A process that has compiled for a second says so, once: from outside it seems to stand still. */
+static void say_that_it_compiles(const tp_cl_device *d, double seconds) {
+    static double spent; /* under the lock ClPrograms */
+    tp_lock(TP_LOCK_ClPrograms);
+    bool is_time = spent < 1 && spent + seconds >= 1;
+    spent += seconds;
+    tp_unlock(TP_LOCK_ClPrograms);
+    if (is_time && !getenv("TENSORPY_OPENCL_QUIET"))
+        fprintf(stderr, "tensorpy: compiling OpenCL kernels for %s, which are kept for the next time\n", d->name);
+}
+
 static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     cl_int status;
+    double begun = now();
     tp_cl_hash name = tp_cl_hash_text(tp_cl_hash_device(d), source);
     cl_program p = from_disk(d, name);
     if (p) return count_one(&stats.from_disk), p;
@@ -102,6 +121,7 @@ static cl_program build(tp_cl_device *d, const char *key, const char *source) {
     }
     count_one(&stats.built);
     to_disk(p, name);
+    say_that_it_compiles(d, now() - begun);
     return p;
 }
 

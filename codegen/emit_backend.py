@@ -14,6 +14,7 @@ from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
 from .emit_variable_type import layers_off
 from .model import FunctionSchema
+from .out_dtype import takes_castable
 from .tag_rules import prologue, view_copy_body
 from .text import banner
 
@@ -36,6 +37,15 @@ def _functional_parameters(op: Operator, leading: Sequence[str] = (), trailing: 
     return ", ".join([*leading, *own, *trailing])
 
 
+def _variant(op: Operator, catalog: Catalog) -> str:
+    """What a kernel is told of where its result goes."""
+    if op.kind == "functional":
+        return "TP_VARIANT_NEW"
+    if op.kind == "inplace":
+        return "TP_VARIANT_INPLACE"
+    return "TP_VARIANT_OUT_CAST" if takes_castable(op, catalog) else "TP_VARIANT_OUT"
+
+
 def _output_count(op: Operator) -> int:
     return max(1, len(op.schema.returns))
 
@@ -50,7 +60,7 @@ def _wrapper(op: Operator, kind: str, body: str, *, composite: bool = False) -> 
     )
 
 
-def _pointwise(op: Operator) -> str:
+def _pointwise(op: Operator, catalog: Catalog) -> str:
     assert op.pointwise is not None
     names = {a.name: a for a in c_arguments(op.schema)}
     operands = []
@@ -72,8 +82,7 @@ def _pointwise(op: Operator) -> str:
         body += f"    return tp_pointwise_new({table}, inputs, {passed});\n"
     else:
         target = _output_names(op.schema)[0]
-        inplace = "true" if op.kind == "inplace" else "false"
-        body += f"    return tp_pointwise_into({table}, inputs, {passed}, {target}, {inplace});\n"
+        body += f"    return tp_pointwise_into({table}, inputs, {passed}, {target}, {_variant(op, catalog)});\n"
     return _wrapper(op, "pointwise", body)
 
 
@@ -92,13 +101,13 @@ def _reduction(op: Operator) -> str:
     return _wrapper(op, "reduction", body)
 
 
-def _structured(op: Operator, source: KernelSource) -> str:
+def _structured(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     stem = structured_name(op.group)
     forward = _forward_names(op.schema)
     n = _output_count(op)
     outs = _output_names(op.schema)
-    variant = {"functional": "TP_VARIANT_NEW", "inplace": "TP_VARIANT_INPLACE"}.get(op.kind, "TP_VARIANT_OUT")
     given = f", .given = {{{', '.join(outs)}}}" if outs else ""
+    variant = _variant(op, catalog)
     body = f"    tp_meta m = {{.op = {op_of(op)}, .variant = {variant}, .noutputs = {n}{given}}};\n"
     inputs = ", ".join(
         a.name_in_c
@@ -141,7 +150,7 @@ def _view_copy(op: Operator, catalog: Catalog, source: KernelSource) -> str:
     return _wrapper(op, "view_copy", view_copy_body(op.function, catalog.by_name[source.name].schema.name))
 
 
-def _from_functional(op: Operator) -> str:
+def _from_functional(op: Operator, catalog: Catalog) -> str:
     """out= or in-place through the functional variant."""
     functional = op.group.functional
     assert functional is not None
@@ -152,13 +161,14 @@ def _from_functional(op: Operator) -> str:
     result = c_result(functional.func)
     outs = _output_names(op.schema)
     recorded = "_recorded" if op.is_implicit else ""
-    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else "tp_copy_into_out"
+    into_out = "tp_cast_into_out" if takes_castable(op, catalog) else "tp_copy_into_out"
+    copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else into_out
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
     elif result.kind == "seq":
         body = f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
-        body += f"    return made ? tp_copy_into_out_list({outs[0]}, made) : -1;\n"
+        body += f"    return made ? {into_out}_list({outs[0]}, made) : -1;\n"
     else:
         body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
@@ -185,17 +195,17 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
     """The wrapper's text, its name, and what the dispatch table shows as the kernel's origin."""
     match source.kind:
         case "pointwise":
-            return _pointwise(op), f"pointwise_{op.c}", "pointwise"
+            return _pointwise(op, catalog), f"pointwise_{op.c}", "pointwise"
         case "reduction":
             return _reduction(op), f"reduction_{op.c}", "reduction"
         case "structured":
             return (
-                _structured(op, source),
+                _structured(op, source, catalog),
                 f"structured_{source.name}_{op.c}",
                 source.name or f"{structured_name(op.group)}_meta",
             )
         case "functional":
-            return _from_functional(op), f"variant_{op.c}", "from the functional variant"
+            return _from_functional(op, catalog), f"variant_{op.c}", "from the functional variant"
         case "inplace":
             return _from_inplace(op), f"variant_{op.c}", "from the in-place variant"
         case "formula":

@@ -36,6 +36,7 @@ _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
+OUT_DTYPES = ("same", "castable")
 PROMOTIONS = ("default", "no_opmath", "int_to_float", "always_bool", "complex_to_float", "bool_to_long")
 DTYPE_CLASSES = ("all", "bool", "int", "sint", "uint", "real", "float", "number", "complex")
 AUTOCAST_POLICIES = (
@@ -297,6 +298,7 @@ class _FunctionReader:
             "composite": d.text,
             "doc": d.text,
             "inplace_variants": self.variants,
+            "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:

@@ -28,16 +28,9 @@ static int check_ordered(tp_error_class cls, const char *op, const tp_tensor *se
                    tp_dtype_names[self->dtype]);
 }
 
-static int check_out_dtype(const tp_meta *m, int i, tp_dtype dtype) {
-    if (!m->given[i] || (tp_dtype)m->given[i]->dtype == dtype) return 0;
-    return tp_fail(TP_RuntimeError, "Expected out tensor to have dtype %s, but got %s instead", tp_dtype_names[dtype],
-                   tp_dtype_names[m->given[i]->dtype]);
-}
-
 static int declare(tp_meta *m, int i, const tp_tensor *self, uint64_t mask, bool keepdim, tp_dtype dtype) {
     int64_t sizes[TP_MAX_DIMS];
     int n = tp_reduce_sizes(self, mask, keepdim, sizes);
-    if (check_out_dtype(m, i, dtype) < 0) return -1;
     return tp_meta_output(m, i, (tp_ints){sizes, n}, TP_NO_INTS, dtype, self->device);
 }
 

@@ -151,7 +151,7 @@ tp_tensor *complex_dense(tp_tensor *real, tp_tensor *imag) {
 /* complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!) */
 int complex_out_composite(tp_tensor *real, tp_tensor *imag, tp_tensor *out) {
     tp_autoref *made = tp_complex(real, imag);
-    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
+    return made ? tp_copy_into_out(out, made) : -1;
 }
 /* polar(Tensor abs, Tensor angle) -> Tensor */
 tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
@@ -165,7 +165,7 @@ tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
 /* polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!) */
 int polar_out_composite(tp_tensor *abs, tp_tensor *angle, tp_tensor *out) {
     tp_autoref *made = tp_polar(abs, angle);
-    return made ? tp_copy_into_out_of_its_dtype(out, made) : -1;
+    return made ? tp_copy_into_out(out, made) : -1;
 }
 
 /* vander(Tensor x, int? N=None, bool increasing=False) -> Tensor */

@@ -37,12 +37,7 @@ static int fail_shape(const tp_tensor *given, tp_ints sizes) {
 }
 
 static int check_given(const tp_meta *m, const tp_tensor *given, tp_ints sizes, tp_dtype dtype, tp_device device) {
-    if (!tp_device_equal(given->device, device)) {
-        char wanted[40], found[40];
-        return tp_fail(TP_RuntimeError, "Expected out tensor to have device %s, but got %s instead",
-                       tp_device_print(device, wanted), tp_device_print(given->device, found));
-    }
-    if (tp_check_castable(dtype, (tp_dtype)given->dtype) < 0) return -1;
+    if (tp_check_given(given, m->variant, dtype, device) < 0) return -1;
     if (m->variant == TP_VARIANT_INPLACE && !has_sizes(given, sizes)) return fail_shape(given, sizes);
     return tp_check_internal_overlap(given);
 }

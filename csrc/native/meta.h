@@ -15,10 +15,9 @@
 
 #include "core/tensor.h"
 #include "dispatch/op.h"
+#include "native/out.h"
 
 #define TP_MAX_OUTPUTS 5
-
-typedef enum { TP_VARIANT_NEW, TP_VARIANT_INPLACE, TP_VARIANT_OUT } tp_variant;
 
 typedef struct {
     const tp_op *op;

@@ -157,20 +157,20 @@ static int separate_inputs(general_call *g, tp_tensor *out) {
     return 0;
 }
 
-static int prepare_output(general_call *g, tp_tensor *out, bool inplace) {
+static int prepare_output(general_call *g, tp_tensor *out, tp_variant variant) {
     if (!tp_device_equal(out->device, g->device)) return fail_devices(g, out);
     bool fits = has_shape(g, out);
-    if (inplace && !fits) return fail_shape(g, out);
-    if (tp_check_castable(g->result, (tp_dtype)out->dtype) < 0) return -1;
+    if (variant == TP_VARIANT_INPLACE && !fits) return fail_shape(g, out);
+    if (tp_check_given_dtype(out, variant, g->result) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
     return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
 }
 
 static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs,
-                                                  const tp_value *params, tp_tensor *out, bool inplace) {
+                                                  const tp_value *params, tp_tensor *out, tp_variant variant) {
     general_call g;
     if (check_overlap(inputs, p->ninputs, out) < 0 || start_general(&g, p, inputs) < 0) return -1;
-    int status = prepare_output(&g, out, inplace);
+    int status = prepare_output(&g, out, variant);
     if (status == 0) status = run_general(&g, params, out);
     release_copies(&g);
     return status;
@@ -200,8 +200,8 @@ tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, con
 }
 
 int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
-                      bool inplace) {
+                      tp_variant variant) {
     int done = may_be_short() ? tp_cpu_map_shortcut.into(p, inputs, params, out) : 0;
     if (tp_likely(done)) return done > 0 ? 0 : -1;
-    return into_general(p, inputs, params, out, inplace);
+    return into_general(p, inputs, params, out, variant);
 }

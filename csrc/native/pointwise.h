@@ -2,6 +2,7 @@
  * shape, output, overlap. */
 #pragma once
 
+#include "native/out.h"
 #include "prim/pointwise.h"
 
 /* The operator itself, or the one that takes its place for these inputs. */
@@ -9,4 +10,4 @@ const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand
 /* The functional variant, and the in-place and out= variants. `params` are boxed, in schema order. */
 tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
-                      bool inplace);
+                      tp_variant variant);

@@ -209,6 +209,12 @@ tp_tensor *bernoulli_composite(tp_tensor *self, tp_generator *generator) {
     tp_autoref *t = tp_empty_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
     return t && tp_bernoulli__Tensor(t, self, generator) == 0 ? tp_take(t) : NULL;
 }
+/* Draws in the dtype that out has.
+ * bernoulli.out(Tensor self, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!) */
+int bernoulli_out_composite(tp_tensor *self, tp_generator *generator, tp_tensor *out) {
+    if (!tp_same_sizes(out, self) && tp_tensor_resize(out, tp_sizes(self), TP_NO_INTS) < 0) return -1;
+    return tp_bernoulli__Tensor(out, self, generator);
+}
 tp_tensor *bernoulli_p_composite(tp_tensor *self, double p, tp_generator *generator) {
     tp_autoref *t = tp_empty_like(self, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
     return t && tp_bernoulli__float(t, p, generator) == 0 ? tp_take(t) : NULL;

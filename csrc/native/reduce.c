@@ -139,7 +139,7 @@ static tp_dtype mean_dtype(const tp_tensor *self, tp_dtype dtype) {
 /* mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
 int mean_dim_meta(tp_meta *m, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype) {
     uint64_t mask;
-    tp_dtype result = mean_dtype(self, dtype);
+    tp_dtype result = mean_dtype(self, asked_dtype(m, dtype));
     if (result == TP_NO_DTYPE || tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
     return declare(m, self, mask, keepdim, result);
 }

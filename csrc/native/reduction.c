@@ -44,7 +44,8 @@ tp_tensor *tp_reduction_new(const tp_reduction_op *r, tp_tensor *self, tp_ints d
 
 int tp_reduction_into(const tp_reduction_op *r, tp_tensor *self, tp_ints dim, bool keepdim, tp_dtype dtype,
                       tp_tensor *out) {
-    bool chosen = dtype == TP_NO_DTYPE && r->promotion == TP_REDUCE_SUM; /* then out's dtype is what is asked for */
+    /* Along dimensions out's dtype is what is asked for; over all of them the result has its own, as in PyTorch. */
+    bool chosen = dtype == TP_NO_DTYPE && dim.size >= 0 && r->promotion == TP_REDUCE_SUM;
     tp_autoref *made = tp_reduction_new(r, self, dim, keepdim, chosen ? (tp_dtype)out->dtype : dtype);
     return made ? tp_copy_into_out(out, made) : -1;
 }

@@ -3,15 +3,16 @@
 
 #include "core/tensor.h"
 
-/* Resizes out to made's sizes and copies; RuntimeError if made's dtype may not be cast to out's. */
+/* Resizes out to made's sizes and copies; RuntimeError if out is not of made's dtype. */
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
-/* The same where out has to be of made's dtype. */
-int tp_copy_into_out_of_its_dtype(tp_tensor *out, tp_tensor *made);
-/* The same without resizing; sizes must agree. */
+/* The same for any dtype that made may be cast to. */
+int tp_cast_into_out(tp_tensor *out, tp_tensor *made);
+/* Casts without resizing; sizes must agree. */
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
 /* The same for an operator that is differentiated by its parts: the copy goes through the layers and is one of them. */
 int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made);
 /* For a list of outputs: as many as were made. */
 int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
+int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 /* For several outputs; releases the n tensors of made. */
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

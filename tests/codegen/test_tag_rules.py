@@ -144,3 +144,52 @@ def test_formulas_may_raise(catalog_of):
 def test_what_formulas_may_raise(catalog_of, text):
     with pytest.raises(YamlError):
         emit_kernels(catalog_of(f"- func: bad(Tensor self) -> Tensor\n  composite: |\n    {text}\n"), Kernels())
+
+
+# ---- out_dtype ----
+
+CAST = """
+- func: cast(Tensor self) -> Tensor
+  dispatch: {Dense: cast_dense}
+  autogen: cast.out
+  out_dtype: castable
+- func: alias_of_cast(Tensor self) -> Tensor
+  composite: cast(self)
+  autogen: alias_of_cast.out
+- func: own(Tensor self) -> Tensor
+  dispatch: {Dense: own_dense}
+  autogen: own.out
+"""
+
+
+def test_an_out_is_of_the_results_dtype_or_cast_to_as_the_entry_says(catalog_of):
+    text = emit_kernels(catalog_of(CAST), Kernels())
+    assert "tp_cast_into_out(out, made)" in function_of(text, "variant_cast_out")
+    assert "tp_cast_into_out(out, made)" in function_of(text, "variant_alias_of_cast_out")
+    assert "tp_copy_into_out(out, made)" in function_of(text, "variant_own_out")
+
+
+def function_of(text: str, name: str) -> str:
+    return text[text.index(f"{name}(") :].partition("\n}\n")[0]
+
+
+@pytest.mark.parametrize(
+    "body, what, fix",
+    [
+        ("  dispatch: {Dense: f}\n  out_dtype: castable", "and no out= variant", "'it.out' in 'autogen'"),
+        ("  dispatch: {Dense: f}\n  autogen: it.out\n  out_dtype: same", "would be 'same' without", "take it out"),
+        ("  composite: cast(self)\n  autogen: it.out\n  out_dtype: castable", "would be 'castable'", "take it out"),
+        ("  dispatch: {Dense: f}\n  autogen: it.out\n  out_dtype: cast", "'out_dtype' is 'cast'", "castable"),
+    ],
+)
+def test_out_dtype_says_what_does_not_hold_anyway(catalog_of, body, what, fix):
+    with pytest.raises(YamlErrors) as raised:
+        catalog_of(f"{CAST}- func: it(Tensor self) -> Tensor\n{body}\n")
+    (error,) = raised.value.errors
+    assert what in error.what and fix in error.fix
+
+
+def test_several_outputs_keep_their_dtypes(catalog_of):
+    two = "- func: two(Tensor self) -> (Tensor, Tensor)\n  dispatch: {Dense: two_dense}\n  autogen: two.out\n"
+    with pytest.raises(YamlErrors, match="several outputs"):
+        catalog_of(f"{two}  out_dtype: castable\n")

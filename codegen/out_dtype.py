@@ -1,0 +1,50 @@
+"""`out_dtype`: which dtypes an out= may have.
+
+`same` is the result's own dtype, `castable` any that the result can be cast to. PyTorch has both, and which one follows
+from how its kernel of the operator came about. An entry without the key takes what most of its kind do: `castable` where
+an expression computes it (`pointwise`), what its parts take where it is a formula, else `same`. A reduction or a factory
+that lets the caller choose the dtype is asked for that of its out=, which then is the result's own.
+"""
+
+from __future__ import annotations
+
+from .catalog import Catalog, Operator
+from .emit_formula import operators_called
+from .errors import ErrorCollector
+from .model import TENSOR
+
+
+def takes_castable(op: Operator, catalog: Catalog) -> bool:
+    """Whether the out= variant of the operator (or it itself, if it is one) takes any dtype that the result casts to."""
+    key = op.function.origin.out_dtype
+    return key == "castable" if key is not None else _by_kind(op, catalog)
+
+
+def _by_kind(op: Operator, catalog: Catalog) -> bool:
+    if op.pointwise is not None:
+        return True
+    origin = catalog.by_name[str(op.function.origin.name)]
+    if origin.function.composite is None:
+        return False
+    parts = [part for part in operators_called(origin, catalog) if part.schema.returns[:1]]
+    return all(takes_castable(part, catalog) for part in parts if part.schema.returns[0].type == TENSOR)
+
+
+def check_out_dtypes(catalog: Catalog) -> None:
+    """The key stands where there is an out=, and says what does not hold anyway."""
+    errors = ErrorCollector()
+    for op in catalog:
+        key = op.function.out_dtype
+        if key is None:
+            continue
+        where = op.function.at("out_dtype")
+        group = op.group.functional
+        if op.group.out is None:
+            what = f"{op.schema.name} has 'out_dtype', and no out= variant"
+            errors.add(where, what, f"name '{op.schema.name.base}.out' in 'autogen', or take it out")
+        elif (key == "castable") == _by_kind(op, catalog):
+            errors.add(where, f"{op.schema.name} would be '{key}' without 'out_dtype'", "take it out")
+        elif key == "castable" and group is not None and len(group.func.returns) > 1:
+            what = f"{op.schema.name} has several outputs, each of its own dtype"
+            errors.add(where, what, "take 'out_dtype' out")
+    errors.raise_if_any()

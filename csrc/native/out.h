@@ -1,0 +1,12 @@
+/* out.h: where an operator's result goes, and what a tensor that is given for it has to be. */
+#pragma once
+
+#include "core/tensor.h"
+
+/* A new tensor, self, or an out= tensor: of the result's own dtype, or of any that it can be cast to (`out_dtype` of the
+ * YAML says which). */
+typedef enum { TP_VARIANT_NEW, TP_VARIANT_INPLACE, TP_VARIANT_OUT, TP_VARIANT_OUT_CAST } tp_variant;
+
+/* Whether a result of `dtype` may be written to `given`; the shape is not looked at. */
+int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device);
+int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype);

@@ -1,9 +1,9 @@
 """`out_dtype`: which dtypes an out= may have.
 
-`same` is the result's own dtype, `castable` any that the result can be cast to. PyTorch has both, and which one follows
-from how its kernel of the operator came about. An entry without the key takes what most of its kind do: `castable` where
-an expression computes it (`pointwise`), what its parts take where it is a formula, else `same`. A reduction or a factory
-that lets the caller choose the dtype is asked for that of its out=, which then is the result's own.
+`same` is the result's own dtype, `castable` any that the result can be cast to. PyTorch has both, and which one
+follows from how its kernel of the operator came about. An entry without the key takes what most of its kind do:
+`castable` where an expression computes it (`pointwise`), what its parts take where it is a formula, else `same`. A
+reduction or a factory whose caller may choose the dtype is asked for that of its out=, which then is the result's own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .model import TENSOR
 
 
 def takes_castable(op: Operator, catalog: Catalog) -> bool:
-    """Whether the out= variant of the operator (or it itself, if it is one) takes any dtype that the result casts to."""
+    """Whether the operator's out= (or that of its group) takes any dtype that the result can be cast to."""
     key = op.function.origin.out_dtype
     return key == "castable" if key is not None else _by_kind(op, catalog)
 

@@ -55,6 +55,7 @@ CHECKS = (
     "mask",
     "nonzero_divisor",
     "true_quotient",
+    "one_dtype",
     "rounded_division",
     "nonnegative_exponent",
     "nonnegative_bound",

@@ -99,6 +99,7 @@ AS_TORCH = {
         m.ones(0).argmax()
         m.ones(2,0).max(1)
         m.gather(m.ones(2,3),2,m.zeros(2,3,dtype=m.int64))
+        m.ones(3).index_add_(0,m.tensor([4]),m.ones(1))
         m.index_select(m.ones(2,3),0,m.tensor([5]))
         m.index_select(m.ones(2,3),0,m.tensor([[0]]))
         m.take(m.ones(3),m.tensor([4]))
@@ -497,7 +498,6 @@ OUR_OWN = {
         m.stack([m.ones([1]*64)]*2)
         m.ones(2)[(None,)*64]
         m.ones([1]*64)[None]
-        m.ones(3).index_add_(0,m.tensor([4]),m.ones(1))
         m.mm(m.ones(2,2),m.ones(2,2,device='meta'))
         m.nn.functional.conv2d(m.ones(1,1,3,3),m.ones(1,1,3,3),dilation=2**62)
         m.nn.functional.group_norm(m.ones(2,3),0)

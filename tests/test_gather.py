@@ -87,3 +87,13 @@ def test_an_index_that_is_written_over() -> None:
     assert x.index_fill_(0, x[:3], 10**13).tolist() == [10**13, 10**13, 10**13, 0]
     x = tp.tensor([1, 2, 0])
     assert x.scatter_add_(0, x, tp.tensor([10**13, 1, 1])).tolist() == [2, 2 + 10**13, 1]
+
+
+def test_index_add_cuts_its_factor_to_the_dtype():
+    whole, at = tp.ones(3, dtype=tp.int64), tp.tensor([0, 2])
+    assert whole.index_add(0, at, tp.full((2,), 5), alpha=1.9).tolist() == [6, 1, 6]
+    assert whole.index_add(0, at, tp.full((2,), 5), alpha=True).tolist() == [6, 1, 6]
+    false = tp.zeros(3, dtype=tp.bool)
+    assert false.index_add(0, at, tp.ones(2, dtype=tp.bool), alpha=2).tolist() == [True, False, True]
+    with pytest.raises(RuntimeError, match="overflow"):
+        tp.ones(3, dtype=tp.int8).index_add(0, at, tp.ones(2, dtype=tp.int8), alpha=300)

@@ -300,3 +300,9 @@ def test_small_products_refuse() -> None:
     refused(RuntimeError, "1D vector", tp.cartesian_prod, x)
     assert tp.combinations(tp.ones(2), 3).shape == (0, 3) and tp.combinations(tp.ones(3), 0).shape == (0,)
     assert x.addr_(tp.ones(2), tp.ones(2), alpha=2).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_the_first_none_of_a_number_is_the_number():
+    for k in (0, 1):
+        values, indices = tp.tensor(5.0).topk(k)
+        assert (values.item(), indices.item()) == (5.0, 0)

@@ -48,7 +48,9 @@ def overload(library: Any, name: str) -> Any:
     return getattr(getattr(library.ops.aten, base), which or "default")
 
 
-def arguments(library: Any, info: OpInfo, sample: OpSample) -> tuple[list[Any], dict[str, Any]]:
+def arguments(library: Any, info: OpInfo, sample: OpSample, out: bool = True) -> tuple[list[Any], dict[str, Any]]:
+    """The sample's arguments; of the out= variant those that it takes: a factory's has no dtype."""
+
     def convert(value: Any) -> Any:
         match value:
             case Array():
@@ -61,9 +63,9 @@ def arguments(library: Any, info: OpInfo, sample: OpSample) -> tuple[list[Any], 
         return library.device("cpu")
 
     args, kwargs = sample.map(convert)
-    out = info.variant("out")
-    assert out is not None
-    taken = {a.name for a in out.schema.arguments}
+    op = info.variant("out") if out else info.op
+    assert op is not None
+    taken = {a.name for a in op.schema.arguments}
     return args, {k: v for k, v in kwargs.items() if k in taken}
 
 
@@ -83,24 +85,19 @@ def cases(library: Any, info: OpInfo) -> Iterator[tuple[OpSample, list[Any], int
     """Samples, their results' shapes and dtypes, and for each result the dtypes that out= may have."""
     for dtype in info.some_dtypes:
         for sample in info.samples(dtype, SAMPLES):
-            args, kwargs = sample_arguments(library, info, sample)
+            args, kwargs = arguments(library, info, sample, out=False)
             try:
                 made = overload(library, info.name)(*args, **kwargs)
             except (RuntimeError, TypeError, AttributeError, ValueError, IndexError):
                 continue  # PyTorch may lack the operator or the dtype
-            results = [(tuple(t.shape), name_of(t.dtype)) for t in (made if isinstance(made, (tuple, list)) else [made])]
+            results = [
+                (tuple(t.shape), name_of(t.dtype)) for t in (made if isinstance(made, (tuple, list)) else [made])
+            ]
             if answer(library, info, sample, results, -1, ""):
                 continue
             for i, (_, own) in enumerate(results):
                 for other in DTYPES:
                     yield sample, results, i, own, other
-
-
-def sample_arguments(library: Any, info: OpInfo, sample: OpSample) -> tuple[list[Any], dict[str, Any]]:
-    """Those of the functional variant, which has a factory's dtype."""
-    args, kwargs = arguments(library, info, sample)
-    _, every = sample.map(lambda v: getattr(library, v.name) if isinstance(v, Dtype) else None)
-    return args, every | kwargs
 
 
 def lets_choose(info: OpInfo) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import tensorpy as tp
@@ -72,3 +73,13 @@ def test_errors() -> None:
         F.max_pool3d(x, 2)
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         F.max_pool2d(x > 0, 2)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("kind", ["avg", "max"])
+def test_a_size_for_each_dimension_or_one_number_for_all(kind, dims):
+    pool, x = getattr(F, f"adaptive_{kind}_pool{dims}d"), tp.ones([1, 1] + [4] * dims)
+    assert pool(x, 2).shape == pool(x, np.int64(2)).shape == pool(x, [2] * dims).shape == (1, 1, *[2] * dims)
+    for wrong in ((2,), (2,) * (dims + 1)):
+        with pytest.raises(RuntimeError, match=f"output_size must be {dims}"):
+            pool(x, wrong)

@@ -234,3 +234,36 @@ def test_draws_on_meta_leave_the_generator_alone() -> None:
     x.uniform_(generator=g), x.normal_(generator=g), x.random_(0, 5, generator=g), x.bernoulli_(0.5, generator=g)
     tp.multinomial(tp.ones(3, device="meta"), 2, generator=g)
     assert g.get_state().tolist() == before
+
+
+REFUSED = {
+    "multinomial of negative weights": lambda g: tp.multinomial(-tp.ones(3), 1, generator=g),
+    "multinomial of NaN": lambda g: tp.multinomial(tp.tensor([1.0, float("nan")]), 1, generator=g),
+    "multinomial of nothing": lambda g: tp.multinomial(tp.zeros(2, 3), 1, generator=g),
+    "multinomial of one empty row": lambda g: tp.multinomial(tp.tensor([[1.0, 1], [0, 0]]), 1, generator=g),
+    "multinomial of too few": lambda g: tp.multinomial(tp.tensor([1.0, 0, 0]), 2, generator=g),
+    "multinomial into floats": lambda g: tp.multinomial(tp.ones(3), 1, generator=g, out=tp.empty(1)),
+    "bernoulli of no probabilities": lambda g: tp.bernoulli(tp.full((3,), 2.0), generator=g),
+    "bernoulli of integers": lambda g: tp.bernoulli(tp.ones(3, dtype=tp.int64), generator=g),
+    "bernoulli_": lambda g: tp.ones(3).bernoulli_(2.0, generator=g),
+    "normal_": lambda g: tp.ones(3).normal_(0, -1, generator=g),
+    "normal": lambda g: tp.normal(tp.ones(3), -tp.ones(3), generator=g),
+    "uniform_": lambda g: tp.ones(3).uniform_(1, 0, generator=g),
+    "exponential_": lambda g: tp.ones(3).exponential_(-1, generator=g),
+    "geometric_": lambda g: tp.ones(3).geometric_(2, generator=g),
+    "cauchy_": lambda g: tp.ones(3).cauchy_(0, -1, generator=g),
+    "log_normal_": lambda g: tp.ones(3).log_normal_(0, -1, generator=g),
+    "random_": lambda g: tp.ones(3).random_(5, 5, generator=g),
+    "randint": lambda g: tp.randint(5, 5, (2,), generator=g),
+    "randperm": lambda g: tp.randperm(-1, generator=g),
+    "overlapping": lambda g: tp.ones(1).expand(3).uniform_(generator=g),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_draw_leaves_the_generator_alone(what):
+    g = tp.Generator().manual_seed(3)
+    before = g.get_state().tolist()
+    with pytest.raises((RuntimeError, ValueError)):
+        REFUSED[what](g)
+    assert g.get_state().tolist() == before

@@ -134,3 +134,8 @@ def test_bincount_of_nothing() -> None:
     none = tp.empty(0, dtype=tp.int64)
     assert tp.bincount(none, tp.empty(0), 3).dtype == tp.int64
     assert tp.bincount(none, tp.empty(0, dtype=tp.float64)).tolist() == []
+
+
+def test_set_names_the_devices_that_differ():
+    with pytest.raises(RuntimeError, match="a tensor on cpu cannot take the storage of a tensor on meta"):
+        tp.ones(2).set_(tp.ones(2, device="meta"))

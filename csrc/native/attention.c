@@ -1,5 +1,6 @@
 /* attention.c: scaled dot-product attention from products and softmax. */
 #include "NativeFunctions.h"
+#include "native/checks.h"
 
 #include <math.h>
 
@@ -44,6 +45,17 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
         return tp_fail_null(
             TP_RuntimeError,
             "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional");
+    const tp_dtype dtype = (tp_dtype)query->dtype;
+    if (tp_check_dtype("scaled_dot_product_attention", "key", key, dtype) < 0 ||
+        tp_check_dtype("scaled_dot_product_attention", "value", value, dtype) < 0)
+        return NULL;
+    bool mask_fits = !attn_mask || attn_mask->dtype == TP_BOOL || attn_mask->dtype == TP_FLOAT32 ||
+                     (tp_dtype)attn_mask->dtype == dtype;
+    if (!mask_fits)
+        return tp_fail_null(TP_RuntimeError,
+                            "scaled_dot_product_attention: expected attn_mask to be of bools, float32 or %s, but got "
+                            "%s",
+                            tp_dtype_names[dtype], tp_dtype_names[attn_mask->dtype]);
     if (is_causal && attn_mask)
         return tp_fail_null(TP_RuntimeError,
                             "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");

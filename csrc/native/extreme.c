@@ -51,9 +51,14 @@ static int find(extreme_prim prim, tp_tensor *self, uint64_t mask, tp_tensor *ou
 /* ---- amax, amin ---- */
 
 static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints dim, bool keepdim) {
-    uint64_t mask;
-    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < dim.size; i++) { /* an empty dimension is complained of before one that is named twice */
+        int64_t d = tp_wrap_dim(dim.data[i], self->ndim);
+        if (d < 0) return -1;
+        mask |= UINT64_C(1) << d;
+    }
     if (check_not_empty(op, self, mask, dim.size <= 0) < 0) return -1;
+    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
     if (self->numel && check_ordered(TP_NotImplementedError, op, self) < 0) return -1;
     return declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype);
 }
@@ -155,8 +160,8 @@ int argmin_dense(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_ten
 
 static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, bool keepdim) {
     uint64_t mask;
-    if (check_ordered(TP_RuntimeError, op, self) < 0 || mask_of(self, TP_SOME_INT(dim), &mask) < 0) return -1;
-    if (check_not_empty(op, self, mask, false) < 0) return -1;
+    if (mask_of(self, TP_SOME_INT(dim), &mask) < 0 || check_not_empty(op, self, mask, false) < 0) return -1;
+    if (check_ordered(TP_RuntimeError, op, self) < 0) return -1;
     if (declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
     return declare(m, 1, self, mask, keepdim, TP_INT64);
 }

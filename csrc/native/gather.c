@@ -183,6 +183,17 @@ int scatter_reduce__two_dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp
 
 /* ---- one-dimensional indices ---- */
 
+static int fail_slices(tp_error_class cls, const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
+                       const tp_tensor *source) {
+    tp_autotext a = {0}, b = {0};
+    tp_text_ints(&a, tp_sizes(source));
+    tp_text_ints(&b, tp_sizes(self));
+    return tp_fail(
+        cls,
+        "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
+        "dimension %lld and %lld indices",
+        op, a.text, b.text, (long long)dim, (long long)index->numel);
+}
 /* The index as if it had the shape of source, which is self's but for dim. NULL on failure. */
 static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source) {
     const char *op = tp_fault_at(fault)->op;
@@ -191,17 +202,8 @@ static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tenso
     if (check_index_dtype(op, index) < 0) return NULL;
     bool fits = source->ndim == self->ndim || (self->ndim == 0 && source->ndim <= 1);
     for (int d = 0; fits && d < source->ndim; d++) fits = d == dim || source->sizes[d] == self->sizes[d];
-    bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), dim) : 1);
-    if (!fits || !counted) {
-        tp_autotext a = {0}, b = {0};
-        tp_text_ints(&a, tp_sizes(source));
-        tp_text_ints(&b, tp_sizes(self));
-        return tp_fail_null(
-            fits ? tp_fault_at(fault)->cls : TP_RuntimeError,
-            "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
-            "dimension %lld and %lld indices",
-            op, a.text, b.text, (long long)dim, (long long)index->numel);
-    }
+    if (!fits || index->numel != tp_size_at(tp_sizes(source), dim))
+        return fail_slices(TP_RuntimeError, op, self, dim, index, source), NULL;
     tp_autoref *wide = as_int64(index), *places = tp_apart(wide, self);
     if (!places) return NULL;
     if (source->ndim) strides[dim] = places->ndim ? places->strides[0] : 1;
@@ -211,29 +213,44 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
                    bool wrap) {
     const char *op = tp_fault_at(fault)->op;
     int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0 || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *places = spread_index(fault, self, d, index, source);
-    if (!places) return -1;
+    tp_autoref *places = d < 0 ? NULL : spread_index(fault, self, d, index, source);
+    if (!places || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (source->numel == 0) return 0;
     tp_autoref *from = tp_apart(source, self);
     return from ? how(self, d, places, from, fault, wrap) : -1;
 }
+/* A factor of source, cut to its dtype; new. */
+static tp_tensor *times(tp_tensor *source, const tp_scalar *alpha) {
+    tp_autoref *factor = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)source->dtype, source->device);
+    return factor && tp_fill__Scalar(factor, alpha) == 0 ? tp_mul_Tensor(source, factor) : NULL;
+}
 /* index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!) */
 int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     if (tp_scalar_check_fits(alpha, (tp_dtype)self->dtype) < 0) return -1;
-    tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : tp_mul_Scalar(source, alpha);
-    return scaled ? tp_index_write(TP_INDEX_FAULT(TP_RuntimeError, "index_add"), tp_prim_put_add, self, dim, index,
-                                   scaled, false)
-                  : -1;
+    if (self->ndim == 0 && source->ndim > 0) return fail_slices(TP_RuntimeError, "index_add", self, dim, index, source);
+    tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : times(source, alpha);
+    int fault = TP_INDEX_FAULT(TP_IndexError, "index_add");
+    return scaled ? tp_index_write(fault, tp_prim_put_add, self, dim, index, scaled, false) : -1;
 }
 int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
-    return tp_index_write(TP_INDEX_FAULT(TP_IndexError, "index_copy_"), tp_prim_put_set, self, dim, index, source,
-                          false);
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    if (d < 0) return -1;
+    bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), d) : 1);
+    if (!counted || (self->ndim && source->ndim && self->ndim != source->ndim))
+        return fail_slices(TP_IndexError, "index_copy_", self, d, index, source);
+    int fault = TP_INDEX_FAULT(TP_IndexError, "index_copy_");
+    return tp_index_write(fault, tp_prim_put_set, self, d, index, source, false);
 }
 /* index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!) */
 int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
     int64_t d = tp_wrap_dim(dim, self->ndim), sizes[TP_MAX_DIMS], zeros[TP_MAX_DIMS] = {0};
     if (d < 0) return -1;
+    if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
+        return tp_fail(TP_IndexError, "index_fill_(): Expected dtype int32/int64 for index");
+    if (index->ndim > 1) return tp_fail(TP_RuntimeError, "index_fill_(): Index has to be a vector or a number");
+    if (value->kind == TP_SCALAR_COMPLEX && !tp_is_complex(self))
+        return tp_fail(TP_RuntimeError, "index_fill_(): a complex value does not go into %s",
+                       tp_dtype_names[self->dtype]);
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim) sizes[d] = index->numel;
     tp_autoref *one = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);

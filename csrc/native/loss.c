@@ -80,6 +80,8 @@ tp_tensor *soft_margin_loss_composite(tp_tensor *self, tp_tensor *target, int64_
 tp_tensor *kl_div_composite(tp_tensor *self, tp_tensor *target, int64_t reduction, bool log_target) {
     if (self->dtype < TP_FLOAT16 || target->dtype < TP_FLOAT16)
         return tp_fail_null(TP_RuntimeError, "kl_div: Integral inputs not supported.");
+    if (tp_is_complex(self) || tp_is_complex(target))
+        return tp_fail_null(TP_RuntimeError, "kl_div: Complex inputs not supported.");
     if (log_target) {
         tp_autoref *gap = tp_sub_Tensor(target, self, TP_SCALAR_I(1)), *weight = gap ? tp_exp(target) : NULL;
         return reduced_steal(weight ? tp_mul_Tensor(weight, gap) : NULL, reduction);

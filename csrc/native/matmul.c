@@ -1,5 +1,6 @@
 /* matmul.c: matrix products: shapes and checks, and matmul on top of mm and bmm. */
 #include "NativeFunctions.h"
+#include "native/checks.h"
 #include "Primitives.h"
 #include "core/scalar_math.h"
 #include "prim/transfer.h"
@@ -357,7 +358,7 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     if (weight->ndim < 1 || weight->ndim > 2)
         return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
-    if (!w) return NULL;
+    if (!w || tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0) return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));
     tp_autoref *out = tp_matmul(input, w);
     return out && bias ? tp_add_Tensor(out, bias, TP_SCALAR_I(1)) : tp_take(out);

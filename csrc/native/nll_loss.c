@@ -4,6 +4,7 @@
  * by the sum of the weights of the rows that count. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/checks.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,6 +25,9 @@ static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor
                        tp_scalar_type_name((tp_dtype)target->dtype));
     bool rows_agree = self->ndim == 1 ? target->numel == 1 || target->ndim == 0
                                       : target->ndim == 1 && target->sizes[0] == self->sizes[0];
+    if (self->ndim == 1 && target->ndim == 1 && target->numel != 1)
+        return tp_fail(TP_ValueError, "For 1D input, 1D target must have size 1, but got target size: %lld",
+                       (long long)target->numel);
     if (!rows_agree) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(self));
@@ -35,7 +39,7 @@ static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor
                        "weight tensor should be defined either for all %lld classes or no classes but got weight "
                        "tensor of %lld elements",
                        (long long)classes_of(self), (long long)weight->numel);
-    return 0;
+    return tp_check_dtype("nll_loss", "weight", weight, (tp_dtype)self->dtype);
 }
 
 int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
@@ -99,14 +103,18 @@ tp_tensor *nll_loss2d_composite(tp_tensor *self, tp_tensor *target, tp_tensor *w
     return by_rows(self, target, weight, reduction, ignore_index);
 }
 
+static int check_batch(const tp_tensor *self, const tp_tensor *target) {
+    if (self->ndim <= 1 || (target->ndim >= 1 && self->sizes[0] == target->sizes[0])) return 0;
+    return tp_fail(TP_ValueError, "Expected input batch_size (%lld) to match target batch_size (%lld).",
+                   (long long)self->sizes[0], (long long)(target->ndim ? target->sizes[0] : 1));
+}
+
 /* nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor
  */
 tp_tensor *nll_loss_nd_composite(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
                                  int64_t ignore_index) {
     if (self->ndim < 1) return tp_fail_null(TP_ValueError, "Expected 1 or more dimensions (got %d)", self->ndim);
-    if (self->ndim > 1 && (target->ndim < 1 || self->sizes[0] != target->sizes[0]))
-        return tp_fail_null(TP_ValueError, "Expected input batch_size (%lld) to match target batch_size (%lld).",
-                            (long long)self->sizes[0], (long long)(target->ndim ? target->sizes[0] : 1));
+    if (check_batch(self, target) < 0) return NULL;
     if (self->ndim <= 2) return tp_nll_loss(self, target, weight, reduction, ignore_index);
     return by_rows(self, target, weight, reduction, ignore_index);
 }
@@ -194,6 +202,7 @@ tp_tensor *cross_entropy_loss_composite(tp_tensor *self, tp_tensor *target, tp_t
                             tp_scalar_type_name((tp_dtype)target->dtype));
     if (probabilities && ignore_index >= 0)
         return tp_fail_null(TP_RuntimeError, "ignore_index is not supported for floating point target");
+    if (!probabilities && check_batch(self, target) < 0) return NULL;
     if (weight && (weight->ndim != 1 || weight->numel != self->sizes[dim]))
         return tp_fail_null(TP_RuntimeError,
                             "cross_entropy: weight tensor should be defined either for all %lld classes or no classes "

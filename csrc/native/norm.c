@@ -6,13 +6,14 @@
 #include "prim/transfer.h"
 #include "prim/plain.h"
 #include "prim/norm.h"
+#include "native/checks.h"
 #include "iter/iter.h"
 
 /* ---- layer_norm ---- */
 
 /* complex_op: the operator that takes complex numbers too, or NULL. */
-static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints shape, const tp_tensor *weight,
-                       const tp_tensor *bias, int64_t *rows, int64_t *n) {
+static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints shape, tp_tensor *weight,
+                       tp_tensor *bias, int64_t *rows, int64_t *n) {
     bool fits = shape.size >= 1 && input->ndim >= shape.size;
     *rows = *n = 1;
     for (int64_t i = 0; fits && i < shape.size; i++) fits = input->sizes[input->ndim - shape.size + i] == shape.data[i];
@@ -25,18 +26,17 @@ static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints s
                        a.text, b.text);
     }
     for (int i = 0; i < input->ndim; i++) *(i < input->ndim - shape.size ? rows : n) *= input->sizes[i];
-    const tp_tensor *both[] = {weight, bias};
+    static const char *const names[] = {"weight", "bias"};
+    tp_tensor *const both[] = {weight, bias};
     for (int k = 0; k < 2; k++) {
         bool same = !both[k] || both[k]->ndim == shape.size;
         for (int64_t i = 0; same && both[k] && i < shape.size; i++) same = both[k]->sizes[i] == shape.data[i];
-        if (!same)
-            return tp_fail(TP_RuntimeError, "Expected %s to be of same shape as normalized_shape",
-                           k ? "bias" : "weight");
+        if (!same) return tp_fail(TP_RuntimeError, "Expected %s to be of same shape as normalized_shape", names[k]);
     }
     if (!tp_is_floating(input) && !(complex_op && tp_is_complex(input)))
         return tp_fail(TP_NotImplementedError, "\"LayerNormKernelImpl\" not implemented for '%s'",
                        tp_scalar_type_name((tp_dtype)input->dtype));
-    return 0;
+    return complex_op ? 0 : tp_check_norm_dtypes("layer_norm", input, both, names, 2);
 }
 
 static tp_tensor *statistics(const tp_tensor *input, int64_t reduced, tp_dtype dtype) {

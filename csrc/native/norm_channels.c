@@ -7,6 +7,7 @@
 #include "Primitives.h"
 #include "prim/transfer.h"
 #include "prim/plain.h"
+#include "native/checks.h"
 #include "native/variants.h"
 #include "prim/norm.h"
 #include "iter/iter.h"
@@ -39,7 +40,7 @@ static int check_channels(const char *op, const tp_tensor *input, tp_tensor *con
         return tp_fail(TP_RuntimeError, "%s: Expected at least 2 dimensions for input tensor but received %d", op,
                        input->ndim);
     for (int i = 0; i < n; i++)
-        if (per_channel[i] && per_channel[i]->numel != input->sizes[1])
+        if (per_channel[i] && (per_channel[i]->ndim != 1 || per_channel[i]->numel != input->sizes[1]))
             return tp_fail(TP_RuntimeError, "%s: %s should contain %lld elements not %lld", op, names[i],
                            (long long)input->sizes[1], (long long)per_channel[i]->numel);
     return 0;
@@ -82,7 +83,8 @@ static int check_batch(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_
     if (!training && (!mean || !var))
         return tp_fail(TP_RuntimeError, "batch_norm: running_mean and running_var must be defined in evaluation mode");
     if (check_channels("batch_norm", input, all, batch_names, 4) < 0) return -1;
-    return check_floating("batch_norm", input);
+    if (check_floating("batch_norm", input) < 0) return -1;
+    return tp_check_norm_dtypes("batch_norm", input, all, batch_names, 4);
 }
 
 static tp_tensor *per_channel(tp_tensor *like, int64_t n, tp_dtype dtype) {
@@ -226,7 +228,8 @@ static int check_group(const tp_tensor *input, tp_tensor *weight, tp_tensor *bia
                            "Expected %s to be a vector of size equal to the number of channels in input, but got %lld "
                            "elements for %lld channels",
                            i ? "bias" : "weight", (long long)both[i]->numel, (long long)channels);
-    return check_floating("GroupNormKernelImpl", input);
+    if (check_floating("GroupNormKernelImpl", input) < 0) return -1;
+    return tp_check_norm_dtypes("group_norm", input, both, batch_names, 2);
 }
 
 /* Rows are the groups of an image: a run of each channel. */

@@ -3,8 +3,8 @@
 
 #include "core/tensor.h"
 
-/* A new tensor, self, or an out= tensor: of the result's own dtype, or of any that it can be cast to (`out_dtype` of the
- * YAML says which). */
+/* A new tensor, self, or an out= tensor: of the result's own dtype, or of any that it can be cast to, as the YAML's
+ * `out_dtype` says. */
 typedef enum { TP_VARIANT_NEW, TP_VARIANT_INPLACE, TP_VARIANT_OUT, TP_VARIANT_OUT_CAST } tp_variant;
 
 /* Whether a result of `dtype` may be written to `given`; the shape is not looked at. */

@@ -3,6 +3,7 @@
 #include "native/pointwise_checks.h"
 
 #include "Functions.h"
+#include "native/checks.h"
 
 #include <string.h>
 
@@ -41,6 +42,16 @@ int tp_refuse_negation(const tp_pointwise *p) {
     return tp_fail(TP_RuntimeError,
                    "%s: Negation, the `-` operator, on a bool tensor is not supported; use logical_not or `~`",
                    p->name);
+}
+
+int tp_check_one_dtype(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)params;
+    for (int i = 1; i < p->ninputs; i++) {
+        const tp_tensor *t = inputs[i].tensor;
+        if (!t || (i > 1 && t->ndim == 0)) continue;
+        if (tp_check_dtype(p->name, p->inputs[i], t, (tp_dtype)inputs[0].tensor->dtype) < 0) return -1;
+    }
+    return 0;
 }
 
 int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

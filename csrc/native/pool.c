@@ -303,8 +303,7 @@ AVG_POOL(3)
 /* ---- to a given size ---- */
 
 static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints output_size) {
-    if (output_size.size != k->dims && output_size.size != 1)
-        return tp_fail(TP_RuntimeError, "%s: output_size must be %d", k->name, k->dims);
+    if (output_size.size != k->dims) return tp_fail(TP_RuntimeError, "%s: output_size must be %d", k->name, k->dims);
     if (check_input(k, self) < 0) return -1;
     if (!tp_is_floating(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,

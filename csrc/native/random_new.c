@@ -1,5 +1,7 @@
 /* random_new.c: random numbers in new tensors: an empty tensor and an in-place draw (native/random.c). */
 #include "NativeFunctions.h"
+#include "native/out.h"
+#include "native/variants.h"
 #include "Primitives.h"
 #include "core/generator.h"
 
@@ -78,6 +80,7 @@ tp_tensor *randint_like_composite(tp_tensor *self, int64_t high, LIKE_OPTIONS) {
 tp_tensor *randint_like_Tensor_generator_composite(tp_tensor *self, tp_tensor *high, tp_generator *generator,
                                                    LIKE_OPTIONS) {
     tp_scalar bound;
+    if (high->ndim > 0) return tp_fail_null(TP_RuntimeError, "randint_like: high must be a tensor without dimensions");
     if (tp_item(high, &bound) < 0) return NULL;
     return randint_like_low_generator_dtype_composite(self, 0, tp_scalar_int(&bound), generator, PASS_LIKE);
 }
@@ -202,6 +205,27 @@ static tp_tensor *multinomial_empty(tp_tensor *self, int64_t n, bool replacement
     if (categories > 1 << 24) return tp_fail_null(TP_RuntimeError, "number of categories cannot exceed 2^24");
     return tp_new_empty(self->ndim == 1 ? TP_INTS(n) : TP_INTS(self->sizes[0], n), TP_INT64, self->device);
 }
+/* Whether all elements of a boolean tensor (stolen) are true; -1 with the error set. */
+static int all_true_steal(tp_tensor *mask) {
+    tp_autoref *owned = mask, *all = owned ? tp_all(owned) : NULL;
+    bool found;
+    return !all || tp_is_nonzero(all, &found) < 0 ? -1 : found;
+}
+/* Rows that can be drawn from: before the generator moves on, and here for every device. */
+static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
+    tp_autoref *low = tp_ge_Scalar(rows, TP_SCALAR_I(0)), *finite = low ? tp_isfinite(rows) : NULL;
+    int sound = finite ? all_true_steal(tp_logical_and(low, finite)) : -1;
+    if (sound == 0) tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
+    tp_autoref *positive = sound == 1 ? tp_gt_Scalar(rows, TP_SCALAR_I(0)) : NULL;
+    tp_autoref *count = positive ? tp_count_nonzero_dim_IntList(positive, TP_INTS(1)) : NULL;
+    int some = count ? all_true_steal(tp_gt_Scalar(count, TP_SCALAR_I(0))) : -1;
+    if (some == 0) tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    int enough = some != 1 || replacement ? some : all_true_steal(tp_ge_Scalar(count, TP_SCALAR_I(wanted)));
+    if (some == 1 && enough == 0)
+        tp_fail(TP_RuntimeError, "invalid multinomial distribution (with replacement=False, not enough non-negative "
+                                 "category to sample)");
+    return enough == 1 ? 0 : -1;
+}
 /* multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
 tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
     tp_philox_state state;
@@ -211,10 +235,18 @@ tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacem
     tp_autoref *weights = rows ? tp_contiguous(rows, TP_CONTIGUOUS_FORMAT) : NULL;
     if (!weights) return NULL;
     if (out->numel == 0 || !tp_has_values(out)) return tp_take(out);
-    if (weights->numel == 0)
-        return tp_fail_null(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
+    if (check_weights(weights, num_samples, replacement) < 0) return NULL;
     if (!generator && !(generator = tp_default_generator_borrow(self->device))) return NULL;
     if (tp_generator_reserve(generator, 1, &state) < 0) return NULL;
     int status = tp_prim_multinomial(weights, replacement, (int64_t)state.seed, (int64_t)state.offset, out);
     return status == 0 ? tp_take(out) : NULL;
+}
+/* Nothing is drawn for an out= that does not fit.
+ * multinomial.out(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None, Tensor(a!)
+ * out) -> Tensor(a!) */
+int multinomial_out_composite(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator,
+                              tp_tensor *out) {
+    if (tp_check_given(out, TP_VARIANT_OUT, TP_INT64, self->device) < 0) return -1;
+    tp_autoref *made = tp_multinomial(self, num_samples, replacement, generator);
+    return made ? tp_copy_into_out(out, made) : -1;
 }

@@ -189,6 +189,7 @@ tp_tensor *repeat_interleave_Tensor_dense(tp_tensor *repeats, tp_opt_int output_
 /* repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor */
 tp_tensor *repeat_interleave_self_Tensor_composite(tp_tensor *self, tp_tensor *repeats, tp_opt_int dim,
                                                    tp_opt_int output_size) {
+    if (repeats->ndim > 1) return tp_fail_null(TP_RuntimeError, "repeats must be 0-dim or 1-dim tensor");
     tp_autoref *t = dim.has ? tp_retain(self) : tp_reshape(self, TP_INTS(-1));
     int64_t d = t ? tp_wrap_dim(dim.has ? dim.value : 0, t->ndim) : -1;
     if (d < 0) return NULL;

@@ -4,6 +4,7 @@
  * A function without a dispatch entry of its own calls operators, which autograd sees; diagonal, unfold, view.dtype and
  * the in-place views make an alias or set the geometry themselves. */
 #include "NativeFunctions.h"
+#include "native/tags.h"
 #include "core/alloc.h"
 #include "core/scalar_math.h"
 #include "prim/table.h"
@@ -114,6 +115,14 @@ tp_tensor *moveaxis_int_composite(tp_tensor *self, int64_t source, int64_t desti
 }
 
 /* ---- parts ---- */
+
+/* narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor */
+tp_tensor *narrow_copy_composite(tp_tensor *self, int64_t dim, int64_t start, int64_t length) {
+    if (self->ndim > 0 && dim >= self->ndim) /* another class of error than narrow's, as in PyTorch */
+        return tp_fail_null(TP_RuntimeError, "narrow_copy: dim %lld is out of range for %d dimensions", (long long)dim,
+                            self->ndim);
+    return tp_copy_of_view_steal(tp_narrow(self, dim, start, length));
+}
 
 /* narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a) */
 tp_tensor *narrow_composite(tp_tensor *self, int64_t dim, int64_t start, int64_t length) {
@@ -404,7 +413,11 @@ int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_for
 }
 
 static int check_set(const tp_tensor *self, const tp_tensor *source) {
-    if (self->dtype == source->dtype && tp_device_equal(self->device, source->device)) return 0;
+    char own[40], other[40];
+    if (!tp_device_equal(self->device, source->device))
+        return tp_fail(TP_RuntimeError, "set_: a tensor on %s cannot take the storage of a tensor on %s",
+                       tp_device_print(self->device, own), tp_device_print(source->device, other));
+    if (self->dtype == source->dtype) return 0;
     return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s",
                    tp_dtype_names[self->dtype], tp_dtype_names[source->dtype]);
 }

@@ -3,6 +3,7 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "native/checks.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ tp_tensor *linalg_cross_composite(tp_tensor *self, tp_tensor *other, int64_t dim
     if (self->ndim != other->ndim)
         return tp_fail_null(TP_RuntimeError, "linalg.cross: inputs must have the same number of dimensions.");
     int64_t d = tp_wrap_dim(dim, self->ndim);
-    if (d < 0) return NULL;
+    if (d < 0 || tp_check_dtype("linalg.cross", "other", other, (tp_dtype)self->dtype) < 0) return NULL;
     int64_t a = tp_size_at(tp_sizes(self), d), b = tp_size_at(tp_sizes(other), d);
     if (a != 3 || b != 3 || self->ndim == 0)
         return tp_fail_null(TP_RuntimeError,
@@ -72,10 +73,12 @@ tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, con
     tp_dtype common = tp_result_type((tp_operand[]){{self, NULL}, {vec1, NULL}, {vec2, NULL}}, 3);
     if (common == TP_NO_DTYPE || check_factor("beta", beta, common) < 0 || check_factor("alpha", alpha, common) < 0)
         return NULL;
-    tp_autoref *product = tp_outer(vec1, vec2), *scaled = !product ? NULL
-                                                          : tp_scalar_equals_int(alpha, 1)
-                                                              ? tp_retain(product)
-                                                              : tp_mul_Scalar(product, alpha);
+    tp_autoref *column = tp_to_dtype(vec1, common, false, false, TP_NO_FORMAT),
+               *row = column ? tp_to_dtype(vec2, common, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *product = row ? tp_outer(column, row) : NULL, *scaled = !product ? NULL
+                                                                        : tp_scalar_equals_int(alpha, 1)
+                                                                            ? tp_retain(product)
+                                                                            : tp_mul_Scalar(product, alpha);
     tp_autoref *wide = scaled ? tp_expand(self, tp_sizes(scaled), false) : NULL;
     if (!wide) return NULL;
     if (tp_scalar_equals_int(beta, 0)) return tp_to_dtype(scaled, common, false, false, TP_NO_FORMAT);

@@ -157,29 +157,21 @@ static inline WIDEST unit_at(const draw *d, ulong element) {
     return element % 2 ? unit_widest(w[2], w[3]) : unit_widest(w[0], w[1]);
 }
 
-/* The sums of a row one after the other, as the CPU has them, with all that is wrong with its weights. */
+/* The sums of a row one after the other, as the CPU has them. */
 __kernel void sum_weights(draw d, __global const W_S *weights, long weights_offset, __global WIDEST *sums,
-                          long sums_offset, __global long *last, long last_offset, long rows, long n, long wanted,
-                          volatile __global int *fault, int negative, volatile __global int *fault2, int empty,
-                          volatile __global int *fault3, int few) {
-    long row = get_global_id(0), at = 0, positive = 0;
+                          long sums_offset, __global long *last, long last_offset, long rows, long n) {
+    long row = get_global_id(0), at = 0;
     if (row >= rows) return;
     weights += weights_offset + row * n;
     sums += sums_offset + row * n;
     WIDEST sum = 0;
     for (long i = 0; i < n; i++) {
         WIDEST p = (WIDEST)W_LOAD(weights[i]);
-        if (!(p >= 0) || isinf(p)) report(fault, negative, i, row, n);
         sum += p;
         sums[i] = sum;
-        if (p > 0) {
-            at = i;
-            positive++;
-        }
+        if (p > 0) at = i;
     }
     last[last_offset + row] = at;
-    if (!(sum > 0)) report(fault, empty, row, 0, n);
-    if (positive < wanted) report(fault, few, row, 0, n);
 }
 
 __kernel void sample(draw d, __global const WIDEST *sums, long sums_offset, __global const long *last, long last_offset,

@@ -96,26 +96,18 @@ static int fail_item(const tp_py_param *p, Py_ssize_t i, PyObject *o) {
     return -1;
 }
 
+/* A number stands for a list of a fixed size with that number everywhere; a list of one stays one. */
 static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
-    if (PyLong_Check(o) && !PyBool_Check(o)) {
-        if (p->size == 0) return 0;
-        Py_ssize_t n = p->size == 255 ? 1 : p->size;
-        int64_t *data = scratch_ints(a, n), first;
-        if (!data) return -1;
-        if (tp_py_to_int(o, &first) < 0) return fail_item(p, 0, o);
-        for (Py_ssize_t i = 0; i < n; i++) data[i] = first;
-        *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
-        return 1;
-    }
     if (PyBool_Check(o)) return 0;
     if (!PyTuple_Check(o) && !PyList_Check(o)) {
         int64_t single;
         int ok = p->size ? tp_py_to_int(o, &single) : 0;
-        if (ok <= 0) return ok;
-        int64_t *data = scratch_ints(a, 1);
+        if (ok <= 0) return ok < 0 && PyLong_Check(o) ? fail_item(p, 0, o) : ok;
+        Py_ssize_t n = p->size == 255 ? 1 : p->size;
+        int64_t *data = scratch_ints(a, n);
         if (!data) return -1;
-        *data = single;
-        *out = (tp_value){.tag = TP_INTS_, .ints = {data, 1}};
+        for (Py_ssize_t i = 0; i < n; i++) data[i] = single;
+        *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
         return 1;
     }
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -125,13 +117,6 @@ static int convert_ints(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_val
         int ok = item_to_int(o, i, &data[i]);
         if (ok < 0) return fail_item(p, i, o);
         if (ok == 0) return 0;
-    }
-    if (n == 1 && p->size != 0 && p->size != 255) { /* (3,) for int[2] */
-        int64_t *repeated = scratch_ints(a, p->size);
-        if (!repeated) return -1;
-        for (int i = 0; i < p->size; i++) repeated[i] = data[0];
-        data = repeated;
-        n = p->size;
     }
     *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
     return 1;
@@ -359,7 +344,7 @@ static bool is_whole(PyObject *o) {
 
 static bool spreads(const tp_py_signature *s, int param, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t at) {
     return s->varargs && s->params[param].tag == TP_INTS_ && at < nargs && !PyTuple_Check(args[at]) &&
-           !PyList_Check(args[at]) && (nargs - at > 1 || is_whole(args[at]));
+           !PyList_Check(args[at]) && (nargs - at > 1 || (s->params[param].size == 0 && is_whole(args[at])));
 }
 
 /* The keyword that is left over: of no parameter, or of one that has been given already. */

@@ -1,0 +1,10 @@
+/* checks.h: what operators of several families ask of their arguments. */
+#pragma once
+
+#include "core/tensor.h"
+
+/* RuntimeError unless t, the argument `name` of op, is NULL or of this dtype. */
+int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted);
+/* The weights of a normalisation: all of one dtype, which is the input's, or float32 beside 16-bit floats. */
+int tp_check_norm_dtypes(const char *op, const tp_tensor *input, tp_tensor *const *params, const char *const *names,
+                         int n);

@@ -212,5 +212,10 @@ def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None
                     f"{schema.name} has no formula for '{a.type} {a.name}'",
                     f"write '{a.name}: formula', or '{a.name}: non_differentiable'",
                 )
+    for op in catalog:
+        function = op.function
+        if function.no_gradient is not None and (op.derivative is not None or op.is_implicit):
+            why = "is made of operators that have gradients" if op.is_implicit else "has a derivative"
+            collector.add(function.at("no_gradient"), f"{op.schema.name} {why}, and says 'no_gradient'", "take one out")
     if errors is None:
         collector.raise_if_any()

@@ -298,6 +298,8 @@ class _FunctionReader:
             "composite": d.text,
             "doc": d.text,
             "inplace_variants": self.variants,
+            "no_gradient": d.text,
+            "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
         }
 

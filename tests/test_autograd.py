@@ -379,3 +379,13 @@ def test_backward_frees_as_it_goes():
     held = tp._C._memory_stats()["live_bytes"]
     loss.backward()
     assert tp._C._memory_stats()["peak_bytes"] <= held + 6 * size * 4
+
+
+def test_zeta_has_a_gradient_by_its_second_argument_only() -> None:
+    s, q = tp.tensor([2.5, 3.0], dtype=tp.float64), tp.tensor([1.5, 2.0], dtype=tp.float64, requires_grad=True)
+    assert tp.autograd.gradcheck(lambda q: tp.special.zeta(s, q), (q,))
+    assert tp.autograd.gradcheck(lambda q: tp.special.zeta(2.5, q), (q,))
+    for other in (q.detach(), 2.0):
+        loss = tp.special.zeta(s.clone().requires_grad_(), other).sum()
+        with pytest.raises(NotImplementedError, match="special_zeta: there is no derivative by its first argument"):
+            loss.backward()

@@ -12,30 +12,6 @@ import tensorpy as tp
 from tensorpy.testing.samples import TABLE
 from tensorpy.testing.samples.table import CATALOG, is_ours
 
-# Operators without samples: what they give is no values to compare, and a test of their own says what it is.
-NO_SAMPLE_REASONS: dict[str, str] = {
-    "embedding_renorm_": "changes its argument: tests/test_norm.py",
-    "pin_memory": "tests/test_opencl_streams.py; needs a device that pins",
-    "as_strided_scatter": "tests/test_order.py; depends on the strides of its argument",
-    "fill_diagonal_": "tests/test_order.py; there is no functional form",
-    "unique_consecutive": "tests/test_order.py; its Python form gives what is asked for",
-    **{f"result_type.{pair}": "tests/test_order.py; gives a dtype" for pair in ("Tensor", "Scalar")},
-    **{f"result_type.Scalar_{last}": "tests/test_order.py; gives a dtype" for last in ("Tensor", "Scalar")},
-}
-# Why an operator has no gradient, by its base name.
-WITHOUT_GRADIENT: dict[str, str] = {
-    **dict.fromkeys(("all", "any", "isin"), "gives bools"),
-    **dict.fromkeys(("argmax", "argmin", "argsort", "bucketize", "searchsorted", "nonzero"), "gives places"),
-    "embedding_renorm": "changes a table outside of autograd",
-    **dict.fromkeys(("count_nonzero", "bincount"), "gives counts"),
-    **dict.fromkeys(("resize", "set"), "changes what is looked at, not the elements"),
-    **dict.fromkeys(("floor_divide", "heaviside"), "steps; PyTorch's have none either"),
-    "repeat_interleave": "of counts: gives places; the others are composites",
-    "scatter": "with reduce= PyTorch's has none either; the others have one",
-    "special_zeta": "not yet; PyTorch's has one by the second argument only",
-}
-
-
 def users() -> list:
     """The functional operators (or in-place ones that have no functional variant) that users call."""
     return [
@@ -50,8 +26,10 @@ def check(missing: set[str], what: str) -> None:
 
 
 def test_every_operator_has_samples():
-    missing = {str(op.schema.name) for op in users()} - set(TABLE) - set(NO_SAMPLE_REASONS)
-    check(missing, "a sample")
+    """Or its entry says what tests it instead."""
+    settled = {str(op.schema.name) for op in CATALOG if op.function.no_sample}
+    check({str(op.schema.name) for op in users()} - set(TABLE) - settled, "a sample")
+    check(settled & set(TABLE), "a need for 'no_sample'")
 
 
 def test_every_operator_has_samples_in_its_dtypes():
@@ -73,6 +51,7 @@ def test_every_operator_has_a_doc():
 
 
 def test_every_differentiable_operator_has_a_derivative():
+    """Or its entry says why it has none."""
     missing = set()
     for op in users():
         integers_only = op.pointwise is not None and not {"float", "complex"} & set(op.pointwise.expressions)
@@ -81,7 +60,7 @@ def test_every_differentiable_operator_has_a_derivative():
             continue
         if not any(str(r.type).startswith("Tensor") for r in op.schema.returns):
             continue
-        if op.schema.name.base not in WITHOUT_GRADIENT:
+        if op.function.no_gradient is None:
             missing.add(str(op.schema.name))
     check(missing, "a derivative")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sysconfig
@@ -122,6 +123,10 @@ def link_flags(options: Options) -> list[str]:
     return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([relative] if links else [])]
 
 
+_PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is named after the capability
+_WITH_THREADS = re.compile(r"^#include <omp\.h>", re.M)
+
+
 def _capabilities() -> list[str]:
     return list(CAPABILITY_FLAGS) if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
 
@@ -150,13 +155,13 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         text = source.read_text()
         if folder == "python":
             module.append(Unit(source, f"obj/{name}.o", tuple(flags + python)))
-        elif folder == "cpu" and "TP_CAP(" in text:
+        elif folder == "cpu" and _PER_CAPABILITY.search(text):
             for capability in _capabilities():
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 if capability == "baseline" and len(_capabilities()) > 1:
                     extra += OLD_CPU.get(options.mode, [])
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
-        elif folder == "parallel" or "omp.h" in text:
+        elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
         else:
             library.append(Unit(source, f"obj/{name}.o", tuple(flags)))

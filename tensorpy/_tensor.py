@@ -205,6 +205,8 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
 
 # Devices of torch's that no tensor is on.
 _NOT_ON = ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu")
+
+
 def _array_function(self: Tensor, *arguments: Any) -> Any:
     """What NumPy asks before one of its functions runs on tensors (_numpy.py)."""
     from tensorpy._numpy import array_function

@@ -12,6 +12,7 @@ import tensorpy as tp
 from tensorpy.testing.samples import TABLE
 from tensorpy.testing.samples.table import CATALOG, is_ours
 
+
 def users() -> list:
     """The functional operators (or in-place ones that have no functional variant) that users call."""
     return [

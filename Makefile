@@ -102,6 +102,7 @@ demo: $(VENV)/demo driver
 
 wheel: $(VENV)/installed
 	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+	cp build/release/_C*.so.debug dist/
 	$(BIN)/python tests/check_wheel.py dist
 
 sanitize: $(VENV)/installed

@@ -65,12 +65,22 @@ def install(built: Path, folder: Path) -> None:
     shutil.copyfile(built.parent / "gen" / "_C.pyi", folder / "_C.pyi")
 
 
+def install_symbols(built: Path) -> None:
+    """Into the tree, where gdb and perf find them beside the module; a wheel has none."""
+    from codegen.ninja_file import SYMBOLS
+
+    symbols = built.with_name(built.name + SYMBOLS)
+    if symbols.exists():
+        shutil.copyfile(symbols, ROOT / "tensorpy" / symbols.name)
+
+
 class NinjaBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
         built = build_native()
         install(built, Path(self.get_ext_fullpath(ext.name)).parent)
         if getattr(self, "editable_mode", False):
             shutil.copyfile(built.parent / "gen" / "_C.pyi", ROOT / "tensorpy" / "_C.pyi")
+            install_symbols(built)
 
 
 # What lies beside the package in the tree and is installed inside it.
@@ -88,6 +98,7 @@ if __name__ == "__main__":
         built = build_native(tuple(sys.argv[2:]))
         if not sys.argv[2:]:
             install(built, ROOT / "tensorpy")
+            install_symbols(built)
     else:
         setup(
             ext_modules=[Extension("tensorpy._C", sources=[])],

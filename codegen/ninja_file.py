@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -62,8 +63,10 @@ OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}
 GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
 GLUE_FOLDERS = ("gen", "ops", "python")
 
+SYMBOLS = ".debug"  # behind the module's name
+
 MODES = {
-    "release": ["-O3", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
+    "release": ["-O3", "-g1", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],
     "debug": ["-O1", "-g", "-DTENSORPY_DEBUG"],
     "tsan": ["-O1", "-g", "-DTENSORPY_DEBUG", "-fsanitize=thread"],
     "asan": [
@@ -119,8 +122,30 @@ def link_flags(options: Options) -> list[str]:
         os.devnull,
     ]
     links = loads and subprocess.run(probe, capture_output=True).returncode == 0
-    strip = [] if any(flag.startswith("-g") for flag in options.extra) else ["-s"]
+    strip = [] if splits_symbols(options) else ["-s"]
     return ["-Wl,--gc-sections", "-Wl,-O1", *strip, *([relative] if links else [])]
+
+
+def splits_symbols(options: Options) -> bool:
+    """Whether names and lines go to a file of their own beside the module, where gdb and perf look for them."""
+    return options.mode == "release" and shutil.which("objcopy") is not None
+
+
+def _link(options: Options) -> str:
+    """The command. A file of its own for the symbols is named in the module by name and checksum (.gnu_debuglink)."""
+    link = (
+        f"{options.compiler} $cflags {shlex.join(link_flags(options))} -shared -o $out @$out.rsp "
+        "-fopenmp -lm -lpthread -ldl"
+    )
+    if not splits_symbols(options):
+        return link
+    return " && ".join(
+        [
+            link,
+            f"objcopy --only-keep-debug --compress-debug-sections $out $out{SYMBOLS}",
+            f"objcopy --strip-all --add-gnu-debuglink=$out{SYMBOLS} $out",
+        ]
+    )
 
 
 _PER_CAPABILITY = re.compile(r"^[^/\n]*\bTP_CAP\(", re.M)  # it defines what is named after the capability
@@ -189,8 +214,8 @@ def write_ninja(options: Options) -> Path:
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule link",
-        f"  command = {options.compiler} $cflags {shlex.join(link_flags(options))} -shared -o $out @$out.rsp "
-        "-fopenmp -lm -lpthread -ldl",
+        f"  command = {_link(options)}",
+        "  description = $out",
         "  rspfile = $out.rsp",
         "  rspfile_content = $in_newline",
         "rule program",

@@ -27,7 +27,7 @@ from .scalar_ir import (
     Var,
     leaf_of,
 )
-from .scalar_math import CONSTANTS, LeafClass
+from .scalar_math import CONSTANTS, QUICK, LeafClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class Lowering:
 
     dtype: DtypeInfo
     dialect: Dialect = C
+    quick: bool = False  # helpers that have a quick form are called by it
 
     def suffix(self, kind: Kind) -> str:
         match kind:
@@ -169,7 +170,8 @@ class Lowering:
             case Select(test=test, then=a, orelse=b):
                 return f"({self.expr(test)} ? {self.expr(a)} : {self.expr(b)})"
             case Call(helper=name, args=args, on=on):
-                return f"tp_{name}_{self.suffix(on)}({', '.join(self.text(a) for a in args)})"
+                form = "quick_" if self.quick and has_quick_form(expr, self.dtype) else ""
+                return f"tp_{form}{name}_{self.suffix(on)}({', '.join(self.text(a) for a in args)})"
 
     def cast(self, operand: Expr, kind: Kind) -> str:
         text = self.expr(operand)
@@ -218,6 +220,10 @@ class Lowering:
         """The body of a function that returns the block's value."""
         lines = [f"const {self.type_name(e.kind)} {c_identifier(name)} = {self.text(e)};" for name, e in block.lets]
         return [*lines, f"return {self.text(block.result)};"]
+
+
+def has_quick_form(e: Expr, dtype: DtypeInfo) -> bool:
+    return isinstance(e, Call) and e.helper in QUICK and leaf_of(e.on, dtype.leaf) == "float"
 
 
 def _closes(text: str) -> bool:

@@ -7,8 +7,8 @@ in an expression of that class; one that is not vectorisable gets a plain stride
 from __future__ import annotations
 
 import math
-import re
 import sys
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -85,13 +85,7 @@ _declare("lshift rshift", 2, "i", "i")
 
 # What has a quick form in math.h (tp_quick_fmod_f32): one that vectorises where the other does not, and gives NaN where
 # it does not know better.
-_QUICK = re.compile(r"\btp_(?=(fmod|remainder)_f)")
-
-
-def quick_form(text: str) -> str:
-    """The same C text with quick forms; itself where it calls nothing that has one."""
-    return _QUICK.sub("tp_quick_", text)
-
+QUICK: Set[str] = frozenset({"fmod", "remainder"})
 
 # Forms that look like calls and are part of the language.
 FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where": 3}

@@ -16,7 +16,7 @@ from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .out_dtype import takes_castable
 from .tag_rules import prologue, view_copy_body
-from .text import banner
+from .text import banner, c_string
 
 
 def _forward_names(schema: FunctionSchema) -> list[str]:
@@ -53,8 +53,27 @@ def _output_count(op: Operator) -> int:
 # ---- wrappers ----
 
 
+def _write_checks(op: Operator) -> str:
+    """Nothing is written to read-only memory: before the operator computes, in whichever mode."""
+    if "inplace_view" in op.function.tags:
+        return ""
+    lines = []
+    refuse = f"{c_string(str(op.schema.name))}) < 0) return {c_result(op.schema).failed};"
+    for a in c_arguments(op.schema):
+        if not a.argument.is_write:
+            continue
+        if a.c.member == "tensors":
+            each = f"{a.name_in_c}.data[i]"
+            lines.append(f"    for (int64_t i = 0; i < {a.name_in_c}.size; i++)\n")
+            lines.append(f"        if ({each} && tp_check_writable({each}, {refuse}\n")
+        else:
+            given = f"{a.name_in_c} && " if a.argument.is_optional else ""
+            lines.append(f"    if ({given}tp_check_writable({a.name_in_c}, {refuse}\n")
+    return "".join(lines)
+
+
 def _wrapper(op: Operator, kind: str, body: str, *, composite: bool = False) -> str:
-    unused = "    (void)ks;\n" + prologue(op.function, composite=composite)
+    unused = "    (void)ks;\n" + _write_checks(op) + prologue(op.function, composite=composite)
     return (
         f"static {c_result(op.schema).decl}{kind}_{op.c}({parameters(op.schema, keyset=True)}) {{\n{unused}{body}}}\n"
     )

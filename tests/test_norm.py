@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from programs import run
 from test_products import check_gradients
 
 import tensorpy as tp
@@ -157,3 +160,56 @@ def test_backward_refuses_statistics_that_do_not_fit() -> None:
         tp.native_layer_norm_backward(one, x, [4], one, one, None, None, everything)
     with pytest.raises(RuntimeError, match="native_batch_norm_backward: grad_out or the saved statistics do not fit"):
         tp.native_batch_norm_backward(x, x, None, None, None, one, one, True, 1e-5, everything)
+
+
+STATEFUL: dict[str, Callable[[tp.Tensor, tp.Tensor, tp.Tensor], tp.Tensor]] = {
+    "batch_norm": lambda x, m, v: tp.nn.functional.batch_norm(x, m, v, training=True),
+    "batch_norm of 16-bit numbers": lambda x, m, v: tp.nn.functional.batch_norm(x.half(), m, v, training=True),
+    "instance_norm": lambda x, m, v: tp.nn.functional.instance_norm(x, m, v, use_input_stats=True),
+}
+
+
+@pytest.mark.parametrize("what", STATEFUL)
+@pytest.mark.parametrize("statistics", [tp.float32, tp.float64])
+def test_a_step_that_fails_moves_no_statistics(what, statistics):
+    """With each allocation failing in turn."""
+    x = tp.randn(4, 3, 5)
+    if "16-bit" in what and statistics != tp.float32:
+        pytest.skip("16-bit input takes float32 statistics")
+    x = x if statistics == tp.float32 else x.to(statistics)
+    for n in range(200):
+        mean, var, failed = tp.zeros(3, dtype=statistics), tp.ones(3, dtype=statistics), False
+        tp._C._fail_allocation_after(n)
+        try:
+            STATEFUL[what](x, mean, var)
+        except (MemoryError, RuntimeError):
+            failed = True
+        reached = not tp._C._fail_allocation_after(-1)
+        moved = [mean.ne(0).any().item(), var.ne(1).any().item()]
+        assert moved == [not failed] * 2, f"allocation {n}"
+        if not reached:
+            break
+    assert n > 3
+
+
+def test_interrupted_steps_move_no_statistics():
+    run("""
+        def interrupt(*_): raise KeyboardInterrupt
+        x, mean, var = tp.ones(1).expand(1 << 20, 4, 1 << 8), tp.zeros(4), tp.ones(4)
+        signal.signal(signal.SIGALRM, interrupt)
+        for after in (0.05, 0.2, 0.5):
+            signal.setitimer(signal.ITIMER_REAL, after)
+            try:
+                tp.nn.functional.batch_norm(x, mean, var, training=True)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                break
+            except KeyboardInterrupt:
+                assert mean.eq(0).all() and var.eq(1).all()
+    """)
+
+
+def test_an_eps_of_zero():
+    """In a batch, a channel of one value is all zeros."""
+    x = tp.tensor([[1.0, 1.0], [1.0, 3.0]])
+    out, mean, rstd = tp.native_batch_norm(x, None, tp.tensor([5.0, 0.0]), None, None, True, 0.1, 0.0)
+    assert out.tolist() == [[5.0, -1.0], [5.0, 1.0]] and mean.tolist() == [1.0, 2.0] and rstd.tolist() == [0.0, 1.0]

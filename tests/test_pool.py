@@ -83,3 +83,10 @@ def test_a_size_for_each_dimension_or_one_number_for_all(kind, dims):
     for wrong in ((2,), (2,) * (dims + 1)):
         with pytest.raises(RuntimeError, match=f"output_size must be {dims}"):
             pool(x, wrong)
+
+
+@pytest.mark.parametrize("dtype", [tp.int8, tp.int16, tp.int32, tp.int64, tp.uint8])
+def test_a_window_in_the_padding_has_the_least_integer(dtype):
+    x = tp.full((1, 1, 6, 1), 5, dtype=dtype)
+    values = F.max_pool2d(x, (3, 2), 3, 1, (1, 2))
+    assert values.flatten().tolist() == [tp.iinfo(dtype).min] * 2

@@ -185,3 +185,11 @@ def test_tensordot():
     with pytest.raises(RuntimeError, match="dims >= 0"):
         tp.tensordot(x, y, -1)
     check_gradients(lambda p, q: tp.tensordot(p, q, ([1, 2], [1, 0])), a, b)
+
+
+def test_addr_and_block_diag_compute_in_the_common_dtype():
+    bytes_, small = tp.tensor([253, 1], dtype=tp.uint8), tp.tensor([2], dtype=tp.uint8)
+    assert tp.addr(tp.zeros(2, 1), bytes_, small, alpha=2).tolist() == [[1012.0], [4.0]]
+    assert tp.addr(bytes_[:1], tp.ones(1), tp.ones(1), beta=3).tolist() == [[760.0]]
+    assert tp.block_diag(tp.ones(2), tp.tensor(1.0, dtype=tp.float64)).dtype == tp.float32
+    assert tp.block_diag(tp.ones(2, dtype=tp.int64), tp.tensor(1.0)).dtype == tp.float32

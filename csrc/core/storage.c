@@ -27,6 +27,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->block = block;
     s->device = device;
     s->resizable = true;
+    s->readonly = false;
     s->context = NULL;
     s->deleter = NULL;
     return s;

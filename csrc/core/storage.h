@@ -17,6 +17,7 @@ typedef struct tp_storage {
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
     bool resizable;
+    bool readonly;                              /* memory that must not be written: see tp_check_writable */
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 } tp_storage;

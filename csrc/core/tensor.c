@@ -301,3 +301,12 @@ void tp_tensor_seq_free(tp_tensor_seq *s) {
     for (int64_t i = 0; i < s->size; i++) tp_release(s->items[i]);
     tp_free(s, seq_bytes(s->size));
 }
+
+int tp_refuse_write(const tp_tensor *t, const char *op) {
+    tp_autotext text = {0};
+    tp_text_tensor(&text, t);
+    return tp_fail(TP_RuntimeError,
+                   "%s: %s is over memory that is read-only: an array, a buffer or a file that may not be written. "
+                   "Write to a clone() of it",
+                   op, text.text ? text.text : "the tensor");
+}

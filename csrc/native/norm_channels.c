@@ -91,20 +91,40 @@ static tp_tensor *per_channel(tp_tensor *like, int64_t n, tp_dtype dtype) {
     return tp_new_empty(TP_INTS(n), dtype, like->device);
 }
 
-/* Training: the statistics of x, and the running ones brought up to date. */
-static int batch_forward(tp_tensor *x, tp_tensor *weight, tp_tensor *bias, const tp_norm_rows *rows, double eps,
-                         double momentum, tp_tensor *out, tp_tensor *mean, tp_tensor *rstd,
-                         tp_tensor *const running[2]) {
-    tp_dtype dtype = (tp_dtype)x->dtype;
-    bool moving = momentum != 0;
-    tp_autoref *m = moving ? tp_plain(running[0], dtype) : NULL, *v = moving ? tp_plain(running[1], dtype) : NULL;
-    tp_tensor *const made[] = {m, v};
-    for (int i = 0; i < 2; i++)
-        if (moving && running[i] && !made[i]) return -1;
-    if (tp_prim_norm_forward(x, weight, bias, tp_norm_words(rows), eps, momentum, out, mean, rstd, m, v) < 0) return -1;
-    for (int i = 0; i < 2; i++)
-        if (made[i] && made[i] != running[i] && tp_copy_data(running[i], made[i]) < 0) return -1;
+/* The running statistics of a training step: copies, which take the place of what is there when all else is done, so
+ * that a call that fails or is interrupted has moved nothing. NULL where there is nothing to move. */
+typedef struct {
+    tp_tensor *made[2];
+} moving;
+static void free_moving(moving *m) {
+    tp_release(m->made[0]);
+    tp_release(m->made[1]);
+}
+static int start_moving(moving *m, tp_tensor *const running[2], double momentum, tp_dtype dtype) {
+    for (int i = 0; i < 2 && momentum != 0; i++) {
+        if (!running[i]) continue;
+        if (tp_check_writable(running[i], "batch_norm") < 0) return -1;
+        m->made[i] = tp_new_empty(tp_sizes(running[i]), dtype, running[i]->device);
+        if (!m->made[i] || tp_copy_data(m->made[i], running[i]) < 0) return -1;
+    }
     return 0;
+}
+static int finish_moving(const moving *m, tp_tensor *const running[2]) {
+    for (int i = 0; i < 2; i++)
+        if (m->made[i] && tp_copy_data(running[i], m->made[i]) < 0) return -1;
+    return 0;
+}
+
+/* With an eps of 0, a channel of one value has 0 for the reciprocal of its deviation, as in PyTorch: its elements are 0
+ * then, and not NaN. The kernel gets the least eps whose reciprocal there is, and what came of that alone is cleared.
+ */
+static double positive_eps(double eps, tp_dtype dtype) {
+    return eps != 0 ? eps : dtype == TP_FLOAT64 ? 0x1p-1022 : 0x1p-126;
+}
+static int clear_infinite(tp_tensor *rstd, double eps) {
+    if (eps != 0) return 0;
+    tp_autoref *of_nothing = tp_ge_Scalar(rstd, TP_SCALAR_F(rstd->dtype == TP_FLOAT64 ? 0x1p510 : 0x1p62));
+    return of_nothing ? tp_masked_fill__Scalar(rstd, of_nothing, TP_SCALAR_I(0)) : -1;
 }
 
 static tp_dtype statistics_dtype(tp_tensor *input, tp_tensor *weight) {
@@ -124,21 +144,24 @@ tp_tensor3 native_batch_norm_dense(tp_tensor *input, tp_tensor *weight, tp_tenso
     tp_autoref *mean = training ? per_channel(input, channels, dtype) : tp_plain(running_mean, dtype),
                *spread = training ? per_channel(input, channels, dtype) : tp_plain(running_var, dtype);
     if (!out || !mean || !spread || (weight && !w) || (bias && !b)) return r;
+    tp_tensor *const running[] = {running_mean, running_var};
+    TP_CLEANUP(free_moving) moving next = {{NULL}};
+    bool moves = training && input->numel;
+    if (moves && start_moving(&next, running, momentum, dtype) < 0) return r;
     tp_norm_rows rows = batch_rows(input);
     int status = 0;
-    if (!input->numel)
-        status =
-            training && (tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0) ? -1 : 0;
+    if (moves)
+        status = tp_prim_norm_forward(x, w, b, tp_norm_words(&rows), positive_eps(eps, dtype), momentum, out, mean,
+                                      spread, next.made[0], next.made[1]);
+    else if (input->numel) status = tp_prim_norm_frozen(x, w, b, mean, spread, tp_norm_words(&rows), eps, out);
     else if (training)
-        status = batch_forward(x, w, b, &rows, eps, momentum, out, mean, spread,
-                               (tp_tensor *const[]){running_mean, running_var});
-    else status = tp_prim_norm_frozen(x, w, b, mean, spread, tp_norm_words(&rows), eps, out);
-    if (status < 0) return r;
+        status = tp_fill_data(mean, TP_SCALAR_I(0)) < 0 || tp_fill_data(spread, TP_SCALAR_I(0)) < 0 ? -1 : 0;
+    if (status < 0 || (moves && clear_infinite(spread, eps) < 0)) return r;
     tp_dtype kept = statistics_dtype(input, weight);
     r.v[0] = tp_in_format_steal(from_channel_runs_steal(tp_take(out), input), tp_suggest_memory_format(input));
     r.v[1] = training ? tp_narrow_steal(tp_take(mean), kept) : per_channel(input, 0, kept);
     r.v[2] = training ? tp_narrow_steal(tp_take(spread), kept) : per_channel(input, 0, kept);
-    all_there(&r);
+    if (all_there(&r) && finish_moving(&next, running) < 0) release_all(&r);
     return r;
 }
 
@@ -369,13 +392,18 @@ static tp_tensor *for_each_image(tp_tensor *per_channel, int64_t images) {
     return per_channel ? tp_repeat(per_channel, TP_INTS(images)) : NULL;
 }
 
-/* The statistic of all images' channels, averaged over the images, into the running one. */
-static int average_into(tp_tensor *running, tp_tensor *repeated, int64_t images, int64_t channels) {
-    if (!running) return 0;
-    tp_autoref *rows = tp_view(repeated, TP_INTS(images, channels));
-    tp_autoref *mean = rows ? tp_mean_dim(rows, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
-    tp_autoref *plain = tp_detach(running);
-    return mean && plain ? tp_copy_(plain, mean, false) : -1;
+/* The statistic of all images' channels, averaged over the images; new, NULL where there is none to move. */
+static tp_tensor *average(tp_tensor *repeated, int64_t images, int64_t channels) {
+    tp_autoref *rows = repeated ? tp_view(repeated, TP_INTS(images, channels)) : NULL;
+    return rows ? tp_mean_dim(rows, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+}
+/* Both running statistics, or none: all that can fail comes before the first is written. */
+static int move_averages(tp_tensor *const running[2], tp_tensor *const repeated[2], int64_t images, int64_t channels) {
+    tp_autoref *mean = average(repeated[0], images, channels), *var = average(repeated[1], images, channels);
+    tp_autoref *to_mean = mean ? tp_detach(running[0]) : NULL, *to_var = var ? tp_detach(running[1]) : NULL;
+    if ((running[0] && !to_mean) || (running[1] && !to_var)) return -1;
+    if (to_mean && tp_copy_(to_mean, mean, false) < 0) return -1;
+    return to_var ? tp_copy_(to_var, var, false) : 0;
 }
 
 /* instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
@@ -389,6 +417,8 @@ tp_tensor *instance_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tenso
         return tp_fail_null(TP_RuntimeError,
                             "Expected running_mean and running_var to be defined when use_input_stats is false");
     if (check_channels("instance_norm", input, all, batch_names, 4) < 0) return NULL;
+    for (int i = 2; i < 4; i++)
+        if (use_input_stats && all[i] && tp_check_writable(all[i], "instance_norm") < 0) return NULL;
     int64_t images = input->sizes[0], channels = input->sizes[1];
     memcpy(sizes, input->sizes, (size_t)input->ndim * sizeof *sizes);
     sizes[0] = 1, sizes[1] = images * channels;
@@ -398,8 +428,8 @@ tp_tensor *instance_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tenso
     tp_autoref *flat = tp_contiguous(input, TP_CONTIGUOUS_FORMAT);
     tp_autoref *x = flat ? tp_view(flat, (tp_ints){sizes, input->ndim}) : NULL;
     tp_autoref *out = x ? tp_batch_norm(x, w, b, mean, var, use_input_stats, momentum, eps, cudnn_enabled) : NULL;
-    if (!out || (use_input_stats && (average_into(running_mean, mean, images, channels) < 0 ||
-                                     average_into(running_var, var, images, channels) < 0)))
-        return NULL;
-    return tp_view(out, tp_sizes(input));
+    tp_tensor *const running[] = {running_mean, running_var}, *const repeated[] = {mean, var};
+    tp_autoref *shaped = out ? tp_view(out, tp_sizes(input)) : NULL;
+    if (!shaped || (use_input_stats && move_averages(running, repeated, images, channels) < 0)) return NULL;
+    return tp_take(shaped);
 }

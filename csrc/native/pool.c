@@ -154,6 +154,13 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *from, tp_tensor *
     }
 }
 
+/* A window that lies in the padding has the least number of the loop's dtype: of integers, that of the narrower one. */
+static int clamp_to(tp_tensor *maxima, tp_dtype dtype) {
+    if (dtype >= TP_FLOAT16 || maxima->dtype != TP_INT64) return 0;
+    bool is_signed = tp_dtype_categories[dtype] == TP_SIGNED;
+    return tp_clamp_min_(maxima, TP_SCALAR_I(is_signed ? -(INT64_C(1) << (8 * tp_itemsize(dtype) - 1)) : 0));
+}
+
 /* Computes into `target` (the operator's dtype) through the loop's dtype. The places of maxima in `index` are written
  * beside, or read: then they are plain. */
 static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *source, tp_tensor *target,
@@ -167,7 +174,8 @@ static int convert_and_run(const tp_pool_plan *p, pooling what, tp_tensor *sourc
     bool places = !index || tp_is_contiguous(index);
     tp_autoref *at = places ? tp_retain(index) : tp_new_empty(tp_sizes(index), TP_INT64, index->device);
     if (!from || !to || (index && !at)) return -1;
-    if (run(p, what, from, to, at) < 0) return -1;
+    if (run(p, what, from, to, at) < 0 || (what == MAX && !direct && clamp_to(to, (tp_dtype)target->dtype) < 0))
+        return -1;
     if (!places && tp_copy_data(index, at) < 0) return -1;
     return direct ? 0 : tp_copy_data(target, to);
 }

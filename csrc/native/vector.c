@@ -1,6 +1,7 @@
 /* vector.c: small products and combinations of vectors and matrices, all of them composites: cross, kron, addr,
  * block_diag, cartesian_prod, combinations. */
 #include "NativeFunctions.h"
+#include "core/alloc.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
 #include "native/checks.h"
@@ -79,21 +80,33 @@ tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, con
                                                                         : tp_scalar_equals_int(alpha, 1)
                                                                             ? tp_retain(product)
                                                                             : tp_mul_Scalar(product, alpha);
-    tp_autoref *wide = scaled ? tp_expand(self, tp_sizes(scaled), false) : NULL;
-    if (!wide) return NULL;
-    if (tp_scalar_equals_int(beta, 0)) return tp_to_dtype(scaled, common, false, false, TP_NO_FORMAT);
+    tp_autoref *own = scaled ? tp_to_dtype(self, common, false, false, TP_NO_FORMAT) : NULL,
+               *wide = own ? tp_expand(own, tp_sizes(scaled), false) : NULL;
+    if (!wide || tp_scalar_equals_int(beta, 0)) return wide ? tp_take(scaled) : NULL;
     tp_autoref *base = tp_scalar_equals_int(beta, 1) ? tp_retain(wide) : tp_mul_Scalar(wide, beta);
-    tp_autoref *sum = base ? tp_add_Tensor(base, scaled, TP_SCALAR_I(1)) : NULL;
-    return sum ? tp_to_dtype(sum, common, false, false, TP_NO_FORMAT) : NULL;
+    return base ? tp_add_Tensor(base, scaled, TP_SCALAR_I(1)) : NULL;
 }
 
 /* ---- block_diag ---- */
+
+/* The dtype that all of a list are promoted to: one without dimensions counts as a number. */
+static tp_dtype common_dtype(tp_tensors tensors) {
+    size_t nbytes = (size_t)tensors.size * sizeof(tp_operand);
+    tp_operand *operands = tp_alloc(nbytes);
+    if (!operands) return TP_NO_DTYPE;
+    for (int64_t i = 0; i < tensors.size; i++) operands[i] = (tp_operand){tensors.data[i], NULL};
+    tp_dtype common = tp_result_type(operands, (int)tensors.size);
+    tp_free(operands, nbytes);
+    return common;
+}
 
 /* block_diag(Tensor[] tensors) -> Tensor */
 tp_tensor *block_diag_composite(tp_tensors tensors) {
     tp_autoseq *rows = tp_tensor_seq_new(tensors.size);
     if (!rows) return NULL;
     if (tensors.size == 0) return tp_new_empty(TP_INTS(1, 0), tp_default_dtype(), TP_CPU);
+    const tp_dtype dtype = common_dtype(tensors);
+    if (dtype == TP_NO_DTYPE) return NULL;
     int64_t width = 0, before = 0;
     for (int64_t i = 0; i < tensors.size; i++) {
         const tp_tensor *t = tensors.data[i];
@@ -107,7 +120,8 @@ tp_tensor *block_diag_composite(tp_tensors tensors) {
     for (int64_t i = 0; i < tensors.size; i++) {
         tp_tensor *t = tensors.data[i];
         int64_t n = t->ndim ? t->sizes[t->ndim - 1] : 1;
-        tp_autoref *matrix = t->ndim == 2 ? tp_retain(t) : tp_reshape(t, TP_INTS(1, n));
+        tp_autoref *typed = tp_to_dtype(t, dtype, false, false, TP_NO_FORMAT);
+        tp_autoref *matrix = !typed || t->ndim == 2 ? tp_retain(typed) : tp_reshape(typed, TP_INTS(1, n));
         rows->items[i] =
             matrix ? tp_constant_pad_nd(matrix, TP_INTS(before, width - before - n), TP_SCALAR_I(0)) : NULL;
         if (!rows->items[i]) return NULL;

@@ -42,7 +42,8 @@ typedef struct dl_managed_versioned {
     dl_tensor tensor;
 } dl_managed_versioned;
 
-enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
+enum { DL_CPU = 1 };                         /* a device type */
+enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 }; /* flags */
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
 
 static dl_dtype to_dl_dtype(tp_dtype d) {
@@ -104,8 +105,11 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
                         .shape = s->geometry,
                         .strides = s->geometry + t->ndim};
     if (versioned)
-        s->versioned = (dl_managed_versioned){
-            .version = {1, 0}, .deleter = delete_versioned, .flags = copied ? DL_IS_COPIED : 0, .tensor = tensor};
+        s->versioned =
+            (dl_managed_versioned){.version = {1, 0},
+                                   .deleter = delete_versioned,
+                                   .flags = (copied ? DL_IS_COPIED : 0) | (t->storage->readonly ? DL_READ_ONLY : 0),
+                                   .tensor = tensor};
     else s->plain = (dl_managed){.tensor = tensor, .deleter = delete_plain};
     PyObject *capsule = PyCapsule_New(s, versioned ? "dltensor_versioned" : "dltensor", capsule_destructor);
     if (!capsule) free_shipment(s);
@@ -148,6 +152,9 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
         return PyErr_Format(PyExc_BufferError, "__dlpack__(): a CPU tensor has no stream; stream must be None");
     tp_autoref *copied = copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
     if (copy && !copied) return tp_py_raise();
+    if (!copied && t->storage->readonly && major < 1)
+        return PyErr_Format(PyExc_BufferError,
+                            "__dlpack__(): read-only memory needs a consumer of DLPack 1.0 or later, or copy=True");
     return ship(copied ? copied : t, major >= 1, copy);
 }
 

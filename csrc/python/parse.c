@@ -360,6 +360,29 @@ static void complain_keyword(tp_text *why, const tp_py_signature *s, PyObject *k
     if (why) tp_text_add(why, "an argument is given twice");
 }
 
+TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
+    if (p->tag != TP_TENSOR || Py_TYPE(o) != &tp_py_tensor_type) return false;
+    out->tag = TP_TENSOR;
+    out->tensor = tp_py_tensor_borrow(o);
+    return true;
+}
+
+/* The commonest call by far: plain tensors by position, and defaults behind them. `false`: it is another one. */
+TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args,
+                           Py_ssize_t nargs) {
+    int i = 0;
+    if (self && (s->self_at || !take_plain(&s->params[i++], self, &a->values[0]))) return false;
+    if (i + nargs > s->npositional) return false;
+    for (Py_ssize_t k = 0; k < nargs; k++, i++)
+        if (!take_plain(&s->params[i], args[k], &a->values[i])) return false;
+    for (; i < s->nparams; i++) {
+        if (!(s->params[i].flags & TP_PARAM_DEFAULT)) return false;
+        a->values[i] = *s->params[i].value;
+    }
+    a->self = self ? self : nargs ? args[0] : NULL;
+    return true;
+}
+
 /* 1: it fits and a->values is filled in; 0: it does not fit (why, if given, says so); -1: an exception is set. */
 static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                  PyObject *kwnames, tp_text *why) {
@@ -450,6 +473,7 @@ TP_INLINE const tp_py_signature *first_match(const tp_py_function *f, tp_py_args
         if (numbers && !f->signatures[s].numbers) continue;
         tp_py_args_init(a);
         a->numbers = numbers;
+        if (!kwnames && match_plain(&f->signatures[s], a, self, args, nargs)) return &f->signatures[s];
         int ok = match(&f->signatures[s], a, self, args, nargs, kwnames, NULL);
         if (tp_likely(ok > 0)) return &f->signatures[s];
         tp_py_args_free(a);

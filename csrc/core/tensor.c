@@ -116,17 +116,24 @@ tp_tensor *tp_new_empty(tp_ints sizes, tp_dtype dtype, tp_device device) {
     return t;
 }
 
-/* Copies the geometry in and derives numel and the contiguity flag; the sizes have been checked. */
-static void write_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
+/* Copies the geometry in and derives numel and the contiguity flag, in one pass. False if the sizes have no product:
+ * tp_checked_numel finds the words for why. */
+static inline bool write_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
     int64_t numel = 1;
-    for (int64_t i = 0; i < sizes.size; i++) {
-        t->sizes[i] = sizes.data[i];
+    bool bad = false, empty = false, contiguous = true;
+    for (int64_t i = sizes.size - 1; i >= 0; i--) {
+        int64_t n = sizes.data[i];
+        t->sizes[i] = n;
         t->strides[i] = strides.data[i];
-        numel = (int64_t)((uint64_t)numel * (uint64_t)sizes.data[i]);
+        contiguous &= n == 1 || t->strides[i] == numel;
+        bad |= n < 0;
+        empty |= n == 0;
+        bad |= __builtin_mul_overflow(numel, n + (n == 0), &numel);
     }
-    t->numel = numel;
-    if (tp_geometry_is_contiguous(sizes, strides)) t->flags |= TP_FLAG_CONTIGUOUS;
+    t->numel = empty ? 0 : numel;
+    if (contiguous || empty) t->flags |= TP_FLAG_CONTIGUOUS;
     else t->flags &= (uint16_t)~TP_FLAG_CONTIGUOUS;
+    return !bad;
 }
 
 static int check_geometry(tp_ints sizes, tp_ints strides) {
@@ -151,10 +158,11 @@ static int span_bytes(tp_ints sizes, tp_ints strides, tp_dtype dtype, int64_t *b
 
 tp_tensor *tp_new_empty_strided(tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device) {
     int64_t before = 0, nbytes = 0;
-    if (check_geometry(sizes, strides) < 0 || span_bytes(sizes, strides, dtype, &before, &nbytes) < 0) return NULL;
+    if (sizes.size != strides.size) return fail_lengths(sizes, strides), NULL;
     tp_tensor *t = new_with_room(dtype, sizes.size);
     if (!t) return NULL;
-    write_geometry(t, sizes, strides);
+    if (tp_unlikely(!write_geometry(t, sizes, strides))) return fail_sizes(t, sizes);
+    if (span_bytes(sizes, strides, dtype, &before, &nbytes) < 0) return discard(t);
     tp_storage *storage = tp_storage_new(device, (size_t)nbytes);
     if (!storage) return discard(t);
     attach_storage_steal(t, storage);
@@ -202,10 +210,10 @@ tp_tensor *tp_new_wrapped_number(const tp_scalar *s) {
 }
 
 tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype) {
-    if (tp_unlikely(check_geometry(sizes, strides) < 0)) return NULL;
+    if (tp_unlikely(sizes.size != strides.size)) return fail_lengths(sizes, strides), NULL;
     tp_tensor *t = new_with_room(dtype, sizes.size);
     if (tp_unlikely(!t)) return NULL;
-    write_geometry(t, sizes, strides);
+    if (tp_unlikely(!write_geometry(t, sizes, strides))) return fail_sizes(t, sizes);
     attach_storage_steal(t, tp_storage_retain(storage));
     t->byte_offset = byte_offset;
     return t;

@@ -151,7 +151,8 @@ static void seek(const tp_iter *it, int64_t flat, position *p) {
         p->x.outer[i] = it->ndim > 1 ? it->strides[i][1] : 0;
     }
     for (int d = 0; d < it->ndim; d++) {
-        p->at[d] = flat % it->shape[d];
+        p->at[d] = flat ? flat % it->shape[d] : 0; /* most begin at the beginning, and dividing is slow */
+        if (!flat) continue;
         flat /= it->shape[d];
         for (int i = 0; i < it->noperands; i++) p->x.data[i] += p->at[d] * it->strides[i][d];
     }

@@ -12,11 +12,18 @@
 
 /* ---- the broadcast shape ---- */
 
+static inline bool has_sizes(const tp_tensor *t, const int64_t *sizes, int ndim) {
+    int same = t->ndim == ndim ? 0 : -1;
+    while (same >= 0 && same < ndim) same = t->sizes[same] == sizes[same] ? same + 1 : -1;
+    return same == ndim;
+}
+
 int tp_iter_broadcast(const tp_operand *operands, int n, int64_t *shape) {
     int ndim = 0;
     for (int i = 0; i < n; i++) {
-        if (!operands[i].tensor) continue;
-        ndim = tp_broadcast_sizes((tp_ints){shape, ndim}, tp_sizes(operands[i].tensor), shape);
+        const tp_tensor *t = operands[i].tensor;
+        if (!t || has_sizes(t, shape, ndim)) continue;
+        ndim = tp_broadcast_sizes((tp_ints){shape, ndim}, tp_sizes(t), shape);
         if (ndim < 0) return -1;
     }
     return ndim;
@@ -88,19 +95,16 @@ static bool all_in_format(const tp_operand *inputs, int n, tp_memory_format form
     return true;
 }
 
-void tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int64_t *strides) {
-    if (all_in_format(inputs, n, TP_CONTIGUOUS_FORMAT)) {
-        tp_contiguous_strides(shape, strides);
-        return;
-    }
+bool tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int64_t *strides) {
+    if (all_in_format(inputs, n, TP_CONTIGUOUS_FORMAT)) return tp_contiguous_strides(shape, strides), true;
     if (shape.size == 4 && all_in_format(inputs, n, TP_CHANNELS_LAST)) {
         tp_strides_for_format(shape, TP_CHANNELS_LAST, strides);
-        return;
+        return false;
     }
     const tp_tensor *alike = common_layout(inputs, n);
     if (alike) {
         memcpy(strides, alike->strides, sizeof(int64_t) * (size_t)shape.size);
-        return;
+        return false;
     }
     tp_iter it;
     it.noperands = n;
@@ -108,15 +112,13 @@ void tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int6
     for (int64_t i = 0; i < shape.size; i++) it.shape[i] = shape.data[shape.size - 1 - i];
     for (int i = 0; i < n; i++) broadcast_strides(inputs[i].tensor, shape, it.strides[i]);
     int order[TP_MAX_DIMS];
-    if (!order_dims(&it, order)) {
-        tp_contiguous_strides(shape, strides);
-        return;
-    }
+    if (!order_dims(&it, order)) return tp_contiguous_strides(shape, strides), true;
     int64_t stride = 1;
     for (int i = 0; i < it.ndim; i++) {
         strides[it.ndim - 1 - order[i]] = stride;
         stride *= it.shape[order[i]];
     }
+    return false;
 }
 
 /* ---- the plan ---- */
@@ -189,6 +191,7 @@ static void swap_dims(tp_iter *it, int a, int b) {
 /* A dimension that some operand walks from element to element, while it jumps in the first, comes second: there
  * tp_iter_run finds it and walks both in tiles. */
 static void bring_across_second(tp_iter *it) {
+    if (it->ndim < 3) return;
     for (int i = 0; i < it->noperands; i++) {
         int64_t itemsize = it->dtype[i] == TP_NO_DTYPE ? 0 : tp_itemsize(it->dtype[i]);
         if (llabs(it->strides[i][0]) <= itemsize) continue;

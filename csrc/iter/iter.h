@@ -58,8 +58,9 @@ typedef struct {
 
 /* Broadcasts: the shape of all operands in natural order into `shape` (slowest first); returns ndim or -1. */
 int tp_iter_broadcast(const tp_operand *operands, int n, int64_t *shape);
-/* Strides (elements) for a new output of `shape`: the dimension order of the inputs is kept, as in PyTorch. */
-void tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int64_t *strides);
+/* Strides (elements) for a new output of `shape`: the dimension order of the inputs is kept, as in PyTorch.
+ * Whether they are the contiguous ones. */
+bool tp_iter_output_strides(const tp_operand *inputs, int n, tp_ints shape, int64_t *strides);
 /* Fills in a plan for walking `tensors` (outputs first, all broadcastable to `shape`): reorders and merges. A NULL
  * tensor stands for a number whose value lies at data[i], which the caller sets afterwards. */
 int tp_iter_plan(tp_iter *it, tp_tensor *const *tensors, int noutputs, int n, tp_ints shape);

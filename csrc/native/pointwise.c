@@ -84,7 +84,8 @@ static int start_general(general_call *g, const tp_pointwise *p, const tp_operan
 static tp_tensor *new_output(general_call *g) {
     int64_t strides[TP_MAX_DIMS];
     tp_ints sizes = {g->sizes, g->ndim};
-    tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides);
+    if (tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides))
+        return tp_new_empty(sizes, g->result, g->device);
     return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }
 

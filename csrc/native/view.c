@@ -386,9 +386,11 @@ tp_tensor *slice_Tensor_composite(tp_tensor *self, int64_t dim, tp_opt_int start
     int64_t from = clamp_index(start.has ? start.value : 0, self->sizes[d]);
     int64_t to = clamp_index(end.has ? end.value : INT64_MAX, self->sizes[d]);
     int64_t n = to > from ? to - from : 0;
-    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
-    memcpy(strides, self->strides, self->ndim * sizeof *strides);
-    sizes[d] = n / step + (n % step != 0);
+    for (int i = 0; i < self->ndim; i++) {
+        sizes[i] = self->sizes[i];
+        strides[i] = self->strides[i];
+    }
+    sizes[d] = step == 1 ? n : n / step + (n % step != 0);
     if (__builtin_mul_overflow(strides[d], step, &strides[d])) strides[d] = 0; /* only for sizes 0 and 1 */
     return restride(self, sizes, strides, self->ndim, from * self->strides[d]);
 }

@@ -43,7 +43,8 @@ static int64_t slice_length(const item *s, int64_t size, int64_t *from) {
     start = start < 0 ? 0 : start > size ? size : start;
     stop = stop < start ? start : stop > size ? size : stop;
     *from = start;
-    return (stop - start) / s->step + ((stop - start) % s->step != 0);
+    int64_t n = stop - start;
+    return s->step == 1 ? n : n / s->step + (n % s->step != 0);
 }
 
 static int read_slice(PyObject *o, item *out) {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from test_reduce import check_gradient, layouts, sample
@@ -22,6 +26,14 @@ def test_running(name, dtype):
                 mine, theirs = getattr(tp, name)(t, axis), getattr(np, name)(x, axis, **kwargs)
                 np.testing.assert_allclose(mine.numpy(), theirs, rtol=rtol, atol=rtol)
                 assert mine.numpy().dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+def test_on_lesser_cpus(capability):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "running or exact"]
+    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_inplace_out_and_dtype():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -45,6 +49,42 @@ def test_places_of_lines(dtype, n, descending):
     np.testing.assert_array_equal(places.numpy(), order)
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, np.array(order), 1))
     np.testing.assert_array_equal(np.signbit(values.numpy()), np.signbit(np.take_along_axis(x, np.array(order), 1)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "uint64", "int8", "bool"])
+@pytest.mark.parametrize("n", [1, 2, 16, 63, 64, 65, 256, 257, 1024, 1025, 5000])
+@pytest.mark.parametrize("lines", [1, 7, 8, 33])
+def test_many_lines(dtype, n, lines):
+    """Lines that lie side by side, whole rows of them and the rest; values alone, places alone, and both."""
+    x = (rng.standard_normal((lines, n)) * 40).astype(np.int64 if dtype.startswith("u") else dtype).astype(dtype)
+    if dtype.startswith("f"):
+        x[:, ::5], x[:, 1::9], x[:, 2::31], x[:, 3::37] = -0.0, 0.0, np.nan, -np.inf
+    t = tp.from_numpy(x)
+    values, places = tp.sort(t, dim=1, stable=True)
+    np.testing.assert_array_equal(places.numpy(), np.argsort(x, 1, kind="stable"))
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, places.numpy(), 1))
+    np.testing.assert_array_equal(tp.argsort(t, 1).numpy(), places.numpy())
+    alone = tp.msort(t.T).T
+    np.testing.assert_array_equal(alone.numpy(), np.sort(x, 1))
+    if dtype.startswith("f"):
+        assert (alone.signbit() & (alone == 0)).sum(1).tolist() == (np.signbit(x) & (x == 0)).sum(1).tolist()
+
+
+@pytest.mark.parametrize("capability", ["avx2", "baseline"])
+def test_on_lesser_cpus(capability):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "lines and not lesser"]
+    environment = {**os.environ, "TENSORPY_CPU_CAPABILITY": capability}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_msort_has_the_gradient_of_sort():
+    x = rng.standard_normal((40, 3))
+    weights = tp.from_numpy(rng.standard_normal((40, 3)))
+    a, b = (tp.tensor(x, requires_grad=True) for _ in range(2))
+    (tp.msort(a) * weights).sum().backward()
+    (tp.sort(b, 0).values * weights).sum().backward()
+    assert tp.equal(a.grad, b.grad)
 
 
 def test_nan_is_greatest():

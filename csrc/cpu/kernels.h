@@ -37,7 +37,8 @@
     X(random)                     \
     X(reduce)                     \
     X(scan)                       \
-    X(softmax)
+    X(softmax)                    \
+    X(sort)
 
 typedef const tp_loop_fn *tp_cast_kernels[TP_NUM_DTYPES]; /* [to][from] */
 
@@ -81,14 +82,23 @@ typedef struct {
     /* n elements of 2**i bytes in reverse; `last` is the one that comes first. */
     void (*reverse[5])(void *to, const void *last, int64_t n);
     bool (*any_below)(const uint64_t *keys, int64_t n, uint64_t bound);
-    /* The places of n words, each a key of 32 bits above its place, in order; both arrays are used up, n < 2**32. -1 if
-     * a signal ends it. */
-    int (*sort_words)(uint64_t *words, uint64_t *spare, int64_t n, int64_t *out);
     /* The places of values in a sorted sequence of less than 2**32 elements, before or behind equal ones; of float32,
      * float64, int32, int64 and uint64. */
     void (*left[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);
     void (*right[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);
 } tp_order_kernels;
+
+#define TP_SORT_SHORT 1024 /* lines of up to so many words may lie side by side, */
+#define TP_SORT_ROW 128    /* in rows of so many bytes */
+typedef struct {
+    /* Puts `count` lines of n words in order; the lowest `low` bits of each line's words are in order already. `spare`
+     * has room for as many words, and for n rows where n is at most TP_SORT_SHORT. -1 if a signal ends it. */
+    int (*lines_32)(int32_t *lines, int32_t *spare, int64_t n, int64_t count, int low);
+    int (*lines_64)(int64_t *lines, int64_t *spare, int64_t n, int64_t count, int low);
+    /* By dtype: words of 32 bits for elements of up to as many, else of 64, in the elements' order; and back. */
+    void (*to_words[TP_NUM_DTYPES])(const void *in, int64_t n, bool descending, void *words);
+    void (*from_words[TP_NUM_DTYPES])(const void *words, int64_t n, bool descending, void *out);
+} tp_sort_kernels;
 
 /* A scan of `width` columns, at most TP_SCAN_COLUMNS, over n steps of `stride` elements; `at` gets places. A stride of
  * 1 means a single column. */

@@ -1,8 +1,7 @@
-/* order_loops.c: the loops behind sort, topk, searchsorted and flip, compiled once per capability.
+/* order_loops.c: the loops behind topk, searchsorted, flip and sort's keys, compiled once per capability.
  *
  * Elements become keys whose unsigned order is theirs: NaN is greater than all, -0 equals 0. A 32-bit element has a key
  * of 32 bits, so a radix sort finds nothing to do in the upper half. */
-#include "core/host.h"
 #include "cpu/kernels.h"
 
 #include <string.h>
@@ -51,61 +50,6 @@ static bool any_below(const uint64_t *keys, int64_t n, uint64_t bound) {
     uint64_t least = UINT64_MAX;
     for (int64_t i = 0; i < n; i++) least = keys[i] < least ? keys[i] : least;
     return least < bound;
-}
-
-/* ---- sort ---- */
-
-/* A word is a key of 32 bits and below it the element's place, so no two are equal, and any way to sort them is stable.
- * In a short line each word's place is the number of words below it. */
-#if defined(__AVX512F__)
-#define SHORT_LINE 64
-#elif defined(__AVX2__)
-#define SHORT_LINE 48
-#else
-#define SHORT_LINE 24
-#endif
-static void sort_by_rank(const uint64_t *words, int64_t n, int64_t *out) {
-    int64_t signed_words[SHORT_LINE]; /* vectors compare these */
-    for (int64_t i = 0; i < n; i++) signed_words[i] = (int64_t)(words[i] ^ UINT64_C(1) << 63);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t below = 0, word = signed_words[i];
-        for (int64_t j = 0; j < n; j++) below += signed_words[j] < word;
-        out[below] = word & UINT32_MAX;
-    }
-}
-
-/* Longer lines by radix, a byte of the keys at a time, some words at a time so that a signal is heard. */
-#define PER_LOOK ((int64_t)1 << 20)
-static int spread_words(uint64_t *to, const uint64_t *from, int64_t n, int shift, uint32_t *count) {
-    for (int64_t begin = 0; begin < n; begin += PER_LOOK) {
-        int64_t end = n - begin < PER_LOOK ? n : begin + PER_LOOK;
-        for (int64_t i = begin; i < end; i++) to[count[from[i] >> shift & 255]++] = from[i];
-        if (end < n && tp_host_look() < 0) return -1;
-    }
-    return 0;
-}
-static int sort_words(uint64_t *words, uint64_t *spare, int64_t n, int64_t *out) {
-    if (n <= SHORT_LINE) {
-        sort_by_rank(words, n, out);
-        return 0;
-    }
-    uint32_t count[4][256] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int k = 0; k < 4; k++) count[k][words[i] >> (32 + 8 * k) & 255]++;
-    for (int k = 0; k < 4; k++) {
-        if (count[k][words[0] >> (32 + 8 * k) & 255] == n) continue;
-        for (uint32_t b = 0, sum = 0; b < 256; b++) {
-            uint32_t here = count[k][b];
-            count[k][b] = sum;
-            sum += here;
-        }
-        if (spread_words(spare, words, n, 32 + 8 * k, count[k]) < 0) return -1;
-        uint64_t *other = words;
-        words = spare;
-        spare = other;
-    }
-    for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(words[i] & UINT32_MAX);
-    return 0;
 }
 
 /* ---- searchsorted ---- */
@@ -170,7 +114,6 @@ const tp_order_kernels TP_CAP(tp_order) = {
              [TP_FLOAT32] = keys_float,
              [TP_FLOAT64] = keys_double},
     .any_below = any_below,
-    .sort_words = sort_words,
     .reverse = {reverse_8, reverse_16, reverse_32, reverse_64, reverse_128},
     .left = {[TP_FLOAT32] = left_f32,
              [TP_FLOAT64] = left_f64,

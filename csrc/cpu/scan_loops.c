@@ -2,17 +2,40 @@
  *
  * The data are contiguous as (outer, n, inner); a call does `width` neighbouring columns of one outer index, `stride`
  * elements apart from step to step. Sums and products run in double (complex ones too), integers modulo 2**64. A line
- * of numbers (inner 1) is scanned in blocks: the sums of a block's segments are found first, in lanes, and then all
- * segments are scanned side by side, each from where the ones before it end. */
+ * of numbers (inner 1) is scanned a vector at a time: each lane takes in those below it in log2(LANES) steps, and then
+ * what came before the vector. */
 #include "cpu/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 #define COLUMNS TP_SCAN_COLUMNS
-#define SEGMENTS 8
-#define BLOCK 4096
-#define UNROLL _Pragma("GCC unroll 8")
+
+/* Lanes of 8 bytes. MOVED: those of x a few lanes up, and below them those of `start`; LAST: the last in all. */
+#if defined(__AVX512F__)
+#define LANES 8
+#define TAKEN_IN(start, x, OP)                               \
+    x = OP(MOVED(start, x, 0, 8, 9, 10, 11, 12, 13, 14), x); \
+    x = OP(MOVED(start, x, 0, 0, 8, 9, 10, 11, 12, 13), x);  \
+    x = OP(MOVED(start, x, 0, 0, 0, 0, 8, 9, 10, 11), x);
+#define LAST(x) MOVED(x, x, 7, 7, 7, 7, 7, 7, 7, 7)
+#elif defined(__AVX2__)
+#define LANES 4
+#define TAKEN_IN(start, x, OP)              \
+    x = OP(MOVED(start, x, 0, 4, 5, 6), x); \
+    x = OP(MOVED(start, x, 0, 0, 4, 5), x);
+#define LAST(x) MOVED(x, x, 3, 3, 3, 3)
+#else
+#define LANES 2
+#define TAKEN_IN(start, x, OP) x = OP(MOVED(start, x, 0, 2), x);
+#define LAST(x) MOVED(x, x, 1, 1)
+#endif
+#if defined(__clang__) || __GNUC__ >= 12
+#define MOVED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+typedef int64_t lane_numbers __attribute__((vector_size(8 * LANES)));
+#define MOVED(a, b, ...) __builtin_shuffle(a, b, (lane_numbers){__VA_ARGS__})
+#endif
 
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))

@@ -6,34 +6,25 @@
 #define NAME_(of, x) NAME__(of, x)
 #define NAME__(of, x) of##_##x
 
+typedef T NAME(elements) __attribute__((vector_size(LANES * sizeof(T))));
+typedef A NAME(lanes) __attribute__((vector_size(LANES * sizeof(A))));
+
 static void NAME(line)(T *out, const T *in, int64_t n) {
-    A carry = START;
-    for (; n >= 8 * SEGMENTS;) {
-        int64_t part = (n < BLOCK ? n : BLOCK) / SEGMENTS;
-        A acc[SEGMENTS];
-        for (int k = 0; k < SEGMENTS; k++) {
-            A lane[8] = {START, START, START, START, START, START, START, START}, before = carry;
-            const T *p = in + k * part;
-            int64_t i = 0;
-            for (; i + 8 <= part; i += 8)
-                for (int j = 0; j < 8; j++) lane[j] = OP(lane[j], (A)p[i + j]);
-            for (; i < part; i++) lane[0] = OP(lane[0], (A)p[i]);
-            for (int half = 4; half; half /= 2)
-                for (int j = 0; j < half; j++) lane[j] = OP(lane[j], lane[j + half]);
-            acc[k] = before;
-            carry = OP(carry, lane[0]);
-        }
-        for (int64_t i = 0; i < part; i++) UNROLL for (int k = 0; k < SEGMENTS; k++) {
-                acc[k] = OP(acc[k], (A)in[k * part + i]);
-                out[k * part + i] = (T)acc[k];
-            }
-        in += part * SEGMENTS;
-        out += part * SEGMENTS;
-        n -= part * SEGMENTS;
+    const NAME(lanes) start = (NAME(lanes)){0} + START;
+    NAME(lanes) carry = start;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        NAME(elements) given;
+        memcpy(&given, in + i, sizeof given);
+        NAME(lanes) x = __builtin_convertvector(given, NAME(lanes));
+        TAKEN_IN(start, x, OP)
+        NAME(elements) done = __builtin_convertvector(OP(carry, x), NAME(elements));
+        memcpy(out + i, &done, sizeof done);
+        carry = OP(carry, LAST(x));
     }
-    for (int64_t i = 0; i < n; i++) {
-        carry = OP(carry, (A)in[i]);
-        out[i] = (T)carry;
+    for (A acc = carry[0]; i < n; i++) {
+        acc = OP(acc, (A)in[i]);
+        out[i] = (T)acc;
     }
 }
 

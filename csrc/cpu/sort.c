@@ -1,4 +1,4 @@
-/* sort.c: the primitives that put lines in order, or find places of it: sort, topk, kth, median, mode.
+/* sort.c: the primitives that find places of lines in order: topk, kth, median, mode.
  *
  * Each line becomes entries (lines.h) from which indices are picked; few of a long line are picked while it is read.
  * Threads share the lines. */
@@ -55,28 +55,7 @@ static int run(const line_op *op, const tp_tensor *lines, tp_tensor *out) {
     return r.failed ? tp_fail_memory(n * 2 * (int64_t)sizeof(tp_entry)) : 0;
 }
 
-/* ---- sort, topk ---- */
-
-static void sorted_line(tp_entry *e, tp_entry *spare, int64_t n, int64_t *out, const line_op *op TP_UNUSED) {
-    if (tp_sort_entries(e, spare, n) < 0) return;
-    for (int64_t i = 0; i < n; i++) out[i] = e[i].index;
-}
-/* Keys of 32 bits share words with the places, half as wide as entries. */
-static void sorted_narrow(tp_entry *e, const tp_tensor *t, int64_t first, int64_t n, int64_t *out, const line_op *op) {
-    uint64_t *words = (uint64_t *)e, keys[256];
-    for (int64_t i = 0; i < n; i += 256) {
-        int64_t m = n - i < 256 ? n - i : 256;
-        tp_make_keys(keys, t, first + i, m, op->descending);
-        for (int64_t k = 0; k < m; k++) words[i + k] = keys[k] << 32 | (uint64_t)(i + k);
-    }
-    tp_cpu.order->sort_words(words, words + n, n, out);
-}
-int sort_cpu(tp_tensor *lines, bool descending, tp_tensor *out) {
-    int64_t n = length_of(lines);
-    line_op op = {.width = n, .descending = descending, .line = sorted_line};
-    if (tp_itemsize((tp_dtype)lines->dtype) <= 4 && n <= UINT32_MAX) op.stream = sorted_narrow, op.room = n;
-    return run(&op, lines, out);
-}
+/* ---- topk ---- */
 
 static void k_first(tp_entry *e, tp_entry *spare TP_UNUSED, int64_t n, int64_t *out, const line_op *op) {
     tp_first_entries(e, n, op->k);

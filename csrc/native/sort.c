@@ -24,43 +24,57 @@ int tp_take_along(tp_tensor *self, int64_t d, tp_tensor *places, tp_tensor *valu
 
 /* ---- sort ---- */
 
+/* What the primitive writes for a result: the result itself, or lines that are copied to it afterwards. */
+static tp_tensor *lines_for(tp_tensor *result, const tp_tensor *keys, tp_dtype dtype, int64_t d) {
+    bool last = d == result->ndim - 1 || result->ndim == 0;
+    if (last && tp_is_contiguous(result) && result->dtype == dtype) return tp_retain(result);
+    return tp_new_empty(tp_sizes(keys), dtype, result->device);
+}
+static int put_lines(tp_tensor *result, tp_tensor *lines, int64_t d) {
+    if (lines == result) return 0;
+    tp_autoref *there = lines->ndim > 1 ? tp_transpose_int(lines, d, -1) : tp_retain(lines);
+    return there ? tp_copy_data(result, there) : -1;
+}
+
+/* Sorts along a dimension into either or both. */
+static int sort_into(const char *op, tp_tensor *self, int64_t d, bool descending, tp_tensor *values,
+                     tp_tensor *indices) {
+    tp_autoref *keys = tp_comparable(op, self, d);
+    if (!keys) return -1;
+    tp_autoref *sorted = values ? lines_for(values, keys, (tp_dtype)keys->dtype, d) : NULL;
+    tp_autoref *order = indices ? lines_for(indices, keys, TP_INT64, d) : NULL;
+    if ((values && !sorted) || (indices && !order)) return -1;
+    if (self->numel && tp_prim_sort(keys, descending, sorted, order) < 0) return -1;
+    if (values && put_lines(values, sorted, d) < 0) return -1;
+    return indices ? put_lines(indices, order, d) : 0;
+}
+
 /* sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) */
 tp_tensor2 sort_stable_dense(tp_tensor *self, tp_opt_bool stable, int64_t dim, bool descending) {
-    tp_tensor2 failed = {{NULL, NULL}};
     (void)stable;
     int64_t d = tp_wrap_dim(dim, self->ndim);
     tp_autoref *values = d < 0 ? NULL : tp_new_empty_like(self, (tp_dtype)self->dtype);
-    tp_autoref *keys = values ? tp_comparable("sort", self, d) : NULL;
-    tp_autoref *indices =
-        keys ? tp_new_empty_strided(tp_sizes(values), tp_strides(values), TP_INT64, self->device) : NULL;
-    bool last = d == self->ndim - 1 || self->ndim == 0;
-    tp_autoref *order = !indices                            ? NULL
-                        : last && tp_is_contiguous(indices) ? tp_retain(indices)
-                                                            : tp_new_empty(tp_sizes(keys), TP_INT64, self->device);
-    tp_autoref *there = order && self->ndim > 1 ? tp_transpose_int(order, d, -1) : tp_retain(order);
-    if (!there) return failed;
-    if (self->numel && tp_prim_sort(keys, descending, order) < 0) return failed;
-    if (order != indices && tp_copy_data(indices, there) < 0) return failed;
-    if (tp_take_along(self, d, indices, values) < 0) return failed;
+    tp_autoref *indices = values ? tp_new_empty_like(values, TP_INT64) : NULL;
+    if (!indices || sort_into("sort", self, d, descending, values, indices) < 0) return (tp_tensor2){{NULL, NULL}};
     return (tp_tensor2){{tp_take(values), tp_take(indices)}};
 }
 tp_tensor2 sort_composite(tp_tensor *self, int64_t dim, bool descending) {
     return tp_sort_stable(self, 0, dim, descending);
 }
-static tp_tensor *second_of(tp_tensor2 both) {
-    tp_release(both.v[0]);
-    return both.v[1];
+/* argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor */
+tp_tensor *argsort_stable_dense(tp_tensor *self, bool stable, int64_t dim, bool descending) {
+    (void)stable;
+    int64_t d = tp_wrap_dim(dim, self->ndim);
+    tp_autoref *indices = d < 0 ? NULL : tp_new_empty_like(self, TP_INT64);
+    return indices && sort_into("sort", self, d, descending, NULL, indices) == 0 ? tp_take(indices) : NULL;
 }
 tp_tensor *argsort_composite(tp_tensor *self, int64_t dim, bool descending) {
-    return second_of(tp_sort_stable(self, 0, dim, descending));
+    return tp_argsort_stable(self, false, dim, descending);
 }
-tp_tensor *argsort_stable_composite(tp_tensor *self, bool stable, int64_t dim, bool descending) {
-    return second_of(tp_sort_stable(self, stable, dim, descending));
-}
-tp_tensor *msort_composite(tp_tensor *self) {
-    tp_tensor2 both = tp_sort_stable(self, 0, 0, false);
-    tp_release(both.v[1]);
-    return both.v[0];
+/* msort(Tensor self) -> Tensor */
+tp_tensor *msort_dense(tp_tensor *self) {
+    tp_autoref *values = tp_new_empty_like(self, (tp_dtype)self->dtype);
+    return values && sort_into("sort", self, 0, false, values, NULL) == 0 ? tp_take(values) : NULL;
 }
 
 /* ---- searchsorted ---- */

@@ -8,6 +8,7 @@
 #include "opencl/element.h"
 #include "opencl/launch.h"
 #include "opencl/pack.h"
+#include "prim/fault.h"
 
 #define GROUP 256         /* of a GPU's work-groups that share a line or a block of twice as many elements */
 #define SERIAL_CHUNK 8192 /* elements that a work-item merges on a CPU device */
@@ -269,9 +270,11 @@ static bool plan_lines(lines_plan *p, tp_tensor *lines, bool descending) {
     return d;
 }
 
-int sort_opencl(tp_tensor *lines, bool descending, tp_tensor *out) {
+int sort_opencl(tp_tensor *lines, bool descending, tp_tensor *values, tp_tensor *order) {
     lines_plan p;
-    return plan_lines(&p, lines, descending) ? sort_lines(&p, p.n, out) : -1;
+    tp_autoref *places = order ? tp_retain(order) : tp_new_empty(tp_sizes(lines), TP_INT64, lines->device);
+    if (!places || !plan_lines(&p, lines, descending) || sort_lines(&p, p.n, places) < 0) return -1;
+    return values ? take_opencl(lines, lines->ndim ? lines->ndim - 1 : 0, places, TP_TRUSTED, false, values) : 0;
 }
 
 int topk_opencl(tp_tensor *lines, int64_t k, bool largest, tp_tensor *out) {

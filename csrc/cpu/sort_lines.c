@@ -1,0 +1,115 @@
+/* sort_lines.c: the primitive sort.
+ *
+ * Values alone are sorted as words of their own width. With the places too, elements of up to 32 bits share words of 64
+ * with them: the order is that of keys (lines.h), in which zeros are equal, so the values are fetched by place. Wider
+ * ones are entries. Threads share the lines. */
+#include "PrimitiveKernels.h"
+#include "core/alloc.h"
+#include "core/host.h"
+#include "core/parallel.h"
+#include "cpu/kernels.h"
+#include "cpu/lines.h"
+#include "core/memory.h"
+
+typedef struct {
+    const tp_tensor *lines;
+    int64_t n, itemsize;
+    bool descending;
+    char *values;   /* or NULL */
+    int64_t *order; /* or NULL */
+    _Atomic bool failed;
+} sort_run;
+
+static const void *line_at(const sort_run *r, int64_t line) {
+    return (const char *)tp_data(r->lines) + line * r->n * r->itemsize;
+}
+
+/* ---- values alone ---- */
+
+static void sort_values(const sort_run *r, int64_t line, int64_t count, void *words, void *spare) {
+    tp_cpu.sort->to_words[r->lines->dtype](line_at(r, line), r->n * count, r->descending, words);
+    int status = r->itemsize <= 4 ? tp_cpu.sort->lines_32(words, spare, r->n, count, 0)
+                                  : tp_cpu.sort->lines_64(words, spare, r->n, count, 0);
+    if (status < 0) return;
+    void *to = r->values + line * r->n * r->itemsize;
+    tp_cpu.sort->from_words[r->lines->dtype](words, r->n * count, r->descending, to);
+}
+
+/* ---- places ---- */
+
+/* Keys of 32 bits above the places, so that no two words are equal, and any way to sort them is stable. */
+static void make_words(const sort_run *r, int64_t line, int64_t *words) {
+    uint64_t keys[256];
+    for (int64_t i = 0; i < r->n; i += 256) {
+        int64_t m = r->n - i < 256 ? r->n - i : 256;
+        tp_make_keys(keys, r->lines, line * r->n + i, m, r->descending);
+        for (int64_t k = 0; k < m; k++)
+            words[i + k] = (int64_t)((keys[k] << 32 | (uint64_t)(i + k)) ^ UINT64_C(1) << 63);
+    }
+}
+
+static void sort_words(const sort_run *r, int64_t line, int64_t count, int64_t *words, void *spare, int64_t *order) {
+    for (int64_t k = 0; k < count; k++) make_words(r, line + k, words + k * r->n);
+    if (tp_cpu.sort->lines_64(words, spare, r->n, count, 32) < 0) return;
+    for (int64_t i = 0; i < count * r->n; i++) order[i] = words[i] & UINT32_MAX;
+}
+
+static void sort_entries(const sort_run *r, int64_t line, tp_entry *e, int64_t *order) {
+    tp_make_entries(e, r->lines, line * r->n, r->n, r->descending);
+    if (tp_sort_entries(e, e + r->n, r->n) < 0) return;
+    for (int64_t i = 0; i < r->n; i++) order[i] = e[i].index;
+}
+
+#define FETCH(bytes, T)                                                                \
+    case bytes:                                                                        \
+        for (int64_t i = 0; i < r->n; i++) ((T *)to)[i] = ((const T *)from)[order[i]]; \
+        return;
+static void fetch_values(const sort_run *r, int64_t line, const int64_t *order) {
+    const void *from = line_at(r, line);
+    void *to = r->values + line * r->n * r->itemsize;
+    switch (r->itemsize) {
+        FETCH(1, uint8_t)
+        FETCH(2, uint16_t)
+        FETCH(4, uint32_t)
+        FETCH(8, uint64_t)
+    }
+}
+
+static void sort_places(const sort_run *r, int64_t line, int64_t count, void *words, void *spare) {
+    int64_t *order = r->order + line * r->n;
+    if (r->itemsize <= 4 && r->n <= UINT32_MAX) sort_words(r, line, count, words, spare, order);
+    else
+        for (int64_t k = 0; k < count; k++) sort_entries(r, line + k, words, order + k * r->n);
+    for (int64_t k = 0; r->values && k < count; k++) fetch_values(r, line + k, order + k * r->n);
+}
+
+/* ---- all lines ---- */
+
+static void sort_some(int64_t begin, int64_t end, void *context) {
+    sort_run *r = context;
+    size_t word = r->order ? 8 : r->itemsize <= 4 ? 4 : 8;
+    int64_t together = r->n <= TP_SORT_SHORT ? TP_SORT_ROW / (int64_t)word : 1;
+    size_t half = (size_t)(r->n * together) * (r->order && together == 1 ? sizeof(tp_entry) : word);
+    char *room = tp_alloc(2 * half);
+    if (!room) r->failed = true;
+    for (int64_t line = begin; room && line < end; line += together) {
+        int64_t count = end - line < together ? end - line : together;
+        if (r->order) sort_places(r, line, count, room, room + half);
+        else sort_values(r, line, count, room, room + half);
+    }
+    tp_free(room, 2 * half);
+}
+
+/* sort(Tensor lines, bool descending, *, Tensor(a!)? values, Tensor(b!)? order) -> () */
+int sort_cpu(tp_tensor *lines, bool descending, tp_tensor *values, tp_tensor *order) {
+    int64_t n = lines->ndim ? lines->sizes[lines->ndim - 1] : 1;
+    sort_run r = {.lines = lines, .n = n, .itemsize = tp_itemsize((tp_dtype)lines->dtype), .descending = descending};
+    if (values) r.values = tp_data(values);
+    if (order) r.order = tp_data(order);
+    int64_t grain = TP_GRAIN / 16 / n + 1;
+    void *host = lines->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(lines->numel / n, grain < TP_SORT_ROW / 4 ? TP_SORT_ROW / 4 : grain, sort_some, &r);
+    tp_host_lock_acquire(host);
+    if (status < 0) return -1;
+    return r.failed ? tp_fail_memory(n * 2 * (int64_t)sizeof(tp_entry)) : 0;
+}

@@ -1,4 +1,4 @@
-"""Memory that may not be written: tensors over it are read, and whatever would write to them is refused before it begins."""
+"""Memory that may not be written: tensors over it are read, and whatever would write is refused before it begins."""
 
 from __future__ import annotations
 

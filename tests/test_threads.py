@@ -290,6 +290,62 @@ def test_ctrl_c_ends_a_long_call(what):
     """)
 
 
+# Calls of one long unit each, of which no thread could take a part: what comes before, the function, its arguments.
+UNITS = {
+    "running sum": ("x = tp.ones(1 << 27)", "tp.cumsum", "x, 0"),
+    "running complex sum": ("x = tp.ones(1 << 26, dtype=tp.complex64)", "tp.cumsum", "x, 0"),
+    "running maximum": ("x = tp.ones(1 << 27)", "tp.cummax", "x, 0"),
+    "running logsumexp": ("x = tp.ones(1 << 26)", "tp.logcumsumexp", "x, 0"),
+    "running product of columns": ("x = tp.ones(1 << 23, 20)", "tp.cumprod", "x, 0"),
+    "largest in windows": (
+        "x = tp.ones(1, 1 << 13, 1 << 13)",
+        "tp._C._nn.max_pool2d_with_indices",
+        "x, (9, 9), (1, 1)",
+    ),
+    "largest of two by two": ("x = tp.ones(1, 1 << 14, 1 << 15)", "tp._C._nn.max_pool2d_with_indices", "x, (2, 2)"),
+    "average of windows": ("x = tp.ones(1, 1 << 14, 1 << 13)", "tp._C._nn.avg_pool2d", "x, (9, 9), (1, 1)"),
+    "softmax of a row": ("x = tp.rand(1 << 27)", "tp.softmax", "x, 0"),
+    "sort": ("x = tp.rand(1 << 25)", "tp.sort", "x"),
+    "distinct neighbours": ("x = tp.ones(1 << 27)", "tp.unique_consecutive", "x"),
+    "distinct rows": ("x = tp.rand(1 << 22, 2)", "tp.unique_dim", "x, 0"),
+    "places of a mask": ("x = tp.ones(1 << 14, 1 << 14, dtype=tp.bool)", "tp.nonzero", "x"),
+    "permutation": ("", "tp.randperm", "1 << 27"),
+    "turned round": ("x = tp.rand(1 << 29, dtype=tp.float64)", "tp.flip", "x, (0,)"),
+    "sums into few places": (
+        "x, i = tp.zeros(9), (tp.zeros(1 << 27, dtype=tp.int64),)",
+        "tp.Tensor.index_put_",
+        "x, i, tp.ones(1 << 27), True",
+    ),
+    "a list of numbers": ("x = tp.ones(1 << 26)", "tp.Tensor.tolist", "x"),
+    "lists of numbers": ("x = tp.ones(1 << 22, 16)", "tp.Tensor.tolist", "x"),
+    "numbers of a list": ("x = [1, 0.5] * (1 << 24)", "tp.tensor", "x"),
+    "rows": ("x = tp.ones(1 << 24)", "tp.unbind", "x"),
+}
+
+
+@pytest.mark.parametrize("what", UNITS)
+def test_ctrl_c_ends_a_long_unit(what):
+    """From the call to the list of what it gave no Python code runs, where a signal would be heard: so the list is
+    empty only if the call itself has ended early.
+    """
+    before, function, arguments = UNITS[what]
+    run(f"""
+        from itertools import starmap
+        def interrupt(*_): raise KeyboardInterrupt
+        tp.set_num_threads(1)
+        {before}
+        done, calls = [], starmap({function}, [({arguments},)])
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            done.extend(calls)
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt:
+            assert not done, "not interrupted before its end"
+        assert tp.ones(3).sum().item() == 3
+    """)
+
+
 def test_ctrl_c_ends_a_long_backward():
     """Every node is short; the graph is long."""
     run("""

@@ -27,3 +27,7 @@ void tp_host_park(void (*end)(void *what, size_t size), void *what, size_t size)
  * Signals are looked for ten times a second at most, by the thread that they are for; a chunk of tp_parallel_for hears
  * of it as well. With or without the lock. */
 int tp_host_look(void);
+/* The same for step i of a loop whose steps are short (nanoseconds): it asks once in a million. A kernel that returns
+ * nothing then returns early, with the error set. */
+#define TP_STRETCH 65536 /* steps of a loop that is better off without the question in its middle */
+TP_INLINE bool tp_ends_at(int64_t i) { return tp_unlikely(i && !(i & ((1 << 20) - 1))) && tp_host_look() < 0; }

@@ -169,17 +169,20 @@ static int copy_transposed(const tp_iter *it, int64_t itemsize) {
 
 /* ---- turned round ---- */
 
-/* Lines without gaps whose source runs backwards. */
-static void reverse_lines(int64_t begin, int64_t end, void *context) {
+#define PIECE 65536 /* elements of a long line that are turned round together */
+
+/* Lines without gaps whose source runs backwards; a unit is a piece of one. */
+static void reverse_pieces(int64_t begin, int64_t end, void *context) {
     const tp_iter *it = context;
-    int64_t size = tp_itemsize(it->dtype[0]), n = it->shape[0];
-    for (int64_t line = begin; line < end; line++) {
-        char *to = it->data[0], *from = it->data[1];
-        int64_t rest = line;
+    int64_t size = tp_itemsize(it->dtype[0]), pieces = (it->shape[0] + PIECE - 1) / PIECE;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t first = unit % pieces * PIECE, rest = unit / pieces;
+        char *to = it->data[0] + first * size, *from = it->data[1] - first * size;
         for (int d = 1; d < it->ndim; rest /= it->shape[d++]) {
             to += rest % it->shape[d] * it->strides[0][d];
             from += rest % it->shape[d] * it->strides[1][d];
         }
+        int64_t n = it->shape[0] - first < PIECE ? it->shape[0] - first : PIECE;
         tp_cpu.order->reverse[__builtin_ctzll((unsigned long long)size)](to, from, n);
     }
 }
@@ -189,9 +192,9 @@ static bool is_reversed(const tp_iter *it, int64_t itemsize) {
 }
 
 static int copy_reversed(tp_iter *it) {
-    int64_t n = it->shape[0];
+    int64_t n = it->shape[0], pieces = (n + PIECE - 1) / PIECE;
     void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(it->numel / n, TP_GRAIN / n + 1, reverse_lines, it);
+    int status = tp_parallel_for(it->numel / n * pieces, TP_GRAIN / n + 1, reverse_pieces, it);
     tp_host_lock_acquire(lock);
     return status;
 }

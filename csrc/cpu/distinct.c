@@ -4,10 +4,13 @@
  * is a list of groups: where each begins in some order of the items, and for every item its group. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
+#include "core/host.h"
 #include "cpu/lines.h"
 #include "core/memory.h"
 
 #include <string.h>
+
+#define KEYS_PER_LOOK (1 << 20)
 
 /* n items of `width` keys each. `order` is a permutation of them. */
 typedef struct {
@@ -29,21 +32,24 @@ static bool same_item(const items *it, int64_t a, int64_t b) {
     return true;
 }
 /* A merge sort of the indices: stable. */
-static void sort_items(const items *it, int64_t *order, int64_t *spare, int64_t n) {
-    if (n < 2) return;
+static int sort_items(const items *it, int64_t *order, int64_t *spare, int64_t n) {
+    if (n < 2) return 0;
     int64_t half = n / 2, i = 0, j = half, k = 0;
-    sort_items(it, order, spare, half);
-    sort_items(it, order + half, spare, n - half);
+    if (sort_items(it, order, spare, half) < 0 || sort_items(it, order + half, spare, n - half) < 0) return -1;
+    if (n >= 1 << 14 && tp_host_look() < 0) return -1;
     while (i < half && j < n) spare[k++] = compare_items(it, order[j], order[i]) < 0 ? order[j++] : order[i++];
     while (i < half) spare[k++] = order[i++];
     while (j < n) spare[k++] = order[j++];
     memcpy(order, spare, (size_t)n * sizeof *order);
+    return 0;
 }
 
-/* Groups of neighbours in `order`: the first item of each, their sizes, and each item's group. Returns their number. */
+/* Groups of neighbours in `order`: the first item of each, their sizes, and each item's group. Returns their number, -1
+ * when interrupted. */
 static int64_t group(const items *it, const int64_t *order, int64_t *first, int64_t *count, int64_t *inverse) {
     int64_t groups = 0;
     for (int64_t i = 0; i < it->n; i++) {
+        if (tp_ends_at(i)) return -1;
         if (i == 0 || !same_item(it, order[i], order[i - 1])) first[groups] = order[i], count[groups++] = 0;
         count[groups - 1]++;
         inverse[order[i]] = groups - 1;
@@ -61,6 +67,7 @@ static int64_t group_elements(const tp_tensor *t, int64_t *first, int64_t *count
     tp_make_entries(e, t, 0, n, false);
     if (tp_sort_entries(e, e + n, n) < 0) return tp_free(e, bytes), -1;
     for (int64_t i = 0; i < n; i++) {
+        if (tp_ends_at(i)) return tp_free(e, bytes), -1;
         bool same = i > 0 && e[i].key == e[i - 1].key && !(nan_apart && e[i].key == TP_NAN_KEY);
         if (!same) first[groups] = e[i].index, count[groups++] = 0;
         count[groups - 1]++;
@@ -76,11 +83,18 @@ static int64_t group_items(const tp_tensor *t, bool sorted, int64_t *first, int6
     tp_autoref *keys = tp_new_empty(TP_INTS(t->numel), TP_INT64, TP_CPU),
                *order = keys ? tp_new_empty(TP_INTS(n, 2), TP_INT64, TP_CPU) : NULL;
     if (!order) return -1;
-    tp_make_keys(tp_data(keys), t, 0, t->numel, false);
+    for (int64_t i = 0, m; i < t->numel; i += m) {
+        m = t->numel - i < KEYS_PER_LOOK ? t->numel - i : KEYS_PER_LOOK;
+        tp_make_keys((uint64_t *)tp_data(keys) + i, t, i, m, false);
+        if (tp_host_look() < 0) return -1;
+    }
     items it = {tp_data(keys), n, t->numel / n, tp_is_floating(t)};
     int64_t *o = tp_data(order);
-    for (int64_t i = 0; i < n; i++) o[i] = i;
-    if (sorted) sort_items(&it, o, o + n, n);
+    for (int64_t i = 0; i < n; i++) {
+        if (tp_ends_at(i)) return -1;
+        o[i] = i;
+    }
+    if (sorted && sort_items(&it, o, o + n, n) < 0) return -1;
     return group(&it, o, first, count, inverse);
 }
 

@@ -6,6 +6,7 @@
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
 #include "core/half.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "prim/fault.h"
 #include "core/memory.h"
@@ -153,15 +154,20 @@ static void run_places(int64_t begin, int64_t end, void *context) {
     for (int64_t at = begin; at < end;) {
         int64_t place = at % j->nplaces, n = j->nplaces - place;
         if (n > end - at) n = end - at;
+        if (n > TP_STRETCH) n = TP_STRETCH;
         group_offset(&j->before, at / j->nplaces, &self_offset, &value_offset);
         char *self = j->self + self_offset, *values = j->values + value_offset;
         if (j->one_element) j->places(values + place * j->itemsize, self, j->self_places + place, n);
         else
             for (int64_t i = place; i < place + n; i++)
                 run_block(j, self + j->self_places[i], values + j->value_places[i]);
+        if (n >= TP_STRETCH && tp_host_look() < 0) return;
         at += n;
     }
 }
+
+/* All of them, one after the other; an error that was pending before is not this walk's. */
+static int write_places(int64_t n, job *j) { return tp_parallel_for(n, n, run_places, j); }
 
 /* ---- places ---- */
 
@@ -171,15 +177,20 @@ static int add_places(const tp_tensor *index, const tp_tensor *self, int64_t dim
     const int64_t *data = tp_data(index);
     bool flat = tp_is_contiguous(index);
     int64_t at[TP_MAX_DIMS] = {0}, offset = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t value = data[flat ? i : offset], wrapped = value < 0 ? value + size : value;
-        if (tp_unlikely((uint64_t)wrapped >= (uint64_t)size)) return tp_raise_fault((int)fault, value, dim, size, "");
-        places[i] += wrapped * step;
-        for (int d = index->ndim - 1; !flat && d >= 0; d--) {
-            offset += index->strides[d];
-            if (++at[d] < index->sizes[d]) break;
-            offset -= index->strides[d] * at[d];
-            at[d] = 0;
+    for (int64_t first = 0, last; first < n; first = last) {
+        if (tp_ends_at(first)) return -1;
+        last = n - first < TP_STRETCH ? n : first + TP_STRETCH;
+        for (int64_t i = first; i < last; i++) {
+            int64_t value = data[flat ? i : offset], wrapped = value < 0 ? value + size : value;
+            if (tp_unlikely((uint64_t)wrapped >= (uint64_t)size))
+                return tp_raise_fault((int)fault, value, dim, size, "");
+            places[i] += wrapped * step;
+            for (int d = index->ndim - 1; !flat && d >= 0; d--) {
+                offset += index->strides[d];
+                if (++at[d] < index->sizes[d]) break;
+                offset -= index->strides[d] * at[d];
+                at[d] = 0;
+            }
         }
     }
     return 0;
@@ -239,7 +250,7 @@ static int run_index(tp_tensor *self, tp_tensors index, tp_ints dims, int64_t fa
     int64_t step = status == 0 ? value_places(values, nplaces, n, j.value_places) : 0;
     j.one_element = !writes && j.after.numel == 1 && step == itemsize;
     int64_t grain = 16384 / (j.after.numel < 16384 ? j.after.numel : 16384);
-    if (status == 0 && writes) run_places(0, n * j.before.numel, &j);
+    if (status == 0 && writes) status = write_places(n * j.before.numel, &j);
     else if (status == 0) status = tp_parallel_for(n * j.before.numel, grain, run_places, &j);
     tp_free(j.self_places, bytes);
     return status;

@@ -30,21 +30,24 @@ typedef struct {
 
 /* Eight at a time, while there is room for eight: all of them, none, or each written and kept where the mask is true.
  */
-#define MASKED(suffix, T)                                                                                \
-    static void pack_##suffix(T *to, int64_t count, const T *from, const uint8_t *mask, int64_t n) {     \
-        int64_t i = 0, k = 0;                                                                            \
-        for (; count - k >= 8 && n - i >= 8; i += 8) {                                                   \
-            uint64_t eight = truths(mask + i);                                                           \
-            if (eight == ONES) memcpy(to + k, from + i, 8 * sizeof(T)), k += 8;                          \
-            else if (eight)                                                                              \
-                for (int b = 0; b < 8; b++, eight >>= 8) to[k] = from[i + b], k += (int64_t)(eight & 1); \
-        }                                                                                                \
-        for (; k < count && i < n; i++)                                                                  \
-            if (mask[i]) to[k++] = from[i];                                                              \
-    }                                                                                                    \
-    static void unpack_##suffix(T *to, const T *from, int64_t count, const uint8_t *mask, int64_t n) {   \
-        for (int64_t i = 0, k = 0; k < count && i < n; i++)                                              \
-            if (mask[i]) to[i] = from[k++];                                                              \
+#define MASKED(suffix, T)                                                                                 \
+    static int64_t pack_##suffix(T *to, int64_t count, const T *from, const uint8_t *mask, int64_t n) {   \
+        int64_t i = 0, k = 0;                                                                             \
+        for (; count - k >= 8 && n - i >= 8; i += 8) {                                                    \
+            uint64_t eight = truths(mask + i);                                                            \
+            if (eight == ONES) memcpy(to + k, from + i, 8 * sizeof(T)), k += 8;                           \
+            else if (eight)                                                                               \
+                for (int b = 0; b < 8; b++, eight >>= 8) to[k] = from[i + b], k += (int64_t)(eight & 1);  \
+        }                                                                                                 \
+        for (; k < count && i < n; i++)                                                                   \
+            if (mask[i]) to[k++] = from[i];                                                               \
+        return k;                                                                                         \
+    }                                                                                                     \
+    static int64_t unpack_##suffix(T *to, const T *from, int64_t count, const uint8_t *mask, int64_t n) { \
+        int64_t k = 0;                                                                                    \
+        for (int64_t i = 0; k < count && i < n; i++)                                                      \
+            if (mask[i]) to[i] = from[k++];                                                               \
+        return k;                                                                                         \
     }
 MASKED(1, uint8_t)
 MASKED(2, uint16_t)
@@ -52,28 +55,30 @@ MASKED(4, uint32_t)
 MASKED(8, uint64_t)
 MASKED(16, bytes16)
 
-void tp_mask_pack(void *to, int64_t count, const void *from, const uint8_t *mask, int64_t n, int64_t itemsize) {
+int64_t tp_mask_pack(void *to, int64_t count, const void *from, const uint8_t *mask, int64_t n, int64_t itemsize) {
     switch (itemsize) {
-    case 1: pack_1(to, count, from, mask, n); break;
-    case 2: pack_2(to, count, from, mask, n); break;
-    case 4: pack_4(to, count, from, mask, n); break;
-    case 8: pack_8(to, count, from, mask, n); break;
-    default: pack_16(to, count, from, mask, n);
+    case 1: return pack_1(to, count, from, mask, n);
+    case 2: return pack_2(to, count, from, mask, n);
+    case 4: return pack_4(to, count, from, mask, n);
+    case 8: return pack_8(to, count, from, mask, n);
+    default: return pack_16(to, count, from, mask, n);
     }
 }
-void tp_mask_unpack(void *to, const void *from, int64_t count, const uint8_t *mask, int64_t n, int64_t itemsize) {
+int64_t tp_mask_unpack(void *to, const void *from, int64_t count, const uint8_t *mask, int64_t n, int64_t itemsize) {
     switch (itemsize) {
-    case 1: unpack_1(to, from, count, mask, n); break;
-    case 2: unpack_2(to, from, count, mask, n); break;
-    case 4: unpack_4(to, from, count, mask, n); break;
-    case 8: unpack_8(to, from, count, mask, n); break;
-    default: unpack_16(to, from, count, mask, n);
+    case 1: return unpack_1(to, from, count, mask, n);
+    case 2: return unpack_2(to, from, count, mask, n);
+    case 4: return unpack_4(to, from, count, mask, n);
+    case 8: return unpack_8(to, from, count, mask, n);
+    default: return unpack_16(to, from, count, mask, n);
     }
 }
 
-void tp_mask_places(int64_t *to, int64_t count, const uint8_t *mask, int64_t n) {
-    for (int64_t i = 0, k = 0; k < count && i < n; i++) {
+int64_t tp_mask_places(int64_t *to, int64_t count, const uint8_t *mask, int64_t first, int64_t last) {
+    int64_t k = 0;
+    for (int64_t i = first; k < count && i < last; i++) {
         to[k] = i;
         k += mask[i] != 0;
     }
+    return k;
 }

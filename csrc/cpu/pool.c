@@ -17,7 +17,7 @@ typedef struct {
     int64_t item, n_in, n_out;
     int type;
     pooling what;
-    bool by_two;
+    bool by_two, looks; /* for signals, within a plane */
 } job;
 
 static void run_planes(int64_t begin, int64_t end, void *context) {
@@ -33,6 +33,7 @@ static void run_planes(int64_t begin, int64_t end, void *context) {
         case AVERAGE: k->average[j->type](p, in, out); break;
         case AVERAGE_BACKWARD: k->average_backward[j->type](p, out, in); break;
         }
+        if (j->looks && tp_error_pending() != TP_NoError) return;
     }
 }
 
@@ -51,6 +52,7 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *ou
              .by_two = what == MAX && tp_pool_is_by_two(p)};
     int64_t window = p->adaptive || what == MAX_BACKWARD ? 1 : p->kernel[0] * p->kernel[1] * p->kernel[2];
     int64_t work = j.n_out * window + j.n_in, planes = in->numel / j.n_in;
+    j.looks = work >= 1 << 20;
     bool long_work = (double)work * (double)planes > 1e6;
     void *host = long_work ? tp_host_lock_release() : NULL;
     int status = tp_parallel_for(planes, 1 + TP_GRAIN / work, run_planes, &j);

@@ -4,9 +4,22 @@
  * as the operator says. The loops are in pool_windows.h, once for every dtype. */
 #include "cpu/pool.h"
 
+#include "core/host.h"
 #include "cpu/kernels.h"
 
 #include <math.h>
+
+/* What a row of windows reads, and whether the loop over a plane is to end before it. */
+TP_INLINE int64_t tp_pool_row_work(const tp_pool_plan *p) {
+    int64_t work = p->out[2];
+    for (int d = 0; d < 3; d++) work *= p->adaptive ? 1 + p->in[d] / p->out[d] : p->kernel[d];
+    return work;
+}
+TP_INLINE bool tp_pool_ends(int64_t *done, int64_t work) {
+    if (tp_likely((*done += work) < 1 << 20)) return false;
+    *done = 0;
+    return tp_host_look() < 0;
+}
 
 #define BAND 1024 /* elements of the rows that are taken at once */
 

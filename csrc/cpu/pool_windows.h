@@ -21,9 +21,11 @@ TP_INLINE void OF(max_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, t
 
 static void OF(max)(const tp_pool_plan *p, const void *in, void *out_, int64_t *index) {
     T *out = out_;
+    int64_t work = tp_pool_row_work(p), done = 0;
     for (int64_t k = 0; k < p->out[0]; k++) {
         tp_pool_range z = tp_pool_range_at(p, 0, k);
         for (int64_t j = 0; j < p->out[1]; j++) {
+            if (tp_pool_ends(&done, work)) return;
             tp_pool_range y = tp_pool_range_at(p, 1, j);
             for (int64_t i = 0; i < p->out[2]; i++) OF(max_at)(p, in, z, y, tp_pool_range_at(p, 2, i), out++, index++);
         }
@@ -47,7 +49,9 @@ static void OF(max22)(const tp_pool_plan *p, const void *in_, void *out_, int64_
     T *out = out_, best[BAND];
     SIDE right[BAND];
     int64_t width = p->in[2], n = p->out[2], rows = BAND / (2 * n) < p->out[1] ? BAND / (2 * n) : p->out[1];
+    int64_t done = 0;
     for (int64_t first = 0; first < p->out[1]; first += rows) {
+        if (first && tp_pool_ends(&done, BAND)) return;
         int64_t count = p->out[1] - first < rows ? p->out[1] - first : rows;
         const T *in = (const T *)in_ + 2 * first * width;
         if (width == 2 * n) OF(pairs)(in, best, right, 2 * count * n);
@@ -72,7 +76,7 @@ static void OF(max_backward)(const tp_pool_plan *p, const void *grad_, const int
     T *in = in_;
     int64_t n = p->out[0] * p->out[1] * p->out[2];
     memset(in, 0, (size_t)(p->in[0] * p->in[1] * p->in[2]) * sizeof(T));
-    for (int64_t i = 0; i < n; i++) in[index[i]] += grad[i];
+    for (int64_t i = 0; i < n && !tp_ends_at(i); i++) in[index[i]] += grad[i];
 }
 
 TP_INLINE T OF(sum_at)(const tp_pool_plan *p, const T *in, tp_pool_range z, tp_pool_range y, tp_pool_range x) {
@@ -91,9 +95,11 @@ TP_INLINE void OF(add_at)(const tp_pool_plan *p, T *in, tp_pool_range z, tp_pool
 
 /* forward: `out` gets averages of `in`; else each of `out` is shared out over its window of `in`. */
 TP_INLINE void OF(averages)(const tp_pool_plan *p, T *in, T *out, bool forward) {
+    int64_t work = tp_pool_row_work(p), done = 0;
     for (int64_t k = 0; k < p->out[0]; k++) {
         tp_pool_range z = tp_pool_range_at(p, 0, k);
         for (int64_t j = 0; j < p->out[1]; j++) {
+            if (tp_pool_ends(&done, work)) return;
             tp_pool_range y = tp_pool_range_at(p, 1, j);
             for (int64_t i = 0; i < p->out[2]; i++, out++) {
                 tp_pool_range x = tp_pool_range_at(p, 2, i);

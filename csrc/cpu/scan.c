@@ -19,6 +19,7 @@ static void run_chunks(int64_t begin, int64_t end, void *context) {
         int64_t width = s->inner - column < TP_SCAN_COLUMNS ? s->inner - column : TP_SCAN_COLUMNS;
         s->fn(s->out + first * s->item, s->at ? s->at + first * 8 : NULL, s->in + first * s->item, s->n, s->inner,
               width);
+        if (tp_error_pending() != TP_NoError) return;
     }
 }
 

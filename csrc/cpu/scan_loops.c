@@ -4,6 +4,7 @@
  * elements apart from step to step. Sums and products run in double (complex ones too), integers modulo 2**64. A line
  * of numbers (inner 1) is scanned a vector at a time: each lane takes in those below it in log2(LANES) steps, and then
  * what came before the vector. */
+#include "core/host.h"
 #include "cpu/kernels.h"
 
 #include <math.h>
@@ -90,7 +91,7 @@ typedef int64_t lane_numbers __attribute__((vector_size(8 * LANES)));
         (void)unused;                                                                                       \
         for (int64_t k = 0; k < width; k++) {                                                               \
             double re = product, im = 0;                                                                    \
-            for (int64_t i = 0; i < n; i++) {                                                               \
+            for (int64_t i = 0; i < n && !tp_ends_at(i); i++) {                                             \
                 const T *x = in + 2 * (i * stride + k);                                                     \
                 double r = product ? re * x[0] - im * x[1] : re + x[0],                                     \
                        m = product ? re * x[1] + im * x[0] : im + x[1];                                     \
@@ -112,7 +113,7 @@ SCAN_PAIRS(cumprod_c128, double, 1)
         T *out = out_, best[COLUMNS];                                                                    \
         int64_t *at = at_, place[COLUMNS];                                                               \
         const T *in = in_;                                                                               \
-        for (int64_t i = 0; i < n; i++, in += stride, out += stride, at += stride)                       \
+        for (int64_t i = 0; i < n && !tp_ends_at(i); i++, in += stride, out += stride, at += stride)     \
             for (int64_t k = 0; k < width; k++) {                                                        \
                 const T x = READ(in[k]);                                                                 \
                 bool take = i == 0 || (x ge best[k]) || x != x;                                          \
@@ -145,7 +146,7 @@ BOTH(f64, double)
         (void)unused;                                                                                           \
         for (int64_t k = 0; k < width; k++) {                                                                   \
             double acc = -INFINITY;                                                                             \
-            for (int64_t i = 0; i < n; i++) {                                                                   \
+            for (int64_t i = 0; i < n && !tp_ends_at(i); i++) {                                                 \
                 double x = in[i * stride + k], high = x > acc || x != x ? x : acc, low = high == acc ? x : acc; \
                 acc = isinf(high) && high == low ? high : high + log1p(exp(low - high));                        \
                 if (x != x || acc != acc) acc = NAN;                                                            \
@@ -173,7 +174,7 @@ TP_INLINE tp_complex128 log_add_complex(tp_complex128 a, tp_complex128 b) {
         (void)unused;                                                                                       \
         for (int64_t k = 0; k < width; k++) {                                                               \
             tp_complex128 acc = CMPLX(-INFINITY, 0);                                                        \
-            for (int64_t i = 0; i < n; i++) {                                                               \
+            for (int64_t i = 0; i < n && !tp_ends_at(i); i++) {                                             \
                 acc = log_add_complex(acc, in[i * stride + k]);                                             \
                 out[i * stride + k] = (T)acc;                                                               \
             }                                                                                               \

@@ -14,6 +14,7 @@ static void NAME(line)(T *out, const T *in, int64_t n) {
     NAME(lanes) carry = start;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
+        if (tp_ends_at(i)) return;
         NAME(elements) given;
         memcpy(&given, in + i, sizeof given);
         NAME(lanes) x = __builtin_convertvector(given, NAME(lanes));
@@ -38,7 +39,7 @@ static void OF(void *out_, void *unused, const void *in_, int64_t n, int64_t str
     }
     A acc[COLUMNS];
     for (int64_t k = 0; k < width; k++) acc[k] = START;
-    for (int64_t i = 0; i < n; i++, in += stride, out += stride)
+    for (int64_t i = 0; i < n && !tp_ends_at(i); i++, in += stride, out += stride)
         for (int64_t k = 0; k < width; k++) {
             acc[k] = OP(acc[k], (A)in[k]);
             out[k] = (T)acc[k];

@@ -5,6 +5,8 @@
  * in softmax_rows.h, once for every dtype. */
 #include "cpu/softmax.h"
 
+#include "core/error.h"
+#include "core/host.h"
 #include "cpu/kernels.h"
 #include "cpu/pointwise_loop.h"
 
@@ -23,6 +25,9 @@ TP_INLINE int64_t columns_from(int64_t i, int64_t inner, int64_t last) {
     m = m > COLUMNS ? COLUMNS : m;
     return m > last - i ? last - i : m;
 }
+
+/* Rows of this length look for signals (tp_ends_at). */
+TP_INLINE bool was_interrupted(int64_t n) { return n > 1 << 20 && tp_error_pending() != TP_NoError; }
 
 #define T float
 #define OF(name) name##_f32

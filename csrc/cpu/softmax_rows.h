@@ -21,7 +21,7 @@ TP_INLINE T OF(sum_of_lanes)(T lanes[LANES]) {
 /* out = exp(in - shift), and the sum of that; `out` may be NULL. */
 TP_INLINE T OF(exp_sum)(T *out, const T *in, T shift, int64_t n) {
     T lanes[LANES] = {0}, block[LANES];
-    for (int64_t i = 0; i < n; i += LANES) {
+    for (int64_t i = 0; i < n && !tp_ends_at(i); i += LANES) {
         int64_t m = n - i < LANES ? n - i : LANES;
         if (m == LANES)
             for (int k = 0; k < LANES; k++) block[k] = in[i + k] - shift;
@@ -37,10 +37,14 @@ TP_INLINE T OF(exp_sum)(T *out, const T *in, T shift, int64_t n) {
 static void OF(row)(const T *in, T *out, int64_t n, bool log) {
     T shift = OF(largest)(in, n), sum = OF(exp_sum)(log ? NULL : out, in, shift, n);
     T less = log ? OF(tp_log)(sum) : 0, scale = 1 / sum;
-    if (log)
-        for (int64_t i = 0; i < n; i++) out[i] = in[i] - shift - less;
-    else
-        for (int64_t i = 0; i < n; i++) out[i] *= scale;
+    if (was_interrupted(n)) return;
+    for (int64_t first = 0, last; first < n && !tp_ends_at(first); first = last) {
+        last = n - first < TP_STRETCH ? n : first + TP_STRETCH;
+        if (log)
+            for (int64_t i = first; i < last; i++) out[i] = in[i] - shift - less;
+        else
+            for (int64_t i = first; i < last; i++) out[i] *= scale;
+    }
 }
 
 /* At most SHORT elements, as one block with -inf behind them. */
@@ -68,12 +72,13 @@ static void OF(columns)(const T *in, T *out, int64_t n, int64_t inner, int64_t m
     for (int64_t k = 0; k < m; k++) top[k] = in[k], sum[k] = 0;
     for (int64_t i = 1; i < n; i++)
         for (int64_t k = 0; k < m; k++) top[k] = in[i * inner + k] > top[k] ? in[i * inner + k] : top[k];
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !tp_ends_at(i); i++) {
         T e[COLUMNS];
         TP_IVDEP for (int64_t k = 0; k < m; k++) e[k] = OF(tp_exp)(in[i * inner + k] - top[k]);
         for (int64_t k = 0; k < m; k++) sum[k] += e[k];
         for (int64_t k = 0; !log && k < m; k++) out[i * inner + k] = e[k];
     }
+    if (was_interrupted(n)) return;
     for (int64_t k = 0; k < m; k++) sum[k] = log ? OF(tp_log)(sum[k]) : 1 / sum[k];
     for (int64_t i = 0; i < n; i++)
         if (log)
@@ -103,7 +108,7 @@ static void OF(backward_columns)(const T *g, const T *y, T *out, int64_t n, int6
     T sum[COLUMNS] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < m; k++) sum[k] += log ? g[i * inner + k] : g[i * inner + k] * y[i * inner + k];
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !tp_ends_at(i); i++) {
         int64_t at = i * inner;
         if (log) {
             TP_IVDEP for (int64_t k = 0; k < m; k++) out[at + k] = g[at + k] - OF(tp_exp)(y[at + k]) * sum[k];
@@ -122,6 +127,7 @@ static void OF(forward)(const void *in_, void *out_, int64_t n, int64_t inner, i
         if (inner == 1 && n <= SHORT) OF(short_row)(in + at, out + at, n, log);
         else if (inner == 1) OF(row)(in + at, out + at, n, log);
         else OF(columns)(in + at, out + at, n, inner, m, log);
+        if (was_interrupted(n)) return;
     }
 }
 
@@ -134,5 +140,6 @@ static void OF(backward)(const void *grad_, const void *output_, void *out_, int
         m = columns_from(i, inner, last);
         if (inner == 1) OF(backward_row)(grad + at, output + at, out + at, n, log);
         else OF(backward_columns)(grad + at, output + at, out + at, n, inner, m, log);
+        if (was_interrupted(n)) return;
     }
 }

@@ -66,6 +66,7 @@ static void k_first_stream(tp_entry *e, const tp_tensor *t, int64_t first, int64
     uint64_t keys[256], bound = UINT64_MAX;
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i += 256) {
+        if (tp_ends_at(i)) return;
         int64_t m = n - i < 256 ? n - i : 256;
         tp_make_keys(keys, t, first + i, m, op->descending);
         if (kept >= op->k && !tp_cpu.order->any_below(keys, m, bound)) continue;
@@ -87,6 +88,7 @@ static void k_first_few(tp_entry *e, const tp_tensor *t, int64_t first, int64_t 
     uint64_t keys[256];
     int64_t kept = 0, k = op->k;
     for (int64_t i = 0; i < n; i += 256) {
+        if (tp_ends_at(i)) return;
         int64_t m = n - i < 256 ? n - i : 256;
         tp_make_keys(keys, t, first + i, m, op->descending);
         for (int64_t part = 0; part < m; part += HANDFUL) {

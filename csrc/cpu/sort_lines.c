@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/parallel.h"
+#include "core/host.h"
 #include "cpu/kernels.h"
 #include "cpu/lines.h"
 #include "core/memory.h"
@@ -38,26 +39,31 @@ static void sort_values(const sort_run *r, int64_t line, int64_t count, void *wo
 /* ---- places ---- */
 
 /* Keys of 32 bits above the places, so that no two words are equal, and any way to sort them is stable. */
-static void make_words(const sort_run *r, int64_t line, int64_t *words) {
+static int make_words(const sort_run *r, int64_t line, int64_t *words) {
     uint64_t keys[256];
     for (int64_t i = 0; i < r->n; i += 256) {
+        if (tp_ends_at(i)) return -1;
         int64_t m = r->n - i < 256 ? r->n - i : 256;
         tp_make_keys(keys, r->lines, line * r->n + i, m, r->descending);
         for (int64_t k = 0; k < m; k++)
             words[i + k] = (int64_t)((keys[k] << 32 | (uint64_t)(i + k)) ^ UINT64_C(1) << 63);
     }
+    return 0;
 }
 
-static void sort_words(const sort_run *r, int64_t line, int64_t count, int64_t *words, void *spare, int64_t *order) {
-    for (int64_t k = 0; k < count; k++) make_words(r, line + k, words + k * r->n);
-    if (tp_cpu.sort->lines_64(words, spare, r->n, count, 32) < 0) return;
+static int sort_words(const sort_run *r, int64_t line, int64_t count, int64_t *words, void *spare, int64_t *order) {
+    for (int64_t k = 0; k < count; k++)
+        if (make_words(r, line + k, words + k * r->n) < 0) return -1;
+    if (tp_cpu.sort->lines_64(words, spare, r->n, count, 32) < 0) return -1;
     for (int64_t i = 0; i < count * r->n; i++) order[i] = words[i] & UINT32_MAX;
+    return 0;
 }
 
-static void sort_entries(const sort_run *r, int64_t line, tp_entry *e, int64_t *order) {
+static int sort_entries(const sort_run *r, int64_t line, tp_entry *e, int64_t *order) {
     tp_make_entries(e, r->lines, line * r->n, r->n, r->descending);
-    if (tp_sort_entries(e, e + r->n, r->n) < 0) return;
+    if (tp_sort_entries(e, e + r->n, r->n) < 0) return -1;
     for (int64_t i = 0; i < r->n; i++) order[i] = e[i].index;
+    return 0;
 }
 
 #define FETCH(bytes, T)                                                                \
@@ -75,12 +81,14 @@ static void fetch_values(const sort_run *r, int64_t line, const int64_t *order) 
     }
 }
 
+/* After an interrupt the places are not there, and nothing is fetched by them. */
 static void sort_places(const sort_run *r, int64_t line, int64_t count, void *words, void *spare) {
     int64_t *order = r->order + line * r->n;
-    if (r->itemsize <= 4 && r->n <= UINT32_MAX) sort_words(r, line, count, words, spare, order);
+    int status = 0;
+    if (r->itemsize <= 4 && r->n <= UINT32_MAX) status = sort_words(r, line, count, words, spare, order);
     else
-        for (int64_t k = 0; k < count; k++) sort_entries(r, line + k, words, order + k * r->n);
-    for (int64_t k = 0; r->values && k < count; k++) fetch_values(r, line + k, order + k * r->n);
+        for (int64_t k = 0; status == 0 && k < count; k++) status = sort_entries(r, line + k, words, order + k * r->n);
+    for (int64_t k = 0; status == 0 && r->values && k < count; k++) fetch_values(r, line + k, order + k * r->n);
 }
 
 /* ---- all lines ---- */

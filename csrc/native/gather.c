@@ -235,8 +235,10 @@ int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *
 int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return -1;
+    bool ranks = self->ndim == source->ndim || !self->ndim || !source->ndim, slices = self->ndim == source->ndim;
+    for (int i = 0; slices && i < source->ndim; i++) slices = i == d || source->sizes[i] == self->sizes[i];
     bool counted = index->numel == (source->ndim ? tp_size_at(tp_sizes(source), d) : 1);
-    if (!counted || (self->ndim && source->ndim && self->ndim != source->ndim))
+    if (!ranks || (!counted && (slices || !source->ndim)))
         return fail_slices(TP_IndexError, "index_copy_", self, d, index, source);
     int fault = TP_INDEX_FAULT(TP_IndexError, "index_copy_");
     return tp_index_write(fault, tp_prim_put_set, self, d, index, source, false);
@@ -247,6 +249,10 @@ int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index,
     if (d < 0) return -1;
     if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
         return tp_fail(TP_IndexError, "index_fill_(): Expected dtype int32/int64 for index");
+    if (self->ndim == 0) { /* a line of one */
+        tp_autoref *line = tp_new_alias(self, TP_INTS(1), TP_INTS(1), self->byte_offset);
+        return line ? index_fill__int_Scalar_dense(line, d, index, value) : -1;
+    }
     if (index->ndim > 1) return tp_fail(TP_RuntimeError, "index_fill_(): Index has to be a vector or a number");
     if (value->kind == TP_SCALAR_COMPLEX && !tp_is_complex(self))
         return tp_fail(TP_RuntimeError, "index_fill_(): a complex value does not go into %s",

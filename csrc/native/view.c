@@ -3,6 +3,7 @@
  * Each makes a bare alias; the generated ADInplaceOrView layer relates it to its base and the autograd layer records
  * it. They need no backend: sizes and strides are all they touch. */
 #include "NativeFunctions.h"
+#include "core/host.h"
 
 #include <string.h>
 
@@ -462,7 +463,7 @@ tp_tensor_seq *unbind_int_composite(tp_tensor *self, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);
     tp_tensor_seq *seq = d < 0 ? NULL : tp_tensor_seq_new(self->sizes[d]);
     for (int64_t i = 0; seq && i < seq->size; i++)
-        if (!(seq->items[i] = select_int_composite(self, d, i))) {
+        if ((!(i & 0x3fff) && tp_host_look() < 0) || !(seq->items[i] = select_int_composite(self, d, i))) {
             tp_tensor_seq_free(seq);
             return NULL;
         }

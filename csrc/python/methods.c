@@ -149,9 +149,12 @@ FAST_METHOD(py_type) {
 #define FROM_COMPLEX(v) PyComplex_FromDoubles((double)creal(v), (double)cimag(v))
 TP_INLINE double as_double(double v) { return v; }
 #define WIDE(v) _Generic((v), tp_half: tp_half_to_float, tp_bfloat: tp_bfloat_to_float, default: as_double)(v)
+/* Objects take longer than numbers: a look for signals every so many. */
+static bool interrupted_at(int64_t i) { return tp_unlikely(i && !(i & 0x3fff)) && PyErr_CheckSignals() < 0; }
 #define LIST_ROW(id, name, type, category)                                            \
     static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
         for (int64_t i = 0; i < n; i++) {                                             \
+            if (interrupted_at(i)) return false;                                      \
             PyObject *item = FROM_##category(*(const type *)(data + i * step));       \
             if (tp_unlikely(!item)) return false;                                     \
             PyList_SET_ITEM(list, i, item);                                           \
@@ -172,7 +175,7 @@ static PyObject *to_list(const tp_tensor *t, int dim, const char *data) {
         return list;
     }
     for (int64_t i = 0; list && i < n; i++) {
-        PyObject *item = to_list(t, dim + 1, t->numel ? data + i * step : data);
+        PyObject *item = interrupted_at(i) ? NULL : to_list(t, dim + 1, t->numel ? data + i * step : data);
         if (item) PyList_SET_ITEM(list, i, item);
         else Py_CLEAR(list);
     }

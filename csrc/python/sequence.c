@@ -173,7 +173,7 @@ static int row_dtype(layout *l, PyObject *row) {
         Py_INCREF(o);
         int status = l->wants_dtype && (element_dtype(l, o, &d) < 0 || join_dtype(l, d) < 0) ? -1 : 0;
         Py_DECREF(o);
-        if (status < 0) return -1;
+        if (status < 0 || (!(i & 0x3fff) && PyErr_CheckSignals() < 0)) return -1;
         if (PySequence_Fast_GET_SIZE(row) != n) return row_changed();
         i += same;
     }

@@ -126,9 +126,32 @@ TP_INLINE void copy_row(float *to, const float *from, int64_t n) {
 #endif
 }
 
-static void zero_row(float *to, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] = 0;
+TP_INLINE void zero_row(float *to, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) store(to + i, (lanes){0});
+#ifdef store_first
+    if (i < n) store_first(to + i, n - i, (lanes){0});
+#else
+    for (; i < n; i++) *(volatile float *)(to + i) = 0; /* borders are narrow: no call of memset */
+#endif
 }
+
+#ifdef load_between
+/* A phase of neighbouring pixels whose rows are a vector each, border and all. */
+static void split_narrow(const direct_job *d, const float *image, const int64_t origin[3], int64_t begin, int64_t end,
+                         float *to) {
+    const tp_conv_plan *p = d->base.plan;
+    int64_t n = d->extent[2], rows = d->extent[1];
+    for (int64_t a = 0, z = origin[0]; a < d->extent[0]; a++, z += p->stride[0]) {
+        bool inside = z >= 0 && z < p->in[0];
+        const float *plane = image + z * p->in[1] * p->in[2] + origin[2];
+        for (int64_t b = 0, y = origin[1]; b < rows; b++, y += p->stride[1], to += n) {
+            bool row = inside && y >= 0 && y < p->in[1];
+            store_first(to, n, row ? load_between(plane + y * p->in[2], begin, end) : (lanes){0});
+        }
+    }
+}
+#endif
 
 /* One phase of one channel's image: every stride-th pixel from `origin` on, of which some lie outside and are 0. */
 TP_INLINE void split_phase(const direct_job *d, const float *image, const int64_t origin[3], float *to,
@@ -140,6 +163,12 @@ TP_INLINE void split_phase(const direct_job *d, const float *image, const int64_
     if (begin > n) begin = n;
     if (end > n) end = n;
     if (end < begin) end = begin;
+#ifdef load_between
+    if (step == 1 && n <= LANES) {
+        split_narrow(d, image, origin, begin, end, to);
+        return;
+    }
+#endif
     for (int64_t a = 0, z = origin[0]; a < d->extent[0]; a++, z += p->stride[0])
         for (int64_t b = 0, y = origin[1]; b < d->extent[1]; b++, y += p->stride[1], to += n) {
             if (z < 0 || z >= p->in[0] || y < 0 || y >= p->in[1]) {

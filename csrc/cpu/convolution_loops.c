@@ -370,7 +370,8 @@ typedef __m512 lanes;
 #define HALF_VECTORS 6
 #define load(p) _mm512_loadu_ps(p)
 #define store(p, v) _mm512_storeu_ps(p, v)
-#define load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define load_first(p, n) load_between(p, 0, n)
+#define load_between(p, begin, end) _mm512_maskz_loadu_ps((__mmask16)((1u << (end)) - (1u << (begin))), p)
 #define store_first(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #define all_lanes(x) _mm512_set1_ps(x)
 #define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)

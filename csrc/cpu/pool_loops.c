@@ -8,6 +8,11 @@
 #include "cpu/kernels.h"
 
 #include <math.h>
+#include <string.h>
+
+#define BAND 1024    /* elements of the rows that are taken at once */
+#define SHORT_ROW 16 /* windows of a row that is taken by fours */
+typedef int64_t four_places __attribute__((vector_size(32)));
 
 /* What a row of windows reads, and whether the loop over a plane is to end before it. */
 TP_INLINE int64_t tp_pool_row_work(const tp_pool_plan *p) {
@@ -20,8 +25,6 @@ TP_INLINE bool tp_pool_ends(int64_t *done, int64_t work) {
     *done = 0;
     return tp_host_look() < 0;
 }
-
-#define BAND 1024 /* elements of the rows that are taken at once */
 
 #define T float
 #define SIDE int32_t

@@ -42,6 +42,32 @@ TP_INLINE void OF(pairs)(const T *in, T *best, SIDE *right, int64_t n) {
     }
 }
 
+typedef T OF(four) __attribute__((vector_size(4 * sizeof(T))));
+typedef SIDE OF(four_sides) __attribute__((vector_size(4 * sizeof(T))));
+
+/* Of neighbouring rows of such, n windows each, the larger, and where it is: `at` is the first window's first place.
+ * Rows are often shorter than the CPU's vectors. */
+TP_INLINE void OF(lower)(const T *best, const SIDE *right, int64_t n, int64_t width, int64_t at, T *out,
+                         int64_t *index) {
+    int64_t x = 0;
+    for (; n < SHORT_ROW && x + 4 <= n; x += 4) {
+        OF(four) a, b;
+        OF(four_sides) at_a, at_b, place = {0, 2, 4, 6};
+        memcpy(&a, best + x, sizeof a), memcpy(&b, best + n + x, sizeof b);
+        memcpy(&at_a, right + x, sizeof at_a), memcpy(&at_b, right + n + x, sizeof at_b);
+        OF(four_sides) r = (b > a) | IS_NAN(b), larger = (r & (OF(four_sides))b) | (~r & (OF(four_sides))a);
+        place += (r & (at_b + (SIDE)width)) | (~r & at_a);
+        memcpy(out + x, &larger, sizeof larger);
+        four_places places = __builtin_convertvector(place, four_places) + (at + 2 * x);
+        memcpy(index + x, &places, sizeof places);
+    }
+    for (; x < n; x++) {
+        bool r = (best[n + x] > best[x]) | IS_NAN(best[n + x]);
+        out[x] = r ? best[n + x] : best[x];
+        index[x] = at + 2 * x + (r ? width + right[n + x] : (int64_t)right[x]);
+    }
+}
+
 /* A band of rows at a time: first the larger of neighbours in a row, then of neighbouring rows. Where elements are
  * equal the first of the four wins, as anywhere else; a row that is longer than the windows has a last element to leave
  * out. */
@@ -58,14 +84,7 @@ static void OF(max22)(const tp_pool_plan *p, const void *in_, void *out_, int64_
         else
             for (int64_t y = 0; y < 2 * count; y++) OF(pairs)(in + y * width, best + y * n, right + y * n, n);
         for (int64_t y = 0; y < count; y++, out += n, index += n) {
-            const T *a = best + 2 * y * n, *b = a + n;
-            const SIDE *at_a = right + 2 * y * n, *at_b = at_a + n;
-            int64_t start = 2 * (first + y) * width;
-            for (int64_t x = 0; x < n; x++) {
-                bool r = (b[x] > a[x]) | IS_NAN(b[x]);
-                out[x] = r ? b[x] : a[x];
-                index[x] = start + 2 * x + (r ? width + at_b[x] : (int64_t)at_a[x]);
-            }
+            OF(lower)(best + 2 * y * n, right + 2 * y * n, n, width, 2 * (first + y) * width, out, index);
         }
     }
 }

@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/host.h"
 #include "core/parallel.h"
-#include "core/host.h"
 #include "cpu/kernels.h"
 #include "cpu/lines.h"
 #include "core/memory.h"

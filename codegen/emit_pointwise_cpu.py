@@ -285,14 +285,19 @@ class _Loop:
         yield "        i = n & -TP_BLOCK;"
         yield f"        {self.name}_blocks({', '.join(direct)}, i{rest});"
         yield "    }"
-        yield "    for (; i < n; i += TP_BLOCK) {"
+        for t, n, _ in inputs:
+            yield f"    {t} {n}[TP_BLOCK];"
+        yield f"    {self.out_type} made[TP_BLOCK];"
+        yield "    for (const int64_t first = i; i < n; i += TP_BLOCK) {"
         yield "        const int64_t m = n - i < TP_BLOCK ? n - i : TP_BLOCK;"
-        yield f"        {self.out_type} out[TP_BLOCK];"
-        for t, n, k in inputs:
-            yield f"        {t} {n}[TP_BLOCK];"
-            yield f"        tp_block_gather({n}, sizeof({t}), data[{k}] + i * strides[{k}], strides[{k}], m);"
-        yield f"        {self.name}_blocks({', '.join(['out', *(n for _, n, _ in inputs)])}, TP_BLOCK{rest});"
-        yield f"        tp_block_scatter(out, sizeof({self.out_type}), data[0] + i * strides[0], strides[0], m);"
+        yield f"        const bool direct = strides[0] == sizeof({self.out_type}) && m == TP_BLOCK;"
+        yield f"        {self.out_type} *const out = direct ? ({self.out_type} *)data[0] + i : made;"
+        blocks = [
+            f"tp_block_of({n}, sizeof({t}), data[{k}] + i * strides[{k}], strides[{k}], m, i == first)"
+            for t, n, k in inputs
+        ]
+        yield f"        {self.name}_blocks({', '.join(['out', *blocks])}, TP_BLOCK{rest});"
+        yield "        if (!direct) tp_block_scatter(made, sizeof(*made), data[0] + i * strides[0], strides[0], m);"
         yield "    }"
         yield "}"
 

@@ -106,6 +106,43 @@ def test_power_of_a_number(dtype: str, exponent: float) -> None:
         assert x.clone().pow_(exponent).tolist() == got.tolist()
 
 
+def powers_of_float32() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    rng, n = np.random.default_rng(0), 1 << 16
+    ends = [0, 1, np.inf, np.nan, 2, 0.5, 3, 2.5, 1e-45, 3.4e38, 2**24, 2**24 + 2, 2**24 - 1, 1.0000001, 0.99999994]
+    x, y = np.meshgrid(*[[s * e for e in ends for s in (1, -1)]] * 2)
+    whole = np.meshgrid(np.arange(-40, 41), np.arange(-12, 13))
+    near_1 = 1 + rng.standard_normal(n) * 10.0 ** rng.uniform(-7, -1, n)
+    anywhere = np.exp2(rng.uniform(-149, 128, n))
+    return {
+        "ends": (x, y),
+        "whole": (whole[0], whole[1]),
+        "near 1": (near_1, rng.uniform(-150, 128, n) / np.log2(near_1)),
+        "anywhere": (anywhere, rng.standard_normal(n) * 3),
+    }
+
+
+@pytest.mark.parametrize("kind", powers_of_float32())
+def test_powers_of_float32(kind: str) -> None:
+    """Within 4 units in the last place, and C's values at the ends, for a tensor and for a number as the exponent."""
+    x, y = (np.ascontiguousarray(v.astype(np.float32).ravel()) for v in powers_of_float32()[kind])
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+        rounded = exact.astype(np.float32)
+    got = tp.pow(tp.from_numpy(x), tp.from_numpy(y)).numpy()
+    finite = np.isfinite(rounded) & np.isfinite(got)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    np.testing.assert_array_equal(np.signbit(got[finite]), np.signbit(exact[finite]))
+    unit = np.ldexp(1.0, np.maximum(np.frexp(exact[finite])[1], -125) - 24)
+    assert np.max(np.abs(got[finite] - exact[finite]) / unit) < 4
+    small = np.abs(exact) < 2**24
+    whole = small & (exact == np.round(exact)) & (kind == "whole")
+    np.testing.assert_array_equal(got[whole], exact[whole])
+    for i in range(0, len(y), len(y) // 5):
+        alike = tp.pow(tp.from_numpy(x), float(y[i])), tp.pow(tp.from_numpy(x), tp.full_like(tp.from_numpy(x), y[i]))
+        if float(y[i]) not in (1, 2, 3, -1, -2, 0.5, -0.5):  # these are products and roots
+            np.testing.assert_array_equal(alike[0].numpy(), alike[1].numpy())
+
+
 def test_powers_of_special_numbers() -> None:
     """As NumPy has them, roots of the infinities and signs of zeros among them."""
     x = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e30, -1e-30]

@@ -70,6 +70,14 @@ TP_UNUSED static void tp_block_gather(void *block, int64_t size, const char *fro
     }
     for (int64_t i = m; i < TP_BLOCK; i++, to += size) memcpy(to, to - size, (size_t)size);
 }
+/* Where a block's elements of an operand lie side by side: in place, or gathered. One that is a number is gathered for
+ * the first block. */
+TP_UNUSED static const void *tp_block_of(void *block, int64_t size, const char *from, int64_t stride, int64_t m,
+                                         bool first) {
+    if (stride == size && m == TP_BLOCK) return from;
+    if (stride || first) tp_block_gather(block, size, from, stride, m);
+    return block;
+}
 TP_UNUSED static void tp_block_scatter(const void *block, int64_t size, char *to, int64_t stride, int64_t m) {
     const char *from = block;
     for (int64_t i = 0; i < m; i++, from += size, to += stride) {

@@ -184,6 +184,7 @@ TP_VECTOR(log)
 TP_VECTOR(log2)
 TP_VECTOR(log10)
 #undef TP_VECTOR
+__attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #endif
 #endif
 #undef TP_SIMD

@@ -212,6 +212,10 @@ TP_FN tp_f32 tp_erf_f32(tp_f32 x) {
 }
 
 /* ---- what libmvec has as well, as fast ---- */
+#ifdef TP_VECTOR_MATH
+TP_FN tp_f32 tp_pow_f32(tp_f32 x, tp_f32 y) { return tp_vector_pow(x, y); }
+#endif
+
 #ifndef TP_LIBMVEC
 
 /* 1 - erf(x) up to 1/2. Beyond, exp(-x*x) q(t) / (1 + 2x) with t = (x - 2) / (x + 2), the shape of Shepherd and

@@ -222,6 +222,23 @@ def test_in_registers_of_lesser_cpus(capability):
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+@pytest.mark.parametrize(("size", "stride", "groups"), [(7, 1, 1), (28, 2, 1), (7, 1, 2)])
+def test_many_weights(size: int, stride: int, groups: int) -> None:
+    """Whose images share products; against those of a part of the output channels each, which do not."""
+    x, w = tp.rand(5, 128 * groups, size, size), tp.rand(320 * groups, 128, 3, 3) - 0.5
+    part = slice(0, 320 * groups, 5)
+    options = {"padding": 1, "stride": stride, "groups": groups}
+    results = []
+    for weight in (w, w[part].contiguous()):
+        a, b = x.clone().requires_grad_(), weight.requires_grad_()
+        y = tp.nn.functional.conv2d(a, b, **options)
+        y = y if y.shape[1] < w.shape[0] else y[:, part]
+        results.append((y.detach(), *tp.autograd.grad(y, (a, b), tp.ones_like(y) * 0.5)))
+    (y, dx, dw), (y_part, dx_part, dw_part) = results
+    for whole, expected in ((y, y_part), (dx, dx_part), (dw[part], dw_part)):
+        tp.testing.assert_close(whole, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_long_products_are_cut() -> None:
     """By columns, so that a signal is heard; all three products, against those of a part of the channels each."""
     x, w = tp.rand(1, 64, 68, 68), tp.rand(4096, 64, 5, 5)

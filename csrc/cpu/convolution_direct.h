@@ -69,6 +69,7 @@ static direct_job direct_plan(const tp_conv_plan *p, int64_t most) {
 static bool direct_fits(const tp_conv_plan *p) {
     job j = make_job(p);
     if (p->dtype != TP_FLOAT32 || j.in_place || j.window == 0 || p->batch == 0 || j.pixels == 0) return false;
+    if (has_many_weights(&j) && p->batch * j.pixels >= MANY_COLUMNS) return false; /* they are read for each piece */
     direct_job d = direct_plan(p, DIRECT_BYTES);
     return 2 * j.pixels >= d.spots * LANES * d.pieces && d.channel < INT32_MAX && j.pixels < INT32_MAX;
 }

@@ -18,6 +18,8 @@
 
 #define BLOCK_BYTES (384 << 10)
 #define PARTS 8 /* partial sums of a weight gradient */
+#define MANY_WEIGHTS (1 << 20)
+#define MANY_COLUMNS 192
 
 typedef struct {
     const tp_conv_plan *plan;
@@ -28,6 +30,9 @@ typedef struct {
     char *out, *partial;
     int64_t parts;
 } job;
+
+/* Weights that no cache next to the CPU keeps: each time that they are read should serve many columns. */
+static bool has_many_weights(const job *j) { return j->window * j->plan->out_channels * j->item > MANY_WEIGHTS; }
 
 static job make_job(const tp_conv_plan *p) {
     job j = {.plan = p,
@@ -48,9 +53,12 @@ static job make_job(const tp_conv_plan *p) {
     j.in_place = unit && j.pixels >= 128;
     int64_t bytes = j.window * j.pixels * j.item;
     j.images = j.in_place || bytes <= 0 ? 1 : BLOCK_BYTES / bytes;
+    if (!j.in_place && has_many_weights(&j) && j.images * j.pixels < MANY_COLUMNS)
+        j.images = (MANY_COLUMNS + j.pixels - 1) / j.pixels;
     if (j.images > p->batch) j.images = p->batch;
     if (j.images < 1) j.images = 1;
     j.blocks = (p->batch + j.images - 1) / j.images;
+    if (j.blocks > 0) j.images = (p->batch + j.blocks - 1) / j.blocks;
     return j;
 }
 

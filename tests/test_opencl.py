@@ -167,7 +167,6 @@ def misuse(a: tp.Tensor) -> list[tuple[str, type[Exception], Callable[[], tp.Ten
         ("put_", IndexError, lambda: a.clone().put_(far * 9, a[0, :2])),
         ("embedding", IndexError, lambda: tp.nn.functional.embedding(far, a)),
         ("masked_scatter_", RuntimeError, lambda: a.clone().masked_scatter_(a > 0, a[0])),
-        ("multinomial", RuntimeError, lambda: (-a).multinomial(1)),
     ]
 
 

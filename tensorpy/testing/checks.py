@@ -383,7 +383,8 @@ def out_variant(info: OpInfo, dtype: str, device: str) -> None:
     assert out_op is not None
     function = function_of(info)
     single = len(out_op.schema.out) == 1 and str(out_op.schema.out[0].type) == "Tensor"
-    takes_dtype = any(a.name == "dtype" for a in info.op.schema.arguments)  # then out's is the one
+    # Then out's is the one; and what is drawn is drawn into out.
+    takes_dtype = info.random or any(a.name == "dtype" for a in info.op.schema.arguments)
     names = {a.name for a in out_op.schema.arguments}
     for sample in info.samples(dtype, 3):
         args, kwargs = arguments(sample, device, info)

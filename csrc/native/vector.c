@@ -74,7 +74,9 @@ tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, con
     tp_dtype common = tp_result_type((tp_operand[]){{self, NULL}, {vec1, NULL}, {vec2, NULL}}, 3);
     if (common == TP_NO_DTYPE || check_factor("beta", beta, common) < 0 || check_factor("alpha", alpha, common) < 0)
         return NULL;
-    if (common == TP_BOOL) alpha = TP_SCALAR_B(tp_scalar_bool(alpha)), beta = TP_SCALAR_B(tp_scalar_bool(beta));
+    const tp_scalar by = {.kind = TP_SCALAR_BOOL, .b = tp_scalar_bool(alpha)},
+                    own_by = {.kind = TP_SCALAR_BOOL, .b = tp_scalar_bool(beta)};
+    if (common == TP_BOOL) alpha = &by, beta = &own_by;
     tp_autoref *column = tp_to_dtype(vec1, common, false, false, TP_NO_FORMAT),
                *row = column ? tp_to_dtype(vec2, common, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *product = row ? tp_outer(column, row) : NULL, *scaled = !product ? NULL

@@ -15,7 +15,7 @@ import pytest
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy.testing.harness import arguments, call, check_same, fresh, function_of, over, to_tensor
-from tensorpy.testing.samples import Array, OpInfo
+from tensorpy.testing.samples import Array, OpInfo, OpSample
 
 # ---- DLPack: a producer may say anything ----
 
@@ -149,6 +149,67 @@ def test_every_operator_takes_negative_strides(info: OpInfo) -> None:
         expected = call(function, fresh(info, args), kwargs)
         for a, b in zip(call(function, turned, turned_kwargs), expected, strict=True):
             check_same(info, a, b, f"{info.name}{sample} with negative strides")
+
+
+# ---- bools of any bytes, which come from views and from memory of others ----
+
+LOOKS_AT_BYTES = {"view.dtype", "view_copy.dtype"}
+TRUE_BYTES = np.array([2, 128, 255, 1, 64, 3, 254], np.uint8)
+
+
+def of_any_bytes(a: Array, device: str) -> tp.Tensor:
+    t = to_tensor(a, device)
+    if t.dtype != tp.bool:
+        return t
+    octets = np.resize(TRUE_BYTES, t.numel()).reshape(t.shape) * (t.cpu().numpy() != 0)
+    return tp.from_numpy(np.array(octets, np.uint8)).to(device).view(tp.bool)
+
+
+def samples_with_bools(info: OpInfo) -> list[OpSample]:
+    """Also of the operator's other dtypes: a mask goes with each of them."""
+    samples = [s for dtype in {info.main_dtype, *({"bool"} & set(info.dtypes))} for s in info.samples(dtype, 8)]
+
+    def has_bools(sample: OpSample) -> bool:
+        found: list[Any] = []
+        sample.map(found.append)
+        return any(isinstance(a, Array) and a.dtype == "bool" for a in found)
+
+    return [s for s in samples if has_bools(s)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
+@over(lambda info: not info.unset and info.name not in LOOKS_AT_BYTES and samples_with_bools(info))
+def test_every_operator_takes_bools_of_any_bytes(info: OpInfo, device: str) -> None:
+    function = function_of(info)
+    for sample in samples_with_bools(info):
+        odd, odd_kwargs = arguments(sample, device, info, make=of_any_bytes)
+        plain, kwargs = arguments(sample, device, info)
+        expected = call(function, plain, kwargs)
+        for a, b in zip(call(function, odd, odd_kwargs), expected, strict=True):
+            check_same(info, a, b, f"{info.name}{sample} with bools of any bytes")
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
+@pytest.mark.parametrize("name", ["mm", "bmm", "mv", "dot", "matmul", "addmm"])
+def test_products_of_bools_of_any_bytes(name: str, device: str) -> None:
+    """Beyond the table: PyTorch has no products of bools."""
+
+    def product(a: np.ndarray, b: np.ndarray) -> list[Any]:
+        x, y = (tp.from_numpy(m).to(device).view(tp.bool) for m in (a, b))
+        match name:
+            case "bmm":
+                return tp.bmm(x[None], y[None]).tolist()
+            case "mv":
+                return tp.mv(x, y[:, 0]).tolist()
+            case "dot":
+                return tp.dot(x[0], y[:, 0]).tolist()
+            case "addmm":
+                return tp.addmm(x[:, :3], x, y).tolist()
+        return getattr(tp, name)(x, y).tolist()
+
+    octets = np.random.RandomState(0).choice(np.array([0, 0, 0, 1, 2, 64, 128, 254], np.uint8), (2, 3, 5))
+    a, b = octets[0], np.ascontiguousarray(octets[1].T)
+    assert product(a, b) == product(*((m != 0).astype(np.uint8) for m in (a, b)))
 
 
 # ---- the dispatcher's keys ----

@@ -173,33 +173,56 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
 
 /* ---- integers ---- */
 
-#define INTEGER_GEMM(name, type, wide)                                                     \
-    static void gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {   \
-        for (int64_t i = 0; i < c.rows; i++)                                               \
-            for (int64_t j = 0; j < c.cols; j++) {                                         \
-                wide sum = 0;                                                              \
-                for (int64_t k = 0; k < a.cols; k++)                                       \
-                    sum += (wide)((type *)a.data)[i * a.row_stride + k * a.col_stride] *   \
-                           (wide)((type *)b.data)[k * b.row_stride + j * b.col_stride];    \
-                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];        \
-                *out = (type)((wide)alpha * sum + (beta ? (wide)beta * (wide) * out : 0)); \
-            }                                                                              \
+#define INTEGER_LOOK (1 << 20) /* multiplications between two looks for signals */
+
+/* A bool is any byte that is not 0, whatever else it is: bools are loaded as bytes. */
+#define AS_NUMBER(x) (x)
+#define AS_BOOL(x) ((x) != 0)
+
+#define INTEGER_GEMM(name, type, wide, load)                                                              \
+    static int gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {                   \
+        int64_t done = 0;                                                                                 \
+        for (int64_t i = 0; i < c.rows; i++)                                                              \
+            for (int64_t j = 0; j < c.cols; j++) {                                                        \
+                wide sum = 0;                                                                             \
+                for (int64_t k = 0; k < a.cols;) {                                                        \
+                    int64_t n = a.cols - k < INTEGER_LOOK ? a.cols - k : INTEGER_LOOK, end = k + n;       \
+                    for (; k < end; k++)                                                                  \
+                        sum += (wide)load(((type *)a.data)[i * a.row_stride + k * a.col_stride]) *        \
+                               (wide)load(((type *)b.data)[k * b.row_stride + j * b.col_stride]);         \
+                    if ((done += n) < INTEGER_LOOK) continue;                                             \
+                    if (tp_host_look() < 0) return -1;                                                    \
+                    done = 0;                                                                             \
+                }                                                                                         \
+                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];                       \
+                *out = (type)load((wide)alpha * sum + (beta ? (wide)beta * (wide)load(*out) : 0));        \
+            }                                                                                             \
+        return 0;                                                                                         \
     }
-INTEGER_GEMM(uint8, uint8_t, uint32_t)
-INTEGER_GEMM(uint16, uint16_t, uint32_t)
-INTEGER_GEMM(uint32, uint32_t, uint32_t)
-INTEGER_GEMM(uint64, uint64_t, uint64_t)
-INTEGER_GEMM(bool, bool, uint32_t)
+INTEGER_GEMM(uint8, uint8_t, uint32_t, AS_NUMBER)
+INTEGER_GEMM(uint16, uint16_t, uint32_t, AS_NUMBER)
+INTEGER_GEMM(uint32, uint32_t, uint32_t, AS_NUMBER)
+INTEGER_GEMM(uint64, uint64_t, uint64_t, AS_NUMBER)
+INTEGER_GEMM(bool, uint8_t, uint64_t, AS_BOOL)
 
 static int integer_gemm(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
     int64_t x = tp_scalar_int(alpha), y = tp_scalar_int(beta); /* modulo 2**n, signed and unsigned agree */
     switch (tp_itemsize(dtype)) {
-    case 1: (dtype == TP_BOOL ? gemm_bool : gemm_uint8)(a, b, c, x, y); break;
-    case 2: gemm_uint16(a, b, c, x, y); break;
-    case 4: gemm_uint32(a, b, c, x, y); break;
-    default: gemm_uint64(a, b, c, x, y); break;
+    case 1: return (dtype == TP_BOOL ? gemm_bool : gemm_uint8)(a, b, c, x, y);
+    case 2: return gemm_uint16(a, b, c, x, y);
+    case 4: return gemm_uint32(a, b, c, x, y);
+    default: return gemm_uint64(a, b, c, x, y);
     }
-    return 0;
+}
+
+/* The same with the host lock given up while it is long. */
+static int multiply_integers(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
+                             const tp_scalar *beta) {
+    bool release = (double)out->numel * (double)a->sizes[1] > 1e5;
+    void *host = release ? tp_host_lock_release() : NULL;
+    int status = integer_gemm((tp_dtype)out->dtype, matrix_of(a), matrix_of(b), matrix_of(out), alpha, beta);
+    if (release) tp_host_lock_acquire(host);
+    return status;
 }
 
 /* ---- on memory ---- */
@@ -265,7 +288,7 @@ static int multiply_one(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, 
                         const tp_scalar *beta) {
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
     if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
-        return integer_gemm(dtype, matrix_of(a), matrix_of(b), matrix_of(out), alpha, beta);
+        return multiply_integers(a, b, out, alpha, beta);
     if (check_fits(a, out) < 0) return -1;
     tp_autoref *left = operand(a, compute), *right = operand(b, compute);
     int leading, trans;

@@ -209,6 +209,15 @@ def test_list_is_cleared_by_its_own_item():
             lst = [kind(2), kind(3)]
             try: tp.tensor(lst)
             except RuntimeError: pass
+        class E:
+            def __index__(self):
+                lst.clear()
+                return 1
+        for call in (tp.zeros, tp.ones(6).reshape, tp.ones(2, 2).permute, tp.ones(6).expand):
+            lst = [E(), 2]
+            try: call(lst)
+            except RuntimeError as e: assert "changed its size" in str(e), e
+            else: raise SystemExit(call)
     """)
 
 
@@ -267,6 +276,11 @@ LONG = {
     "product": (
         "a, out = tp.ones(12_000, 3_000), tp.full((12_000, 12_000), -1.0)",
         "tp.mm(a, a.T, out=out)",
+    ),
+    "dot product of integers": ("a = tp.ones(1, dtype=tp.int64).expand(1 << 40)", "tp.dot(a, a)"),
+    "product of integers": (
+        "a, out = tp.ones(1, dtype=tp.int64).expand(9000, 9000), tp.full((9000, 9000), -1)",
+        "tp.mm(a, a, out=out)",
     ),
 }
 
@@ -407,6 +421,26 @@ def test_waiting_for_a_turn_hears_a_signal():
         except KeyboardInterrupt: pass
         go.set(); t.join()
         assert (a @ a).sum().item() == 8
+    """)
+
+
+def test_a_signal_while_a_library_is_looked_for():
+    """The call raises what the handler raised, and the next one looks again."""
+    run("""
+        import sys
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "scipy_openblas32" and not raised:
+                    raised.append(name)
+                    raise KeyboardInterrupt
+        raised = []
+        sys.meta_path.insert(0, Finder())
+        a = tp.ones(2, 2)
+        try:
+            a @ a
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt: pass
+        assert raised and (a @ a).sum().item() == 8
     """)
 
 

@@ -21,9 +21,9 @@ static __thread bool has_buffer;
 
 #define BUFFER ((size_t)32 << 20)  /* what OpenBLAS maps for each thread that is inside at once */
 #define LIBRARY ((size_t)40 << 20) /* with what it maps when it is opened */
-static char *(*locate)(void);
+static int (*locate)(char **path);
 
-void tp_blas_set_locator(char *(*fn)(void)) { locate = fn; }
+void tp_blas_set_locator(int (*fn)(char **path)) { locate = fn; }
 
 static void *find_symbol(void *library, const char *name) {
     char prefixed[64];
@@ -84,7 +84,8 @@ static int open_library(void) {
         if (try_open(wanted, &tried)) return 0;
         return tp_fail(TP_RuntimeError, "TENSORPY_BLAS names a library that cannot be used:%s", tried.text);
     }
-    char *found = locate ? locate() : NULL;
+    char *found = NULL;
+    if (locate && locate(&found) < 0) return -1; /* a signal's handler, for one, has raised */
     bool ok = found && try_open(found, &tried);
     free(found);
     if (ok || try_open("libopenblas.so.0", &tried) || try_open("libblas.so.3", &tried)) return 0;

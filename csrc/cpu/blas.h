@@ -32,5 +32,5 @@ typedef struct {
 
 /* The library, on one thread: products are split by their callers. NULL and a RuntimeError that says what was tried. */
 const tp_blas *tp_blas_get(void);
-/* `locate` returns a malloc'd path or NULL. */
-void tp_blas_set_locator(char *(*locate)(void));
+/* `locate` gives a malloc'd path, or NULL if there is none; -1 with the error set ends the attempt. */
+void tp_blas_set_locator(int (*locate)(char **path));

@@ -253,17 +253,19 @@ static int warn(const char *message) {
     return status < 0 ? tp_fail(TP_PythonError, "a warning became an error") : 0;
 }
 
-/* Where the Python package finds a BLAS library; malloc'd, or NULL. */
-static char *locate_blas(void) {
+/* Where the Python package finds a BLAS library; malloc'd, or NULL where it finds none. */
+static int locate_blas(char **out) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("tensorpy._blas");
     PyObject *path = module ? PyObject_CallMethod(module, "locate", NULL) : NULL;
-    char *copy = path && PyUnicode_Check(path) ? strdup(PyUnicode_AsUTF8(path)) : NULL;
+    PyObject *bytes = path && PyUnicode_Check(path) ? PyUnicode_EncodeFSDefault(path) : NULL;
+    *out = bytes ? strdup(PyBytes_AS_STRING(bytes)) : NULL;
+    int status = PyErr_Occurred() ? tp_py_error_to_core() : 0;
+    Py_XDECREF(bytes);
     Py_XDECREF(path);
     Py_XDECREF(module);
-    PyErr_Clear();
     PyGILState_Release(gil);
-    return copy;
+    return status;
 }
 
 int tp_py_init_context(PyObject *m) {

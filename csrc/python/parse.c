@@ -80,7 +80,8 @@ static tp_scalar *scratch_scalar(tp_py_args *a) {
 
 /* Item i of a list or tuple as an int. Its __index__ may do anything, to the list as well. */
 static int item_to_int(PyObject *sequence, Py_ssize_t i, int64_t *out) {
-    if (i >= PySequence_Fast_GET_SIZE(sequence)) return 0;
+    if (i >= PySequence_Fast_GET_SIZE(sequence))
+        return PyErr_SetString(PyExc_RuntimeError, "a list of ints changed its size while it was read"), -1;
     PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
     if (tp_likely(PyLong_CheckExact(item))) return tp_py_to_int(item, out);
     Py_INCREF(item);

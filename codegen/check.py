@@ -172,6 +172,11 @@ _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "cha
 _LAYOUT_NAMES = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn", "jagged")
 
 
+def _is_int(text: str) -> bool:
+    """Of 64 bits, as C takes it."""
+    return _INTEGER.fullmatch(text) is not None and -(2**63) < int(text) < 2**63
+
+
 def _default_fits(type_: Type, default: str) -> bool:
     if isinstance(type_, OptionalType):
         return default == "None" or _default_fits(type_.elem, default)
@@ -187,12 +192,14 @@ def _default_fits(type_: Type, default: str) -> bool:
         return type_.size is not None and _default_fits(type_.elem, default)
     match type_.name:
         case "int" | "SymInt":
-            return _INTEGER.fullmatch(default) is not None or default in _INT_NAMES
+            return _is_int(default) or default in _INT_NAMES
         case "DeviceIndex":
-            return _INTEGER.fullmatch(default) is not None
+            return _is_int(default)
         case "float" | "SymFloat":
             return _NUMBER.fullmatch(default) is not None
         case "Scalar":
+            if _INTEGER.fullmatch(default):
+                return _is_int(default)
             return _NUMBER.fullmatch(default) is not None or default in ("True", "False")
         case "bool" | "SymBool":
             return default in ("True", "False")

@@ -179,25 +179,25 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
 #define AS_NUMBER(x) (x)
 #define AS_BOOL(x) ((x) != 0)
 
-#define INTEGER_GEMM(name, type, wide, load)                                                              \
-    static int gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {                   \
-        int64_t done = 0;                                                                                 \
-        for (int64_t i = 0; i < c.rows; i++)                                                              \
-            for (int64_t j = 0; j < c.cols; j++) {                                                        \
-                wide sum = 0;                                                                             \
-                for (int64_t k = 0; k < a.cols;) {                                                        \
-                    int64_t n = a.cols - k < INTEGER_LOOK ? a.cols - k : INTEGER_LOOK, end = k + n;       \
-                    for (; k < end; k++)                                                                  \
-                        sum += (wide)load(((type *)a.data)[i * a.row_stride + k * a.col_stride]) *        \
-                               (wide)load(((type *)b.data)[k * b.row_stride + j * b.col_stride]);         \
-                    if ((done += n) < INTEGER_LOOK) continue;                                             \
-                    if (tp_host_look() < 0) return -1;                                                    \
-                    done = 0;                                                                             \
-                }                                                                                         \
-                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];                       \
-                *out = (type)load((wide)alpha * sum + (beta ? (wide)beta * (wide)load(*out) : 0));        \
-            }                                                                                             \
-        return 0;                                                                                         \
+#define INTEGER_GEMM(name, type, wide, load)                                                        \
+    static int gemm_##name(matrix a, matrix b, matrix c, int64_t alpha, int64_t beta) {             \
+        int64_t done = 0;                                                                           \
+        for (int64_t i = 0; i < c.rows; i++)                                                        \
+            for (int64_t j = 0; j < c.cols; j++) {                                                  \
+                wide sum = 0;                                                                       \
+                for (int64_t k = 0; k < a.cols;) {                                                  \
+                    int64_t n = a.cols - k < INTEGER_LOOK ? a.cols - k : INTEGER_LOOK, end = k + n; \
+                    for (; k < end; k++)                                                            \
+                        sum += (wide)load(((type *)a.data)[i * a.row_stride + k * a.col_stride]) *  \
+                               (wide)load(((type *)b.data)[k * b.row_stride + j * b.col_stride]);   \
+                    if ((done += n) < INTEGER_LOOK) continue;                                       \
+                    if (tp_host_look() < 0) return -1;                                              \
+                    done = 0;                                                                       \
+                }                                                                                   \
+                type *out = &((type *)c.data)[i * c.row_stride + j * c.col_stride];                 \
+                *out = (type)load((wide)alpha * sum + (beta ? (wide)beta * (wide)load(*out) : 0));  \
+            }                                                                                       \
+        return 0;                                                                                   \
     }
 INTEGER_GEMM(uint8, uint8_t, uint32_t, AS_NUMBER)
 INTEGER_GEMM(uint16, uint16_t, uint32_t, AS_NUMBER)
@@ -287,8 +287,7 @@ static int check_fits(const tp_tensor *a, const tp_tensor *out) {
 static int multiply_one(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
                         const tp_scalar *beta) {
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
-    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype))
-        return multiply_integers(a, b, out, alpha, beta);
+    if (!tp_is_floating_dtype(dtype) && !tp_is_complex_dtype(dtype)) return multiply_integers(a, b, out, alpha, beta);
     if (check_fits(a, out) < 0) return -1;
     tp_autoref *left = operand(a, compute), *right = operand(b, compute);
     int leading, trans;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -114,6 +116,18 @@ def test_generator_objects():
     ):
         np.testing.assert_array_equal(values(draw(g)), values(draw(h)))
     np.testing.assert_array_equal(np.asarray(state), np.asarray(tp.default_generator.get_state()))
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
+def test_generators_pickle_and_copy(device):
+    """Seed, position and device come along, and the copy goes on by itself."""
+    g = tp.Generator(device).manual_seed(5)
+    tp.rand(3, generator=g, device=device)
+    twins = [pickle.loads(pickle.dumps(g)), copy.deepcopy(g), copy.copy(g)]
+    expected = tp.rand(4, generator=g, device=device).tolist()
+    for twin in twins:
+        assert (twin.device, twin.initial_seed()) == (g.device, 5)
+        assert tp.rand(4, generator=twin, device=device).tolist() == expected
 
 
 def test_module():

@@ -63,6 +63,14 @@ static PyObject *generator_clone(PyObject *o, PyObject *unused) {
     (void)unused;
     return wrap_generator_steal(tp_generator_clone(GENERATOR(o)));
 }
+/* For pickle and copy: made again for its device, then set to its state. */
+static PyObject *generator_reduce(PyObject *o, PyObject *unused) {
+    PyObject *device = tp_py_device_object(GENERATOR(o)->device), *state = generator_get_state(o, unused);
+    if (device && state) return Py_BuildValue("O(N)N", Py_TYPE(o), device, state);
+    Py_XDECREF(device);
+    Py_XDECREF(state);
+    return NULL;
+}
 static PyObject *generator_device(PyObject *o, void *unused) {
     (void)unused;
     return tp_py_device_object(GENERATOR(o)->device);
@@ -78,6 +86,8 @@ static PyMethodDef methods[] = {
     {"set_state", generator_set_state, METH_O, "set_state($self, state, /)\n--\n\nGoes back to a state."},
     {"clone_state", generator_clone, METH_NOARGS,
      "clone_state($self, /)\n--\n\nA generator of its own in the same state."},
+    {"__reduce__", generator_reduce, METH_NOARGS, NULL},
+    {"__setstate__", generator_set_state, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getset[] = {{"device", generator_device, NULL, "The device that it draws for.", NULL},

@@ -108,10 +108,6 @@ class PointwiseOp:
     check: str | None = None
     cases: tuple[Case, ...] = ()
 
-    @property
-    def result_kind(self) -> Kind:
-        return {"always_bool": Kind.B, "complex_to_float": Kind.R}.get(self.promotion, Kind.T)
-
     @cached_property
     def cost(self) -> int:
         if self.given_cost is not None:

@@ -383,6 +383,21 @@ def test_one_number_may_come_from_another_device() -> None:
     assert x.grad.device.type == "cpu" and x.grad.item() == 3.0
 
 
+# ---- the environment ----
+
+
+def test_a_capability_that_is_none_is_said_to_be() -> None:
+    def said(capability: str) -> str:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TENSORPY_CPU_CAPABILITY": capability}
+        command = [sys.executable, "-c", "import tensorpy as tp; assert (tp.ones(2) + 1).tolist() == [2.0, 2.0]"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "TENSORPY_CPU_CAPABILITY is 'avx1024', which is none of baseline, avx2 and avx512" in said("avx1024")
+    assert said("") == said("baseline") == ""
+
+
 # ---- everything that is written by hand ----
 
 

@@ -182,18 +182,6 @@ void tp_dense_strides(tp_ints sizes, tp_ints strides, int64_t *out) {
 
 /* ---- contiguity ---- */
 
-bool tp_geometry_is_contiguous(tp_ints sizes, tp_ints strides) {
-    uint64_t expected = 1;
-    bool contiguous = true;
-    for (int64_t i = sizes.size - 1; i >= 0; i--) {
-        int64_t n = sizes.data[i];
-        if (n == 0) return true;
-        if (n != 1 && strides.data[i] != (int64_t)expected) contiguous = false;
-        expected *= (uint64_t)n;
-    }
-    return contiguous;
-}
-
 static bool is_contiguous_in_order(const tp_tensor *t, const int *order) {
     int64_t expected = 1;
     for (int i = 0; i < t->ndim; i++) {

@@ -90,6 +90,11 @@ static int load_operators(void) {
     return 0;
 }
 
+static int warn_of_capability(void) {
+    const char *text = tp_capability_warning();
+    return text ? PyErr_WarnEx(PyExc_UserWarning, text, 1) : 0;
+}
+
 /* A size of 0 has Python call PyInit__C in every interpreter, and so lets it refuse. */
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
@@ -109,6 +114,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;
     if (loaded) return Py_NewRef(loaded);
+    if (warn_of_capability() < 0) return NULL;
     if (load_operators() < 0) return tp_py_raise();
     PyObject *m = PyModule_Create(&definition);
     for (int i = 0; m && i < TP_COUNTOF(parts); i++)

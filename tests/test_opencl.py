@@ -253,6 +253,15 @@ def test_networks_of_many_shapes(tuning: str) -> None:
 
 
 @needs_device
+def test_weights_are_looked_at_before_they_are_drawn_from() -> None:
+    a = tp.ones(3, 4, device="opencl")
+    for weights in (-a, a / 0, a * 0):
+        with pytest.raises(RuntimeError, match="^multinomial: "):
+            weights.multinomial(1)
+    assert a.multinomial(4).sort(1).values.tolist() == [[0, 1, 2, 3]] * 3
+
+
+@needs_device
 @pytest.mark.parametrize("mode", ["deferred", "sync"])
 def test_an_index_out_of_range(mode: str, check_indices: None) -> None:
     """In the call at fault, or where the host waits next: under that operator's name, once."""

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 from opencl_programs import needs_device, output_of
+from programs import run
 
 import tensorpy as tp
 
@@ -190,3 +191,33 @@ def test_two_devices() -> None:
     if "Portable" not in cl.get_device_properties().platform:
         pytest.skip("PoCL is what makes two devices of one")
     assert output_of(TWO_DEVICES, POCL_DEVICES="pthread pthread") == "done"
+
+
+WAITS = {
+    "synchronize": "tp.opencl.synchronize()",
+    "an event": "e = tp.opencl.Event(); e.record(); e.synchronize()",
+    "a copy": "y.cpu()",
+    "an element": "y[0, 0].item()",
+}
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_waiting_hears_a_signal(what):
+    """Enough is enqueued that most of it is still to be done when the alarm goes off, and when the wait is left."""
+    run(f"""
+        def interrupt(*_): raise KeyboardInterrupt
+        y = x = tp.rand(1024, 1024, device="opencl")
+        y = (x @ x).tanh()
+        tp.opencl.synchronize()
+        for _ in range(400): y = (y @ x).tanh()
+        last = tp.opencl.Event()
+        last.record()
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            {WAITS[what]}
+            raise SystemExit("not interrupted")
+        except KeyboardInterrupt:
+            assert not last.query(), "waited to the end"
+        os._exit(0)
+    """)

@@ -66,7 +66,8 @@ int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbyt
     tp_cl_device *d = tp_cl_get(device.index);
     if (!d) return -1;
     if (nbytes == 0) return 0;
-    if (tp_cl_find(device.index, src, &from) < 0 || tp_cl_look_begin(d, &look) < 0) return -1;
+    if (tp_cl_find(device.index, src, &from) < 0 || tp_cl_await_stream(d) < 0 || tp_cl_look_begin(d, &look) < 0)
+        return -1; /* waited for before: a copy that is under way cannot be left */
     void *held = tp_host_lock_release();
     cl_int status =
         tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);

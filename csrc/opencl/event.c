@@ -1,8 +1,6 @@
 /* event.c: see event.h. */
 #include "opencl/event.h"
 
-#include "core/host.h"
-
 #include <stdlib.h>
 
 #define COMPLETE 0 /* CL_COMPLETE */
@@ -42,12 +40,7 @@ int tp_cl_event_query(const tp_cl_marker *m) {
     return status == CL_SUCCESS ? done == COMPLETE : tp_cl_fail(status, "clGetEventInfo");
 }
 
-int tp_cl_event_wait(const tp_cl_marker *m) {
-    void *held = tp_host_lock_release();
-    cl_int status = tp_cl.clWaitForEvents(1, &m->event);
-    tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clWaitForEvents");
-}
+int tp_cl_event_wait(const tp_cl_marker *m) { return tp_cl_await(m->event); }
 
 static int end_of(const tp_cl_marker *m, cl_ulong *nanoseconds) {
     if (!m->timing) return tp_fail(TP_RuntimeError, "both events must be made with enable_timing=True");

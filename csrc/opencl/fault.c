@@ -54,7 +54,7 @@ void tp_cl_pass_fault(tp_cl_call *c, int fault) {
 /* Waits for the stream. */
 static int look_now(tp_cl_device *d) {
     tp_cl_look look;
-    if (tp_cl_look_begin(d, &look) < 0) return -1;
+    if (tp_cl_await_stream(d) < 0 || tp_cl_look_begin(d, &look) < 0) return -1;
     if (!look.looks) return 0;
     void *held = tp_host_lock_release();
     cl_int status = tp_cl.clFinish(tp_cl_queue(d));

@@ -2,7 +2,7 @@
 #include "PrimitiveKernels.h"
 #include "prim/draw.h"
 #include "opencl/element.h"
-#include "opencl/fault.h"
+#include "opencl/launch.h"
 
 static const struct {
     const char *name;

@@ -6,6 +6,9 @@
 #include "core/host.h"
 #include "opencl/fault.h"
 
+#include <sched.h>
+#include <time.h>
+
 __thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES];
 
 /* Under the device's lock. */
@@ -83,9 +86,54 @@ cl_int tp_cl_finish_locked(tp_cl_device *d) {
     return first;
 }
 
-int tp_cl_finish(tp_cl_device *d) {
+/* ---- waiting ---- */
+
+static int64_t microseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* A driver's own wait hears no signal, so a long one asks now and then, after a sixteenth of the time gone by. */
+#define SHORT_WAIT 100 /* microseconds */
+static int poll(cl_event event) {
+    const int64_t start = microseconds();
+    for (;;) {
+        cl_int state = 0,
+               status = tp_cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        if (status != CL_SUCCESS) return tp_cl_fail(status, "clGetEventInfo");
+        if (state <= 0) return state == 0 ? 0 : tp_cl_fail(state, "clWaitForEvents");
+        int64_t gone = microseconds() - start;
+        if (gone < SHORT_WAIT) {
+            sched_yield();
+            continue;
+        }
+        if (tp_host_look() < 0) return -1;
+        nanosleep(&(struct timespec){.tv_nsec = (gone < 80000 ? gone : 80000) / 16 * 1000}, NULL);
+    }
+}
+
+int tp_cl_await(cl_event event) {
     void *held = tp_host_lock_release();
-    cl_int status = tp_cl_finish_locked(d);
+    int status = poll(event);
     tp_host_lock_acquire(held);
-    return status == CL_SUCCESS ? tp_cl_look_idle(d) : tp_cl_fail(status, "clFinish");
+    return status;
+}
+
+static int await_queue(tp_cl_device *d, int stream) {
+    cl_event mark;
+    const char *call;
+    cl_int status = tp_cl_mark(d, stream, &mark, &call);
+    if (status != CL_SUCCESS) return tp_cl_fail(status, call);
+    int result = tp_cl_await(mark);
+    tp_cl.clReleaseEvent(mark);
+    return result;
+}
+
+int tp_cl_await_stream(tp_cl_device *d) { return await_queue(d, tp_cl_stream(d)); }
+
+int tp_cl_finish(tp_cl_device *d) {
+    for (int i = 0; i < TP_CL_MAX_STREAMS; i++)
+        if (__atomic_load_n(&d->queues[i], __ATOMIC_ACQUIRE) && await_queue(d, i) < 0) return -1;
+    return tp_cl_look_idle(d);
 }

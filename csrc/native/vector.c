@@ -65,6 +65,12 @@ static int check_factor(const char *name, const tp_scalar *factor, tp_dtype resu
                        "addr: For integral input tensors, argument %s must not be a floating point number.", name);
     return tp_scalar_check_fits(factor, result) < 0 ? tp_error_prefix("addr: ") : 0;
 }
+/* t times a factor, which among bools is one. */
+static tp_tensor *scaled(tp_tensor *t, const tp_scalar *factor) {
+    if (tp_scalar_equals_int(factor, 1)) return tp_retain(t);
+    tp_scalar truth = {.kind = TP_SCALAR_BOOL, .b = !tp_scalar_equals_int(factor, 0)};
+    return tp_mul_Scalar(t, t->dtype == TP_BOOL ? &truth : factor);
+}
 /* addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, const tp_scalar *beta,
                           const tp_scalar *alpha) {
@@ -74,20 +80,14 @@ tp_tensor *addr_composite(tp_tensor *self, tp_tensor *vec1, tp_tensor *vec2, con
     tp_dtype common = tp_result_type((tp_operand[]){{self, NULL}, {vec1, NULL}, {vec2, NULL}}, 3);
     if (common == TP_NO_DTYPE || check_factor("beta", beta, common) < 0 || check_factor("alpha", alpha, common) < 0)
         return NULL;
-    const tp_scalar by = {.kind = TP_SCALAR_BOOL, .b = tp_scalar_bool(alpha)},
-                    own_by = {.kind = TP_SCALAR_BOOL, .b = tp_scalar_bool(beta)};
-    if (common == TP_BOOL) alpha = &by, beta = &own_by;
     tp_autoref *column = tp_to_dtype(vec1, common, false, false, TP_NO_FORMAT),
                *row = column ? tp_to_dtype(vec2, common, false, false, TP_NO_FORMAT) : NULL;
-    tp_autoref *product = row ? tp_outer(column, row) : NULL, *scaled = !product ? NULL
-                                                                        : tp_scalar_equals_int(alpha, 1)
-                                                                            ? tp_retain(product)
-                                                                            : tp_mul_Scalar(product, alpha);
-    tp_autoref *own = scaled ? tp_to_dtype(self, common, false, false, TP_NO_FORMAT) : NULL,
-               *wide = own ? tp_expand(own, tp_sizes(scaled), false) : NULL;
-    if (!wide || tp_scalar_equals_int(beta, 0)) return wide ? tp_take(scaled) : NULL;
-    tp_autoref *base = tp_scalar_equals_int(beta, 1) ? tp_retain(wide) : tp_mul_Scalar(wide, beta);
-    return base ? tp_add_Tensor(base, scaled, TP_SCALAR_I(1)) : NULL;
+    tp_autoref *product = row ? tp_outer(column, row) : NULL, *outer = product ? scaled(product, alpha) : NULL;
+    tp_autoref *own = outer ? tp_to_dtype(self, common, false, false, TP_NO_FORMAT) : NULL,
+               *wide = own ? tp_expand(own, tp_sizes(outer), false) : NULL;
+    if (!wide || tp_scalar_equals_int(beta, 0)) return wide ? tp_take(outer) : NULL;
+    tp_autoref *base = scaled(wide, beta);
+    return base ? tp_add_Tensor(base, outer, TP_SCALAR_I(1)) : NULL;
 }
 
 /* ---- block_diag ---- */

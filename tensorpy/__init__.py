@@ -133,6 +133,7 @@ _LAZY = {
     "dispatch",
     "testing",
     "nn",
+    "library",
     "linalg",
     "special",
     "ops",

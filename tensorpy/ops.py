@@ -29,6 +29,15 @@ class OpOverloadPacket:
         setattr(self, overload, value)
         return value
 
+    @property
+    def _schema(self) -> str:
+        """Of the one overload, or of each on a line."""
+        return "\n".join(getattr(self, overload)._schema for overload in self.overloads())
+
+    def redispatch(self, *args: Any, **kwargs: Any) -> Any:
+        """Of the overload without a name: see OpOverload.redispatch."""
+        return self.default.redispatch(*args, **kwargs)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Tries the overloads in the order of the YAML; the error of a single one is its own."""
         if len(self._overloads) == 1:
@@ -42,7 +51,8 @@ class OpOverloadPacket:
         raise TypeError(f"no overload of '{self.__name__}' takes these arguments:\n" + "\n".join(complaints))
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        space, _, name = self.__name__.rpartition("::")
+        return f"<OpOverloadPacket(op='{space or 'aten'}.{name}')>"
 
 
 class OpNamespace:
@@ -50,14 +60,46 @@ class OpNamespace:
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
+        self._prefix = "" if name == "aten" else f"{name}::"
+
+    def _names(self) -> list[str]:
+        """Full names without the namespace: "add.Tensor"."""
+        names = _C._operators()
+        if self._prefix:
+            return [name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix)]
+        return [name for name in names if "::" not in name]
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        found = [full.partition(".")[2] for full in _C._operators() if full.partition(".")[0] == name]
+        found = [full.partition(".")[2] for full in self._names() if full.partition(".")[0] == name]
         if not found:
             raise AttributeError(f"'{self.__name__}' has no operator '{name}'")
-        packet = OpOverloadPacket(name, found)
-        setattr(self, name, packet)
+        packet = OpOverloadPacket(self._prefix + name, found)
+        if not self._prefix:  # of others more overloads may come
+            setattr(self, name, packet)
         return packet
+
+    def __dir__(self) -> list[str]:
+        return sorted({full.partition(".")[0] for full in self._names()})
+
+    def __repr__(self) -> str:
+        return f"<OpNamespace '{self.__name__}'>"
 
 
 aten = OpNamespace("aten")
+
+
+def _find(name: str) -> Any:
+    """The operator of a full name, for pickles."""
+    return _C._op_overload(name)
+
+
+def __getattr__(name: str) -> OpNamespace:
+    """The operators of a library: tensorpy.ops.myops."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'tensorpy.ops' has no attribute '{name}'")
+    space = globals()[name] = OpNamespace(name)
+    return space
+
+
+def __dir__() -> list[str]:
+    return sorted({"aten", *(name.partition("::")[0] for name in _C._operators() if "::" in name)})

@@ -7,6 +7,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "dispatch/schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +272,14 @@ typedef struct {
 static int missing_formula_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     (void)grads;
     (void)out;
-    return tp_fail(TP_RuntimeError, "derivative for %s is not implemented", ((missing_formula_node *)n)->op);
+    const char *name = ((missing_formula_node *)n)->op;
+    const tp_op *op = tp_find_op_qualified(name);
+    if (op && tp_is_definition(op))
+        return tp_fail(TP_RuntimeError,
+                       "derivative for %s is not implemented: it was declared at %s; give it one with "
+                       "tensorpy.library.register_autograd(\"%s\", backward)",
+                       name, op->info->declared_at, name);
+    return tp_fail(TP_RuntimeError, "derivative for %s is not implemented", name);
 }
 static const tp_node_type missing_formula_type = {
     .name = "NotImplemented",

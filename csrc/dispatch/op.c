@@ -123,6 +123,7 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
         all_ops[op_count] = &ops[i];
         __atomic_store_n(&buckets[h], &ops[i], __ATOMIC_RELEASE);
         __atomic_store_n(&op_count, op_count + 1, __ATOMIC_RELEASE);
+        if (last_at_load) compute_table(&ops[i]);
     }
     tp_unlock(TP_LOCK_Operators);
     return status;

@@ -9,6 +9,7 @@ static PyObject *wrap_generator_steal(tp_generator *g) {
     else o->generator = g;
     return (PyObject *)o;
 }
+PyObject *tp_py_generator_object(tp_generator *g) { return wrap_generator_steal(tp_generator_retain(g)); }
 #define GENERATOR(o) (((tp_py_generator *)(o))->generator)
 
 static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {

@@ -9,3 +9,4 @@ typedef struct {
 } tp_py_generator;
 
 extern PyTypeObject tp_py_generator_type;
+PyObject *tp_py_generator_object(tp_generator *g); /* new, on a generator that it retains */

@@ -3,6 +3,10 @@
  * tensorpy/ops.py gives them their places: tensorpy.ops.aten.add.Tensor. */
 #include "python/ops.h"
 
+#include "dispatch/schema.h"
+#include "python/arguments.h"
+#include "python/values.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -16,9 +20,117 @@ static PyObject *overload_call(PyObject *o, PyObject *const *args, size_t nargs,
     return tp_py_call(((py_overload *)o)->function, NULL, args, (Py_ssize_t)nargs, kwnames);
 }
 
+/* ---- operators that were declared at run time ---- */
+
+typedef struct declared {
+    struct declared *next;
+    const tp_op *op;
+    tp_py_function function;
+    tp_py_signature signature;
+    char name[128];
+    tp_py_param params[];
+} declared;
+static declared *all_declared; /* under the host lock; they stay */
+
+/* How the parser takes a single number for a list (tp_py_param). */
+static uint8_t size_of(const tp_argument *a) {
+    int n = tp_list_size_of(a->type);
+    if (a->tag == TP_TENSORS) return strstr(a->type, "?[") != NULL;
+    return n == 1 ? 255 : (uint8_t)n;
+}
+
+static declared *declare(const tp_op *op) {
+    const tp_op_info *info = op->info;
+    declared *d = PyMem_Calloc(1, sizeof *d + info->nargs * sizeof(tp_py_param));
+    if (!d) return PyErr_NoMemory(), NULL;
+    for (int i = 0; i < info->nargs; i++) {
+        const tp_argument *a = &info->args[i];
+        int flags = (a->optional ? TP_PARAM_OPTIONAL : 0) | (a->default_value ? TP_PARAM_DEFAULT : 0) |
+                    (a->kwarg_only ? TP_PARAM_KEYWORD : 0);
+        d->params[i] = (tp_py_param){a->name, a->type, a->tag, (uint8_t)flags, size_of(a), tp_default_of(op, i)};
+        d->signature.npositional += !a->kwarg_only;
+    }
+    tp_op_name(op, d->name);
+    d->op = op;
+    d->signature.params = d->params;
+    d->signature.nparams = (uint8_t)info->nargs;
+    d->signature.text = info->schema;
+    d->signature.op = d->name;
+    d->function = (tp_py_function){d->name, &d->signature, 1};
+    d->next = all_declared;
+    return all_declared = d;
+}
+
+const tp_py_function *tp_py_overload(const tp_op *op) {
+    char name[128];
+    tp_op_name(op, name);
+    for (int64_t i = 0; !tp_is_definition(op) && i < tp_py_overload_count; i++)
+        if (strcmp(tp_py_overloads[i].name, name) == 0) return &tp_py_overloads[i];
+    if (!tp_is_definition(op))
+        return PyErr_Format(PyExc_AttributeError, "'%s' cannot be called from Python", name), NULL;
+    declared *d = all_declared;
+    while (d && d->op != op) d = d->next;
+    if (!d) d = declare(op);
+    return d ? &d->function : NULL;
+}
+
+/* A boxed call of what the arguments say, below the layers that `ks` leaves out, or from the top. */
+static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *kwnames) {
+    tp_py_args a;
+    tp_value results[TP_MAX_RESULTS] = {{0}};
+    const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
+    if (!s) return NULL;
+    int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
+    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
+    if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
+    tp_py_args_free(&a);
+    return result;
+}
+
+static PyObject *declared_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+    return call_boxed((py_overload *)o, NULL, args, PyVectorcall_NARGS(nargs), kwnames);
+}
+
+/* redispatch(keys, *args, **kwargs) */
+static PyObject *redispatch(PyObject *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs == 0) return PyErr_Format(PyExc_TypeError, "redispatch() takes a key set and the operator's arguments");
+    const tp_keyset ks = PyLong_AsUnsignedLongLong(args[0]);
+    if (PyErr_Occurred()) return NULL;
+    return call_boxed((py_overload *)o, &ks, args + 1, nargs - 1, kwnames);
+}
+
+static PyObject *overload_reduce(PyObject *o, PyObject *unused) {
+    (void)unused;
+    char name[128];
+    PyObject *ops = PyImport_ImportModule("tensorpy.ops");
+    PyObject *find = ops ? PyObject_GetAttrString(ops, "_find") : NULL;
+    Py_XDECREF(ops);
+    return find ? Py_BuildValue("N(s)", find, tp_op_name(((py_overload *)o)->op, name)) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"redispatch", TP_PY_FASTCALL(redispatch), "Calls the kernel that a key set leads to: redispatch(keys, *args)."},
+    {"__reduce__", overload_reduce, METH_NOARGS, "Operators pickle by their names."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the object ---- */
+
+/* "myops" and "scale" of "myops::scale"; "aten" of the YAML's. */
+static const char *split_name(const tp_op_info *info, char *space) {
+    const char *colons = strstr(info->name, "::");
+    size_t n = colons ? (size_t)(colons - info->name) : 4;
+    memcpy(space, colons ? info->name : "aten", n);
+    space[n] = 0;
+    return colons ? colons + 2 : info->name;
+}
+
 static PyObject *overload_repr(PyObject *o) {
     const tp_op_info *info = ((py_overload *)o)->op->info;
-    return PyUnicode_FromFormat("<OpOverload(op='aten.%s', overload='%s')>", info->name,
+    char space[128];
+    const char *name = split_name(info, space);
+    return PyUnicode_FromFormat("<OpOverload(op='%s.%s', overload='%s')>", space, name,
                                 info->overload[0] ? info->overload : "default");
 }
 
@@ -58,21 +170,27 @@ static PyTypeObject overload_type = {
     .tp_vectorcall_offset = offsetof(py_overload, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_repr = overload_repr,
+    .tp_methods = methods,
     .tp_getset = getset,
 };
 
-/* _op_overload(name): the object of "add.Tensor". */
+PyObject *tp_py_overload_object(const tp_op *op) {
+    const tp_py_function *function = tp_py_overload(op);
+    py_overload *o = function ? PyObject_New(py_overload, &overload_type) : NULL;
+    if (!o) return NULL;
+    vectorcallfunc call = tp_is_definition(op) ? declared_call : overload_call;
+    *o = (py_overload){o->ob_base, call, function, op};
+    return (PyObject *)o;
+}
+
+/* _op_overload(name): the object of "add.Tensor", "myops::scale". */
 static PyObject *op_overload(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);
-    for (int64_t i = 0; name && i < tp_py_overload_count; i++) {
-        if (strcmp(tp_py_overloads[i].name, name) != 0) continue;
-        py_overload *o = PyObject_New(py_overload, &overload_type);
-        if (!o) return NULL;
-        *o = (py_overload){o->ob_base, overload_call, &tp_py_overloads[i], tp_find_op_qualified(name)};
-        return (PyObject *)o;
-    }
-    return name ? PyErr_Format(PyExc_AttributeError, "there is no operator '%s'", name) : NULL;
+    if (!name) return NULL;
+    const tp_op *op = tp_find_op_qualified(name);
+    if (!op) return PyErr_Format(PyExc_AttributeError, "there is no operator '%s'", name);
+    return tp_py_overload_object(op);
 }
 
 static PyMethodDef functions[] = {{"_op_overload", op_overload, METH_O, NULL}, {NULL, NULL, 0, NULL}};

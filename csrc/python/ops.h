@@ -7,5 +7,11 @@
 extern const tp_py_function tp_py_overloads[];
 extern const int64_t tp_py_overload_count;
 
+/* The overload of an operator: a generated one, or made of its declaration. Lives for ever; NULL with the exception
+ * set. */
+const tp_py_function *tp_py_overload(const tp_op *op);
+/* The object of tensorpy.ops; new. */
+PyObject *tp_py_overload_object(const tp_op *op);
+
 int tp_py_init_ops(PyObject *m);
 int tp_py_init_resolve(PyObject *m);

@@ -24,9 +24,8 @@ static named_function find(const char *name) {
     const tp_py_function *f = find_in(tp_py_functions, name);
     if (f) return (named_function){f, false};
     if ((f = find_in(tp_py_methods, name))) return (named_function){f, true};
-    for (int64_t i = 0; i < tp_py_overload_count; i++)
-        if (strcmp(tp_py_overloads[i].name, name) == 0) return (named_function){&tp_py_overloads[i], false};
-    return (named_function){NULL, false};
+    const tp_op *op = tp_find_op_qualified(name);
+    return (named_function){op ? tp_py_overload(op) : NULL, false};
 }
 
 /* The keys that the call starts with, before the thread's sets; of a factory also the backend that it selects. */
@@ -43,6 +42,7 @@ static PyObject *resolve(PyObject *module TP_UNUSED, PyObject *const *args, Py_s
     const char *name = nargs > 0 ? PyUnicode_AsUTF8(args[0]) : NULL;
     if (!name) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "_resolve() takes an operator's name");
     named_function found = find(name);
+    if (!found.function && PyErr_Occurred()) return NULL;
     if (!found.function)
         return PyErr_Format(PyExc_ValueError, "there is no operator '%s'; tensorpy.dispatch.operators() lists all",
                             name);

@@ -1,0 +1,10 @@
+/* undifferentiated.h: what autograd does for an operator that was declared at run time and says nothing of its own. */
+#pragma once
+
+#include "dispatch/op.h"
+
+/* For the alias key Autograd: computes below, and gives what wants a gradient a node whose backward says that there is
+ * no derivative, with the operator's name and where it was declared. */
+int tp_undifferentiated(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
+/* For ADInplaceOrView, of an operator that writes: counts the versions of what it wrote. */
+int tp_count_writes(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);

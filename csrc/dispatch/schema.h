@@ -1,0 +1,23 @@
+/* schema.h: operators that are declared while the program runs, from a schema in PyTorch's grammar.
+ *
+ *     myops::scale(Tensor self, float by=2.0, *, int[]? dim=None) -> Tensor
+ *
+ * An operator, once declared, stays: handles and calls may know it for ever. */
+#pragma once
+
+#include "dispatch/op.h"
+
+#define TP_MAX_ARGUMENTS 24 /* of a declared operator */
+#define TP_MAX_RESULTS 16
+
+/* Declares an operator; its schema names a namespace of its own ("aten" and "prim" are taken). `source` is where it
+ * was declared: "file:line". Declared again with the same schema it is the operator that is there; with another one a
+ * RuntimeError with both places. NULL and the error set: ValueError with the place in the text if it does not parse. */
+tp_op *tp_define(const char *schema, const char *source);
+
+/* Whether an operator was declared here, not by the YAML. */
+bool tp_is_definition(const tp_op *op);
+/* The default of an argument as a value that lives as long as the operator; NULL if it has none. */
+const tp_value *tp_default_of(const tp_op *op, int argument);
+/* The number in `int[2] x`, where a single number stands for so many; 0 where there is none. */
+int tp_list_size_of(const char *type);

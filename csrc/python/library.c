@@ -1,0 +1,168 @@
+/* library.c: operators and kernels from Python: what tensorpy/library.py is made of.
+ *
+ * A kernel is a callable in a cell (Note [Registration lifetime]): its context is freed by whoever leaves it last, with
+ * the host lock taken for it. */
+#include "python/values.h"
+
+#include "autograd/undifferentiated.h"
+#include "dispatch/schema.h"
+#include "python/arguments.h"
+#include "python/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ARGUMENTS 64 /* of any operator */
+
+/* ---- a kernel in Python ---- */
+
+typedef struct {
+    PyObject *callable;
+    bool with_op;   /* a fallback's: it is given the operator first */
+    bool with_keys; /* and the key set, before the arguments */
+    char where[];   /* file:line of the registration */
+} py_kernel;
+
+static void free_kernel(void *context) {
+    py_kernel *k = context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_DECREF(k->callable);
+    PyGILState_Release(gil);
+    free(k);
+}
+
+/* The tensor among the arguments that a result is, though the schema says that it is new: -1 and the error set. */
+static int check_aliases(const tp_op *op, const tp_value *args, const tp_value *results, const char *where) {
+    char name[128];
+    for (int i = 0; i < op->info->nreturns; i++) {
+        if (results[i].tag != TP_TENSOR || op->info->returns[i].is_write) continue;
+        for (int k = 0; k < op->info->nargs; k++)
+            if (args[k].tag == TP_TENSOR && args[k].tensor == results[i].tensor && !strchr(op->info->schema, '!'))
+                return tp_fail(TP_RuntimeError,
+                               "%s: its kernel from %s returned its argument '%s', where the schema says that the "
+                               "result is new; return a clone: %s",
+                               tp_op_name(op, name), where, op->info->args[k].name, op->info->schema);
+    }
+    return 0;
+}
+
+/* The arguments as a vector: operator, key set, positional ones, keyword ones; new references. */
+static int collect(const tp_op *op, tp_keyset ks, const tp_value *args, const py_kernel *k, PyObject **vector,
+                   PyObject **names) {
+    int n = 0, keywords = 0;
+    if (k->with_op && !(vector[n++] = tp_py_overload_object(op))) return -1;
+    if (k->with_keys && !(vector[n++] = PyLong_FromUnsignedLongLong(ks))) return -1;
+    for (int i = 0; i < op->info->nargs; i++) {
+        vector[n] = tp_py_from_argument(&args[i]);
+        if (!vector[n]) return -1;
+        n++;
+        keywords += op->info->args[i].kwarg_only;
+    }
+    if (!keywords) return n;
+    *names = PyTuple_New(keywords);
+    for (int i = op->info->nargs - keywords, at = 0; *names && at < keywords; i++, at++) {
+        PyObject *name = PyUnicode_InternFromString(op->info->args[i].name);
+        if (!name) return -1;
+        PyTuple_SET_ITEM(*names, at, name);
+    }
+    return *names ? n - keywords : -1;
+}
+
+static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const py_kernel *k = context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *vector[MOST_ARGUMENTS + 3] = {NULL}, *names = NULL, *returned = NULL;
+    int n = collect(op, ks, args, k, vector, &names), status = -1;
+    if (n >= 0) returned = PyObject_Vectorcall(k->callable, vector, (size_t)n, names);
+    for (int i = 0; i < MOST_ARGUMENTS + 2 && vector[i]; i++) Py_DECREF(vector[i]);
+    Py_XDECREF(names);
+    if (!returned) tp_py_error_to_core();
+    else status = tp_py_to_results(op, returned, k->where, results);
+    if (status == 0 && (status = check_aliases(op, args, results, k->where)) < 0)
+        for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
+    Py_XDECREF(returned);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static py_kernel *new_kernel(PyObject *callable, bool with_op, bool with_keys, const char *where) {
+    py_kernel *k = malloc(sizeof *k + strlen(where) + 1);
+    if (!k) return PyErr_NoMemory(), NULL;
+    k->callable = Py_NewRef(callable);
+    k->with_op = with_op;
+    k->with_keys = with_keys;
+    strcpy(k->where, where);
+    return k;
+}
+
+/* ---- functions ---- */
+
+static tp_op *find(const char *name) {
+    tp_op *op = tp_find_op_qualified(name);
+    if (!op) PyErr_Format(PyExc_RuntimeError, "there is no operator '%s': declare it first", name);
+    return op;
+}
+
+/* _define(schema, source): the full name of the operator: "myops::scale". */
+static PyObject *define(PyObject *module TP_UNUSED, PyObject *args) {
+    const char *schema, *source;
+    char name[128];
+    if (!PyArg_ParseTuple(args, "ss", &schema, &source)) return NULL;
+    const tp_op *op = tp_define(schema, source);
+    return op ? PyUnicode_FromString(tp_op_name(op, name)) : tp_py_raise();
+}
+
+/* _register(name, key, callable or None, with_keys, source, override): a handle. None: the key is passed by. An empty
+ * name: for every operator that has no kernel of its own. */
+static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
+    const char *name, *key_name, *where;
+    PyObject *callable;
+    int with_keys, override;
+    if (!PyArg_ParseTuple(args, "ssOpsp", &name, &key_name, &callable, &with_keys, &where, &override)) return NULL;
+    tp_key key = tp_slot_parse(key_name);
+    tp_op *op = *name ? find(name) : NULL;
+    if (*name && !op) return NULL;
+    if (key == TP_KEY_Undefined || (!op && key >= TP_NUM_KEYS))
+        return PyErr_Format(PyExc_ValueError, "there is no dispatch key '%s'%s", key_name,
+                            key == TP_KEY_Undefined ? "" : " that a fallback can be for");
+    py_kernel *k = callable == Py_None ? NULL : new_kernel(callable, !op, with_keys, where);
+    if (callable != Py_None && !k) return NULL;
+    tp_boxed_fn boxed = k ? run_kernel : NULL;
+    int64_t handle = op ? tp_register(op, key, NULL, boxed, k, k ? free_kernel : NULL, where, override)
+                        : tp_register_fallback(key, boxed, k, k ? free_kernel : NULL, where);
+    if (handle > 0) return PyLong_FromLongLong(handle);
+    if (k) free_kernel(k);
+    return tp_py_raise();
+}
+
+/* _register_defaults(name): what an operator has at Autograd and ADInplaceOrView until it gets its own: handles. */
+static PyObject *register_defaults(PyObject *module TP_UNUSED, PyObject *arg) {
+    const char *name = PyUnicode_AsUTF8(arg);
+    tp_op *op = name ? find(name) : NULL;
+    if (!op) return NULL;
+    bool writes = false;
+    for (int i = 0; i < op->info->nargs; i++) writes |= op->info->args[i].is_write;
+    int64_t first = tp_register(op, TP_ALIAS_KEY(Autograd), NULL, tp_undifferentiated, NULL, NULL,
+                                "no derivative is registered", false);
+    int64_t second = first < 0 || !writes ? 0
+                                          : tp_register(op, TP_KEY_ADInplaceOrView, NULL, tp_count_writes, NULL, NULL,
+                                                        "counts what is written", false);
+    if (first < 0 || second < 0) return tp_py_raise();
+    return Py_BuildValue("LL", (long long)first, (long long)second);
+}
+
+static PyObject *deregister(PyObject *module TP_UNUSED, PyObject *arg) {
+    int64_t handle = PyLong_AsLongLong(arg);
+    if (PyErr_Occurred() || tp_py_check(tp_deregister(handle)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"_define", define, METH_VARARGS, NULL},
+    {"_register", register_kernel, METH_VARARGS, NULL},
+    {"_register_defaults", register_defaults, METH_O, NULL},
+    {"_deregister", deregister, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_init_library(PyObject *m) { return PyModule_AddFunctions(m, functions); }

@@ -1,0 +1,113 @@
+"""Schemas from Python's annotations: what library.custom_op declares a function as."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+_PLAIN: dict[Any, str] = {
+    Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    _C.dtype: "ScalarType",
+    _C.device: "Device",
+}
+_NUMBER = frozenset({int, float, bool})
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """Of a union; else nothing."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else ()
+
+
+def _type_of(annotation: Any) -> str | None:
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    members = _members(annotation)
+    if members and frozenset(members) == _NUMBER:
+        return "Scalar"
+    if type(None) in members:
+        rest = [m for m in members if m is not type(None)]
+        inner = _type_of(rest[0] if len(rest) == 1 else typing.Union[tuple(rest)])  # noqa: UP007
+        return None if inner is None or inner.endswith("?") else inner + "?"
+    if typing.get_origin(annotation) in (list, Sequence):
+        (item,) = typing.get_args(annotation) or (None,)
+        inner = _type_of(item)
+        return None if inner is None or "[" in inner else inner + "[]"
+    return None
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_default, value))}]"
+    return str(value).removeprefix("tensorpy.")
+
+
+def _returns(annotation: Any) -> str | None:
+    if annotation in (None, type(None)):
+        return "()"
+    if typing.get_origin(annotation) is tuple:
+        parts = [_type_of(a) for a in typing.get_args(annotation)]
+        return None if not parts or None in parts else f"({', '.join(map(str, parts))})"
+    return _type_of(annotation)
+
+
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+) -> str:
+    """The schema that a function's annotations say: "(Tensor x, float by=2.0) -> Tensor".
+
+    `mutates_args` names the arguments that the function writes, or is "unknown": all tensors. ValueError names the
+    parameter that has no annotation, or one that no schema has.
+    """
+    name = prototype_function.__name__
+    try:
+        hints = typing.get_type_hints(prototype_function)
+    except NameError as error:
+        raise ValueError(
+            f"infer_schema({name}): {error}: the annotations have to be known where it is defined"
+        ) from None
+    everything = mutates_args == "unknown"
+    written = set() if everything else set([mutates_args] if isinstance(mutates_args, str) else mutates_args)
+    parts: list[str] = []
+    parameters = inspect.signature(prototype_function).parameters
+    if unknown := sorted(written - set(parameters)):
+        raise ValueError(f"infer_schema({name}): it has no parameter {', '.join(unknown)}, which mutates_args names")
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ValueError(f"infer_schema({name}): '{parameter.name}': a schema has no {parameter.kind.description}s")
+        if parameter.name not in hints:
+            raise ValueError(f"infer_schema({name}): parameter '{parameter.name}' has no annotation")
+        kind = _type_of(hints[parameter.name])
+        if kind is None:
+            shown = inspect.formatannotation(hints[parameter.name])
+            raise ValueError(
+                f"infer_schema({name}): parameter '{parameter.name}' is annotated {shown}, no type of a schema: "
+                "it takes Tensor, int, float, bool, str, int | float | bool, dtype, device, and lists or None of these"
+            )
+        if parameter.name in written or (everything and kind.startswith("Tensor")):
+            if not kind.startswith("Tensor"):
+                raise ValueError(f"infer_schema({name}): '{parameter.name}' is no Tensor, and cannot be written")
+            kind = kind.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
+        parts.append(f"{kind} {parameter.name}{default}")
+    if "return" not in hints:
+        raise ValueError(f"infer_schema({name}): what it returns has no annotation")
+    returned = _returns(hints["return"])
+    if returned is None:
+        shown = inspect.formatannotation(hints["return"])
+        raise ValueError(f"infer_schema({name}): it returns {shown}, which is no type of a schema")
+    return f"{op_name or ''}({', '.join(parts)}) -> {returned}"

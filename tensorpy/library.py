@@ -1,0 +1,428 @@
+"""Operators from outside: declared, given kernels, gradients and checks, from Python.
+
+    @tensorpy.library.custom_op("myops::scale", mutates_args=())
+    def scale(x: Tensor, by: float = 2.0) -> Tensor:
+        return x * by
+
+    tensorpy.ops.myops.scale(tensorpy.ones(3), 3.0)
+
+An operator of a library is one like any other: it dispatches by device and layer, is traced, explained and pickled by
+its name. Without a registered derivative it runs, and what it gives to backward is an error that says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._schema import infer_schema
+from tensorpy.autograd.function import Function
+from tensorpy.testing.opcheck import OpCheckError, opcheck
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "OpCheckError",
+    "custom_op",
+    "define",
+    "impl",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
+
+_BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
+_BACKENDS = {"cpu": "CPU", "opencl": "OpenCL", "meta": "Meta"}
+_COMPOSITE = "CompositeExplicitAutograd"
+_registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
+
+
+def _where(depth: int = 2) -> str:
+    """file:line of who called the function that asks."""
+    frame = sys._getframe(depth)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Registration:
+    """A kernel that stands in the dispatcher until it is taken out."""
+
+    def __init__(self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str) -> None:
+        self.name, self.key, self.where = name, key, where
+        self._handle = _C._register(name, key, fn, with_keyset, where, True)
+        self._before = _registered.get((name, key))
+        _registered[name, key] = self
+
+    def remove(self) -> None:
+        """Takes the kernel out; what stood there before stands there again."""
+        if self._handle:
+            _C._deregister(self._handle)
+        self._handle = 0
+        if _registered.get((self.name, self.key)) is self:
+            del _registered[self.name, self.key]
+            if self._before is not None and self._before._handle:
+                _registered[self.name, self.key] = self._before
+
+
+def _backend_key(device_type: str) -> str:
+    """ "CPU" of "cpu"; of a device from outside what its tensors carry."""
+    if device_type in _BACKENDS:
+        return _BACKENDS[device_type]
+    try:
+        carried = _C._tensor_keys(_C.empty(0, device=device_type))
+    except RuntimeError:
+        raise ValueError(f"there is no device type '{device_type}'") from None
+    return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda i: i[1]) if carried & bit)
+
+
+class Library:
+    """Declarations and kernels that come and go together.
+
+    `Library("myops", "DEF")` opens a namespace, "FRAGMENT" adds to one, "IMPL" registers kernels for what is there
+    (also for "aten", tensorpy's own). What a library registered is taken out when it is destroyed; an operator that was
+    declared stays declared. A second DEF of a namespace takes the place of the first, so that a cell of a notebook can
+    run again.
+    """
+
+    _owners: ClassVar[dict[str, Library]] = {}
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError(f"Library: the kind is 'DEF', 'IMPL' or 'FRAGMENT', not {kind!r}")
+        if not ns.isidentifier():
+            raise ValueError(f"Library: {ns!r} is no name of a namespace")
+        if ns == "prim" or (ns == "aten" and kind != "IMPL"):
+            raise ValueError(f"Library: the namespace '{ns}' is tensorpy's own: declare operators in one of yours")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._registrations: list[Registration] = []
+        self._fallbacks: list[int] = []
+        if kind == "DEF":
+            if ns in Library._owners:
+                Library._owners[ns]._destroy()
+            Library._owners[ns] = self
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Iterable[str] = ()) -> str:
+        """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name."""
+        if self.kind == "IMPL":
+            raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
+        return _declare(f"{self.ns}::{schema.strip()}", _where()).rpartition("::")[2]
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Registers a kernel for a dispatch key ("CPU", "Autograd", "CompositeImplicitAutograd", ...).
+
+        A name without its overload means the one that has none. `with_keyset`: the kernel gets the call's key set
+        first. `fallthrough_kernel` as the kernel passes the key by.
+        """
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        name = op_name if isinstance(op_name, str) else op_name.__name__
+        full = name if "::" in name else f"{self.ns}::{name}"
+        if full.partition("::")[0] != self.ns:
+            raise ValueError(f"Library: {full} is not of the namespace '{self.ns}' of {self!r}")
+        full = full.removeprefix("aten::")
+        there = _registered.get((full, key))
+        if there is not None and there._handle and not allow_override:
+            raise RuntimeError(
+                f"{full} already has a kernel for {key}, registered from {there.where}; this one comes from {_where()}"
+            )
+        kernel = None if fn is fallthrough_kernel else fn
+        self._registrations.append(Registration(full, key, kernel, with_keyset, _where()))
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Registers what runs at a key for every operator that has no kernel of its own there: fn(op, *args, **kwargs).
+
+        `fallthrough_kernel` passes the key by.
+        """
+        key = dispatch_key or self.dispatch_key
+        if not key:
+            raise ValueError("Library.fallback: it takes a dispatch key")
+        if self.ns != "_":
+            raise RuntimeError(f"Library.fallback: it is for all namespaces: Library('_', 'IMPL'), not {self!r}")
+        kernel = None if fn is fallthrough_kernel else fn
+        self._fallbacks.append(_C._register("", key, kernel, with_keyset, _where(), False))
+
+    def _destroy(self) -> None:
+        """Takes out all that the library registered."""
+        for registration in reversed(self._registrations):
+            registration.remove()
+        for handle in self._fallbacks:
+            _C._deregister(handle)
+        self._registrations, self._fallbacks = [], []
+        if Library._owners.get(self.ns) is self:
+            del Library._owners[self.ns]
+
+
+def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
+    """In place of a kernel: the key is passed by."""
+    raise NotImplementedError("fallthrough_kernel stands for a kernel; it is not called")
+
+
+_declared: set[str] = set()
+
+
+def _declare(schema: str, where: str) -> str:
+    """Declares an operator with what it has until it gets its own: no derivative, versions of what it writes."""
+    name: str = _C._define(schema, where)
+    if name not in _declared:
+        _C._register_defaults(name)
+        _declared.add(name)
+    return name
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Iterable[str] = ()) -> None:
+    """Declares "myops::scale" with a schema without a name: "(Tensor x, float by) -> Tensor"."""
+    if "::" not in qualname:
+        raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
+    if lib is not None and lib.ns != qualname.partition("::")[0]:
+        raise ValueError(f"define: {qualname} is not of the namespace of {lib!r}")
+    _declare(qualname + schema.strip(), _where())
+
+
+def impl(
+    qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
+) -> Any:
+    """Registers a kernel for device types ("cpu", ["cpu", "opencl"], "default" for all); also a decorator."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        for key in _keys_of(types):
+            _add(qualname, key, fn, lib)
+        return fn
+
+    return register if func is None else register(func)
+
+
+def _keys_of(types: str | Sequence[str] | None) -> list[str]:
+    names = [types] if isinstance(types, str) else ["default"] if types is None else list(types)
+    return [_COMPOSITE if name == "default" else name if name in _ALIASES else _backend_key(name) for name in names]
+
+
+_ALIASES = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", *_C._KEYS)
+
+
+def _add(name: Any, key: str, fn: Callable[..., Any], lib: Library | None, with_keyset: bool = False) -> None:
+    """A kernel in place of the one that Python registered before, as when a cell of a notebook runs again."""
+    name = name if isinstance(name, str) else name._name if isinstance(name, CustomOpDef) else name.__name__
+    there = _registered.get((name, key))
+    if there is not None:
+        there.remove()
+    registration = Registration(name, key, fn, with_keyset, _where())
+    if lib is not None:
+        lib._registrations.append(registration)
+
+
+def register_kernel(
+    op: Any,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Gives an operator a kernel for device types; None: for all that have none of their own. Also a decorator."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        for key in _keys_of(device_types):
+            _add(op, key, fn, lib)
+        return fn
+
+    return register if func is None else register(func)
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Gives an operator what it does on Meta: tensors of the right shape, without values. Also a decorator."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        _add(op, "Meta", fn, lib)
+        return fn
+
+    return register if func is None else register(func)
+
+
+# ---- autograd ----
+
+
+def _flatten(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Lists of tensors spread out, so that each has its gradient; -1: not a list, else its length."""
+    flat: list[Any] = []
+    lengths: list[int] = []
+    for value in values:
+        spread = isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value)
+        lengths.append(len(value) if spread else -1)
+        flat += value if spread else [value]
+    return flat, lengths
+
+
+def _unflatten(flat: Sequence[Any], lengths: list[int]) -> list[Any]:
+    values: list[Any] = []
+    at = 0
+    for length in lengths:
+        values.append(flat[at] if length < 0 else list(flat[at : at + length]))
+        at += max(length, 1) if length < 0 else length
+    return values
+
+
+def _is_wanted(values: Iterable[Any]) -> bool:
+    return any(isinstance(v, Tensor) and v.requires_grad for v in values)
+
+
+def _make_autograd(op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> Any:
+    """The kernel for Autograd: records a call whose backward is Python's."""
+    has_keywords = "*," in op._schema
+
+    def forward(ctx: Any, keyset: int, kwargs: dict[str, Any], lengths: list[int], *flat: Any) -> Any:
+        args = _unflatten(flat, lengths)
+        output = op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
+        ctx._lengths = lengths
+        if setup_context is not None:
+            extra = {"keyword_only_inputs": kwargs} if has_keywords else {}
+            setup_context(ctx, tuple(args), output, **extra)
+        return output
+
+    def run_backward(ctx: Any, *grads: Any) -> Any:
+        made = backward(ctx, *grads)
+        made = list(made) if isinstance(made, (tuple, list)) else [made]
+        if len(made) != len(ctx._lengths):
+            raise RuntimeError(
+                f"{op.__name__}: its backward returned {len(made)} gradients for {len(ctx._lengths)} arguments"
+            )
+        flat: list[Any] = []
+        for grad, length in zip(made, ctx._lengths, strict=True):
+            flat += [grad] if length < 0 else list(grad) if grad is not None else [None] * length
+        return (None, None, None, *flat)
+
+    name = op.__name__.replace("::", "_").replace(".", "_")
+    recorded: Any = type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(run_backward)})
+
+    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
+        flat, lengths = _flatten(args)
+        if not _C.is_grad_enabled() or not _is_wanted(flat):
+            return op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
+        return recorded.apply(keyset, kwargs, lengths, *flat)
+
+    return kernel
+
+
+def register_autograd(
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Gives an operator a gradient: `backward(ctx, *grads)` gives one per argument, None where there is none.
+
+    `setup_context(ctx, inputs, output)` keeps what backward needs (ctx.save_for_backward, attributes); an operator with
+    keyword-only arguments gets them as `keyword_only_inputs`.
+    """
+    overload = _overload(op)
+    if "!" in overload._schema:
+        raise RuntimeError(
+            f"register_autograd: {overload.__name__} writes its arguments, and a gradient is for operators that give "
+            "new results: wrap it in one"
+        )
+    _add(op, "Autograd", _make_autograd(overload, backward, setup_context), lib, with_keyset=True)
+
+
+def _overload(op: Any) -> Any:
+    if isinstance(op, CustomOpDef):
+        return op._op
+    return _C._op_overload(op) if isinstance(op, str) else op
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Under autocast on that device type, floating tensors are cast to `cast_inputs` before the operator runs."""
+    overload = _overload(op)
+    below = _C._KEYS["AutocastCPU"] - 1 | _C._KEYS["Trace"]
+
+    def cast(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.is_floating_point() and value.dtype != _C.float64:
+            return value.to(dtype=cast_inputs)
+        return [cast(v) for v in value] if isinstance(value, list) else value
+
+    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
+        kwargs = {name: cast(value) for name, value in kwargs.items()}
+        return overload.redispatch(keyset & below, *map(cast, args), **kwargs)
+
+    _add(op, f"Autocast{_backend_key(device_type)}", kernel, lib, with_keyset=True)
+
+
+# ---- custom_op ----
+
+
+class CustomOpDef:
+    """An operator that a decorated function became: call it, and register more for it."""
+
+    def __init__(self, name: str, schema: str, fn: Callable[..., Any], device_types: Any, where: str) -> None:
+        self._name = _declare(f"{name}{schema}", where)
+        self._op = _C._op_overload(self._name)
+        self._init_fn = fn
+        self.__name__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__doc__, fn
+        for key in _keys_of(device_types):
+            _add(self._name, key, fn, None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._name})>"
+
+    def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """A kernel for device types: see library.register_kernel."""
+        return register_kernel(self, device_types, fn)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Any:
+        """What the operator does on Meta: see library.register_fake."""
+        return register_fake(self, fn)
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """The operator's gradient: see library.register_autograd."""
+        register_autograd(self, backward, setup_context=setup_context)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """What autocast does to its arguments: see library.register_autocast."""
+        register_autocast(self, device_type, cast_inputs)
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> Any:
+    """Makes an operator of a function: its schema follows from the annotations, or is given: "(Tensor x) -> Tensor".
+
+    `mutates_args` names the arguments that it writes; `device_types` what the function is for (None: all). Its results
+    are new tensors.
+    """
+    if "::" not in name:
+        raise ValueError(f"custom_op: the name is 'namespace::name', not {name!r}")
+    where = _where()
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
+        return CustomOpDef(name, text.strip(), function, device_types, where)
+
+    return make if fn is None else make(fn)

@@ -1,0 +1,205 @@
+"""opcheck: whether an operator does what its schema and its registrations say, on given arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import no_grad
+from tensorpy.testing import assert_close
+
+
+class OpCheckError(AssertionError):
+    """What an operator does and what it is said to do differ."""
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return [_mapped(item, change) for item in value]
+    return value
+
+
+def _copies(args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Tensor], Any]) -> Any:
+    return _mapped(args, change), {name: _mapped(value, change) for name, value in kwargs.items()}
+
+
+def _fresh(t: Tensor) -> Tensor:
+    copy = t.detach().clone()
+    return copy.requires_grad_() if t.requires_grad else copy
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    """To the byte, NaN being itself."""
+    return a.shape == b.shape and a.detach().cpu().numpy().tobytes() == b.detach().cpu().numpy().tobytes()
+
+
+def _arguments_of(op: Any) -> list[tuple[str, str]]:
+    """(name, type with its annotation) of each argument, in order."""
+    inside = op._schema.partition("(")[2].rpartition("->")[0].rstrip().removesuffix(")")
+    parts = [part.strip() for part in inside.split(",") if part.strip() and part.strip() != "*"]
+    return [(part.partition("=")[0].split()[-1], part) for part in parts if " " in part]
+
+
+def _given(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    for (name, text), value in zip(_arguments_of(op), args, strict=False):
+        yield name, text, value
+    types = dict(_arguments_of(op))
+    for name, value in kwargs.items():
+        yield name, types.get(name, ""), value
+
+
+def _schema(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """What is not annotated is not written, and a result that is new shares no memory with an argument."""
+    run_args, run_kwargs = _copies(args, kwargs, _fresh)
+    with no_grad():
+        made = op(*run_args, **run_kwargs)
+    before = {name: value for name, _, value in _given(op, args, kwargs)}
+    memory: dict[int, str] = {}
+    for name, text, value in _given(op, run_args, run_kwargs):
+        if "(" in text:
+            continue
+        for now, was in zip(_tensors(value), _tensors(before[name]), strict=True):
+            memory[now.untyped_storage().data_ptr()] = name
+            if not _is_same(now, was):
+                raise OpCheckError(
+                    f"{op.__name__} wrote its argument '{name}', which the schema does not say: annotate it, "
+                    f"'Tensor(a!) {name}', or name it in mutates_args"
+                )
+    if "(" in op._schema.rpartition("->")[2].strip("() "):
+        return
+    for result in _tensors(made):
+        shared = memory.get(result.untyped_storage().data_ptr())
+        if shared is not None and result.numel():
+            raise OpCheckError(
+                f"{op.__name__} returned the memory of its argument '{shared}', where the schema says that the result is "
+                "new: return a clone"
+            )
+
+
+def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """What wants a gradient gets one, and it is right."""
+    from tensorpy import dispatch
+    from tensorpy.autograd.gradcheck import gradcheck
+
+    wanting = [t for t in _tensors([list(args), list(kwargs.values())]) if t.requires_grad]
+    if not wanting:
+        return
+    kernel = next((e for e in dispatch.table(op.__name__) if e.key == "AutogradCPU"), None)
+    if kernel is None or kernel.source == "no derivative is registered":
+        raise OpCheckError(
+            f"{op.__name__} has no derivative, and an argument requires grad: give it one with "
+            f"tensorpy.library.register_autograd('{op.__name__}', backward)"
+        )
+    if all(t.dtype in (_C.float64, _C.complex128) for t in wanting):
+        copies = [_fresh(t) for t in wanting]
+
+        def call(*inputs: Tensor) -> Any:
+            rest = iter(inputs)
+            run_args, run_kwargs = _copies(args, kwargs, lambda t: next(rest) if t.requires_grad else t)
+            return op(*run_args, **run_kwargs)
+
+        gradcheck(call, copies)
+
+
+def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """On Meta it gives shapes, strides and dtypes as it does with values."""
+    with no_grad():
+        run_args, run_kwargs = _copies(args, kwargs, _fresh)
+        made = list(_tensors([op(*run_args, **run_kwargs)]))
+        meta_args, meta_kwargs = _copies(args, kwargs, lambda t: t.detach().to(device="meta"))
+        try:
+            told = list(_tensors([op(*meta_args, **meta_kwargs)]))
+        except NotImplementedError as error:
+            raise OpCheckError(
+                f"{op.__name__} does nothing on Meta tensors: register what shape it gives with "
+                f"tensorpy.library.register_fake('{op.__name__}', fn)"
+            ) from error
+    for i, (real, meta) in enumerate(zip(made, told, strict=True)):
+        for what in ("shape", "dtype"):
+            if getattr(real, what) != getattr(meta, what):
+                raise OpCheckError(
+                    f"{op.__name__}: result {i} has {what} {getattr(real, what)}, and on Meta {getattr(meta, what)}: "
+                    "mend what register_fake was given"
+                )
+        if real.stride() != meta.stride() and real.numel() > 1:
+            raise OpCheckError(f"{op.__name__}: result {i} has strides {real.stride()}, and on Meta {meta.stride()}")
+
+
+def _autocast(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Under autocast it takes what it takes without."""
+    from tensorpy.amp import autocast
+
+    run_args, run_kwargs = _copies(args, kwargs, _fresh)
+    with no_grad(), autocast("cpu", dtype=_C.bfloat16):
+        try:
+            op(*run_args, **run_kwargs)
+        except RuntimeError as error:
+            raise OpCheckError(
+                f"{op.__name__} fails under autocast: {error}; register_autocast casts for it"
+            ) from error
+
+
+def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """The same arguments give the same results, laid out otherwise too."""
+
+    def strided(t: Tensor) -> Tensor:
+        return _C.stack([t.detach(), t.detach()], -1)[..., 0] if t.dim() else t.detach()
+
+    with no_grad():
+        first = op(*_copies(args, {}, _fresh)[0], **_copies((), kwargs, _fresh)[1])
+        second = op(*_copies(args, {}, strided)[0], **_copies((), kwargs, strided)[1])
+    for a, b in zip(_tensors([first]), _tensors([second]), strict=True):
+        try:
+            assert_close(b, a, equal_nan=True, check_stride=False)
+        except AssertionError as error:
+            raise OpCheckError(f"{op.__name__} gives something else for arguments with strides: {error}") from error
+
+
+CHECKS: dict[str, Callable[[Any, Sequence[Any], dict[str, Any]], None]] = {
+    "test_schema": _schema,
+    "test_autograd_registration": _autograd,
+    "test_faketensor": _meta,
+    "test_autocast": _autocast,
+    "test_strides": _deterministic,
+}
+
+
+def opcheck(
+    op: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = tuple(CHECKS),
+    raise_exception: bool = True,
+) -> dict[str, str | Exception]:
+    """Checks an operator on arguments: schema against behaviour, derivative, Meta, autocast, layouts.
+
+    Gives "SUCCESS" per check. A failure is an OpCheckError that says how to mend it, or with `raise_exception` false
+    stands in the result.
+    """
+    overload = getattr(op, "_op", op)
+    wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils)
+    if unknown := [name for name in wanted if name not in CHECKS]:
+        raise ValueError(f"opcheck: there is no check {', '.join(unknown)}; there are {', '.join(CHECKS)}")
+    results: dict[str, str | Exception] = {}
+    for name in wanted:
+        try:
+            CHECKS[name](overload, tuple(args), dict(kwargs or {}))
+            results[name] = "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise
+            results[name] = error
+    return results

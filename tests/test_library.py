@@ -1,0 +1,396 @@
+"""Operators that are declared while the program runs: schemas, kernels, gradients, Meta, errors, checks."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import _C, Tensor, library
+from tensorpy.autograd import gradcheck
+from tensorpy.testing.samples.table import CATALOG
+
+
+@library.custom_op("testlib::scale", mutates_args=())
+def scale(x: Tensor, by: float = 2.0, *, shift: int = 0) -> Tensor:
+    """x * by + shift"""
+    return x * by + shift
+
+
+@library.custom_op("testlib::parts", mutates_args=())
+def parts(xs: list[Tensor], n: int) -> tuple[Tensor, Tensor]:
+    return xs[0] * n, xs[1].clone()
+
+
+@library.custom_op("testlib::increment", mutates_args={"x"})
+def increment(x: Tensor) -> None:
+    x.add_(1)
+
+
+@pytest.fixture
+def lib() -> Iterator[library.Library]:
+    made = library.Library("testlib", "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+# ---- schemas ----
+
+
+def test_every_schema_of_the_yaml_is_read() -> None:
+    """As the generator reads it: names, types, defaults, what is written, what is keyword-only."""
+    for op in CATALOG:
+        text = str(op.schema)
+        if any(word in text for word in ("Storage", "Dimname", "Stream", "->*", "-> *")):
+            continue
+        if len(op.schema.arguments) > 24 or "..." in text:
+            continue
+        base = str(op.schema.name)
+        name = _C._define(f"mirror::{text}", "a test")
+        assert name == f"mirror::{base}"
+        info = _C._operator_info(name)
+        assert info[0] == f"mirror::{text}"
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ("f(Tensor x) -> ", "a type is missing"),
+        ("f(Tensr x) -> Tensor", "there is no such type"),
+        ("f(Tensor x, Tensor x) -> Tensor", "two arguments have this name"),
+        ("f(Tensor x, int a=b) -> Tensor", "no default for its type"),
+        ("f(Tensor x, int a=1.5) -> Tensor", "no default for its type"),
+        ("f(Tensor x=None) -> Tensor", "no default for its type"),
+        ("f(int a=1, int b) -> Tensor", "behind one with it"),
+        ("f(Tensor x -> Tensor", "',' or '\\)' is missing"),
+        ("f Tensor", "'\\(' is missing"),
+        ("f(str[] x) -> Tensor", "no such lists"),
+        ("f(Tensor x) -> Tensor more words", "something stands behind"),
+        ("f(Tensor(a! x", "has no '\\)'"),
+        ("f(" + ", ".join(f"int a{i}" for i in range(30)) + ") -> ()", "too many arguments"),
+        ("", "a name is missing|begins with"),
+    ],
+)
+def test_schemas_that_do_not_parse(lib: library.Library, schema: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        lib.define(schema)
+
+
+def test_a_schema_stays(lib: library.Library) -> None:
+    assert lib.define("kept(Tensor x) -> Tensor") == "kept"
+    assert lib.define("kept(Tensor x) -> Tensor") == "kept"  # a cell runs again
+    with pytest.raises(RuntimeError, match=r"testlib::kept is declared already, at .*test_library.py:\d+"):
+        lib.define("kept(Tensor x, int n) -> Tensor")
+    with pytest.raises(ValueError, match="tensorpy's own"):
+        library.define("aten::kept", "(Tensor x) -> Tensor")
+
+
+def test_schemas_from_annotations() -> None:
+    def f(
+        a: Tensor, b: Tensor | None, c: list[int], d: int | float | bool = 1, *, e: str = "x", g: float | None = None
+    ) -> Tensor:
+        return a
+
+    inferred = library.infer_schema(f, mutates_args=("a",))
+    assert inferred == '(Tensor(a0!) a, Tensor? b, SymInt[] c, Scalar d=1, *, str e="x", float? g=None) -> Tensor'
+    for bad, words in ((lambda x: x, "no annotation"), (wrong_type, "is annotated"), (no_result, "what it returns")):
+        with pytest.raises(ValueError, match=words):
+            library.infer_schema(bad, mutates_args=())
+    with pytest.raises(ValueError, match="no parameter z"):
+        library.infer_schema(f, mutates_args=("z",))
+
+
+def wrong_type(x: dict[str, int]) -> Tensor: ...
+def no_result(x: Tensor): ...  # type: ignore[no-untyped-def]
+
+
+# ---- calls ----
+
+
+def test_calls() -> None:
+    x = tp.ones(3)
+    assert scale(x).tolist() == [2, 2, 2]
+    assert tp.ops.testlib.scale(x, 3.0, shift=1).tolist() == [4, 4, 4]
+    assert tp.ops.testlib.scale.default(by=1.0, x=x).tolist() == [1, 1, 1]
+    first, second = parts([x, x * 5], 2)
+    assert first.tolist() == [2, 2, 2] and second.tolist() == [5, 5, 5]
+    with pytest.raises(TypeError, match="shfit"):
+        scale(x, shfit=1)
+    with pytest.raises(TypeError, match=r"testlib::parts\(\): argument 'xs'"):
+        parts(x, 2)
+
+
+def test_it_is_an_operator_like_any_other() -> None:
+    op = tp.ops.testlib.scale.default
+    assert pickle.loads(pickle.dumps(op))(tp.ones(1)).item() == 2
+    assert "scale" in dir(tp.ops.testlib) and "testlib" in dir(tp.ops) and "add" in dir(tp.ops.aten)
+    assert repr(op) == "<OpOverload(op='testlib.scale', overload='default')>"
+    shown = tp.dispatch.explain("testlib::scale", tp.ones(2))
+    assert "CPU                    boxed" in shown and "test_library.py" in shown
+    x = tp.zeros(2)
+    with tp.dispatch.trace() as calls:
+        increment(x)
+    assert {"testlib::increment", "add_.Scalar"} <= {c.op for c in calls}
+
+
+def test_versions_of_what_is_written() -> None:
+    x = tp.zeros(2)
+    before = x._version
+    increment(x)
+    assert x.tolist() == [1, 1] and x._version > before
+    y = tp.ones(2, requires_grad=True)
+    saved = y * 1
+    out = saved.exp()
+    increment(saved)
+    with pytest.raises(RuntimeError, match="testlib::increment"):
+        out.sum().backward()
+        saved.sum().backward()
+
+
+def test_kernels_per_device(lib: library.Library) -> None:
+    lib.define("which(Tensor x) -> Tensor")
+    lib.impl("which", lambda x: x + 1, "CPU")
+    assert tp.ops.testlib.which(tp.zeros(1)).item() == 1
+    with pytest.raises(NotImplementedError, match="testlib::which"):
+        tp.ops.testlib.which(tp.zeros(1, device="meta"))
+    library.register_fake("testlib::which", lambda x: tp.empty_like(x), lib=lib)
+    assert tp.ops.testlib.which(tp.zeros(2, device="meta")).shape == (2,)
+    with pytest.raises(RuntimeError, match=r"already has a kernel for CPU, registered from .*test_library.py"):
+        lib.impl("which", lambda x: x, "CPU")
+    lib.impl("which", lambda x: x + 2, "CPU", allow_override=True)
+    assert tp.ops.testlib.which(tp.zeros(1)).item() == 2
+    for key in ("NoKey", "CUDA"):
+        with pytest.raises(ValueError, match="no dispatch key"):
+            lib.impl("which", lambda x: x, key)
+    with pytest.raises(RuntimeError, match="no operator"):
+        lib.impl("nothing", lambda x: x, "CPU")
+
+
+def test_kernels_of_operators_that_are_there() -> None:
+    own = library.Library("aten", "IMPL")
+    own.impl("neg", lambda x: x.clone(), "CPU", allow_override=True)
+    try:
+        assert tp.ones(1).neg().item() == 1
+        x = tp.ones(1, requires_grad=True)
+        x.neg().backward()
+        assert x.grad is not None and x.grad.item() in (-1, 1)
+    finally:
+        own._destroy()
+    assert tp.ones(1).neg().item() == -1
+
+
+def test_a_composite_is_differentiated_by_its_parts(lib: library.Library) -> None:
+    lib.define("cubed(Tensor x) -> Tensor")
+    lib.impl("cubed", lambda x: x * x * x, "CompositeImplicitAutograd")
+    x = tp.tensor([2.0], requires_grad=True)
+    tp.ops.testlib.cubed(x).backward()
+    assert x.grad is not None and x.grad.item() == 12
+
+
+def test_a_fallback_is_given_the_operator() -> None:
+    own = library.Library("_", "IMPL")
+    seen: list[str] = []
+
+    def log(op: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(op.__name__)
+        return tp.zeros(1)
+
+    own.fallback(log, "PrivateUse3")
+    try:
+        assert "PrivateUse3              fallback" in str(tp.dispatch.table("neg"))
+        with pytest.raises(RuntimeError, match="already has a fallback"):
+            own.fallback(log, "PrivateUse3")
+    finally:
+        own._destroy()
+    assert "PrivateUse3              fallback" not in str(tp.dispatch.table("neg"))
+
+
+# ---- gradients ----
+
+
+def test_without_a_derivative_backward_says_so() -> None:
+    x = tp.ones(3, requires_grad=True)
+    xs = parts([x, x], 1)
+    assert all(t.requires_grad for t in xs)
+    with pytest.raises(
+        RuntimeError, match=r"testlib::parts is not implemented: it was declared at .*test_library.py:\d+"
+    ):
+        xs[0].sum().backward()
+
+
+def test_registered_derivatives(lib: library.Library) -> None:
+    lib.define("mixed(Tensor[] xs, Tensor y, *, float by=1.0) -> Tensor")
+    lib.impl("mixed", lambda xs, y, by=1.0: xs[0] * y * by + xs[1], "CompositeExplicitAutograd")
+
+    def setup(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: Any) -> None:
+        ctx.save_for_backward(inputs[0][0], inputs[1])
+        ctx.by = keyword_only_inputs["by"]
+
+    def backward(ctx: Any, g: Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        return [g * y * ctx.by, g], g * x * ctx.by
+
+    library.register_autograd("testlib::mixed", backward, setup_context=setup, lib=lib)
+    inputs = [tp.randn(3, dtype=tp.float64, requires_grad=True) for _ in range(3)]
+    op = tp.ops.testlib.mixed
+    assert gradcheck(lambda a, b, c: op([a, b], c, by=3.0), inputs)
+    with tp.no_grad():
+        assert not op(inputs[:2], inputs[2]).requires_grad
+    with pytest.raises(RuntimeError, match="writes its arguments"):
+        library.register_autograd(increment, backward)
+    library.register_autograd("testlib::mixed", lambda ctx, g: g, setup_context=setup, lib=lib)
+    with pytest.raises(RuntimeError, match="1 gradients for 2 arguments"):
+        op(inputs[:2], inputs[2]).sum().backward()
+
+
+def test_autocast(lib: library.Library) -> None:
+    lib.define("echo(Tensor x) -> Tensor")
+    lib.impl("echo", lambda x: x.clone(), "CompositeExplicitAutograd")
+    library.register_autocast("testlib::echo", "cpu", tp.bfloat16, lib=lib)
+    assert tp.ops.testlib.echo(tp.ones(2)).dtype == tp.float32
+    with tp.autocast("cpu", dtype=tp.bfloat16):
+        assert tp.ops.testlib.echo(tp.ones(2)).dtype == tp.bfloat16
+
+
+# ---- faults ----
+
+
+@pytest.mark.parametrize(
+    ("schema", "returned", "words"),
+    [
+        ("(Tensor x) -> Tensor", 3, "returned int as result 0, where the schema says Tensor"),
+        ("(Tensor x) -> Tensor", None, "returned NoneType"),
+        ("(Tensor x) -> (Tensor, Tensor)", (tp.ones(1),), "has to return 2 results"),
+        ("(Tensor x) -> Tensor[]", [1], "returned list"),
+        ("(Tensor x) -> ()", 3, "the schema says nothing"),
+        ("(Tensor x) -> int", 1.5, "returned float"),
+    ],
+)
+def test_results_that_the_schema_does_not_say(lib: library.Library, schema: str, returned: Any, words: str) -> None:
+    name = f"wrong{abs(hash(schema + repr(returned))) % 10**8}"
+    lib.define(name + schema)
+    lib.impl(name, lambda x: returned, "CPU")
+    with pytest.raises(RuntimeError, match=words):
+        getattr(tp.ops.testlib, name)(tp.ones(1))
+
+
+def test_an_argument_is_no_result(lib: library.Library) -> None:
+    lib.define("same(Tensor x) -> Tensor")
+    lib.impl("same", lambda x: x, "CPU")
+    with pytest.raises(RuntimeError, match=r"returned its argument 'x'.*return a clone"):
+        tp.ops.testlib.same(tp.ones(1))
+
+
+def test_exceptions_arrive_unchanged(lib: library.Library) -> None:
+    class Own(Exception):
+        pass
+
+    error = Own("mine", 3)
+
+    def fails(x: Tensor) -> Tensor:
+        raise error
+
+    lib.define("fails(Tensor x) -> Tensor")
+    lib.impl("fails", fails, "CPU")
+    with pytest.raises(Own) as caught:
+        tp.ops.testlib.fails(tp.ones(1))
+    assert caught.value is error
+
+
+def test_kernels_are_let_go(lib: library.Library) -> None:
+    class Kernel:
+        def __call__(self, x: Tensor) -> Tensor:
+            return x + 1
+
+    own, kernel = library.Library("testlib", "FRAGMENT"), Kernel()
+    own.define("loose(Tensor x) -> Tensor")
+    own.impl("loose", kernel, "CPU")
+    watch = weakref.ref(kernel)
+    del kernel
+    tp.ops.testlib.loose(tp.ones(1))
+    own._destroy()
+    gc.collect()
+    assert watch() is None
+    with pytest.raises(NotImplementedError):
+        tp.ops.testlib.loose(tp.ones(1))
+
+
+def test_a_kernel_that_takes_itself_out(lib: library.Library) -> None:
+    own = library.Library("testlib", "FRAGMENT")
+
+    def once(x: Tensor) -> Tensor:
+        own._destroy()
+        return x + 1
+
+    own.define("once(Tensor x) -> Tensor")
+    own.impl("once", once, "CPU")
+    assert tp.ops.testlib.once(tp.ones(1)).item() == 2
+
+
+def test_registration_while_others_call(lib: library.Library) -> None:
+    lib.define("busy(Tensor x) -> Tensor")
+    lib.impl("busy", lambda x: x + 1, "CPU")
+    stop, x, wrong = threading.Event(), tp.ones(1), []
+
+    def call() -> None:
+        while not stop.is_set():
+            if tp.ops.testlib.busy(x).item() not in (2, 3):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(200):
+        own = library.Library("testlib", "FRAGMENT")
+        own.impl("busy", lambda x: x + 2, "CPU", allow_override=True)
+        own._destroy()
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_at_exit_with_kernels() -> None:
+    program = (
+        "import tensorpy as tp\nfrom tensorpy import Tensor, library\n"
+        "@library.custom_op('bye::f', mutates_args=())\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
+        "f.register_autograd(lambda ctx, g: g)\nprint(f(tp.ones(1, requires_grad=True)).item())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
+
+
+# ---- opcheck ----
+
+
+def test_opcheck(lib: library.Library) -> None:
+    x = tp.randn(3, 4, dtype=tp.float64)
+    assert set(library.opcheck(scale, (x,), {"shift": 2}).values()) == {"SUCCESS"}
+    with pytest.raises(library.OpCheckError, match=r"has no derivative.*register_autograd"):
+        library.opcheck(scale, (x.clone().requires_grad_(),))
+
+    lib.define("liar(Tensor x) -> Tensor")
+    lib.impl("liar", lambda x: x.add_(1).clone(), "CPU")
+    with pytest.raises(library.OpCheckError, match=r"wrote its argument 'x'.*mutates_args"):
+        library.opcheck(tp.ops.testlib.liar.default, (x,))
+    found = library.opcheck(tp.ops.testlib.liar.default, (x,), raise_exception=False)
+    assert isinstance(found["test_faketensor"], library.OpCheckError)
+
+    lib.define("alias(Tensor x) -> Tensor")
+    lib.impl("alias", lambda x: x[1:], "CPU")
+    with pytest.raises(library.OpCheckError, match="returned the memory"):
+        library.opcheck(tp.ops.testlib.alias.default, (x,))
+
+    lib.define("shape(Tensor x) -> Tensor")
+    lib.impl("shape", lambda x: x + 1, "CPU")
+    lib.impl("shape", lambda x: tp.empty(1, device="meta"), "Meta")
+    with pytest.raises(library.OpCheckError, match="on Meta"):
+        library.opcheck(tp.ops.testlib.shape.default, (x,))

@@ -77,10 +77,10 @@ static int fail_bounds(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_d
     return tp_fail(TP_RuntimeError, "%s", text.text ? text.text : "out of bounds of the storage");
 }
 
-/* Whether a geometry that leads forward lies inside; false: look closer. */
-static bool lies_inside(tp_ints sizes, tp_ints strides, int64_t byte_offset, int64_t itemsize, size_t nbytes) {
+bool tp_lies_in_storage(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype, size_t nbytes) {
     int64_t numel = 1, reach, end = 1;
-    bool unsure = byte_offset < 0;
+    bool unsure = false;
+    if (byte_offset < 0 || sizes.size != strides.size) return false;
     for (int64_t i = 0; i < sizes.size; i++) {
         int64_t n = sizes.data[i], stride = strides.data[i];
         unsure |= n < 1 || stride < 0;
@@ -88,14 +88,14 @@ static bool lies_inside(tp_ints sizes, tp_ints strides, int64_t byte_offset, int
         unsure |= __builtin_mul_overflow(n - 1, stride, &reach);
         unsure |= __builtin_add_overflow(end, reach, &end);
     }
-    unsure |= __builtin_mul_overflow(end, itemsize, &end);
+    unsure |= __builtin_mul_overflow(end, tp_itemsize(dtype), &end);
     unsure |= __builtin_add_overflow(end, byte_offset, &end);
     return !unsure && (uint64_t)end <= nbytes;
 }
 
 int tp_check_in_storage(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype, size_t nbytes) {
     int64_t itemsize = tp_itemsize(dtype), low, high;
-    if (tp_likely(sizes.size == strides.size && lies_inside(sizes, strides, byte_offset, itemsize, nbytes))) return 0;
+    if (tp_likely(tp_lies_in_storage(sizes, strides, byte_offset, dtype, nbytes))) return 0;
     if (sizes.size != strides.size) return tp_fail(TP_RuntimeError, "mismatch in length of strides and shape");
     if (byte_offset < 0)
         return tp_fail(TP_RuntimeError, "Tensor: invalid storage offset %lld", (long long)(byte_offset / itemsize));

@@ -190,6 +190,8 @@ int tp_strided_extent(tp_ints sizes, tp_ints strides, int64_t *low, int64_t *hig
 /* Whether the geometry stays inside a storage of nbytes; a RuntimeError if not. Without elements only the offset is
  * checked for its sign. */
 int tp_check_in_storage(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype, size_t nbytes);
+/* The same for a geometry with elements that leads forward, without words; false: tp_check_in_storage looks closer. */
+bool tp_lies_in_storage(tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype, size_t nbytes);
 void tp_contiguous_strides(tp_ints sizes, int64_t *strides);
 int tp_strides_for_format(tp_ints sizes, tp_memory_format format, int64_t *strides);
 /* Strides without gaps in the order of dimensions that the given ones have, as PyTorch infers them. */

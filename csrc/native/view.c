@@ -18,24 +18,28 @@ tp_tensor *detach_composite(tp_tensor *self) { return alias_composite(self); }
 
 /* ---- as_strided ---- */
 
-tp_tensor *as_strided_composite(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_int storage_offset) {
-    int64_t itemsize = tp_itemsize((tp_dtype)self->dtype);
-    int64_t offset = storage_offset.has ? storage_offset.value : tp_storage_offset(self);
+static int TP_COLD check_strided(const tp_tensor *self, tp_ints size, tp_ints stride, int64_t offset) {
     if (size.size != stride.size)
-        return tp_fail_null(TP_RuntimeError,
-                            "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
-                            (long long)size.size, (long long)stride.size);
+        return tp_fail(TP_RuntimeError,
+                       "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
+                       (long long)size.size, (long long)stride.size);
     for (int64_t i = 0; i < stride.size; i++)
         if (stride.data[i] < 0)
-            return tp_fail_null(TP_RuntimeError,
-                                "as_strided: Negative strides are not supported at the moment, got stride %lld",
-                                (long long)stride.data[i]);
-    if (offset < 0)
-        return tp_fail_null(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
-    if (__builtin_mul_overflow(offset, itemsize, &offset))
-        return tp_fail_null(TP_RuntimeError, "as_strided: storage_offset is too large");
-    if (tp_check_in_storage(size, stride, offset, (tp_dtype)self->dtype, self->storage->nbytes) < 0) return NULL;
-    return tp_new_alias(self, size, stride, offset);
+            return tp_fail(TP_RuntimeError,
+                           "as_strided: Negative strides are not supported at the moment, got stride %lld",
+                           (long long)stride.data[i]);
+    if (offset < 0) return tp_fail(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
+    if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)self->dtype), &offset))
+        return tp_fail(TP_RuntimeError, "as_strided: storage_offset is too large");
+    return tp_check_in_storage(size, stride, offset, (tp_dtype)self->dtype, self->storage->nbytes);
+}
+
+tp_tensor *as_strided_composite(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_int storage_offset) {
+    int64_t offset = storage_offset.has ? storage_offset.value : tp_storage_offset(self), bytes;
+    bool fits = !__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)self->dtype), &bytes) &&
+                tp_lies_in_storage(size, stride, bytes, (tp_dtype)self->dtype, self->storage->nbytes);
+    if (tp_unlikely(!fits) && check_strided(self, size, stride, offset) < 0) return NULL;
+    return tp_new_alias(self, size, stride, bytes);
 }
 
 /* Whether two places of the geometry may be the same element. Exact for what views give: sorted by stride, each

@@ -277,11 +277,15 @@ static int walk_chain(const key_items *k, tp_tensor *self, walk *w, tp_tensor **
 }
 
 /* Whether one as_strided may stand for the chain: no layer would see the difference. */
-static bool may_restride(const tp_tensor *self, bool records) {
-    if (records || tp_tls.include) return false;
-    for (int i = 0; i < self->ndim; i++)
-        if (self->strides[i] < 0) return false;
-    return true;
+static bool may_restride(const tp_tensor *self) {
+    return !tp_tls.include && !(tp_grad_enabled() && tp_requires_grad(self));
+}
+
+/* as_strided takes no strides that lead back. NULL: it has to be the chain, or an exception is set. */
+static tp_tensor *restrided(tp_tensor *self, const int64_t *sizes, const int64_t *strides, int64_t n, int64_t offset) {
+    for (int64_t i = 0; i < n; i++)
+        if (strides[i] < 0) return NULL;
+    return raise_null(tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset)));
 }
 
 /* The basic part: self itself (a new reference) where nothing changes. */
@@ -359,17 +363,15 @@ static bool ints_geometry(PyObject *key, const tp_tensor *self, int64_t *offset)
  * form. */
 static tp_tensor *restrided_by_tuple(tp_tensor *self, PyObject *key) {
     Py_ssize_t nitems = PyTuple_GET_SIZE(key);
-    if (nitems < 2 || !may_restride(self, tp_grad_enabled() && tp_requires_grad(self))) return NULL;
+    if (nitems < 2 || !may_restride(self)) return NULL;
     int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], first = first_element(self), offset = first;
     if (ints_geometry(key, self, &offset))
-        return raise_null(tp_as_strided(self, (tp_ints){self->sizes + nitems, self->ndim - nitems},
-                                        (tp_ints){self->strides + nitems, self->ndim - nitems}, TP_SOME_INT(offset)));
+        return restrided(self, self->sizes + nitems, self->strides + nitems, self->ndim - nitems, offset);
     int consumed = nitems + self->ndim > TP_MAX_DIMS ? -1 : count_basic(key);
     if (consumed < 0 || consumed > self->ndim) return NULL;
     offset = first;
     int n = tuple_geometry(key, self, self->ndim - consumed, sizes, strides, &offset);
-    if (n < 0) return NULL;
-    return raise_null(tp_as_strided(self, (tp_ints){sizes, n}, (tp_ints){strides, n}, TP_SOME_INT(offset)));
+    return n < 0 ? NULL : restrided(self, sizes, strides, n, offset);
 }
 
 static PyObject *subscript_general(tp_tensor *self, PyObject *key) {

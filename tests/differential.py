@@ -530,7 +530,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    tp.opencl.fallback = "allow"
+    tp.opencl.fallback, tp.opencl.check_indices = "allow", "sync"
     infos = [i for n, i in sorted(TABLE.items()) if is_compared(i) and (not options.names or i.base in options.names)]
     found = compared = 0
     for seed in drawings(options):

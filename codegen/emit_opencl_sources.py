@@ -1,6 +1,6 @@
 """OpenCLSources.c: the sources of csrc/opencl and the math helpers as text inside the library.
 
-Comments and blank lines are left out, since the driver parses the text at run time.
+Comments, blank lines and indentation are left out, since the driver parses the text at run time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def flatten(path: Path, root: Path) -> str:
 
 
 def _strip(text: str) -> list[str]:
-    return [line.rstrip() for line in _COMMENT.sub("", text).splitlines() if line.strip()]
+    return [line.strip() for line in _COMMENT.sub("", text).splitlines() if line.strip()]
 
 
 def emit(csrc: Path) -> dict[str, str]:

@@ -58,6 +58,12 @@ static const char *const alias_names[TP_NUM_ALIAS] = {
 
 const char *tp_slot_name(tp_key key) { return key < TP_NUM_KEYS ? tp_key_name(key) : alias_names[key - TP_NUM_KEYS]; }
 
+tp_key tp_slot_parse(const char *name) {
+    for (int a = 0; a < TP_NUM_ALIAS; a++)
+        if (strcmp(alias_names[a], name) == 0) return (tp_key)(TP_NUM_KEYS + a);
+    return tp_key_parse(name);
+}
+
 /* ---- the operator list ---- */
 
 static uint64_t hash_name(const char *name, const char *overload) {

@@ -140,8 +140,9 @@ int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void 
 int tp_deregister(int64_t handle);
 /* Computes every operator's table; called once at load, after the generated registrations. */
 void tp_compute_all_tables(void);
-/* The name of a runtime or alias key. */
+/* The name of a runtime or alias key, and back (TP_KEY_Undefined for an unknown one). */
 const char *tp_slot_name(tp_key key);
+tp_key tp_slot_parse(const char *name);
 
 /* ---- calling ---- */
 /* Why there is no kernel: operator, arguments, backends that have it, the next step. Always returns -1. */

@@ -78,6 +78,7 @@ extern PyTypeObject tp_py_dtype_type, tp_py_device_type, tp_py_memory_format_typ
 
 PyObject *tp_py_dtype_object(tp_dtype d); /* new */
 PyObject *tp_py_device_object(tp_device d);
+PyObject *tp_py_memory_format_object(tp_memory_format f);
 PyObject *tp_py_layout_object(tp_layout l);
 PyObject *tp_py_size(tp_ints v); /* a tensorpy.Size */
 PyObject *tp_py_ints_tuple(tp_ints v);

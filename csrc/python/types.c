@@ -189,6 +189,7 @@ static const char *const memory_format_names[] = {"contiguous_format", "preserve
                                                   "channels_last_3d"};
 static tp_py_enum *memory_formats[4], *layouts[1];
 
+PyObject *tp_py_memory_format_object(tp_memory_format f) { return Py_NewRef((PyObject *)memory_formats[f]); }
 PyObject *tp_py_layout_object(tp_layout l) { return Py_NewRef((PyObject *)layouts[l]); }
 
 static int add_enum(PyObject *m, PyTypeObject *type, int value, const char *name, tp_py_enum **slot) {

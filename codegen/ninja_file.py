@@ -54,7 +54,7 @@ COMMON = [
 
 # Of what decides and hands on: the loops and the way of a call are elsewhere.
 CALM = {"release": ["-O2"]}
-CALM_FOLDERS = ("native", "opencl")
+CALM_FOLDERS = ("native", "opencl", "python")
 
 # The loops for CPUs before AVX2: vectors, but no unrolled ends of loops, which are a third of the size and little time.
 OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}

@@ -83,8 +83,8 @@ def _schema(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         shared = memory.get(result.untyped_storage().data_ptr())
         if shared is not None and result.numel():
             raise OpCheckError(
-                f"{op.__name__} returned the memory of its argument '{shared}', where the schema says that the result is "
-                "new: return a clone"
+                f"{op.__name__} returned the memory of its argument '{shared}', where the schema says that the result "
+                "is new: return a clone"
             )
 
 

@@ -170,7 +170,8 @@ static tp_tensor *add_new(tp_tensor *a, tp_tensor *b) {
 }
 
 static int add_into(tp_tensor *a, tp_tensor *b, tp_tensor *out, bool inplace) {
-    return tp_pointwise_into(&tp_pointwise_add_Tensor, (tp_operand[]){{a, NULL}, {b, NULL}}, one, out, inplace ? TP_VARIANT_INPLACE : TP_VARIANT_OUT_CAST);
+    return tp_pointwise_into(&tp_pointwise_add_Tensor, (tp_operand[]){{a, NULL}, {b, NULL}}, one, out,
+                             inplace ? TP_VARIANT_INPLACE : TP_VARIANT_OUT_CAST);
 }
 
 static void test_conversion(void) {

@@ -21,7 +21,10 @@
 #define LONG_CHUNK 4096
 #define PIECE_GRAINS 64 /* between two looks for signals */
 
-static int64_t round_up(int64_t n) { return (n + CACHE_LINE_ELEMENTS - 1) / CACHE_LINE_ELEMENTS * CACHE_LINE_ELEMENTS; }
+static int64_t round_up(int64_t n) {
+    if (n > INT64_MAX - CACHE_LINE_ELEMENTS) return n;
+    return (n + CACHE_LINE_ELEMENTS - 1) / CACHE_LINE_ELEMENTS * CACHE_LINE_ELEMENTS;
+}
 
 static _Atomic int num_threads; /* 0: not yet asked for */
 static _Atomic bool forked;

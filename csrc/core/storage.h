@@ -1,7 +1,17 @@
 /* storage.h: a reference-counted block of memory on a device, shared by all tensors that view it.
  *
- * The storage owns the version counter: every in-place operator on any view raises it, and autograd compares it with
- * the version that it saw when it saved a tensor. */
+ * Note [Storage]
+ * A tensor is a geometry (sizes, strides, offset) over a storage; views, `detach` and `.data` share one, and it lives
+ * as long as the last of them. What belongs to the memory stands here and not in a tensor:
+ *   - the version: every in-place operator on any view raises it and leaves its name as the writer, and autograd
+ *     compares it with the version that it saw when it saved a tensor;
+ *   - `readonly`: memory that a read-only array, buffer or mapped file lent. Every generated wrapper of a kernel that
+ *     writes asks tp_check_writable before anything is computed;
+ *   - how it ends: `deleter` for memory from outside, else `context` says to the device's allocator what to free.
+ * Bytes are not trusted: a bool's may be anything (dtype.h). Only what computes on a device, copies, or lends memory
+ * out reads `data`; native/ does not even see core/memory.h. A geometry that came from outside is checked against
+ * nbytes (tp_check_in_storage) before a tensor is made of it; one that an operator made of a checked one needs no
+ * check. */
 #pragma once
 
 #include "core/device.h"

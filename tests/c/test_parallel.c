@@ -54,6 +54,13 @@ static void fail_late(int64_t begin, int64_t end, void *unused) {
     if (end > 500) tp_fail(TP_IndexError, "chunk %s 500 failed", begin >= 500 ? "above" : "around");
 }
 
+static void test_largest_grain(void) {
+    int64_t grain = INT64_MAX;
+    calls = 0;
+    CHECK_INT(tp_parallel_for(MAX_N, grain, visit, &grain), 0);
+    CHECK_INT(calls, 1);
+}
+
 static void test_errors(void) {
 #ifdef _OPENMP
     bool parallel = true;
@@ -171,6 +178,7 @@ static void test_host_lock(void) {
 int main(void) {
     CHECK(tp_get_num_threads() >= 1);
     test_split();
+    test_largest_grain();
     test_errors();
     test_nesting();
     test_fork();

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONGEST_NAME 120 /* what tp_op_name has room for */
+
 /* A declared operator with all that its info points to. */
 typedef struct {
     tp_op op; /* first: an operator of `dynamic` is one of these */
@@ -163,8 +165,10 @@ static bool number_of(const char *text, tp_scalar *out) {
 /* `[0, 1]`, or `0` for so many as the type says. */
 static bool list_default(const tp_argument *a, tp_value *v) {
     tp_scalar numbers[TP_MAX_DIMS];
-    char text[256];
+    char text[1024];
     int n = 0;
+    if (strlen(a->default_value) >= sizeof text || strchr(a->default_value, '[') != strrchr(a->default_value, '['))
+        return false;
     snprintf(text, sizeof text, "%s", a->default_value);
     bool whole = text[0] != '[';
     for (char *rest = text, *item; (item = strtok_r(rest, "[], ", &rest)); n++)
@@ -333,6 +337,7 @@ static bool read_name(reader *r, tp_op_info *info) {
     word(r, "a name is missing behind '::'");
     info->name = keep(r, from, (size_t)(r->at - from));
     info->overload = take(r, ".") ? word(r, "the overload's name is missing behind '.'") : "";
+    if (strlen(info->name) + strlen(info->overload) > LONGEST_NAME) return complain(r, "the name is too long");
     return !r->problem;
 }
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from tensorpy import _C
+from tensorpy import _C, ops
 from tensorpy._C import Tensor
 from tensorpy._schema import infer_schema
 from tensorpy.autograd.function import Function
@@ -54,9 +54,11 @@ def _where(depth: int = 2) -> str:
 class Registration:
     """A kernel that stands in the dispatcher until it is taken out."""
 
-    def __init__(self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str) -> None:
+    def __init__(
+        self, name: str, key: str, fn: Callable[..., Any] | None, with_keyset: bool, where: str, records: bool = False
+    ) -> None:
         self.name, self.key, self.where = name, key, where
-        self._handle = _C._register(name, key, fn, with_keyset, where, True)
+        self._handle = _C._register(name, key, fn, with_keyset, where, True, records)
         self._before = _registered.get((name, key))
         _registered[name, key] = self
 
@@ -183,6 +185,7 @@ def _declare(schema: str, where: str) -> str:
     if name not in _declared:
         _C._register_defaults(name)
         _declared.add(name)
+        ops._forget(name)
     return name
 
 
@@ -216,13 +219,20 @@ def _keys_of(types: str | Sequence[str] | None) -> list[str]:
 _ALIASES = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", *_C._KEYS)
 
 
-def _add(name: Any, key: str, fn: Callable[..., Any], lib: Library | None, with_keyset: bool = False) -> None:
+def _add(
+    name: Any,
+    key: str,
+    fn: Callable[..., Any],
+    lib: Library | None,
+    with_keyset: bool = False,
+    records: bool = False,
+) -> None:
     """A kernel in place of the one that Python registered before, as when a cell of a notebook runs again."""
     name = name if isinstance(name, str) else name._name if isinstance(name, CustomOpDef) else name.__name__
     there = _registered.get((name, key))
     if there is not None:
         there.remove()
-    registration = Registration(name, key, fn, with_keyset, _where())
+    registration = Registration(name, key, fn, with_keyset, _where(), records)
     if lib is not None:
         lib._registrations.append(registration)
 
@@ -278,10 +288,6 @@ def _unflatten(flat: Sequence[Any], lengths: list[int]) -> list[Any]:
     return values
 
 
-def _is_wanted(values: Iterable[Any]) -> bool:
-    return any(isinstance(v, Tensor) and v.requires_grad for v in values)
-
-
 def _make_autograd(op: Any, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> Any:
     """The kernel for Autograd: records a call whose backward is Python's."""
     has_keywords = "*," in op._schema
@@ -312,8 +318,6 @@ def _make_autograd(op: Any, backward: Callable[..., Any], setup_context: Callabl
 
     def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
         flat, lengths = _flatten(args)
-        if not _C.is_grad_enabled() or not _is_wanted(flat):
-            return op.redispatch(keyset & _BELOW_AUTOGRAD, *args, **kwargs)
         return recorded.apply(keyset, kwargs, lengths, *flat)
 
     return kernel
@@ -338,7 +342,7 @@ def register_autograd(
             f"register_autograd: {overload.__name__} writes its arguments, and a gradient is for operators that give "
             "new results: wrap it in one"
         )
-    _add(op, "Autograd", _make_autograd(overload, backward, setup_context), lib, with_keyset=True)
+    _add(op, "Autograd", _make_autograd(overload, backward, setup_context), lib, with_keyset=True, records=True)
 
 
 def _overload(op: Any) -> Any:

@@ -74,8 +74,7 @@ class OpNamespace:
         if not found:
             raise AttributeError(f"'{self.__name__}' has no operator '{name}'")
         packet = OpOverloadPacket(self._prefix + name, found)
-        if not self._prefix:  # of others more overloads may come
-            setattr(self, name, packet)
+        setattr(self, name, packet)
         return packet
 
     def __dir__(self) -> list[str]:
@@ -86,6 +85,12 @@ class OpNamespace:
 
 
 aten = OpNamespace("aten")
+
+
+def _forget(name: str) -> None:
+    """An overload was declared ("myops::scale.by"): its packet is made anew."""
+    space, _, rest = name.partition("::")
+    vars(globals().get(space, aten)).pop(rest.partition(".")[0], None)
 
 
 def _find(name: str) -> Any:

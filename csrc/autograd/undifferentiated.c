@@ -11,13 +11,16 @@ static tp_tensors tensors_of(const tp_value *v) {
     return v->tag == TP_TENSOR ? (tp_tensors){&v->tensor, 1} : (tp_tensors){0};
 }
 
-static int count_tensors(const tp_op *op, const tp_value *args, bool *wants) {
+static int count_tensors(const tp_op *op, const tp_value *args) {
     int n = 0;
-    for (int i = 0; i < op->info->nargs; i++) {
-        tp_tensors list = tensors_of(&args[i]);
-        for (int64_t k = 0; k < list.size; k++, n++) *wants |= tp_requires_grad(list.data[k]);
-    }
+    for (int i = 0; i < op->info->nargs; i++) n += (int)tensors_of(&args[i]).size;
     return n;
+}
+
+bool tp_is_recorded(const tp_op *op, const tp_value *args) {
+    bool wants = false;
+    for (int i = 0; tp_grad_enabled() && i < op->info->nargs; i++) wants |= tp_wants_grad_list(tensors_of(&args[i]));
+    return wants;
 }
 
 static int set_edges(tp_node *node, const tp_op *op, const tp_value *args) {
@@ -78,10 +81,9 @@ static int set_results(const tp_op *op, const tp_value *args, tp_value *results,
 
 int tp_undifferentiated(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
-    bool wants = false;
-    int n = count_tensors(op, args, &wants), status;
-    if (!wants || !tp_grad_enabled()) return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
-    tp_autonode *node = tp_not_differentiable_node(op->info->name, n);
+    int status;
+    if (!tp_is_recorded(op, args)) return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
+    tp_autonode *node = tp_not_differentiable_node(op->info->name, count_tensors(op, args));
     if (!node || set_edges(node, op, args) < 0 || each_written(op, args, node, may_record_write) < 0) return -1;
     {
         tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);

@@ -3,6 +3,8 @@
 
 #include "dispatch/op.h"
 
+/* Whether a call with these arguments is to be recorded: a tensor of them wants a gradient, and gradients are on. */
+bool tp_is_recorded(const tp_op *op, const tp_value *args);
 /* For the alias key Autograd: computes below, and gives what wants a gradient a node whose backward says that there is
  * no derivative, with the operator's name and where it was declared. */
 int tp_undifferentiated(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);

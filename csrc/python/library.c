@@ -20,6 +20,7 @@ typedef struct {
     PyObject *callable;
     bool with_op;   /* a fallback's: it is given the operator first */
     bool with_keys; /* and the key set, before the arguments */
+    bool records;   /* an autograd kernel: it is passed by where nothing wants a gradient */
     char where[];   /* file:line of the registration */
 } py_kernel;
 
@@ -70,6 +71,7 @@ static int collect(const tp_op *op, tp_keyset ks, const tp_value *args, const py
 
 static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const py_kernel *k = context;
+    if (k->records && !tp_is_recorded(op, args)) return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *vector[MOST_ARGUMENTS + 3] = {NULL}, *names = NULL, *returned = NULL;
     int n = collect(op, ks, args, k, vector, &names), status = -1;
@@ -85,12 +87,13 @@ static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *r
     return status;
 }
 
-static py_kernel *new_kernel(PyObject *callable, bool with_op, bool with_keys, const char *where) {
+static py_kernel *new_kernel(PyObject *callable, bool with_op, bool with_keys, bool records, const char *where) {
     py_kernel *k = malloc(sizeof *k + strlen(where) + 1);
     if (!k) return PyErr_NoMemory(), NULL;
     k->callable = Py_NewRef(callable);
     k->with_op = with_op;
     k->with_keys = with_keys;
+    k->records = records;
     strcpy(k->where, where);
     return k;
 }
@@ -112,20 +115,21 @@ static PyObject *define(PyObject *module TP_UNUSED, PyObject *args) {
     return op ? PyUnicode_FromString(tp_op_name(op, name)) : tp_py_raise();
 }
 
-/* _register(name, key, callable or None, with_keys, source, override): a handle. None: the key is passed by. An empty
- * name: for every operator that has no kernel of its own. */
+/* _register(name, key, callable or None, with_keys, source, override, records=False): a handle. None: the key is passed
+ * by. An empty name: for every operator that has no kernel of its own. */
 static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
     const char *name, *key_name, *where;
     PyObject *callable;
-    int with_keys, override;
-    if (!PyArg_ParseTuple(args, "ssOpsp", &name, &key_name, &callable, &with_keys, &where, &override)) return NULL;
+    int with_keys, override, records = 0;
+    if (!PyArg_ParseTuple(args, "ssOpsp|p", &name, &key_name, &callable, &with_keys, &where, &override, &records))
+        return NULL;
     tp_key key = tp_slot_parse(key_name);
     tp_op *op = *name ? find(name) : NULL;
     if (*name && !op) return NULL;
     if (key == TP_KEY_Undefined || (!op && key >= TP_NUM_KEYS))
         return PyErr_Format(PyExc_ValueError, "there is no dispatch key '%s'%s", key_name,
                             key == TP_KEY_Undefined ? "" : " that a fallback can be for");
-    py_kernel *k = callable == Py_None ? NULL : new_kernel(callable, !op, with_keys, where);
+    py_kernel *k = callable == Py_None ? NULL : new_kernel(callable, !op, with_keys, records, where);
     if (callable != Py_None && !k) return NULL;
     tp_boxed_fn boxed = k ? run_kernel : NULL;
     int64_t handle = op ? tp_register(op, key, NULL, boxed, k, k ? free_kernel : NULL, where, override)

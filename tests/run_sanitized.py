@@ -40,10 +40,9 @@ def main() -> int:
     setup = [sys.executable, "setup.py", "native"]
     module = f"_C{sysconfig.get_config_var('EXT_SUFFIX')}"
     subprocess.run([*setup, module, "ctests"], cwd=ROOT, env=environment, check=True)
-    failed = 0
     for program in sorted((BUILD / "ctest").glob("test_*")):
         if not program.suffix:
-            failed |= subprocess.run([program], env=environment).returncode
+            subprocess.run([program], env=environment, check=True)
     package = BUILD / "package"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "tensorpy", package / "tensorpy", ignore=shutil.ignore_patterns("_C*.so", "__pycache__"))
@@ -69,8 +68,7 @@ def main() -> int:
         *(f"--ignore={s}" for s in SKIPPED),
         *sys.argv[1:],
     ]
-    failed |= subprocess.run(command, cwd=ROOT, env=environment).returncode
-    return failed
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 if __name__ == "__main__":

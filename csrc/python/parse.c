@@ -362,13 +362,20 @@ static void complain_keyword(tp_text *why, const tp_py_signature *s, PyObject *k
 }
 
 TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
-    if (p->tag != TP_TENSOR || Py_TYPE(o) != &tp_py_tensor_type) return false;
-    out->tag = TP_TENSOR;
-    out->tensor = tp_py_tensor_borrow(o);
-    return true;
+    int overflow = 0;
+    if (p->tag == TP_TENSOR && Py_TYPE(o) == &tp_py_tensor_type) {
+        out->tensor = tp_py_tensor_borrow(o);
+    } else if (p->tag == TP_INT && PyLong_CheckExact(o)) {
+        out->i = PyLong_AsLongLongAndOverflow(o, &overflow);
+    } else {
+        return false;
+    }
+    out->tag = p->tag;
+    return !overflow;
 }
 
-/* The commonest call by far: plain tensors by position, and defaults behind them. `false`: it is another one. */
+/* The commonest calls by far: plain tensors and ints by position, and defaults behind them. `false`: it is another
+ * one. */
 TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args,
                            Py_ssize_t nargs) {
     int i = 0;

@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from tensorpy import _C
 
 
-class OpOverloadPacket:
+class OpOverloadPacket(_C._OpPacket):
     """All overloads of one operator name."""
 
     def __init__(self, name: str, overloads: list[str]) -> None:
         self.__name__ = name
         self._overloads = overloads
+        if len(overloads) == 1:
+            self._set_single(getattr(self, self.overloads()[0]))
 
     def overloads(self) -> list[str]:
         """The overloads' names; "default" is the one without a name."""
@@ -38,10 +42,8 @@ class OpOverloadPacket:
         """Of the overload without a name: see OpOverload.redispatch."""
         return self.default.redispatch(*args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Tries the overloads in the order of the YAML; the error of a single one is its own."""
-        if len(self._overloads) == 1:
-            return getattr(self, self.overloads()[0])(*args, **kwargs)
+    def _resolve(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call does: tries the overloads in the order of the YAML; a single one is called at once (ops.c)."""
         complaints = []
         for overload in self.overloads():
             try:
@@ -108,3 +110,27 @@ def __getattr__(name: str) -> OpNamespace:
 
 def __dir__() -> list[str]:
     return sorted({"aten", *(name.partition("::")[0] for name in _C._operators() if "::" in name)})
+
+
+loaded_libraries: set[str] = set()
+
+
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Loads a shared object of operators, kernels or devices (docs/extending); all of it is there then, or nothing.
+
+    One that is loaded already is left as it is.
+    """
+    full = os.fspath(Path(path).resolve())
+    for name in _C._load_library(full):
+        _forget(name)
+    loaded_libraries.add(full)
+
+
+def unload_library(path: str | os.PathLike[str]) -> None:
+    """Takes out what a library declared and registered: its operators end with an error then. Devices stay."""
+    full = os.fspath(Path(path).resolve())
+    names = _C._load_library(full) if full in loaded_libraries else []
+    _C._unload_library(full)
+    loaded_libraries.discard(full)
+    for name in names:
+        _forget(name)

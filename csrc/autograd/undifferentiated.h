@@ -10,3 +10,6 @@ bool tp_is_recorded(const tp_op *op, const tp_value *args);
 int tp_undifferentiated(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
 /* For ADInplaceOrView, of an operator that writes: counts the versions of what it wrote. */
 int tp_count_writes(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
+/* Gives an operator that was just declared the two above, until it gets its own: handles, the second 0 for one that
+ * writes nothing. */
+int tp_register_defaults(tp_op *op, int64_t handles[2]);

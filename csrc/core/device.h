@@ -6,26 +6,7 @@
 #pragma once
 
 #include "core/base.h"
-
-#define TP_FORALL_DEVICES(X)                   \
-    X(CPU, cpu, CPU)                           \
-    X(META, meta, Meta)                        \
-    X(OPENCL, opencl, OpenCL)                  \
-    X(PRIVATEUSE1, privateuseone, PrivateUse1) \
-    X(PRIVATEUSE2, privateusetwo, PrivateUse2) \
-    X(PRIVATEUSE3, privateusethree, PrivateUse3)
-
-typedef enum {
-#define TP_DEVICE_ENUM(id, name, key) TP_DEVICE_##id,
-    TP_FORALL_DEVICES(TP_DEVICE_ENUM)
-#undef TP_DEVICE_ENUM
-        TP_NUM_DEVICES
-} tp_device_type;
-
-typedef struct {
-    int8_t type;  /* tp_device_type; -1 is None of a `Device?` */
-    int8_t index; /* -1: the current device of that type */
-} tp_device;
+#include "tensorpy/types.h"
 
 #define TP_CPU ((tp_device){TP_DEVICE_CPU, -1})
 #define TP_META ((tp_device){TP_DEVICE_META, -1})
@@ -33,13 +14,9 @@ typedef struct {
 
 TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.type && a.index == b.index; }
 
-/* A set of dispatch keys (dispatch/key.h), and the set of a new dense tensor on each device type. The core does not
- * know what the keys mean: the dispatcher fills the array at load, the core copies from it when it makes a tensor. */
-typedef uint64_t tp_keyset;
+/* The set of dispatch keys of a new dense tensor on each device type. The core does not know what the keys mean: the
+ * dispatcher fills the array at load, the core copies from it when it makes a tensor. */
 extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
-
-struct tp_tensor;
-struct tp_storage;
 
 typedef struct tp_device_ops {
     /* Memory of at least nbytes, 64-byte aligned; `*context` comes back at release. NULL and the error set on
@@ -57,9 +34,9 @@ typedef struct tp_device_ops {
     /* Optional, all three. Host memory that copies to and from the device need not wait for: a storage of the CPU; and
      * a copy between such a storage and the device (same sizes, strides and dtype) that is only enqueued and keeps both
      * storages until it is done: 1, or 0 where these two cannot be copied so. */
-    struct tp_storage *(*pin)(tp_device d, size_t nbytes);
-    bool (*is_pinned)(const struct tp_storage *s);
-    int (*copy_async)(struct tp_tensor *dst, const struct tp_tensor *src);
+    tp_storage *(*pin)(tp_device d, size_t nbytes);
+    bool (*is_pinned)(const tp_storage *s);
+    int (*copy_async)(tp_tensor *dst, const tp_tensor *src);
 } tp_device_ops;
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops);

@@ -1,45 +1,13 @@
 /* dtype.h: element types, their properties and promotion.
  *
- * TP_FORALL_DTYPES is the only list of dtypes in the C tree: X(enumerator, name, C type, category). The order inside a
- * category is the order of width. The C type is that of memory: a bool is read as its byte, which a view of other
- * memory may have set to anything, and is true when it is not 0. `ScalarType` in a schema and `tensorpy.<name>` in
- * Python use the names. */
+ * The list itself, TP_FORALL_DTYPES, stands in tensorpy/types.h. */
 #pragma once
 
 #include "core/base.h"
 #include "core/half.h"
+#include "tensorpy/types.h"
 
 #include <complex.h>
-
-typedef float _Complex tp_complex64;
-typedef double _Complex tp_complex128;
-
-#define TP_FORALL_DTYPES(X)                        \
-    X(BOOL, bool, uint8_t, BOOLEAN)                \
-    X(UINT8, uint8, uint8_t, UNSIGNED)             \
-    X(UINT16, uint16, uint16_t, UNSIGNED)          \
-    X(UINT32, uint32, uint32_t, UNSIGNED)          \
-    X(UINT64, uint64, uint64_t, UNSIGNED)          \
-    X(INT8, int8, int8_t, SIGNED)                  \
-    X(INT16, int16, int16_t, SIGNED)               \
-    X(INT32, int32, int32_t, SIGNED)               \
-    X(INT64, int64, int64_t, SIGNED)               \
-    X(FLOAT16, float16, tp_half, FLOATING)         \
-    X(BFLOAT16, bfloat16, tp_bfloat, FLOATING)     \
-    X(FLOAT32, float32, float, FLOATING)           \
-    X(FLOAT64, float64, double, FLOATING)          \
-    X(COMPLEX64, complex64, tp_complex64, COMPLEX) \
-    X(COMPLEX128, complex128, tp_complex128, COMPLEX)
-
-typedef enum {
-#define TP_DTYPE_ENUM(id, name, ctype, category) TP_##id,
-    TP_FORALL_DTYPES(TP_DTYPE_ENUM)
-#undef TP_DTYPE_ENUM
-        TP_NUM_DTYPES,
-    TP_NO_DTYPE = -1 /* None of a `ScalarType?` */
-} tp_dtype;
-
-typedef enum { TP_BOOLEAN, TP_UNSIGNED, TP_SIGNED, TP_FLOATING, TP_COMPLEX } tp_category;
 
 extern const uint8_t tp_dtype_sizes[TP_NUM_DTYPES];
 extern const uint8_t tp_dtype_categories[TP_NUM_DTYPES];

@@ -6,27 +6,9 @@
 #pragma once
 
 #include "core/base.h"
+#include "tensorpy/types.h"
 
 #include <stdarg.h>
-
-#define TP_FORALL_ERRORS(X) \
-    X(RuntimeError)         \
-    X(TypeError)            \
-    X(ValueError)           \
-    X(IndexError)           \
-    X(NotImplementedError)  \
-    X(MemoryError)          \
-    X(OverflowError)        \
-    X(AssertionError)       \
-    X(BufferError)          \
-    X(PythonError) /* the interpreter's own exception is already set */
-
-typedef enum {
-    TP_NoError,
-#define TP_ERROR_ENUM(name) TP_##name,
-    TP_FORALL_ERRORS(TP_ERROR_ENUM)
-#undef TP_ERROR_ENUM
-} tp_error_class;
 
 /* Records the error; always returns -1, so that `return tp_fail(...)` serves a status function. */
 int tp_fail(tp_error_class cls, const char *format, ...) TP_COLD TP_PRINTF(2, 3);

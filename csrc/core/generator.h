@@ -12,12 +12,12 @@
 #define TP_DEFAULT_SEED UINT64_C(67280421310721) /* PyTorch's, of a generator that nobody has seeded */
 #define TP_GENERATOR_STATE_BYTES 16
 
-typedef struct tp_generator {
+struct tp_generator {
     _Atomic int32_t refcount;
     tp_device device;
     uint64_t seed;
     uint64_t offset; /* the next draw's */
-} tp_generator;
+};
 
 typedef struct {
     uint64_t seed, offset;

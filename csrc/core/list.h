@@ -1,43 +1,8 @@
-/* list.h: the list and optional types of schema arguments, passed by value and borrowed.
- *
- * `size < 0` is None of an optional list. */
+/* list.h: writing the list and optional types of schema arguments (tensorpy/types.h) in C. */
 #pragma once
 
 #include "core/base.h"
 #include "core/scalar.h"
-
-struct tp_tensor;
-
-typedef struct {
-    const int64_t *data;
-    int64_t size;
-} tp_ints; /* int[], SymInt[], int[2], int[]? */
-typedef struct {
-    const double *data;
-    int64_t size;
-} tp_floats; /* float[], float[]? */
-typedef struct {
-    const bool *data;
-    int64_t size;
-} tp_bools; /* bool[3] */
-typedef struct {
-    const tp_scalar *data;
-    int64_t size;
-} tp_scalars; /* Scalar[] */
-typedef struct {
-    struct tp_tensor *const *data;
-    int64_t size;
-} tp_tensors; /* Tensor[], Tensor?[] (an element may be NULL) */
-
-typedef struct {
-    bool has;
-    int64_t value;
-} tp_opt_int; /* int?, SymInt? */
-typedef struct {
-    bool has;
-    double value;
-} tp_opt_float;
-typedef int8_t tp_opt_bool; /* -1 is None */
 
 /* Member by member, for arguments that layers pass on: behind a caller's stores of the members, the wide load of a
  * whole struct would wait until they have left the store buffer. */

@@ -20,7 +20,6 @@
 #define TP_LOCK_PER_DEVICE 16
 /* Name, how many there are, whether a fork waits for it. */
 #define TP_FORALL_LOCKS(X)                                                                   \
-    X(Backends, 1, true)                   /* devices from outside the tree */               \
     X(Operators, 1, true)                  /* the operator list, registrations and tables */ \
     X(Autograd, 1, true)                   /* accumulators and gradients of leaves */        \
     X(Generators, 1, true)                 /* seeds and offsets */                           \

@@ -1,23 +1,7 @@
-/* scalar.h: a Python number as it travels through the dispatcher (schema type `Scalar`).
- *
- * Passed by const pointer; NULL is None of a `Scalar?`. An int stays an exact 64-bit integer; a Python int between
- * 2**63 and 2**64-1 is UINT. */
+/* scalar.h: a Python number (tp_scalar, in tensorpy/types.h) made, read and stored. */
 #pragma once
 
 #include "core/dtype.h"
-
-typedef enum { TP_SCALAR_BOOL, TP_SCALAR_INT, TP_SCALAR_UINT, TP_SCALAR_FLOAT, TP_SCALAR_COMPLEX } tp_scalar_kind;
-
-typedef struct {
-    tp_scalar_kind kind;
-    union {
-        bool b;
-        int64_t i;
-        uint64_t u;
-        double f;
-        tp_complex128 c;
-    };
-} tp_scalar;
 
 #define TP_SCALAR_I(value) (&(const tp_scalar){.kind = TP_SCALAR_INT, .i = (value)})
 #define TP_SCALAR_F(value) (&(const tp_scalar){.kind = TP_SCALAR_FLOAT, .f = (value)})

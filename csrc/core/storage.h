@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-typedef struct tp_storage {
+struct tp_storage {
     _Atomic int32_t refcount;
     _Atomic uint32_t version;
     const char *writer; /* the operator that raised the version last, or NULL */
@@ -30,7 +30,7 @@ typedef struct tp_storage {
     bool readonly;                              /* memory that must not be written: see tp_check_writable */
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
-} tp_storage;
+};
 
 tp_storage *tp_storage_new(tp_device device, size_t nbytes);
 /* Wraps memory from outside, which is never resized; `deleter` runs when the last tensor goes. After a failure the

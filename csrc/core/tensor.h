@@ -26,16 +26,6 @@
 #include "core/list.h"
 #include "core/storage.h"
 
-typedef enum {
-    TP_CONTIGUOUS_FORMAT,
-    TP_PRESERVE_FORMAT,
-    TP_CHANNELS_LAST,
-    TP_CHANNELS_LAST_3D,
-    TP_NO_FORMAT = -1
-} tp_memory_format;
-
-typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
-
 /* Flags of a tensor. */
 enum {
     TP_FLAG_CONTIGUOUS = 1 << 0,     /* row-major dense */
@@ -52,7 +42,7 @@ enum {
 
 struct tp_autograd_meta;
 
-typedef struct tp_tensor {
+struct tp_tensor {
     _Atomic int32_t refcount;
     uint8_t dtype; /* tp_dtype */
     uint8_t ndim;
@@ -68,7 +58,7 @@ typedef struct tp_tensor {
     uint32_t view_version;             /* storage version at which a view's grad_fn was made; see autograd/view.c */
     tp_device device;                  /* the storage's */
     int64_t inline_geometry[2 * TP_INLINE_DIMS];
-} tp_tensor;
+};
 
 /* What the layers above add to the end of a tensor, called while it is still whole; NULL until a layer is loaded. */
 struct tp_core_hooks {
@@ -92,24 +82,11 @@ TP_INLINE void tp_release(tp_tensor *t) {
 TP_INLINE void tp_release_scope(tp_tensor **t) { tp_release(*t); }
 #define tp_autoref TP_CLEANUP(tp_release_scope) tp_tensor
 
-/* Several results: each new, all NULL after an error. */
-typedef struct {
-    tp_tensor *v[2];
-} tp_tensor2;
-typedef struct {
-    tp_tensor *v[3];
-} tp_tensor3;
-typedef struct {
-    tp_tensor *v[4];
-} tp_tensor4;
-typedef struct {
-    tp_tensor *v[5];
-} tp_tensor5;
 /* A result of type Tensor[]: owned, released with tp_tensor_seq_free. */
-typedef struct {
+struct tp_tensor_seq {
     int64_t size;
     tp_tensor *items[];
-} tp_tensor_seq;
+};
 tp_tensor_seq *tp_tensor_seq_new(int64_t size); /* items NULL */
 void tp_tensor_seq_free(tp_tensor_seq *s);
 TP_INLINE void tp_tensor_seq_free_scope(tp_tensor_seq **s) { tp_tensor_seq_free(*s); }

@@ -1,9 +1,9 @@
 /* key.h: dispatch keys and key sets.
  *
- * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS is the only
- * list, from low to high priority: a call goes to the highest key of its set. Every tensor carries its backend's key,
- * the autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0 (Undefined) is in no set and stands for
- * "no key left".
+ * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS (in
+ * tensorpy/types.h) is the only list, from low to high priority: a call goes to the highest key of its set. Every
+ * tensor carries its backend's key, the autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0
+ * (Undefined) is in no set and stands for "no key left".
  *
  * Note [Trace bit]
  * The highest key, Trace, is never a tensor's. While a trace runs it is in the thread's include set, and the masks that
@@ -16,46 +16,8 @@
 #include "core/tensor.h"
 #include "core/tls.h"
 
-/* Dense backends first: their order is that of TP_FORALL_DEVICES, and the other per-backend groups repeat it. */
-#define TP_FORALL_BACKENDS(X, prefix) \
-    X(prefix##CPU)                    \
-    X(prefix##Meta)                   \
-    X(prefix##OpenCL)                 \
-    X(prefix##PrivateUse1)            \
-    X(prefix##PrivateUse2)            \
-    X(prefix##PrivateUse3)
-
-#define TP_FORALL_KEYS(X)           \
-    X(Undefined)                    \
-    TP_FORALL_BACKENDS(X, )         \
-    X(Mkldnn)                       \
-    X(Sparse)                       \
-    X(SparseCsr)                    \
-    X(Quantized)                    \
-    X(NestedTensor)                 \
-    X(ZeroTensor)                   \
-    X(Python)                       \
-    X(BackendSelect)                \
-    X(Functionalize)                \
-    X(ADInplaceOrView)              \
-    X(AutogradOther)                \
-    TP_FORALL_BACKENDS(X, Autograd) \
-    X(Profiler)                     \
-    X(Tracer)                       \
-    TP_FORALL_BACKENDS(X, Autocast) \
-    X(Batched)                      \
-    X(PythonMode)                   \
-    X(Trace)
-
-typedef enum {
-#define TP_KEY_ENUM(name) TP_KEY_##name,
-    TP_FORALL_KEYS(TP_KEY_ENUM)
-#undef TP_KEY_ENUM
-        TP_NUM_KEYS
-} tp_key;
 _Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
 
-#define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
 /* The keys from First to Last, which are adjacent in the list. */
 #define TP_KEY_RANGE(First, Last) ((((tp_keyset)2 << TP_KEY_##Last) - 1) & ~(TP_BIT(First) - 1))
 
@@ -63,12 +25,6 @@ _Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
 #define TP_LAYOUT_KEYS TP_KEY_RANGE(Mkldnn, ZeroTensor)
 #define TP_AUTOGRAD_KEYS TP_KEY_RANGE(AutogradOther, AutogradPrivateUse3)
 #define TP_AUTOCAST_KEYS TP_KEY_RANGE(AutocastCPU, AutocastPrivateUse3)
-
-/* What is left for a layer's redispatch; the trace bit stays (Note [Trace bit]). */
-#define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))
-#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
-#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
-#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
 
 /* Excluded on a fresh thread; tp_tls.exclude is stored relative to it, so that zeroed state is the default. */
 #define TP_DEFAULT_EXCLUDED TP_AUTOCAST_KEYS

@@ -135,6 +135,20 @@ int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n) {
     return status;
 }
 
+void tp_withdraw_op(tp_op *op) {
+    tp_lock(TP_LOCK_Operators);
+    tp_op **at = &buckets[hash_name(op->info->name, op->info->overload)];
+    while (*at && *at != op) at = &(*at)->next;
+    if (*at) __atomic_store_n(at, op->next, __ATOMIC_RELEASE);
+    int64_t i = 0;
+    while (i < op_count && all_ops[i] != op) i++;
+    if (i < op_count) { /* a reader of the old count finds an operator in the last place, too */
+        for (; i + 1 < op_count; i++) __atomic_store_n(&all_ops[i], all_ops[i + 1], __ATOMIC_RELAXED);
+        __atomic_store_n(&op_count, op_count - 1, __ATOMIC_RELEASE);
+    }
+    tp_unlock(TP_LOCK_Operators);
+}
+
 /* ---- tables ---- */
 
 static registration_node *slot_of(const tp_op *op, int slot) {
@@ -300,25 +314,37 @@ void tp_compute_all_tables(void) {
     tp_unlock(TP_LOCK_Operators);
 }
 
-int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
-                    const char *source, bool allow_override) {
+static int64_t register_one(tp_op *op, tp_registration *r, tp_boxed_fn boxed, void *context,
+                            void (*free_context)(void *), bool allow_override) {
     tp_lock(TP_LOCK_Operators);
     int64_t handle = -1;
     char name[128];
-    char *kept = strdup(source);
-    registration_node *there = slot_of(op, key);
-    if (!kept) tp_fail_memory((int64_t)strlen(source));
-    else if (there && !allow_override)
+    char *kept = strdup(r->source);
+    registration_node *there = slot_of(op, r->key);
+    bool is_held = there && !there->r.is_default && there->r.handle > last_at_load;
+    if (!kept) tp_fail_memory((int64_t)strlen(r->source));
+    else if (is_held && !allow_override)
         tp_fail(TP_RuntimeError, "%s already has a kernel for %s, registered from %s; this one comes from %s",
-                tp_op_name(op, name), tp_slot_name(key), there->r.source, source);
+                tp_op_name(op, name), tp_slot_name(r->key), there->r.source, r->source);
     else if (ensure_registrations(op) == 0) {
-        tp_registration r = {.key = key, .fn = fn, .source = kept};
-        handle = add_boxed(op, &op->registrations->slot[key], &r, boxed, context, free_context);
+        r->source = kept;
+        handle = add_boxed(op, &op->registrations->slot[r->key], r, boxed, context, free_context);
     }
-    if (handle > 0) compute_after_registration(op, key);
+    if (handle > 0) compute_after_registration(op, r->key);
     else free(kept);
     tp_unlock(TP_LOCK_Operators);
     return handle;
+}
+
+int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
+                    const char *source, bool allow_override) {
+    tp_registration r = {.key = key, .fn = fn, .source = source};
+    return register_one(op, &r, boxed, context, free_context, allow_override);
+}
+
+int64_t tp_register_default(tp_op *op, tp_key key, tp_boxed_fn boxed, const char *source) {
+    tp_registration r = {.key = key, .source = source, .is_default = true};
+    return register_one(op, &r, boxed, NULL, NULL, false);
 }
 
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),

@@ -28,11 +28,7 @@
 
 typedef void (*tp_fn)(void); /* any unboxed kernel; cast to the operator's own type before a call */
 
-struct tp_op;
-typedef struct tp_cell tp_cell; /* a boxed kernel with its context: dispatch/cell.h */
-/* args: one value per schema argument, borrowed. results: one per schema return, new. Returns 0, or -1 with the error
- * set and no results. An operator whose returns are all aliases of arguments (in-place, out=) leaves results NONE. */
-typedef int (*tp_boxed_fn)(const struct tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
+typedef struct tp_cell tp_cell; /* a boxed kernel (tp_boxed_fn) with its context: dispatch/cell.h */
 
 typedef struct {
     int (*call)(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results);
@@ -54,6 +50,7 @@ typedef struct {
     tp_cell *cell;
     const char *source; /* the kernel's name, or file:line of a Python registration */
     const char *file;   /* of the tree, that the kernel is written in; NULL where nothing says so */
+    bool is_default;    /* stands back for what is registered after it */
 } tp_registration;
 
 /* Alias keys: a registration for many runtime keys at once. */
@@ -85,21 +82,21 @@ typedef struct {
     uint32_t tag_bits;
     const tp_signature *signature; /* NULL for a custom operator: boxed only */
     tp_fn box;                     /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
-    struct tp_op *const *prims;    /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
+    tp_op *const *prims;    /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;             /* Note [Primitives] */
     uint8_t guide;                 /* of a primitive: the argument whose backend runs it */
 } tp_op_info;
 
 /* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a
  * lock: through tp_live_key and tp_kernel_at. */
-typedef struct tp_op {
+struct tp_op {
     tp_fn table[TP_NUM_KEYS]; /* the computed kernel per key; NULL: none */
     tp_keyset live;           /* keys that do something: the others are skipped */
     tp_keyset boxed_keys;     /* keys whose table entry is info->box: a boxed kernel lies behind it */
     const tp_op_info *info;
     struct tp_op_registrations *registrations;
-    struct tp_op *next; /* in its hash bucket */
-} tp_op;
+    tp_op *next; /* in its hash bucket */
+};
 
 /* The key that a call with this set goes to, and the kernel there. */
 TP_INLINE tp_key tp_live_key(const tp_op *op, tp_keyset ks) {
@@ -113,6 +110,9 @@ TP_INLINE bool tp_is_boxed_at(const tp_op *op, tp_key key) {
 /* ---- the operator list ---- */
 /* Declares `n` operators; both arrays stay. */
 int tp_declare_ops(tp_op *ops, const tp_op_info *infos, int64_t n);
+/* Takes an operator that was declared at run time out of the list, so that its name is free; it stays where it is, for
+ * who has found it before. */
+void tp_withdraw_op(tp_op *op);
 tp_op *tp_find_op(const char *name, const char *overload); /* NULL if there is none, without an error */
 tp_op *tp_find_op_qualified(const char *qualified);        /* "add.Tensor", "aten::add.Tensor" */
 int64_t tp_op_count(void);
@@ -130,10 +130,13 @@ typedef struct {
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
 /* The same boxed kernel for n operators in a row. */
 int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source);
-/* Registers one kernel at run time. With `allow_override` false, a kernel that is there already for the key is a
- * RuntimeError that names both sources. Returns a handle > 0 for tp_deregister, or -1. */
+/* Registers one kernel at run time. With `allow_override` false, a kernel that was registered at run time for the key is
+ * a RuntimeError that names both sources; tensorpy's own, and a default, stand back. Returns a handle > 0 for
+ * tp_deregister, or -1. */
 int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                     const char *source, bool allow_override);
+/* What an operator has at a key until somebody registers a kernel there. */
+int64_t tp_register_default(tp_op *op, tp_key key, tp_boxed_fn boxed, const char *source);
 /* A boxed kernel for every operator of a key that has none of its own (boxed NULL: fallthrough). */
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                              const char *source);

@@ -3,7 +3,6 @@
 
 #include "dispatch/boxing.h"
 #include "native/host.h"
-#include "native/outside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -186,13 +185,6 @@ static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
 
 /* ---- backends ---- */
 
-/* A shared library of a backend outside the tree (native/outside.h). */
-static PyObject *load_backend(PyObject *self TP_UNUSED, PyObject *path) {
-    const char *text = PyUnicode_AsUTF8(path);
-    if (!text || tp_py_check(tp_load_backend(text)) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
 /* How many calls of a device's operators the CPU has computed for want of a kernel. */
 static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *name) {
     tp_device d;
@@ -208,7 +200,6 @@ static PyMethodDef functions[] = {
     {"_operators", operators, METH_NOARGS, NULL},
     {"_primitives", primitives, METH_NOARGS, NULL},
     {"_tensor_keys", tensor_keys, METH_O, NULL},
-    {"_load_backend", load_backend, METH_O, NULL},
     {"_host_calls", host_calls, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -6,6 +6,7 @@
 
 #include "autograd/undifferentiated.h"
 #include "dispatch/schema.h"
+#include "outside/library.h"
 #include "python/arguments.h"
 #include "python/ops.h"
 
@@ -144,15 +145,9 @@ static PyObject *register_defaults(PyObject *module TP_UNUSED, PyObject *arg) {
     const char *name = PyUnicode_AsUTF8(arg);
     tp_op *op = name ? find(name) : NULL;
     if (!op) return NULL;
-    bool writes = false;
-    for (int i = 0; i < op->info->nargs; i++) writes |= op->info->args[i].is_write;
-    int64_t first = tp_register(op, TP_ALIAS_KEY(Autograd), NULL, tp_undifferentiated, NULL, NULL,
-                                "no derivative is registered", false);
-    int64_t second = first < 0 || !writes ? 0
-                                          : tp_register(op, TP_KEY_ADInplaceOrView, NULL, tp_count_writes, NULL, NULL,
-                                                        "counts what is written", false);
-    if (first < 0 || second < 0) return tp_py_raise();
-    return Py_BuildValue("LL", (long long)first, (long long)second);
+    int64_t handles[2];
+    if (tp_register_defaults(op, handles) < 0) return tp_py_raise();
+    return Py_BuildValue("LL", (long long)handles[0], (long long)handles[1]);
 }
 
 static PyObject *deregister(PyObject *module TP_UNUSED, PyObject *arg) {
@@ -161,11 +156,46 @@ static PyObject *deregister(PyObject *module TP_UNUSED, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
+/* ---- shared objects ---- */
+
+/* _load_library(path): the names of the operators that it declares. */
+static PyObject *load_library(PyObject *module TP_UNUSED, PyObject *path) {
+    const char *text = PyUnicode_AsUTF8(path);
+    if (!text || tp_py_check(tp_load_library(text)) < 0) return NULL;
+    PyObject *names = PyList_New(0);
+    const char *name = tp_library_operators(text);
+    for (; names && name && *name; name += strlen(name) + 1) {
+        PyObject *item = PyUnicode_FromString(name);
+        if (!item || PyList_Append(names, item) < 0) Py_CLEAR(names);
+        Py_XDECREF(item);
+    }
+    return names;
+}
+
+static PyObject *unload_library(PyObject *module TP_UNUSED, PyObject *path) {
+    const char *text = PyUnicode_AsUTF8(path);
+    if (!text || tp_py_check(tp_unload_library(text)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* _withdraw(name): frees the name of an operator that was declared at run time. */
+static PyObject *withdraw(PyObject *module TP_UNUSED, PyObject *arg) {
+    const char *name = PyUnicode_AsUTF8(arg);
+    tp_op *op = name ? find(name) : NULL;
+    if (!op) return NULL;
+    if (!tp_is_definition(op)) return PyErr_Format(PyExc_RuntimeError, "%s is tensorpy's own", name);
+    tp_withdraw_op(op);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"_define", define, METH_VARARGS, NULL},
     {"_register", register_kernel, METH_VARARGS, NULL},
     {"_register_defaults", register_defaults, METH_O, NULL},
     {"_deregister", deregister, METH_O, NULL},
+    {"_load_library", load_library, METH_O, NULL},
+    {"_unload_library", unload_library, METH_O, NULL},
+    {"_withdraw", withdraw, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

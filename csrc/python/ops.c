@@ -183,6 +183,50 @@ PyObject *tp_py_overload_object(const tp_op *op) {
     return (PyObject *)o;
 }
 
+/* ---- all overloads of a name ---- */
+
+/* OpOverloadPacket's base: a call goes to the single overload, or to the method `_resolve`. */
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *single; /* NULL: there are several */
+} py_packet;
+
+static PyObject *packet_call(PyObject *o, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+    const py_packet *p = (const py_packet *)o;
+    if (tp_likely(p->single && Py_TYPE(p->single) == &overload_type))
+        return ((py_overload *)p->single)->vectorcall(p->single, args, nargs, kwnames);
+    PyObject *resolve = PyObject_GetAttrString(o, "_resolve");
+    PyObject *result = resolve ? PyObject_Vectorcall(resolve, args, nargs, kwnames) : NULL;
+    Py_XDECREF(resolve);
+    return result;
+}
+
+static PyObject *packet_new(PyTypeObject *type, PyObject *args TP_UNUSED, PyObject *kwargs TP_UNUSED) {
+    py_packet *p = (py_packet *)type->tp_alloc(type, 0);
+    if (p) p->vectorcall = packet_call;
+    return (PyObject *)p;
+}
+static PyObject *packet_set_single(PyObject *o, PyObject *overload) {
+    Py_XSETREF(((py_packet *)o)->single, Py_NewRef(overload));
+    Py_RETURN_NONE;
+}
+static void packet_dealloc(PyObject *o) {
+    Py_XDECREF(((py_packet *)o)->single);
+    Py_TYPE(o)->tp_free(o);
+}
+
+static PyMethodDef packet_methods[] = {{"_set_single", packet_set_single, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyTypeObject packet_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy._C._OpPacket",
+    .tp_basicsize = sizeof(py_packet),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(py_packet, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = packet_new,
+    .tp_dealloc = packet_dealloc,
+    .tp_methods = packet_methods,
+};
+
 /* _op_overload(name): the object of "add.Tensor", "myops::scale". */
 static PyObject *op_overload(PyObject *self, PyObject *arg) {
     (void)self;
@@ -196,6 +240,6 @@ static PyObject *op_overload(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {{"_op_overload", op_overload, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 
 int tp_py_init_ops(PyObject *m) {
-    if (PyModule_AddType(m, &overload_type) < 0) return -1;
+    if (PyModule_AddType(m, &overload_type) < 0 || PyModule_AddType(m, &packet_type) < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

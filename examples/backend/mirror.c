@@ -3,15 +3,14 @@
  *     cc -shared -fPIC -I "$(python -c 'import tensorpy; print(tensorpy.backends.include())')" mirror.c -o mirror.so
  *
  * What it hands out as addresses lies FAR away from the memory behind them, as a device's would: whoever took one for
- * the host's would crash. Some of its kernels wrap the CPU's, one refuses, and the rest is left to the fallback. */
-#include "tensorpy/backend.h"
+ * the host's would crash. One of its kernels computes, some wrap the CPU's, one refuses, and the rest is left to the
+ * fallback. */
+#include "tensorpy/library.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FAR ((uintptr_t)1 << 46)
-
-static const tensorpy_functions *tensorpy;
 
 static char *near(const void *address) { return (char *)((uintptr_t)address - FAR); }
 
@@ -51,24 +50,47 @@ static int nothing_to_wait_for(int device) {
     return 0;
 }
 
-static int wrapped(tensorpy_call *call, void *context) {
+/* float32 without gaps; the CPU takes the rest. */
+TENSORPY_HANDLE(tp_tensor *, on_cpu, "aten::neg", (tp_tensor *, self))
+
+TENSORPY_KERNEL(tp_tensor *, neg, (tp_keyset, ks), (tp_tensor *, self)) {
+    tp_view in = tp_view_of(self);
+    if (in.dtype != TP_FLOAT32 || !in.is_contiguous) {
+        tp_value argument = tensorpy_give_tensor(self), result = {TP_NONE, {NULL}};
+        return tp_call_on_host(on_cpu_op(), ks, &argument, &result) < 0 ? NULL : result.tensor;
+    }
+    tp_tensor *out = tp_new_empty_like(self, in.dtype);
+    if (!out || in.numel == 0) return out;
+    const float *from = (const float *)near(in.data);
+    float *to = (float *)near(tp_view_of(out).data);
+    for (int64_t i = 0; i < in.numel; i++) to[i] = -from[i];
+    return out;
+}
+
+static int wrapped(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     (void)context;
-    return tensorpy->on_cpu(call);
+    return tp_call_on_host(op, ks, args, results);
 }
 
-static int refused(tensorpy_call *call, void *context) {
-    (void)call;
-    return tensorpy->fail(context);
+static int refused(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    (void)op, (void)ks, (void)args, (void)results;
+    return tp_fail(TP_RuntimeError, "%s", (const char *)context);
 }
 
-int TENSORPY_BACKEND_ENTRY(const tensorpy_functions *given) {
-    static const tensorpy_backend backend = {
-        sizeof backend, "mirror", allocate, release, from_host, to_host, inside, two, nothing_to_wait_for,
-    };
-    static const char *const kernels[] = {"add.Tensor", "sub.Tensor", "mul.Tensor", "mm", "exp", "relu"};
-    tensorpy = given;
-    if (tensorpy->register_backend(&backend) < 0) return -1;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (tensorpy->register_kernel("mirror", kernels[i], wrapped, NULL) < 0) return -1;
-    return tensorpy->register_kernel("mirror", "lgamma", refused, "mirror: lgamma is not written yet");
+TENSORPY_BACKEND(mirror, b) {
+    b->allocate = allocate;
+    b->release = release;
+    b->copy_from_host = from_host;
+    b->copy_to_host = to_host;
+    b->copy_inside = inside;
+    b->device_count = two;
+    b->synchronize = nothing_to_wait_for;
+}
+
+TENSORPY_LIBRARY_IMPL(aten, mirror, m) {
+    static const char *const wrappers[] = {"add.Tensor", "sub.Tensor", "mul.Tensor", "mm", "exp", "relu"};
+    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
+        if (tp_impl_boxed(m, wrappers[i], wrapped, NULL, NULL) < 0) return -1;
+    if (tp_impl_boxed(m, "lgamma", refused, "mirror: lgamma is not written yet", NULL) < 0) return -1;
+    return tp_impl(m, "neg", neg);
 }

@@ -1,4 +1,4 @@
-"""Devices that are built outside of tensorpy: shared libraries written against tensorpy/backend.h.
+"""Devices that are built outside of tensorpy: libraries with a TENSORPY_BACKEND (tensorpy/backend.h).
 
 tensorpy.testing.device runs the whole table of operators on one; docs/backends.md walks through an example. The modules
 beside this one are the switches of libraries that torch may be built with, imported at first use.
@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tensorpy import _C
+from tensorpy import _C, ops
 
 
 def load(library: str | os.PathLike[str]) -> None:
-    """Loads a backend's library, which registers its device type; it stays loaded."""
-    _C._load_backend(os.fspath(Path(library).resolve()))
+    """Loads a backend's library, which registers its device type; it stays loaded. As ops.load_library."""
+    ops.load_library(library)
 
 
 def include() -> str:
-    """The folder to give the compiler (-I) for tensorpy/backend.h."""
+    """The folder to give the compiler (-I) for tensorpy/library.h."""
     package = Path(__file__).resolve().parents[1]
     beside = package.parent / "csrc" / "include"
     return str(beside if beside.is_dir() else package / "include")

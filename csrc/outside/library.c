@@ -1,0 +1,425 @@
+/* library.c: see library.h. Who loads or unloads has the turn `loading`; the list of libraries changes only there. */
+#define _GNU_SOURCE
+#include "outside/library.h"
+
+#include "autograd/undifferentiated.h"
+#include "core/error.h"
+#include "core/lock.h"
+#include "dispatch/schema.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_OF(name) #name
+#define NAME_OF(macro) TEXT_OF(macro)
+#define PLACE 256
+
+static tp_turn loading;
+static tp_library *libraries; /* that are loaded */
+
+/* A namespace that a library has opened. */
+typedef struct opened {
+    struct opened *next;
+    const tp_library *by;
+    char *ns, *where;
+} opened;
+static opened *namespaces;
+
+/* ---- kernels ---- */
+
+typedef struct {
+    tp_boxed_fn boxed;
+    void *context;
+    void (*free_context)(void *);
+    char where[]; /* "scale_cpu at scale.c:12" */
+} outside_kernel;
+
+static void free_kernel(void *context) {
+    outside_kernel *k = context;
+    if (k->free_context) k->free_context(k->context);
+    free(k);
+}
+
+/* An operator that returns its arguments alone gives no results (op.h); every other gives all of them. */
+static bool has_results(const tp_op *op, const tp_value *results) {
+    for (int i = 0; i < op->info->nreturns; i++) {
+        const tp_argument *wanted = &op->info->returns[i];
+        if (wanted->is_write && results[i].tag == TP_NONE) continue;
+        if (results[i].tag != wanted->tag || (wanted->tag == TP_TENSOR && !results[i].tensor)) return false;
+    }
+    return true;
+}
+
+static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const outside_kernel *k = context;
+    char name[128];
+    int status = k->boxed(op, ks, args, results, k->context);
+    if (tp_likely(status == 0 && !tp_error_pending() && has_results(op, results))) return 0;
+    for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
+    if (tp_error_pending()) return -1;
+    return tp_fail(TP_RuntimeError, "%s: its kernel %s %s: %s", tp_op_name(op, name), k->where,
+                   status ? "failed and set no error" : "gave no results", op->info->schema);
+}
+
+/* ---- what a part does ---- */
+
+static void *grown(void *items, int64_t n, int64_t *capacity, size_t size) {
+    if (n < *capacity) return items;
+    int64_t wanted = 2 * n + 16;
+    void *more = realloc(items, (size_t)wanted * size);
+    if (!more) return tp_fail_memory(wanted * (int64_t)size), NULL;
+    *capacity = wanted;
+    return more;
+}
+
+int tp_library_reserve(tp_library *l) {
+    int64_t *handles = grown(l->handles, l->nhandles + 1, &l->handle_capacity, sizeof *handles);
+    if (!handles) return -1;
+    l->handles = handles;
+    return 0;
+}
+int tp_library_note(tp_library *l, int64_t handle) {
+    if (handle > 0) l->handles[l->nhandles++] = handle;
+    return handle < 0 ? -1 : 0;
+}
+
+static void print_part(const tp_library *l, char *out) { snprintf(out, PLACE, "%s:%d", l->part->file, l->part->line); }
+
+static int keep_op(tp_library *l, tp_op *op) {
+    char name[128];
+    size_t n = strlen(tp_op_name(op, name)) + 1;
+    tp_op **ops = grown(l->ops, l->nops, &l->op_capacity, sizeof *ops);
+    if (ops) l->ops = ops;
+    char *names = ops ? realloc(l->names, l->names_size + n + 1) : NULL;
+    if (!names) return ops ? tp_fail_memory((int64_t)n) : -1;
+    memcpy(names + l->names_size, name, n);
+    l->names = names;
+    l->names_size += n;
+    names[l->names_size] = 0;
+    l->ops[l->nops++] = op;
+    return 0;
+}
+
+int tp_library_define(tp_library *l, const char *schema) {
+    char whole[1024], place[PLACE];
+    if (!schema) return tp_fail(TP_ValueError, "tp_def(): the schema is NULL");
+    if (l->part->kind == TENSORPY_PART_IMPL)
+        return tp_fail(TP_RuntimeError, "tp_def() in an IMPL part, which registers kernels: %s", schema);
+    if (snprintf(whole, sizeof whole, "%s::%s", l->part->ns, schema) >= (int)sizeof whole)
+        return tp_fail(TP_ValueError, "tp_def(): the schema is too long: %.80s...", schema);
+    print_part(l, place);
+    int64_t before = tp_op_count(), handles[2];
+    tp_op *op = tp_define(whole, place);
+    if (!op) return -1;
+    if (tp_op_count() == before)
+        return tp_fail(TP_RuntimeError, "%s is declared already, at %s; now at %s", op->info->name,
+                       op->info->declared_at, place);
+    if (keep_op(l, op) < 0) return tp_withdraw_op(op), -1;
+    return tp_register_defaults(op, handles);
+}
+
+/* "scale" of the part's namespace as tp_find_op_qualified has it. */
+static tp_op *find_for(const tp_library *l, const char *op) {
+    char name[160];
+    const char *ns = l->part->ns;
+    bool own = strcmp(ns, "aten") == 0;
+    const char *colons = op ? strstr(op, "::") : NULL;
+    if (!op) return tp_fail(TP_ValueError, "tp_impl(): the operator is NULL"), NULL;
+    if (colons && strncmp(op, ns, (size_t)(colons - op)) != 0)
+        return tp_fail(TP_ValueError, "tp_impl(): %s is not of the namespace '%s' of this part", op, ns), NULL;
+    snprintf(name, sizeof name, own || colons ? "%s%s" : "%s::%s", own || colons ? "" : ns, op);
+    tp_op *found = tp_find_op_qualified(name);
+    if (!found)
+        tp_fail(TP_RuntimeError, "tp_impl(): there is no operator %s: load the library that declares it first", name);
+    return found;
+}
+
+static tp_key slot_of(const char *key) {
+    tp_key slot = tp_slot_parse(key);
+    return slot != TP_KEY_Undefined ? slot : tp_backend_slot(key);
+}
+
+int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
+                               void (*free_context)(void *), const char *name) {
+    char place[PLACE];
+    bool everything = op && !*op;
+    if (l->part->kind != TENSORPY_PART_IMPL)
+        return tp_fail(TP_RuntimeError, "tp_impl(%s) belongs in a TENSORPY_LIBRARY_IMPL", op ? op : "NULL");
+    if (everything != (strcmp(l->part->ns, "_") == 0))
+        return tp_fail(TP_RuntimeError, "a fallback is for all namespaces: TENSORPY_LIBRARY_IMPL(_, %s, m)",
+                       l->part->key);
+    tp_key key = slot_of(l->part->key);
+    if (key == TP_KEY_Undefined || (everything && key >= TP_NUM_KEYS))
+        return tp_fail(TP_RuntimeError, "there is no dispatch key '%s'%s", l->part->key,
+                       key == TP_KEY_Undefined ? "" : " that a fallback can be for");
+    tp_op *found = everything ? NULL : find_for(l, op);
+    if ((!found && !everything) || tp_library_reserve(l) < 0) return -1;
+    snprintf(place, sizeof place, "%s at %s:%d", name ? name : "a kernel", l->part->file, l->part->line);
+    outside_kernel *k = boxed ? malloc(sizeof *k + strlen(place) + 1) : NULL;
+    if (boxed && !k) return tp_fail_memory((int64_t)sizeof *k);
+    if (k) {
+        *k = (outside_kernel){boxed, context, free_context};
+        strcpy(k->where, place);
+    }
+    int64_t handle =
+        everything ? tp_register_fallback(key, boxed ? run_kernel : NULL, k, k ? free_kernel : NULL, place)
+                   : tp_register(found, key, NULL, boxed ? run_kernel : NULL, k, k ? free_kernel : NULL, place, false);
+    if (handle <= 0) free(k);
+    return tp_library_note(l, handle);
+}
+
+int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel) {
+    char where[PLACE];
+    if (!kernel || !kernel->boxed) return tp_fail(TP_ValueError, "tp_impl(%s): the kernel is NULL", op ? op : "NULL");
+    tp_op *found = find_for(l, op);
+    snprintf(where, sizeof where, "%s at %s:%d", kernel->name, kernel->file, kernel->line);
+    if (!found || tp_check_codes(found, kernel->codes, where) < 0) return -1;
+    return tp_library_implement_boxed(l, op, kernel->boxed, NULL, NULL, kernel->name);
+}
+
+/* ---- loading ---- */
+
+static int open_namespace(const tp_library *l) {
+    char place[PLACE];
+    const char *ns = l->part->ns;
+    print_part(l, place);
+    if (strcmp(ns, "aten") == 0 || strcmp(ns, "prim") == 0 || strcmp(ns, "_") == 0)
+        return tp_fail(TP_RuntimeError, "the namespace '%s' is tensorpy's own: open one of yours (%s)", ns, place);
+    for (const opened *o = namespaces; o; o = o->next)
+        if (strcmp(o->ns, ns) == 0)
+            return tp_fail(TP_RuntimeError,
+                           "the namespace '%s' was opened at %s, and again at %s: use TENSORPY_LIBRARY_FRAGMENT", ns,
+                           o->where, place);
+    opened *o = malloc(sizeof *o);
+    char *name = strdup(ns), *where = strdup(place);
+    if (!o || !name || !where) {
+        free(o), free(name), free(where);
+        return tp_fail_memory((int64_t)sizeof *o);
+    }
+    *o = (opened){namespaces, l, name, where};
+    namespaces = o;
+    return 0;
+}
+
+static void close_namespaces(const tp_library *l) {
+    for (opened **at = &namespaces, *o; (o = *at);) {
+        if (o->by != l) {
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        free(o->ns), free(o->where), free(o);
+    }
+}
+
+/* Takes out all that a library declared and registered. */
+static void take_out(tp_library *l) {
+    while (l->nhandles) tp_deregister(l->handles[--l->nhandles]);
+    while (l->nops) tp_withdraw_op(l->ops[--l->nops]);
+    close_namespaces(l);
+}
+
+static void free_library(tp_library *l) { free(l->path), free(l->handles), free(l->ops), free(l->names), free(l); }
+
+static int run_part(tp_library *l) {
+    const tensorpy_part *p = l->part;
+    if (p->kind == TENSORPY_PART_BACKEND) return tp_begin_backend(l, p->fill_backend, p->ns);
+    if (p->kind == TENSORPY_PART_DEF && open_namespace(l) < 0) return -1;
+    if (p->fill(l) == 0 && !tp_error_pending()) return 0;
+    if (tp_error_pending()) return tp_error_prefix("%s:%d: ", p->file, p->line);
+    return tp_fail(TP_RuntimeError, "%s:%d: this part of the library failed and set no error", p->file, p->line);
+}
+
+/* The list is in the order opposite to that of the files. */
+static int run_parts(tp_library *l, const tensorpy_part *parts) {
+    const tensorpy_part *in_order[256];
+    int n = 0;
+    for (const tensorpy_part *p = parts; p; p = p->next) {
+        if (n == TP_COUNTOF(in_order)) return tp_fail(TP_RuntimeError, "%s has more than %d parts", l->path, n);
+        in_order[n++] = p;
+    }
+    for (int kind = TENSORPY_PART_DEF; kind <= TENSORPY_PART_IMPL; kind++)
+        for (int i = n; i-- > 0;)
+            if ((int)in_order[i]->kind == kind && (l->part = in_order[i], run_part(l)) < 0) return -1;
+    return 0;
+}
+
+static int run_module(tp_library *l, tensorpy_entry entry) {
+    const tensorpy_module *m = entry(&tp_api);
+    if (!m || m->size < sizeof *m)
+        return tp_fail(TP_RuntimeError, "%s: %s gave nothing", l->path, NAME_OF(TENSORPY_ENTRY));
+    if (m->version != TENSORPY_API_VERSION || m->api_size > sizeof tp_api)
+        return tp_fail(
+            TP_RuntimeError,
+            "%s was built for version %u of tensorpy's API, with a table of %zu bytes; this tensorpy (%s) has "
+            "version %d, with %zu bytes: build it again",
+            l->path, m->version, m->api_size, tp_api.tensorpy, TENSORPY_API_VERSION, sizeof tp_api);
+    if (!m->parts) return tp_fail(TP_RuntimeError, "%s has no parts: no TENSORPY_LIBRARY, nothing", l->path);
+    return run_parts(l, m->parts);
+}
+
+static tp_library **place_of(const char *path) {
+    tp_library **at = &libraries;
+    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
+    return at;
+}
+
+static int load_with_turn(const char *path) {
+    tensorpy_entry entry;
+    if (*place_of(path)) return 0;
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object) return tp_fail(TP_RuntimeError, "the library cannot be opened: %s", dlerror());
+    *(void **)&entry = dlsym(object, NAME_OF(TENSORPY_ENTRY));
+    if (!entry)
+        return tp_fail(TP_RuntimeError, "%s is no library of tensorpy: it has no %s", path, NAME_OF(TENSORPY_ENTRY));
+    tp_library *l = calloc(1, sizeof *l);
+    if (!l || !(l->path = strdup(path))) return free(l), tp_fail_memory((int64_t)sizeof *l);
+    tp_error_clear();
+    if (run_module(l, entry) == 0 && tp_publish_backends() == 0) {
+        l->next = libraries;
+        libraries = l;
+        return 0;
+    }
+    tp_saved_error failure = tp_error_take();
+    take_out(l);
+    tp_forget_backends();
+    free_library(l);
+    tp_error_restore_steal(&failure);
+    return -1;
+}
+
+int tp_load_library(const char *path) {
+    if (tp_turn_take(&loading) < 0) return -1;
+    int status = loading.depth ? tp_fail(TP_RuntimeError, "%s is loaded by a part of another library", path)
+                               : load_with_turn(path);
+    tp_turn_pass(&loading);
+    return status;
+}
+
+static int unload_with_turn(const char *path) {
+    tp_library **at = place_of(path), *l = *at;
+    if (!l) return tp_fail(TP_RuntimeError, "no library is loaded from %s", path);
+    if (l->nbackends) return tp_fail(TP_RuntimeError, "%s brought a device, and a device stays", path);
+    *at = l->next;
+    take_out(l);
+    free_library(l);
+    return 0;
+}
+
+int tp_unload_library(const char *path) {
+    if (tp_turn_take(&loading) < 0) return -1;
+    int status = unload_with_turn(path);
+    tp_turn_pass(&loading);
+    return status;
+}
+
+const char *tp_library_operators(const char *path) {
+    const tp_library *l = *place_of(path);
+    return !l ? NULL : l->names ? l->names : "";
+}
+
+/* ---- types ---- */
+
+static char code_of_argument(const tp_argument *a) {
+    switch (a->tag) {
+    case TP_TENSOR: return 'T';
+    case TP_TENSORS: return 't';
+    case TP_SCALAR: return 'S';
+    case TP_SCALARS: return 's';
+    case TP_INT: return a->optional ? 'j' : 'J';
+    case TP_FLOAT: return a->optional ? 'f' : 'F';
+    case TP_BOOL_: return a->optional ? 'b' : 'B';
+    case TP_STR: return 'Z';
+    case TP_DTYPE: return 'D';
+    case TP_LAYOUT: return 'L';
+    case TP_MEMORY_FORMAT: return 'M';
+    case TP_DEVICE: return 'V';
+    case TP_GENERATOR: return 'G';
+    case TP_STORAGE: return 'O';
+    case TP_INTS_: return 'I';
+    case TP_FLOATS: return 'R';
+    case TP_BOOLS: return 'K';
+    default: return '?';
+    }
+}
+
+/* The C type that a letter stands for. */
+static const char *type_of(char code) {
+    static const struct {
+        char code;
+        const char *type;
+    } types[] = {
+        {'T', "tp_tensor *"},
+        {'t', "tp_tensors"},
+        {'S', "const tp_scalar *"},
+        {'s', "tp_scalars"},
+        {'J', "int64_t"},
+        {'j', "tp_opt_int"},
+        {'F', "double"},
+        {'f', "tp_opt_float"},
+        {'B', "bool"},
+        {'b', "tp_opt_bool"},
+        {'Z', "const char *"},
+        {'D', "tp_dtype"},
+        {'L', "tp_layout"},
+        {'M', "tp_memory_format"},
+        {'V', "tp_device"},
+        {'G', "tp_generator *"},
+        {'O', "tp_storage *"},
+        {'I', "tp_ints"},
+        {'R', "tp_floats"},
+        {'K', "tp_bools"},
+        {'i', "int64_t *"},
+        {'d', "double *"},
+        {'o', "bool *"},
+        {'2', "tp_tensor2"},
+        {'3', "tp_tensor3"},
+        {'4', "tp_tensor4"},
+        {'5', "tp_tensor5"},
+        {'0', "int"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(types); i++)
+        if (types[i].code == code) return types[i].type;
+    return "nothing";
+}
+
+/* What a kernel returns, and in `outs` the numbers that it stores through pointers. */
+static char code_of_results(const tp_op_info *info, char *outs) {
+    bool all_written = true, all_tensors = true;
+    for (int i = 0; i < info->nreturns; i++) {
+        all_written &= info->returns[i].is_write;
+        all_tensors &= info->returns[i].tag == TP_TENSOR;
+    }
+    *outs = 0;
+    if (all_written) return '0';
+    if (info->nreturns == 1 && info->returns[0].tag == TP_TENSOR_SEQ) return 't';
+    if (all_tensors && info->nreturns <= 5) return info->nreturns == 1 ? 'T' : (char)('0' + info->nreturns);
+    for (int i = 0; i < info->nreturns; i++) {
+        const uint8_t tag = info->returns[i].tag;
+        *outs++ = tag == TP_INT ? 'i' : tag == TP_FLOAT ? 'd' : tag == TP_BOOL_ ? 'o' : '?';
+    }
+    *outs = 0;
+    return '0';
+}
+
+static int wrong_type(const tp_op *op, const char *where, const char *what, char wanted, char given) {
+    char name[128];
+    return tp_fail(TP_TypeError, "%s: %s of %s is %s in C, not %s: %s", where, what, tp_op_name(op, name),
+                   wanted == 't' && !*what ? "tp_tensor_seq *" : type_of(wanted), type_of(given), op->info->schema);
+}
+
+int tp_check_codes(const tp_op *op, const char *codes, const char *where) {
+    const tp_op_info *info = op->info;
+    char outs[TP_MAX_RESULTS + 1], result = code_of_results(info, outs), what[160];
+    if (codes[0] != result) return wrong_type(op, where, "what it returns", result, codes[0]);
+    const char *at = codes + 1 + (codes[1] == 'k');
+    for (int i = 0; i < info->nargs; i++, at += *at != 0) {
+        char wanted = code_of_argument(&info->args[i]);
+        snprintf(what, sizeof what, "argument '%s'", info->args[i].name);
+        if (*at != wanted) return wrong_type(op, where, what, wanted, *at);
+    }
+    if (strcmp(at, outs) != 0) return wrong_type(op, where, "what follows the arguments", *outs, *at);
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* library.h: libraries from outside, loaded at run time: what include/tensorpy/library.h is on tensorpy's side.
+ *
+ * A load is a transaction: what a library declares and registers is there when its last part has run, or none of it is;
+ * a device that it brings appears at the end. Its code is never unmapped. Unloading takes out its kernels (a call that
+ * is inside ends as it began) and frees the names of its operators; a device stays. */
+#pragma once
+
+#include "dispatch/op.h"
+#include "tensorpy/api.h"
+
+/* The table that a library is given. */
+extern const tensorpy_api tp_api;
+
+/* Opens a shared object and runs its parts; one that is loaded already is left as it is. */
+int tp_load_library(const char *path);
+/* RuntimeError if none is loaded from there, or if it brought a device. */
+int tp_unload_library(const char *path);
+/* The names of the operators that it declares, each with its NUL, and an empty one at the end; NULL if it is not
+ * loaded. Good until the library is unloaded. */
+const char *tp_library_operators(const char *path);
+
+/* ---- between the files of this folder ---- */
+
+/* A library while its parts run, and afterwards what unloading takes out. */
+struct tensorpy_library {
+    struct tensorpy_library *next;
+    char *path;
+    const tensorpy_part *part; /* the one that runs */
+    int64_t nhandles, handle_capacity, *handles;
+    int64_t nops, op_capacity;
+    tp_op **ops;
+    size_t names_size;
+    char *names;
+    int nbackends; /* that it brings */
+};
+/* Room for one more handle comes before the registration, so that nothing is registered that could not be undone. */
+int tp_library_reserve(tp_library *l);
+int tp_library_note(tp_library *l, int64_t handle);
+
+int tp_library_define(tp_library *l, const char *schema);
+int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel);
+int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
+                               void (*free_context)(void *), const char *name);
+/* Whether a C function of these codes (include/tensorpy/library.h) fits an operator: 0, or -1 with a TypeError that
+ * says where not. */
+int tp_check_codes(const tp_op *op, const char *codes, const char *where);
+
+/* backend.c. Begins a device: its type is taken and its fallback registered, but no tensor is on it yet; then either
+ * all that were begun appear, or all are taken back. */
+int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char *name);
+int tp_publish_backends(void);
+void tp_forget_backends(void);
+/* The key that a name of a device from outside stands for: "mirror", "Autograd_mirror"; TP_KEY_Undefined for others. */
+tp_key tp_backend_slot(const char *name);
+
+/* record.c: nodes of backward for kernels from outside. */
+tp_record *tp_record_new(const char *name, tp_backward backward, tp_tensors inputs, const void *data, size_t nbytes);
+int tp_record_save(tp_record *r, tp_tensor *t, int output); /* output -1: no result */
+int tp_record_output(tp_record *r, tp_tensor *t);
+void *tp_record_data(tp_record *r);
+tp_tensor *tp_record_saved(tp_record *r, int i);

@@ -26,11 +26,14 @@ __all__ = [
     "CustomOpDef",
     "Library",
     "OpCheckError",
+    "OpenCLKernel",
     "custom_op",
     "define",
     "impl",
     "infer_schema",
     "opcheck",
+    "opencl_kernel",
+    "opencl_op",
     "register_autocast",
     "register_autograd",
     "register_fake",
@@ -88,9 +91,8 @@ class Library:
     """Declarations and kernels that come and go together.
 
     `Library("myops", "DEF")` opens a namespace, "FRAGMENT" adds to one, "IMPL" registers kernels for what is there
-    (also for "aten", tensorpy's own). What a library registered is taken out when it is destroyed; an operator that was
-    declared stays declared. A second DEF of a namespace takes the place of the first, so that a cell of a notebook can
-    run again.
+    (also for "aten", tensorpy's own). What a library declared and registered is taken out when it is destroyed. A
+    second DEF of a namespace takes the place of the first, so that a cell of a notebook can run again.
     """
 
     _owners: ClassVar[dict[str, Library]] = {}
@@ -103,6 +105,7 @@ class Library:
         if ns == "prim" or (ns == "aten" and kind != "IMPL"):
             raise ValueError(f"Library: the namespace '{ns}' is tensorpy's own: declare operators in one of yours")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._operators: list[str] = []
         self._registrations: list[Registration] = []
         self._fallbacks: list[int] = []
         if kind == "DEF":
@@ -117,7 +120,9 @@ class Library:
         """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name."""
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
-        return _declare(f"{self.ns}::{schema.strip()}", _where()).rpartition("::")[2]
+        name = _declare(f"{self.ns}::{schema.strip()}", _where(), False)
+        self._operators.append(name)
+        return name.rpartition("::")[2]
 
     def impl(
         self,
@@ -166,7 +171,9 @@ class Library:
             registration.remove()
         for handle in self._fallbacks:
             _C._deregister(handle)
-        self._registrations, self._fallbacks = [], []
+        for name in self._operators:
+            _withdraw(name)
+        self._operators, self._registrations, self._fallbacks = [], [], []
         if Library._owners.get(self.ns) is self:
             del Library._owners[self.ns]
 
@@ -176,15 +183,30 @@ def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("fallthrough_kernel stands for a kernel; it is not called")
 
 
-_declared: set[str] = set()
+_declared: dict[str, str] = {}  # the schemas of what Python declared
 
 
-def _declare(schema: str, where: str) -> str:
-    """Declares an operator with what it has until it gets its own: no derivative, versions of what it writes."""
+def _withdraw(name: str) -> None:
+    """Frees the name of an operator that Python declared; its kernels go with it."""
+    for key in [key for registered, key in _registered if registered == name]:
+        _registered[name, key].remove()
+    if _declared.pop(name, None) is not None:
+        _C._withdraw(name)
+        ops._forget(name)
+
+
+def _declare(schema: str, where: str, replaces: bool) -> str:
+    """Declares an operator with what it has until it gets its own: no derivative, versions of what it writes.
+
+    `replaces`: one that Python declared with another schema goes, as when an edited cell of a notebook runs again.
+    """
+    before = schema.partition("(")[0].strip()
+    if replaces and _declared.get(before, schema) != schema:
+        _withdraw(before)
     name: str = _C._define(schema, where)
     if name not in _declared:
         _C._register_defaults(name)
-        _declared.add(name)
+        _declared[name] = schema
         ops._forget(name)
     return name
 
@@ -195,7 +217,10 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Iter
         raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
     if lib is not None and lib.ns != qualname.partition("::")[0]:
         raise ValueError(f"define: {qualname} is not of the namespace of {lib!r}")
-    _declare(qualname + schema.strip(), _where())
+    if lib is not None:
+        lib.define(qualname.partition("::")[2] + schema.strip())
+    else:
+        _declare(qualname + schema.strip(), _where(), True)
 
 
 def impl(
@@ -375,7 +400,7 @@ class CustomOpDef:
     """An operator that a decorated function became: call it, and register more for it."""
 
     def __init__(self, name: str, schema: str, fn: Callable[..., Any], device_types: Any, where: str) -> None:
-        self._name = _declare(f"{name}{schema}", where)
+        self._name = _declare(f"{name}{schema}", where, True)
         self._op = _C._op_overload(self._name)
         self._init_fn = fn
         self.__name__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__doc__, fn
@@ -430,3 +455,42 @@ def custom_op(
         return CustomOpDef(name, text.strip(), function, device_types, where)
 
     return make if fn is None else make(fn)
+
+
+# ---- OpenCL ----
+
+
+class OpenCLKernel:
+    """A kernel in OpenCL C: `kernel[items](tensor, number, ...)` runs it over so many work-items.
+
+    A tensor is two parameters of the kernel: its buffer, and the offset of its first element, a long. An int is a long,
+    a float a float, a bool an int. `items` is a number or up to three of them; `kernel[items, group]` gives the size of
+    the work-groups too, as tuples. One dimension is rounded up to whole groups, so a kernel looks at its index.
+    """
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source = name, source
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        nested = isinstance(grid, tuple) and len(grid) == 2 and all(isinstance(part, tuple) for part in grid)
+        items, group = grid if nested else (grid, ())
+        sizes = items if isinstance(items, tuple) else (items,)
+        return lambda *args: _C._opencl.run_source(self.name, self.source, sizes, group, args)
+
+    def __repr__(self) -> str:
+        return f"<OpenCLKernel {self.name}>"
+
+
+def opencl_kernel(name: str, source: str) -> OpenCLKernel:
+    """The kernel `name` of a source in OpenCL C, built at its first run and kept, in memory and on disk."""
+    return OpenCLKernel(name, source)
+
+
+def opencl_op(
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], schema: str | None = None
+) -> Any:
+    """Makes an operator for OpenCL of a function that runs OpenCLKernels: custom_op with device_types="opencl".
+
+    Other devices get theirs by register_kernel.
+    """
+    return custom_op(name, fn, mutates_args=mutates_args, device_types="opencl", schema=schema)

@@ -12,7 +12,7 @@ from typing import Any
 from tensorpy import _C
 
 
-class OpOverloadPacket(_C._OpPacket):
+class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
     """All overloads of one operator name."""
 
     def __init__(self, name: str, overloads: list[str]) -> None:

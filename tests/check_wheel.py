@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,16 @@ def check_yaml(wheel: Path) -> None:
     assert not missing, f"not in the wheel: {sorted(missing)}"
 
 
+def check_examples(python: Path, folder: Path) -> None:
+    """A project of its own, built and tested against the installed wheel."""
+    subprocess.run([python, "-m", "pip", "install", "-q", "setuptools>=77", "pytest", "numpy"], check=True)
+    project = folder / "custom_operator"
+    shutil.copytree(Path(__file__).parent.parent / "examples" / "custom_operator", project)
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", project], check=True)
+    shutil.rmtree(project / "myops")  # the installed one is meant
+    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True, cwd=project)
+
+
 def main() -> int:
     wheel = max(Path(sys.argv[1]).glob("tensorpy-*.whl"), key=lambda p: p.stat().st_mtime)
     megabytes = wheel.stat().st_size / 1e6
@@ -57,6 +68,7 @@ def main() -> int:
         python = Path(folder, "bin/python")
         subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
         subprocess.run([python, "-c", PROGRAM], check=True, cwd=folder)
+        check_examples(python, Path(folder))
         milliseconds = import_overhead(python)
     print(
         f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)"

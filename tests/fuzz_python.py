@@ -23,7 +23,8 @@ from tensorpy import _C
 # What switches the process over, ends it, or is there to make it fail.
 LEFT_OUT = {
     "_fail_allocation_after", "_set_type_attribute", "_set_trace", "_set_print_dispatcher", "set_default_dtype",
-    "set_num_threads", "_set_determinism", "_load_library", "_unload_library", "_withdraw", "__class__", "__dict__", "__init_subclass__",
+    "set_num_threads", "_set_determinism", "_load_library", "_unload_library", "_withdraw",
+    "__class__", "__dict__", "__init_subclass__",
 }  # fmt: skip
 
 

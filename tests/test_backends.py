@@ -31,7 +31,9 @@ static int nothing(int device) { return 0; }
 #define KERNEL(name) int name(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context)
 KERNEL(gives_nothing) { return 0; }
 KERNEL(wrapped) { return tp_call_on_host(op, ks, args, results); }
-KERNEL(twice) { return tp_call_on_host(op, ks, args, results) < 0 || tp_call_on_host(op, ks, args, results) < 0 ? -1 : 0; }
+KERNEL(twice) {
+    return tp_call_on_host(op, ks, args, results) < 0 || tp_call_on_host(op, ks, args, results) < 0 ? -1 : 0;
+}
 KERNEL(seven) { return 7; }
 KERNEL(fails) { return tp_fail(TP_ValueError, "as it likes"); }
 KERNEL(fails_but_says_it_did_not) { return tp_fail(TP_RuntimeError, "in truth it failed"), 0; }
@@ -53,7 +55,9 @@ TENSORPY_BACKEND(mine, b) {
 }
 #endif
 #ifdef AGAIN
-static void again(tensorpy_backend *b) { b->allocate = allocate, b->release = release, b->copy_from_host = copy, b->copy_to_host = copy; }
+static void again(tensorpy_backend *b) {
+    b->allocate = allocate, b->release = release, b->copy_from_host = copy, b->copy_to_host = copy;
+}
 TENSORPY_PART(again, TENSORPY_PART_BACKEND, "mine", "", NULL, again)
 #endif
 

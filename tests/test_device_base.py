@@ -132,7 +132,9 @@ def bare(outside: tuple[Path, dict[str, str]]) -> Path:
     """A device of memory, and of the primitives that an environment variable names."""
     folder, _ = outside
     source = (folder / "mirror.c").read_text().replace("mirror", "bare")
-    source = source[: source.index("TENSORPY_LIBRARY_IMPL(")] + """
+    source = (
+        source[: source.index("TENSORPY_LIBRARY_IMPL(")]
+        + """
 static int register_primitives(tp_library *m) {
     for (char *name = strtok(getenv("PRIMITIVES"), " "); name; name = strtok(NULL, " "))
         if (tp_impl_boxed(m, name, wrapped, NULL, NULL) < 0) return -1;
@@ -140,6 +142,7 @@ static int register_primitives(tp_library *m) {
 }
 TENSORPY_LIBRARY_IMPL(prim, bare, m) { return register_primitives(m); }
 """
+    )
     (folder / "bare.c").write_text(source)
     compiler = os.environ.get("CC", "cc").split()
     command = [*compiler, "-shared", "-fPIC", "-I", tp.backends.include(), "bare.c", "-o", "bare.so"]

@@ -13,7 +13,7 @@ from opencl_programs import needs_device
 import tensorpy as tp
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 EXAMPLE = re.compile(r"```pycon\n.*?```", re.S)
@@ -44,8 +44,17 @@ def test_examples_on_opencl(page: Path) -> None:
 def test_links() -> None:
     """Every relative link of the documentation leads to a file."""
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S)):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_listings_are_files() -> None:
+    """What docs/extending shows in C is part of an example, which is built and run."""
+    squeezed = {re.sub(r"\s+", " ", path.read_text()) for path in (ROOT / "examples").rglob("*.[ch]")}
+    for page in (ROOT / "docs" / "extending").glob("*.md"):
+        for listing in re.findall(r"```c\n(.*?)```", page.read_text(), re.S):
+            found = [text for text in squeezed if re.sub(r"\s+", " ", listing).strip() in text]
+            assert found, f"{page.name}: no file under examples/ has\n{listing}"
 
 
 def test_named_notes_exist() -> None:

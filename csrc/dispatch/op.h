@@ -82,7 +82,7 @@ typedef struct {
     uint32_t tag_bits;
     const tp_signature *signature; /* NULL for a custom operator: boxed only */
     tp_fn box;                     /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
-    tp_op *const *prims;    /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
+    tp_op *const *prims;           /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;             /* Note [Primitives] */
     uint8_t guide;                 /* of a primitive: the argument whose backend runs it */
 } tp_op_info;
@@ -130,8 +130,8 @@ typedef struct {
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
 /* The same boxed kernel for n operators in a row. */
 int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source);
-/* Registers one kernel at run time. With `allow_override` false, a kernel that was registered at run time for the key is
- * a RuntimeError that names both sources; tensorpy's own, and a default, stand back. Returns a handle > 0 for
+/* Registers one kernel at run time. With `allow_override` false, a kernel that was registered at run time for the key
+ * is a RuntimeError that names both sources; tensorpy's own, and a default, stand back. Returns a handle > 0 for
  * tp_deregister, or -1. */
 int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                     const char *source, bool allow_override);

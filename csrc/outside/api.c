@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "core/host.h"
 #include "native/host.h"
+#include "opencl/custom.h"
 
 #ifndef TENSORPY_RELEASE
 #define TENSORPY_RELEASE "unknown"
@@ -180,5 +181,6 @@ const tensorpy_api tp_api = {
     .num_threads = tp_get_num_threads,
     .host_lock_release = tp_host_lock_release,
     .host_lock_acquire = tp_host_lock_acquire,
-    .look = tp_host_look,
+    .look_for_signals = tp_host_look,
+    .opencl_run = tp_cl_run_source,
 };

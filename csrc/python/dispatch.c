@@ -194,14 +194,10 @@ static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *name) {
 }
 
 static PyMethodDef functions[] = {
-    {"_set_trace", set_trace, METH_VARARGS, NULL},
-    {"_dispatch_table", dispatch_table, METH_O, NULL},
-    {"_operator_info", operator_info, METH_O, NULL},
-    {"_operators", operators, METH_NOARGS, NULL},
-    {"_primitives", primitives, METH_NOARGS, NULL},
-    {"_tensor_keys", tensor_keys, METH_O, NULL},
-    {"_host_calls", host_calls, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_set_trace", set_trace, METH_VARARGS, NULL},   {"_dispatch_table", dispatch_table, METH_O, NULL},
+    {"_operator_info", operator_info, METH_O, NULL}, {"_operators", operators, METH_NOARGS, NULL},
+    {"_primitives", primitives, METH_NOARGS, NULL},  {"_tensor_keys", tensor_keys, METH_O, NULL},
+    {"_host_calls", host_calls, METH_O, NULL},       {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_dispatch(PyObject *m) { return PyModule_AddFunctions(m, functions); }

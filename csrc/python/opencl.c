@@ -2,6 +2,7 @@
 #include "python/common.h"
 
 #include "core/generator.h"
+#include "opencl/custom.h"
 #include "opencl/event.h"
 #include "opencl/fallback.h"
 #include "opencl/fault.h"
@@ -23,6 +24,56 @@ static int index_of(PyObject *o) {
 }
 
 FUNCTION(device_count) { return PyLong_FromLong(tp_cl_available()); }
+
+#define MOST_ARGUMENTS 48 /* of a kernel from outside */
+
+static int take_sizes(PyObject *tuple, int64_t *sizes, tp_ints *out) {
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    if (n > 3) return PyErr_Format(PyExc_ValueError, "an OpenCL kernel runs over one to three dimensions"), -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+        if (sizes[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    *out = (tp_ints){sizes, n ? n : -1};
+    return 0;
+}
+
+static int take_argument(PyObject *o, tp_value *v) {
+    if (tp_py_is_tensor(o)) *v = (tp_value){.tag = TP_TENSOR, .tensor = tp_py_tensor_borrow(o)};
+    else if (PyBool_Check(o)) *v = (tp_value){.tag = TP_BOOL_, .b = o == Py_True};
+    else if (PyFloat_Check(o)) *v = (tp_value){.tag = TP_FLOAT, .f = PyFloat_AS_DOUBLE(o)};
+    else if (PyIndex_Check(o)) *v = (tp_value){.tag = TP_INT, .i = PyNumber_AsSsize_t(o, PyExc_OverflowError)};
+    else
+        return PyErr_Format(PyExc_TypeError, "an OpenCL kernel takes tensors, ints, floats and bools, not %.80s",
+                            Py_TYPE(o)->tp_name),
+               -1;
+    return v->tag == TP_INT && PyErr_Occurred() ? -1 : 0;
+}
+
+/* run_source(name, source, items, group, arguments): opencl/custom.h, on the device of the first tensor. */
+static PyObject *run_source(PyObject *self TP_UNUSED, PyObject *args) {
+    const char *name, *source;
+    PyObject *items_given, *group_given, *given;
+    int64_t item_sizes[3], group_sizes[3];
+    tp_ints items, group;
+    tp_value values[MOST_ARGUMENTS];
+    tp_tensor *on = NULL;
+    if (!PyArg_ParseTuple(args, "ssO!O!O!", &name, &source, &PyTuple_Type, &items_given, &PyTuple_Type, &group_given,
+                          &PyTuple_Type, &given))
+        return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(given);
+    if (take_sizes(items_given, item_sizes, &items) < 0 || take_sizes(group_given, group_sizes, &group) < 0)
+        return NULL;
+    if (n > MOST_ARGUMENTS)
+        return PyErr_Format(PyExc_ValueError, "an OpenCL kernel has at most %d arguments", MOST_ARGUMENTS);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (take_argument(PyTuple_GET_ITEM(given, i), &values[i]) < 0) return NULL;
+        if (!on && values[i].tag == TP_TENSOR) on = values[i].tensor;
+    }
+    if (!on) return PyErr_Format(PyExc_TypeError, "the OpenCL kernel %s was given no tensor", name);
+    if (tp_py_check(tp_cl_run_source(name, source, on, items, group, values, (int)n)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
 
 FUNCTION(why_not) {
     if (tp_cl_device_count() > 0) Py_RETURN_NONE;
@@ -255,6 +306,7 @@ static PyObject *event_elapsed(PyObject *self TP_UNUSED, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"device_count", device_count, METH_NOARGS, NULL},
+    {"run_source", run_source, METH_VARARGS, NULL},
     {"why_not", why_not, METH_NOARGS, NULL},
     {"current_device", current_device, METH_NOARGS, NULL},
     {"set_device", set_device, METH_O, NULL},

@@ -107,7 +107,8 @@ typedef struct tensorpy_api {
     /* ---- autograd ---- */
     /* A record of a call of these inputs (NULLs among them too): NULL without an error if none of them wants a
      * gradient. `name` ("ScaleBackward") stays; `data` is copied and lives as long as the record. */
-    tp_record *(*record_new)(const char *name, tp_backward backward, tp_tensors inputs, const void *data, size_t nbytes);
+    tp_record *(*record_new)(const char *name, tp_backward backward, tp_tensors inputs, const void *data,
+                             size_t nbytes);
     int (*record_save)(tp_record *r, tp_tensor *t); /* an input or anything else; in order, for `saved` */
     int (*record_save_output)(tp_record *r, tp_tensor *t, int output);
     int (*record_output)(tp_record *r, tp_tensor *t); /* a result of the call; in order; NULL: an absent one */
@@ -131,7 +132,16 @@ typedef struct tensorpy_api {
     int (*num_threads)(void);
     void *(*host_lock_release)(void); /* for work that is long or waits; what `acquire` is to be given */
     void (*host_lock_acquire)(void *state);
-    int (*look)(void); /* -1 if a signal has come: every loop of more than some milliseconds asks now and then */
+    int (*look_for_signals)(
+        void); /* -1 if a signal has come: every loop of more than some milliseconds asks now and then */
+
+    /* ---- OpenCL ---- */
+    /* Runs the kernel `name` of a source over `items` (one to three dimensions) on the device of `on`, in groups of
+     * `group` ({NULL, -1}: as the device likes). Programs are kept in memory and on disk. A tensor is passed as its
+     * buffer and, behind it, the offset of its first element as a long; an int as a long, a float as a float, a bool as
+     * an int. It is enqueued behind all that the thread has enqueued before. */
+    int (*opencl_run)(const char *name, const char *source, tp_tensor *on, tp_ints items, tp_ints group,
+                      const tp_value *args, int nargs);
 } tensorpy_api;
 
 /* ---- what a library consists of ---- */

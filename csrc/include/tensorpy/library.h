@@ -158,7 +158,7 @@ TENSORPY_INLINE void tp_value_release(tp_value *v) { tensorpy_functions->value_r
 TENSORPY_INLINE tp_keyset tp_exclude(tp_keyset ks) { return tensorpy_functions->exclude(ks); }
 TENSORPY_INLINE void tp_restore(tp_keyset before) { tensorpy_functions->restore(before); }
 TENSORPY_INLINE tp_record *tp_record_new(const char *name, tp_backward backward, tp_tensors inputs, const void *data,
-                                     size_t nbytes) {
+                                         size_t nbytes) {
     return tensorpy_functions->record_new(name, backward, inputs, data, nbytes);
 }
 TENSORPY_INLINE int tp_record_save(tp_record *r, tp_tensor *t) { return tensorpy_functions->record_save(r, t); }
@@ -188,14 +188,18 @@ TENSORPY_INLINE int tp_parallel_for(int64_t n, int64_t grain, void (*fn)(int64_t
 TENSORPY_INLINE int tp_num_threads(void) { return tensorpy_functions->num_threads(); }
 TENSORPY_INLINE void *tp_host_lock_release(void) { return tensorpy_functions->host_lock_release(); }
 TENSORPY_INLINE void tp_host_lock_acquire(void *state) { tensorpy_functions->host_lock_acquire(state); }
-TENSORPY_INLINE int tp_look(void) { return tensorpy_functions->look(); }
+TENSORPY_INLINE int tp_look_for_signals(void) { return tensorpy_functions->look_for_signals(); }
+TENSORPY_INLINE int tp_opencl_run(const char *name, const char *source, tp_tensor *on, tp_ints items, tp_ints group,
+                                  const tp_value *args, int nargs) {
+    return tensorpy_functions->opencl_run(name, source, on, items, group, args, nargs);
+}
 TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     tp_view v;
     tensorpy_functions->view(t, &v);
     return v;
 }
 
-/* ---- a kernel's parameters ---- */
+/* ---- a kernel's parameters; tensorpy_give_<type>(x) boxes an argument of a call ---- */
 
 /* What a boxed call has; `first` is 1 where the kernel takes the key set first, `nargs` how many arguments there are.
  */

@@ -1,0 +1,181 @@
+"""Building libraries in C or C++ that bring operators, kernels or devices (tensorpy/library.h).
+
+In a project's setup.py:
+
+    from setuptools import setup
+    from tensorpy.utils.extension import Extension
+
+    setup(name="myops", packages=["myops"], ext_modules=[Extension("myops._ops", ["csrc/scale.c"])])
+
+in its myops/__init__.py:
+
+    from tensorpy.utils.extension import load_installed
+
+    load_installed("myops._ops")
+
+and in a notebook `load_inline("myops", "#include ...")`. `python -m tensorpy.utils.extension` prints the compiler's
+flags for everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import shlex
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tensorpy import backends, ops
+
+__all__ = ["Extension", "compile_flags", "include_paths", "load", "load_inline", "load_installed"]
+
+_FLAGS = ["-O2", "-fPIC", "-fvisibility=hidden"]
+_loaded: dict[str, str] = {}  # what load() has loaded under a name
+
+
+def include_paths() -> list[str]:
+    """The folders to give the compiler (-I) for "tensorpy/library.h"."""
+    return [backends.include()]
+
+
+def compile_flags() -> list[str]:
+    """What builds a library from its sources, but the sources and `-o`."""
+    link = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
+    return [*_FLAGS, *link, *(f"-I{path}" for path in include_paths())]
+
+
+def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
+    """A setuptools Extension with tensorpy's headers and flags; arguments are setuptools.Extension's."""
+    from setuptools import Extension  # type: ignore[import-untyped]
+
+    kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
+    kwargs["extra_compile_args"] = [*_FLAGS, *kwargs.get("extra_compile_args", ())]
+    return Extension(name, list(sources), **kwargs)
+
+
+def load_installed(name: str) -> None:
+    """Loads the library that Extension(name, ...) built into a package: "myops._ops"."""
+    package, _, leaf = name.rpartition(".")
+    spec = importlib.util.find_spec(package) if package else None
+    folders = list(spec.submodule_search_locations or []) if spec else sys.path
+    for folder in folders:
+        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+            path = Path(folder, leaf + suffix)
+            if path.is_file():
+                return ops.load_library(path)
+    raise ImportError(f"there is no library {name}: {leaf} is not in {folders}")
+
+
+def _cache() -> Path:
+    """The folder of what load() built: the user's own, closed to others."""
+    base = os.environ.get("TENSORPY_EXTENSIONS_DIR") or Path(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tensorpy", "extensions"
+    )
+    folder = Path(base)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise RuntimeError(f"{folder} is another user's, or open to others: set TENSORPY_EXTENSIONS_DIR")
+    return folder
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is no name of a library")
+
+
+def _compiler(sources: Sequence[Path]) -> list[str]:
+    in_cpp = any(source.suffix in (".cpp", ".cc", ".cxx") for source in sources)
+    name, fallback = ("CXX", "c++") if in_cpp else ("CC", "cc")
+    return shlex.split(os.environ.get(name) or fallback)
+
+
+def _key(command: Sequence[str], sources: Sequence[Path]) -> str:
+    """Of all that the library depends on: the sources, the command, and tensorpy's headers."""
+    key = hashlib.sha256("\0".join([sysconfig.get_platform(), *command]).encode())
+    headers = sorted(path for folder in include_paths() for path in Path(folder).rglob("*.h"))
+    for path in [*sources, *headers]:
+        key.update(f"\0{path.name}\0".encode())
+        key.update(path.read_bytes())
+    return key.hexdigest()[:24]
+
+
+def _build(name: str, command: Sequence[str], target: Path, verbose: bool) -> None:
+    """Into a file of its own, which then takes the library's name: two processes may build it at once."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=name)
+    os.close(handle)
+    try:
+        if verbose:
+            print(shlex.join(command))
+        done = subprocess.run([*command, "-o", temporary], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{name} does not compile:\n{done.stderr.strip()}")
+        if verbose and done.stderr:
+            print(done.stderr.strip())
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def load(
+    name: str,
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    extra_cflags: Sequence[str] = (),
+    extra_ldflags: Sequence[str] = (),
+    extra_include_paths: Sequence[str | os.PathLike[str]] = (),
+    build_directory: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+) -> str:
+    """Compiles sources into a library, unless that has been done before, and loads it; gives its path.
+
+    Loading another version under the same name takes the one before out, so a cell of a notebook may run again.
+    """
+    given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    paths = [Path(source).resolve() for source in given]
+    _check_name(name)
+    if not paths:
+        raise ValueError("load: there are no sources")
+    includes = [f"-I{os.fspath(Path(path).resolve())}" for path in extra_include_paths]
+    sources_of_command = [os.fspath(path) for path in paths]
+    command = [*_compiler(paths), *compile_flags(), *extra_cflags, *includes, *sources_of_command, *extra_ldflags]
+    folder = _cache() if build_directory is None else Path(build_directory)
+    target = folder / f"{name}-{_key(command, paths)}.so"
+    if not target.exists():
+        _build(name, command, target, verbose)
+    path = os.fspath(target)
+    if _loaded.get(name, path) != path:
+        ops.unload_library(_loaded.pop(name))
+    ops.load_library(path)
+    _loaded[name] = path
+    return path
+
+
+def load_inline(name: str, source: str, *, language: str = "c", verbose: bool = False, **kwargs: Any) -> str:
+    """The same from the text of a file in "c" or "c++"; `#include "tensorpy/library.h"` may be left out."""
+    _check_name(name)
+    if language not in ("c", "c++"):
+        raise ValueError(f"load_inline: the language is 'c' or 'c++', not {language!r}")
+    if "tensorpy/library.h" not in source:
+        source = f'#include "tensorpy/library.h"\n#line 1 "{name}"\n{source}'
+    suffix = ".c" if language == "c" else ".cpp"
+    folder = Path(kwargs.get("build_directory") or _cache())
+    path = folder / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:24]}{suffix}"
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=name)
+        with os.fdopen(handle, "w") as file:
+            file.write(source)
+        os.replace(temporary, path)
+    return load(name, path, verbose=verbose, **kwargs)
+
+
+if __name__ == "__main__":
+    print(shlex.join(compile_flags()))

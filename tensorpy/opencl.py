@@ -312,8 +312,7 @@ def set_stream(stream: Stream) -> None:
 
 def fallback_counts() -> dict[str, int]:
     """How often each operator was computed on the CPU for want of an OpenCL kernel."""
-    counts = {name: int(_cl.fallback_count(name)) for name in _C._operators()}
-    return {name: n for name, n in counts.items() if n}
+    return dict(_C._host_calls("opencl"))
 
 
 @contextlib.contextmanager

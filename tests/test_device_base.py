@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,40 @@ def test_each_primitive_takes_operators_off_the_host(outside: tuple[Path, dict[s
             primitive = list(TAKEN_OFF)[n - 1]
             assert on_host < before and TAKEN_OFF[primitive] <= before - on_host, f"{primitive}: {before - on_host}"
         before = on_host
+
+
+REPORT = """
+    import json, os
+    import tensorpy as tp
+    tp.backends.load(os.environ["BARE"])
+    x = tp.rand(3, 3, device="bare")
+    for _ in range(3):
+        x.cumsum(0)
+    r = tp.backends.report("bare")
+    assert set(r.there) == set(os.environ["PRIMITIVES"].split()) and not set(r.there) & set(r.missing)
+    assert set(r.there) | set(r.missing) == set(tp.dispatch.primitives())
+    print(json.dumps([r.next, r.saves, r.on_host, r.host_calls, r.calls_saved(r.next)]))
+    print(r)
+"""
+
+
+def test_the_report_says_what_comes_next(outside: tuple[Path, dict[str, str]], bare: Path) -> None:
+    """The primitive that it names takes the operators that it lists, and those calls, off the host."""
+    folder, environment = outside
+
+    def report(primitives: str) -> tuple[Any, str]:
+        given = {**environment, "BARE": str(bare), "PRIMITIVES": primitives}
+        done = run((folder, given), "-c", textwrap.dedent(REPORT))
+        assert done.returncode == 0, done.stderr
+        data, _, text = done.stdout.partition("\n")
+        return json.loads(data), text
+
+    (following, saves, on_host, calls, saved), text = report("")
+    assert following == "prim::scan.sum" and calls["cumsum"] == saved == 3
+    assert "0 of " in text and "next: prim::scan.sum takes" in text and "       3  cumsum" in text
+    (_, _, after, calls, _), text = report(following)
+    assert set(on_host) - set(after) == set(saves[following]) and "cumsum" not in calls
+    assert "there: prim::scan.sum" in text
 
 
 def test_a_device_of_memory_alone_passes_the_table(outside: tuple[Path, dict[str, str]], bare: Path) -> None:

@@ -4,6 +4,8 @@
  * seen through the other; what was written is copied back only after the kernel succeeded. */
 #include "native/host.h"
 
+#include "core/lock.h"
+
 #include "core/generator.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
@@ -194,10 +196,6 @@ static tp_device device_of(const tp_op *op, const tp_value *args, tp_device_type
     return tp_device_resolve(d, &d) < 0 ? TP_NO_DEVICE : d;
 }
 
-static _Atomic int64_t calls[TP_NUM_DEVICES];
-
-int64_t tp_host_calls(tp_device_type type) { return calls[type]; }
-
 int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
     int64_t n = count_tensors(op, args);
     if (!tp_kernel_at(op, TP_KEY_CPU) || op->info->nargs > MAX_ARGUMENTS) return tp_missing_kernel(op, ks, args);
@@ -213,4 +211,37 @@ int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp
     return status;
 }
 
-void tp_count_host_call(tp_device_type type) { calls[type]++; }
+/* ---- counting ---- */
+
+typedef struct counter {
+    const tp_op *op;
+    tp_device_type type;
+    int64_t count;
+    struct counter *next;
+} counter;
+
+static counter *counters[1024]; /* under the lock HostCalls; they stay */
+
+static counter *find_counter(tp_device_type type, const tp_op *op, bool makes) {
+    counter **bucket = &counters[((uintptr_t)op / sizeof *op + (size_t)type) % TP_COUNTOF(counters)], *c = *bucket;
+    while (c && (c->op != op || c->type != type)) c = c->next;
+    if (c || !makes || !(c = malloc(sizeof *c))) return c;
+    *c = (counter){op, type, 0, *bucket};
+    return *bucket = c;
+}
+
+int64_t tp_count_host_call(tp_device_type type, const tp_op *op) {
+    tp_lock(TP_LOCK_HostCalls);
+    counter *c = find_counter(type, op, true);
+    int64_t before = c ? c->count++ : 0;
+    tp_unlock(TP_LOCK_HostCalls);
+    return before;
+}
+
+int64_t tp_host_calls(tp_device_type type, const tp_op *op) {
+    tp_lock(TP_LOCK_HostCalls);
+    const counter *c = find_counter(type, op, false);
+    int64_t count = c ? c->count : 0;
+    tp_unlock(TP_LOCK_HostCalls);
+    return count;
+}

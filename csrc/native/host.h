@@ -8,6 +8,7 @@
 
 int tp_call_on_host(tp_device_type type, const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results);
 
-/* How often that stood in for a kernel of the device; who calls the above for that counts it. */
-void tp_count_host_call(tp_device_type type);
-int64_t tp_host_calls(tp_device_type type);
+/* How often that stood in for a kernel of the device, by operator; who calls the above for that counts it, and is told
+ * how often it was before. */
+int64_t tp_count_host_call(tp_device_type type, const tp_op *op);
+int64_t tp_host_calls(tp_device_type type, const tp_op *op);

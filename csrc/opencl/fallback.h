@@ -10,8 +10,6 @@ typedef enum { TP_CL_FALLBACK_ERROR, TP_CL_FALLBACK_WARN, TP_CL_FALLBACK_ALLOW }
 
 void tp_cl_set_fallback(tp_cl_fallback_mode mode);
 tp_cl_fallback_mode tp_cl_fallback(void);
-/* How often an operator fell back. */
-int64_t tp_cl_fallback_count(const tp_op *op);
 
 int tp_cl_register_fallback(void);
 /* The fallback in place of an operator's kernel, until tp_deregister takes the handle back; -1 and the error set. */

@@ -104,7 +104,7 @@ static const tp_device_ops *const device_ops[TENSORPY_MAX_BACKENDS] = {&ops_0, &
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const tensorpy_backend *b = context;
     tp_device_type type = type_of((int)(b - backends));
-    tp_count_host_call(type);
+    tp_count_host_call(type, op);
     return tp_call_on_host(type, op, ks, args, results);
 }
 

@@ -185,12 +185,20 @@ static PyObject *tensor_keys(PyObject *self, PyObject *arg) {
 
 /* ---- backends ---- */
 
-/* How many calls of a device's operators the CPU has computed for want of a kernel. */
-static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *name) {
+/* _host_calls(device): how often the CPU has computed each operator for want of a kernel of the device: a dict. */
+static PyObject *host_calls(PyObject *self TP_UNUSED, PyObject *device) {
     tp_device d;
-    const char *text = PyUnicode_AsUTF8(name);
+    char name[128];
+    const char *text = PyUnicode_AsUTF8(device);
     if (!text || tp_py_check(tp_device_parse(text, &d)) < 0) return NULL;
-    return PyLong_FromLongLong(tp_host_calls((tp_device_type)d.type));
+    PyObject *counts = PyDict_New();
+    for (int64_t i = 0; counts && i < tp_op_count(); i++) {
+        int64_t n = tp_host_calls((tp_device_type)d.type, tp_op_at(i));
+        PyObject *count = n ? PyLong_FromLongLong(n) : NULL;
+        if (n && (!count || PyDict_SetItemString(counts, tp_op_name(tp_op_at(i), name), count) < 0)) Py_CLEAR(counts);
+        Py_XDECREF(count);
+    }
+    return counts;
 }
 
 static PyMethodDef functions[] = {

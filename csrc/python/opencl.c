@@ -249,13 +249,6 @@ FUNCTION(set_fallback) {
 
 FUNCTION(get_fallback) { return PyLong_FromLong((long)tp_cl_fallback()); }
 
-FUNCTION(fallback_count) {
-    const char *name = PyUnicode_AsUTF8(arg);
-    const tp_op *op = name ? tp_find_op_qualified(name) : NULL;
-    if (!name) return NULL;
-    return PyLong_FromLongLong(op ? tp_cl_fallback_count(op) : 0);
-}
-
 /* ---- events: capsules ---- */
 
 #define EVENT "tensorpy.opencl.event"
@@ -322,7 +315,6 @@ static PyMethodDef functions[] = {
     {"get_checks_wait", get_checks_wait, METH_NOARGS, NULL},
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
-    {"fallback_count", fallback_count, METH_O, NULL},
     {"fall_back_for", fall_back_for, METH_O, NULL},
     {"fall_back_end", fall_back_end, METH_O, NULL},
     {"event_new", event_new, METH_VARARGS, NULL},

@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from typing import TYPE_CHECKING
+
 from tensorpy import _C, ops
+
+if TYPE_CHECKING:
+    from tensorpy.backends._report import Report
 
 
 def load(library: str | os.PathLike[str]) -> None:
@@ -26,7 +31,14 @@ def include() -> str:
 
 def fallback_calls(device: str) -> int:
     """How many calls of a device's operators the CPU has computed so far, for want of a kernel."""
-    return int(_C._host_calls(device))
+    return sum(_C._host_calls(device).values())
+
+
+def report(device: str) -> Report:
+    """What a device computes itself, and what would take the most off the CPU: see Report."""
+    from tensorpy.backends._report import make
+
+    return make(device)
 
 
 def __getattr__(name: str) -> object:

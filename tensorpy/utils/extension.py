@@ -5,7 +5,7 @@ In a project's setup.py:
     from setuptools import setup
     from tensorpy.utils.extension import Extension
 
-    setup(name="myops", packages=["myops"], ext_modules=[Extension("myops._ops", ["csrc/scale.c"])])
+    setup(name="myops", packages=["myops"], ext_modules=[Extension("myops._ops", ["scale.c"])])
 
 in its myops/__init__.py:
 

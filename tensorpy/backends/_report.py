@@ -1,0 +1,87 @@
+"""What a device has and what it lacks: tensorpy.backends.report("mirror")."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tensorpy import _C, dispatch
+
+
+@dataclass(frozen=True)
+class Report:
+    """Primitives that a device has and lacks, operators by what computes them, and the calls that the CPU has computed.
+
+    `saves` has, for each missing primitive that is the last one some operators lack, those operators. `next` is the one
+    of them that most calls so far were waiting for, and where there were none, the most operators.
+    """
+
+    device: str
+    there: list[str]
+    missing: list[str]
+    own: list[str] = field(repr=False)  # operators with a kernel of the device's own
+    made: list[str] = field(repr=False)  # made of its primitives, or of other operators
+    on_host: list[str] = field(repr=False)
+    host_calls: dict[str, int]
+    saves: dict[str, list[str]] = field(repr=False)
+
+    def calls_saved(self, primitive: str) -> int:
+        """How many of the CPU's calls so far the device would have done itself with one primitive more."""
+        return sum(self.host_calls.get(name, 0) for name in self.saves.get(primitive, ()))
+
+    @property
+    def next(self) -> str | None:
+        """The primitive to write next; None where no single one helps."""
+        return max(self.saves, key=lambda p: (self.calls_saved(p), len(self.saves[p])), default=None)
+
+    def __str__(self) -> str:
+        total = len(self.there) + len(self.missing)
+        lines = [
+            f"{self.device}: {len(self.there)} of {total} primitives; of its operators {len(self.own)} have a kernel of "
+            f"its own, {len(self.made)} are made of what it has, {len(self.on_host)} are computed by the CPU",
+            *_wrapped("there: ", self.there),
+            *_wrapped("missing: ", self.missing),
+            f"computed by the CPU so far: {sum(self.host_calls.values())} calls",
+        ]
+        busiest = sorted(self.host_calls.items(), key=lambda item: -item[1])[:20]
+        lines += [f"  {count:>8}  {name}" for name, count in busiest]
+        if self.next is not None:
+            lines.append(
+                f"next: {self.next} takes {len(self.saves[self.next])} operators off the CPU, and "
+                f"{self.calls_saved(self.next)} of these calls"
+            )
+        return "\n".join(lines)
+
+
+def _wrapped(title: str, names: list[str]) -> list[str]:
+    return textwrap.wrap(title + (", ".join(names) or "none"), 118, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _key_of(device: str) -> str:
+    """The dispatch key of a device type's backend."""
+    carried = _C._tensor_keys(_C.empty(0, device=device))
+    return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda item: item[1]) if carried & bit)
+
+
+def make(device: str) -> Report:
+    """Of a device type, "opencl" or one from outside."""
+    key = _key_of(device)
+    entries = {name: {e.key: e for e in dispatch.table(name)} for name in dispatch.operators()}
+    there = {p for p in dispatch.primitives() if any(e.key == key and e.kind != "fallback" for e in dispatch.table(p))}
+    own, made, on_host = [], [], []
+    saves: dict[str, list[str]] = {}
+    for name, of in entries.items():
+        entry = of.get(key)
+        if entry is None:
+            continue
+        if entry.kind == "fallback":
+            on_host.append(name)
+            lacking = set(dispatch.needs(name)) - there
+            if len(lacking) == 1 and of["CPU"].registered_as == "Dense":
+                saves.setdefault(lacking.pop(), []).append(name)
+        else:
+            (own if entry.registered_as == key else made).append(name)
+    missing = [p for p in dispatch.primitives() if p not in there]
+    counts = dict(Counter(_C._host_calls(device)).most_common())
+    return Report(device, sorted(there), missing, own, made, on_host, counts, saves)

@@ -483,7 +483,7 @@ def test_opencl_kernels_that_are_wrong() -> None:
         kernel[-1](1.0, x, x, 2)
     with pytest.raises(RuntimeError, match="clSetKernelArg"):
         kernel[1](1.0, x, x, 2, 3, 4)
-    with pytest.raises(RuntimeError, match="nothing_of_it|CL_INVALID_KERNEL_NAME"):
+    with pytest.raises(RuntimeError, match=r"nothing_of_it|CL_INVALID_KERNEL_NAME"):
         library.opencl_kernel("nothing_of_it", AXPY)[1](x)
     with pytest.raises(RuntimeError, match="no_such_name"):
         library.opencl_kernel("f", "kernel void f(global float *x, long at) { no_such_name; }")[1](x)

@@ -38,8 +38,8 @@ class Report:
     def __str__(self) -> str:
         total = len(self.there) + len(self.missing)
         lines = [
-            f"{self.device}: {len(self.there)} of {total} primitives; of its operators {len(self.own)} have a kernel of "
-            f"its own, {len(self.made)} are made of what it has, {len(self.on_host)} are computed by the CPU",
+            f"{self.device}: {len(self.there)} of {total} primitives; of its operators {len(self.own)} have a kernel "
+            f"of its own, {len(self.made)} are made of what it has, {len(self.on_host)} are computed by the CPU",
             *_wrapped("there: ", self.there),
             *_wrapped("missing: ", self.missing),
             f"computed by the CPU so far: {sum(self.host_calls.values())} calls",
@@ -69,7 +69,9 @@ def make(device: str) -> Report:
     key = _key_of(device)
     entries = {name: {e.key: e for e in dispatch.table(name)} for name in dispatch.operators()}
     there = {p for p in dispatch.primitives() if any(e.key == key and e.kind != "fallback" for e in dispatch.table(p))}
-    own, made, on_host = [], [], []
+    own: list[str] = []
+    made: list[str] = []
+    on_host: list[str] = []
     saves: dict[str, list[str]] = {}
     for name, of in entries.items():
         entry = of.get(key)

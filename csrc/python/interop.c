@@ -8,6 +8,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -444,7 +445,7 @@ static PyObject *forced_ndarray(PyObject *o) {
     return array;
 }
 
-static PyObject *py_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+TP_PY_FAST_METHOD(py_numpy, "numpy") {
     static const char *const names[] = {"force", NULL};
     static const tp_py_arguments arguments = {"numpy", names, 0, 0};
     PyObject *v[1];
@@ -466,7 +467,7 @@ static PyObject *astype_steal(PyObject *array, PyObject *dtype, bool copy) {
     return result;
 }
 
-static PyObject *py_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+TP_PY_FAST_METHOD(py_array, "__array__") {
     static const char *const names[] = {"dtype", "copy", NULL};
     static const tp_py_arguments arguments = {"__array__", names, 1, 0};
     PyObject *v[2];

@@ -5,6 +5,7 @@
 
 #include "dispatch/schema.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
 #include "python/values.h"
 
 #include <stddef.h>
@@ -81,6 +82,10 @@ static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject 
     tp_value results[TP_MAX_RESULTS] = {{0}};
     const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
     if (!s) return NULL;
+    if (a.kind && !ks && tp_py_asks_call(NULL, args, nargs, kwnames)) {
+        tp_py_args_free(&a);
+        return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
+    }
     int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
     PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
     if (a.kind) result = tp_py_of_kind_steal(a.kind, result);

@@ -3,6 +3,7 @@
  * A storage has one Python object as long as that lives, so that a pickle or a deepcopy, which remember objects, finds
  * out by itself which tensors share memory. */
 #include "python/methods.h"
+#include "python/overrides.h"
 
 #include "autograd/node.h"
 #include "core/host.h"
@@ -143,6 +144,7 @@ static PyTypeObject storage_type = {
 
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     (void)unused;
+    if (tp_py_asks(self)) return tp_py_ask_method("untyped_storage", self, NULL, 0, NULL);
     return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
 }
 
@@ -227,7 +229,7 @@ static PyObject *storage_or_none(PyObject *self) {
 }
 
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
-    (void)protocol;
+    if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
     PyObject *dict = ((tp_py_tensor *)self)->dict, *function = module_function("_rebuild_tensor");
     PyObject *args = function ? rebuild_arguments_steal(self, storage_or_none(self)) : NULL;
     if (!args) {
@@ -266,6 +268,7 @@ static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
 }
 
 PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
+    if (tp_py_asks(self)) return tp_py_ask_method("__deepcopy__", self, &memo, 1, NULL);
     if (!PyDict_Check(memo))
         return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
     if (!tp_is_leaf(tp_py_tensor_borrow(self)))

@@ -168,6 +168,8 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "a backend cannot be included: it is chosen by where the tensors are");
     if ((include >> (TP_NUM_KEYS - 1)) > 1)
         return PyErr_Format(PyExc_ValueError, "%llu has bits that are no dispatch keys", include);
+    if (exclude & TP_BIT(Python))
+        return PyErr_Format(PyExc_ValueError, "the key Python cannot be left out: below it no kernel is a wrapper's");
     tp_tls.include = include;
     tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
     Py_RETURN_NONE;

@@ -9,6 +9,7 @@
 #include "autograd/node.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
+#include "python/python_key.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -335,6 +336,7 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 /* ---- a tensor's memory for others ---- */
 
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
+    if (tp_py_refuse_wrapper(t, "numpy()") < 0) return -1;
     if (tp_requires_grad(t))
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (t->device.type != TP_DEVICE_CPU)

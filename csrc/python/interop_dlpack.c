@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/interop.h"
 #include "python/overrides.h"
+#include "python/python_key.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -119,6 +120,7 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
 
 static int check_export(const tp_tensor *t, PyObject *device) {
     int type, id;
+    if (tp_py_refuse_wrapper(t, "__dlpack__()") < 0) return -1;
     if (tp_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     else if (t->device.type != TP_DEVICE_CPU)

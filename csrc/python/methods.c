@@ -6,6 +6,7 @@
 #include "iter/iter.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
+#include "python/python_key.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -192,6 +193,7 @@ METHOD(tolist) {
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
+    if (tp_py_refuse_wrapper(t, "tolist()") < 0) return NULL;
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
     tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;
@@ -384,6 +386,12 @@ PyMethodDef tp_py_tensor_methods[] = {
      "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
     {"as_subclass", py_as_subclass, METH_O,
      "as_subclass($self, cls, /)\n--\n\nThe same tensor as an object of a subclass of Tensor."},
+    {"_make_wrapper_subclass", (PyCFunction)(void (*)(void))tp_py_make_wrapper,
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     "_make_wrapper_subclass(cls, size, strides=None, *, storage_offset=None, memory_format=None, dtype=None, "
+     "layout=None, device=None, pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, "
+     "dispatch_device=False, dispatch_layout=False)\n--\n\nAn object of a subclass that answers for itself "
+     "(__torch_dispatch__): sizes, dtype and device without elements."},
     {"_make_subclass", (PyCFunction)(void (*)(void))py_make_subclass, METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False)\n--\n\nAn object of a subclass, without history, on the same "
      "memory."},

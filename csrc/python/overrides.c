@@ -49,7 +49,7 @@ bool tp_py_asks_any(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyO
 static bool overloads(PyObject *o) { return tp_py_has_function(o) || (tp_py_is_tensor(o) && !tp_py_is_plain(o)); }
 
 /* One object per type, in the order of the arguments, but a subclass before what it derives from. */
-static int add_overload(PyObject *list, PyObject *o) {
+int tp_py_add_overload(PyObject *list, PyObject *o) {
     Py_ssize_t n = PyList_GET_SIZE(list), at = n;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyTypeObject *there = Py_TYPE(PyList_GET_ITEM(list, i));
@@ -60,10 +60,10 @@ static int add_overload(PyObject *list, PyObject *o) {
 }
 
 static int add_argument(PyObject *list, PyObject *o) {
-    if (!is_list(o)) return overloads(o) ? add_overload(list, o) : 0;
+    if (!is_list(o)) return overloads(o) ? tp_py_add_overload(list, o) : 0;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(o, i);
-        if (overloads(item) && add_overload(list, item) < 0) return -1;
+        if (overloads(item) && tp_py_add_overload(list, item) < 0) return -1;
     }
     return 0;
 }

@@ -25,6 +25,9 @@ bool tp_py_asks_any(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyO
 /* The same, or unrelated subclasses meet. */
 bool tp_py_asks_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) TP_COLD;
 
+/* Adds an object whose class is asked to a list that has one per class, in the order in which they are asked. */
+int tp_py_add_overload(PyObject *list, PyObject *o);
+
 /* Asks: the modes, then the types. `function` is taken over (NULL: an exception is set); `self` may be NULL. */
 PyObject *tp_py_ask_steal(PyObject *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames) TP_COLD;

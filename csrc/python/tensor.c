@@ -10,6 +10,7 @@
 #include "python/methods.h"
 #include "python/overrides.h"
 #include "python/parse.h"
+#include "python/python_key.h"
 
 #include <string.h>
 #include <structmember.h>
@@ -36,6 +37,7 @@ static tp_py_tensor *new_object(PyTypeObject *type) {
 
 PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     if (!t) return tp_py_raise();
+    if (tp_unlikely(type != &tp_py_tensor_type) && tp_py_mark(type, t) < 0) return tp_release(t), NULL;
     tp_py_tensor *self = new_object(type);
     if (!self) {
         tp_release(t);
@@ -47,12 +49,17 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     return (PyObject *)self;
 }
 
+/* Python marks an object once its finaliser has run, in the lowest bit of the second word of its header (CPython 3.8 to
+ * 3.14), and then runs it no more; a kept object that Python has again may be dropped again. */
+static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
+
 PyObject *tp_py_wrap_steal(tp_tensor *t) {
     if (tp_unlikely(!t)) return tp_py_raise();
     if (tp_likely(!t->pyobj)) return tp_py_wrap_as_steal(&tp_py_tensor_type, t);
     PyObject *self = t->pyobj;
     if (t->flags & TP_FLAG_OWNS_PYOBJ) { /* the object owns the tensor again, with the reference that was stolen */
         t->flags &= (uint16_t)~TP_FLAG_OWNS_PYOBJ;
+        if (Py_TYPE(self) != &tp_py_tensor_type) forget_finalized(self);
         return self;
     }
     Py_INCREF(self);
@@ -67,10 +74,6 @@ static bool has_identity(const tp_py_tensor *self) {
     return self->dict || self->weakrefs || Py_TYPE(self) != &tp_py_tensor_type;
 }
 
-/* The collector marks an object that was finalised once, in the lowest bit of the second word of its header
- * (CPython 3.8 to 3.14); a kept object may be dropped again later. */
-static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
-
 /* The last Python reference is gone: hands the object over to a tensor that C still holds. */
 static bool keep_for_c(tp_py_tensor *self) {
     tp_tensor *t = self->tensor;
@@ -81,10 +84,7 @@ static bool keep_for_c(tp_py_tensor *self) {
 }
 
 static void tensor_finalize(PyObject *o) {
-    if (Py_TYPE(o) != &tp_py_tensor_type && keep_for_c((tp_py_tensor *)o)) {
-        Py_INCREF(o);
-        forget_finalized(o);
-    }
+    if (Py_TYPE(o) != &tp_py_tensor_type && keep_for_c((tp_py_tensor *)o)) Py_INCREF(o);
 }
 
 static void let_go(tp_py_tensor *self) {

@@ -17,7 +17,12 @@
 
 static PyObject *torch_dispatch; /* interned: "__torch_dispatch__" */
 static PyObject *rules;          /* (operator, class) -> function: register_torch_dispatch */
-static const tp_key keys[] = {TP_KEY_Python, TP_KEY_PythonMode}; /* by which stack of modes */
+
+/* The stacks of modes: below autograd, where classes are asked too; above it, for functionalisation; above all. */
+enum { BELOW_AUTOGRAD, FUNCTIONALIZE, ABOVE_ALL, NUM_STACKS };
+static const tp_key keys[NUM_STACKS] = {TP_KEY_Python, TP_KEY_Functionalize, TP_KEY_PythonMode};
+static const char *const stack_names[NUM_STACKS] = {"tensorpy.dispatch_modes", "tensorpy.functionalize_modes",
+                                                    "tensorpy.outer_dispatch_modes"};
 
 /* ---- who has one ---- */
 
@@ -33,9 +38,9 @@ static int python_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value 
 static int ensure_registered(void) {
     static bool registered; /* under the host lock */
     if (registered) return 0;
-    if (tp_register_fallback(TP_KEY_Python, python_layer, NULL, NULL, "python/python_key.c") < 0 ||
-        tp_register_fallback(TP_KEY_PythonMode, python_layer, (void *)&keys[1], NULL, "python/python_key.c") < 0)
-        return tp_py_check(-1);
+    for (int i = 0; i < NUM_STACKS; i++)
+        if (tp_register_fallback(keys[i], python_layer, (void *)&keys[i], NULL, "python/python_key.c") < 0)
+            return tp_py_check(-1);
     registered = true;
     return 0;
 }
@@ -63,8 +68,8 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
 /* ---- the modes of this thread ---- */
 
 /* The list (borrowed), made at first use; NULL raises. */
-static PyObject *modes_of_thread(bool outer) {
-    const char *name = outer ? "tensorpy.outer_dispatch_modes" : "tensorpy.dispatch_modes";
+static PyObject *modes_of_thread(int stack) {
+    const char *name = stack_names[stack];
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
     if (!dict) return PyErr_NoMemory();
     PyObject *list = PyDict_GetItemString(dict, name);
@@ -75,27 +80,27 @@ static PyObject *modes_of_thread(bool outer) {
     return list;
 }
 
-static void update_include(PyObject *modes, bool outer) {
-    tp_keyset bit = (tp_keyset)1 << keys[outer];
+static void update_include(PyObject *modes, int stack) {
+    tp_keyset bit = (tp_keyset)1 << keys[stack];
     tp_tls.include = PyList_GET_SIZE(modes) ? tp_tls.include | bit : tp_tls.include & ~bit;
 }
 
-static int push(PyObject *mode, bool outer) {
-    PyObject *modes = modes_of_thread(outer);
+static int push(PyObject *mode, int stack) {
+    PyObject *modes = modes_of_thread(stack);
     if (!modes || ensure_registered() < 0 || PyList_Append(modes, mode) < 0) return -1;
-    update_include(modes, outer);
+    update_include(modes, stack);
     return 0;
 }
 
 /* The innermost mode, new; NULL raises. */
-static PyObject *pop(bool outer) {
-    PyObject *modes = modes_of_thread(outer);
+static PyObject *pop(int stack) {
+    PyObject *modes = modes_of_thread(stack);
     if (!modes) return NULL;
     Py_ssize_t n = PyList_GET_SIZE(modes);
     if (n == 0) return PyErr_Format(PyExc_RuntimeError, "no TorchDispatchMode is on in this thread");
     PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
     if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) Py_CLEAR(mode);
-    update_include(modes, outer);
+    update_include(modes, stack);
     return mode;
 }
 
@@ -198,20 +203,20 @@ static PyObject *ask(const python_call *c, PyObject *o, bool is_mode) {
     return result;
 }
 
-static PyObject *ask_mode(const python_call *c, bool outer) {
-    PyObject *mode = pop(outer);
+static PyObject *ask_mode(const python_call *c, int stack) {
+    PyObject *mode = pop(stack);
     if (!mode) return NULL;
     PyObject *result = ask(c, mode, true);
     PyObject *kind, *value, *where;
     PyErr_Fetch(&kind, &value, &where);
-    if (push(mode, outer) < 0) Py_CLEAR(result);
+    if (push(mode, stack) < 0) Py_CLEAR(result);
     Py_DECREF(mode);
     if (kind) PyErr_Restore(kind, value, where);
     return result;
 }
 
-static PyObject *ask_all(const python_call *c, bool with_mode, bool outer) {
-    PyObject *result = with_mode ? ask_mode(c, outer) : Py_NewRef(Py_NotImplemented);
+static PyObject *ask_all(const python_call *c, bool with_mode, int stack) {
+    PyObject *result = with_mode ? ask_mode(c, stack) : Py_NewRef(Py_NotImplemented);
     for (Py_ssize_t i = 0; result == Py_NotImplemented && i < PyList_GET_SIZE(c->overloaded); i++)
         Py_SETREF(result, ask(c, PyList_GET_ITEM(c->overloaded, i), false));
     if (result != Py_NotImplemented) return result;
@@ -279,22 +284,22 @@ static int refuse_wrappers(const tp_op *op, const tp_value *args) {
     return 0;
 }
 
-static int go_below(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, bool outer) {
-    if (!outer && refuse_wrappers(op, args) < 0) return -1;
-    tp_keyset below = outer ? TP_BELOW(PythonMode) : TP_BELOW(Python);
+static int go_below(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, int stack) {
+    if (stack == BELOW_AUTOGRAD && refuse_wrappers(op, args) < 0) return -1;
+    tp_keyset below = (((tp_keyset)1 << keys[stack]) - 1) | TP_BIT(Trace);
     return tp_redispatch_boxed(op, ks & below, args, results);
 }
 
 /* 1: answered; 0: nobody is there; -1 raised. */
-static int answer(const tp_op *op, const tp_value *args, tp_value *results, bool outer) {
-    PyObject *modes = modes_of_thread(outer);
+static int answer(const tp_op *op, const tp_value *args, tp_value *results, int stack) {
+    PyObject *modes = modes_of_thread(stack);
     bool with_mode = modes && PyList_GET_SIZE(modes) > 0;
     auto_call c = {0};
     if (!modes || collect(&c, op, args) < 0) return -1;
-    if (outer && PyList_SetSlice(c.overloaded, 0, PyList_GET_SIZE(c.overloaded), NULL) < 0) return -1;
+    if (stack != BELOW_AUTOGRAD && PyList_SetSlice(c.overloaded, 0, PyList_GET_SIZE(c.overloaded), NULL) < 0) return -1;
     if (collect_types(&c) < 0) return -1;
     if (!with_mode && PyTuple_GET_SIZE(c.types) == 0) return 0;
-    PyObject *returned = ask_all(&c, with_mode, outer);
+    PyObject *returned = ask_all(&c, with_mode, stack);
     if (!returned) return -1;
     int status = gives_arguments(op) ? 0 : tp_py_to_results(op, returned, "a __torch_dispatch__", results);
     Py_DECREF(returned);
@@ -304,13 +309,13 @@ static int answer(const tp_op *op, const tp_value *args, tp_value *results, bool
 }
 
 static int python_layer(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
-    bool outer = context != NULL;
-    if (tp_tls.dispatch_off) return go_below(op, ks, args, results, outer);
+    int stack = (int)((const tp_key *)context - keys);
+    if (tp_tls.dispatch_off) return go_below(op, ks, args, results, stack);
     PyGILState_STATE gil = PyGILState_Ensure();
-    int status = answer(op, args, results, outer);
+    int status = answer(op, args, results, stack);
     if (status < 0) tp_py_error_to_core();
     PyGILState_Release(gil);
-    return status == 0 ? go_below(op, ks, args, results, outer) : status < 0 ? -1 : 0;
+    return status == 0 ? go_below(op, ks, args, results, stack) : status < 0 ? -1 : 0;
 }
 
 /* ---- wrappers ---- */
@@ -412,19 +417,19 @@ static PyObject *set_dispatch_off(PyObject *module TP_UNUSED, PyObject *arg) {
 
 static PyObject *push_dispatch_mode(PyObject *module TP_UNUSED, PyObject *args) {
     PyObject *mode;
-    int outer = 0;
-    if (!PyArg_ParseTuple(args, "O|p", &mode, &outer) || push(mode, outer) < 0) return NULL;
+    int stack = 0;
+    if (!PyArg_ParseTuple(args, "O|i", &mode, &stack) || push(mode, stack) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *pop_dispatch_mode(PyObject *module TP_UNUSED, PyObject *args) {
-    int outer = 0;
-    return PyArg_ParseTuple(args, "|p", &outer) ? pop(outer) : NULL;
+    int stack = 0;
+    return PyArg_ParseTuple(args, "|i", &stack) ? pop(stack) : NULL;
 }
 
 static PyObject *dispatch_modes(PyObject *module TP_UNUSED, PyObject *args) {
-    int outer = 0;
-    PyObject *modes = PyArg_ParseTuple(args, "|p", &outer) ? modes_of_thread(outer) : NULL;
+    int stack = 0;
+    PyObject *modes = PyArg_ParseTuple(args, "|i", &stack) ? modes_of_thread(stack) : NULL;
     return modes ? PyList_AsTuple(modes) : NULL;
 }
 

@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+_STACKS = {None: 0, "Python": 0, "Functionalize": 1, "PythonMode": 2}  # of modes: csrc/python/python_key.c
+
+
 class TorchDispatchMode:
     """Its `__torch_dispatch__` is asked about every operator in its scope, factories too.
 
@@ -42,19 +45,19 @@ class TorchDispatchMode:
     """
 
     def __init__(self, _dispatch_key: str | None = None) -> None:
-        if _dispatch_key not in (None, "Python", "PythonMode"):
-            raise ValueError(f"a mode stands at the key 'Python' or 'PythonMode', not {_dispatch_key!r}")
-        self.__dict__["_outer"] = _dispatch_key == "PythonMode"
+        if _dispatch_key not in _STACKS:
+            raise ValueError(f"a mode stands at the key 'Python', 'Functionalize' or 'PythonMode', not {_dispatch_key!r}")
+        self.__dict__["_stack"] = _STACKS[_dispatch_key]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        _C._push_dispatch_mode(self, self.__dict__.get("_outer", False))
+        _C._push_dispatch_mode(self, self.__dict__.get("_stack", 0))
         return self
 
     def __exit__(self, *unused: object) -> None:
-        _C._pop_dispatch_mode(self.__dict__.get("_outer", False))
+        _C._pop_dispatch_mode(self.__dict__.get("_stack", 0))
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -86,19 +89,19 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 
 def is_in_torch_dispatch_mode() -> bool:
     """Whether any mode is on in this thread."""
-    return bool(_C._dispatch_modes() or _C._dispatch_modes(True))
+    return any(_C._dispatch_modes(stack) for stack in range(3))
 
 
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
     """All modes of this thread off for a scope."""
-    taken = [(outer, [_C._pop_dispatch_mode(outer) for _ in _C._dispatch_modes(outer)]) for outer in (True, False)]
+    taken = [[_C._pop_dispatch_mode(stack) for _ in _C._dispatch_modes(stack)] for stack in range(3)]
     try:
-        yield [mode for _, modes in taken for mode in modes]
+        yield [mode for modes in reversed(taken) for mode in modes]
     finally:
-        for outer, modes in taken:
+        for stack, modes in enumerate(taken):
             for mode in reversed(modes):
-                _C._push_dispatch_mode(mode, outer)
+                _C._push_dispatch_mode(mode, stack)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,6 @@
 
 #include "dispatch/key.h"
 
-/* Whether the tensor has no elements of its own (Note [Wrappers]). */
-TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)); }
 /* 0, or -1 raised: `what` needs the elements. */
 int tp_py_refuse_wrapper(const tp_tensor *t, const char *what);
 

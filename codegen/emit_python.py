@@ -218,11 +218,12 @@ def _call(signature: Signature) -> str:
 def _table(function: PythonFunction, family: _Family) -> str:
     rows = [family.signature(s, family.call(s.op, _call(s)), function.name) for s in function.signatures]
     self = "self" if function.method else "NULL"
+    module = c_string(f"_{function.module}") if function.module and not function.method else "NULL"
     unused = "" if function.method else "    (void)self;\n"
     return (
         f"static const tp_py_signature signatures_{function.c}[] = {{\n{''.join(rows)}}};\n"
         f"const tp_py_function tp_py_table_{function.c} = {{{c_string(function.name)}, "
-        f"signatures_{function.c}, {len(function.signatures)}}};\n"
+        f"signatures_{function.c}, {len(function.signatures)}, {module}}};\n"
         f"static PyObject *py_{function.c}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, "
         f"PyObject *kwnames) {{\n"
         f"{unused}    return tp_py_call(&tp_py_table_{function.c}, {self}, args, nargs, kwnames);\n}}\n\n"
@@ -325,7 +326,7 @@ def emit_python_lists(catalog: Catalog) -> str:
     out.append(f"PyMethodDef *const tp_py_generated_methods[] = {{{', '.join(names)}, NULL}};\n\n")
     out += [f"extern const tp_py_signature tp_py_signature_{op.c}[];\n" for op in catalog]
     out.append("const tp_py_function tp_py_overloads[] = {\n")
-    out += [f"    {{{c_string(str(op.schema.name))}, tp_py_signature_{op.c}, 1}},\n" for op in catalog]
+    out += [f"    {{{c_string(str(op.schema.name))}, tp_py_signature_{op.c}, 1, NULL}},\n" for op in catalog]
     out.append("};\nconst int64_t tp_py_overload_count = TP_COUNTOF(tp_py_overloads);\n\n")
     out.append(
         "int tp_py_init_functions(PyObject *m) {\n    if (tp_py_add_functions(m, NULL, functions_top) < 0) return -1;\n"

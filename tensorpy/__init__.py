@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import mps as mps
     from tensorpy import multiprocessing as multiprocessing
     from tensorpy import onnx as onnx
+    from tensorpy import overrides as overrides
     from tensorpy import serialization as serialization
     from tensorpy import version as version
     from tensorpy import xpu as xpu
@@ -129,6 +130,7 @@ _LAZY = {
     "optim",
     "utils",
     "opencl",
+    "overrides",
     "backends",
     "dispatch",
     "testing",

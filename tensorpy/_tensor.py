@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from tensorpy import _C, functional
+from tensorpy import _C, _overridable, functional  # noqa: F401
 from tensorpy._C import Tensor
 
 TYPE_CHECKING = False
@@ -203,10 +203,6 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
     return self.resize_(other.shape)
 
 
-# Devices of torch's that no tensor is on.
-_NOT_ON = ("is_ipu", "is_maia", "is_mps", "is_mtia", "is_vulkan", "is_xla", "is_xpu")
-
-
 def _array_function(self: Tensor, *arguments: Any) -> Any:
     """What NumPy asks before one of its functions runs on tensors (_numpy.py)."""
     from tensorpy._numpy import array_function
@@ -237,10 +233,8 @@ _METHODS = (
 
 def _install() -> None:
     for function in _METHODS:
-        _C._set_type_attribute(Tensor, function.__name__, function)
+        _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
-    for name in _NOT_ON:
-        _C._set_type_attribute(Tensor, name, False)
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)
 

@@ -237,7 +237,7 @@ def tensor_repr(t: Tensor) -> str:
         suffixes.append(f"device='{t.device}'")
     size = f"size={tuple(t.shape)}"
     dtype = f"dtype={t.dtype}"
-    if t.device.type == "meta":
+    if t.device.type == "meta" or _C._is_wrapper(t):
         suffixes.append(size)
         suffixes += [] if t.dtype == _C.get_default_dtype() else [dtype]
         text = "..."

@@ -8,6 +8,7 @@ import operator
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._overridable import make_overridable
 from tensorpy._types import is_whole
 
 TYPE_CHECKING = False
@@ -191,3 +192,21 @@ def norm(
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
+
+
+make_overridable(
+    __name__,
+    (
+        "block_diag",
+        "broadcast_tensors",
+        "cartesian_prod",
+        "einsum",
+        "meshgrid",
+        "nonzero",
+        "norm",
+        "numel",
+        "tensordot",
+        "unique",
+        "unique_consecutive",
+    ),
+)

@@ -38,6 +38,7 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_torch_dispatch",
 ]
 
 _BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
@@ -108,6 +109,7 @@ class Library:
         self._operators: list[str] = []
         self._registrations: list[Registration] = []
         self._fallbacks: list[int] = []
+        self._rules: list[tuple[Any, Any]] = []
         if kind == "DEF":
             if ns in Library._owners:
                 Library._owners[ns]._destroy()
@@ -173,7 +175,10 @@ class Library:
             _C._deregister(handle)
         for name in self._operators:
             _withdraw(name)
-        self._operators, self._registrations, self._fallbacks = [], [], []
+        for key, rule in self._rules:
+            if _C._dispatch_rules.get(key) is rule:
+                del _C._dispatch_rules[key]
+        self._operators, self._registrations, self._fallbacks, self._rules = [], [], [], []
         if Library._owners.get(self.ns) is self:
             del Library._owners[self.ns]
 
@@ -393,6 +398,27 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     _add(op, f"Autocast{_backend_key(device_type)}", kernel, lib, with_keyset=True)
 
 
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: type, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """What an operator does for a class that has a `__torch_dispatch__`, or in the scope of a mode's class.
+
+    `func(cls, operator, types, args, kwargs)` for a class of tensors, `func(mode, ...)` for a mode, goes before the
+    class's own `__torch_dispatch__`. Also a decorator.
+    """
+    if not hasattr(torch_dispatch_class, "__torch_dispatch__"):
+        raise TypeError(f"register_torch_dispatch: {torch_dispatch_class!r} has no __torch_dispatch__")
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        key = (_overload(op), torch_dispatch_class)
+        _C._dispatch_rules[key] = fn
+        if lib is not None:
+            lib._rules.append((key, fn))
+        return fn
+
+    return register if func is None else register(func)
+
+
 # ---- custom_op ----
 
 
@@ -426,6 +452,12 @@ class CustomOpDef:
     ) -> None:
         """The operator's gradient: see library.register_autograd."""
         register_autograd(self, backward, setup_context=setup_context)
+
+    def register_torch_dispatch(
+        self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
+    ) -> Any:
+        """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """What autocast does to its arguments: see library.register_autocast."""

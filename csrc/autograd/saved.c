@@ -35,7 +35,7 @@ int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr) {
     if (!t) return 0;
     tp_tensor *alias = tp_detached_alias(t);
     if (!alias) return -1;
-    s->version = tp_version(t);
+    s->version = tp_version(alias);
     s->is_output = true;
     s->output_nr = (uint32_t)output_nr;
     return keep_steal(s, alias);

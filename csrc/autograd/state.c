@@ -100,7 +100,14 @@ int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
 
 /* ---- detaching ---- */
 
+/* Of a class that answers for its tensors (the key Python) by the operator, which gives one of that class. */
+static tp_tensor *TP_COLD detached_by_host(tp_tensor *t) {
+    tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
+    return tp_detach(t);
+}
+
 tp_tensor *tp_detached_alias(tp_tensor *t) {
+    if (tp_unlikely(t->keys & TP_BIT(Python))) return detached_by_host(t);
     tp_tensor *alias = tp_new_alias(t, tp_sizes(t), tp_strides(t), t->byte_offset);
     if (alias) alias->flags |= t->flags & (TP_FLAG_UNVERSIONED | TP_FLAG_INFERENCE | TP_FLAG_WRAPPED_NUMBER);
     return alias;
@@ -143,7 +150,8 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
 /* A first gradient becomes .grad itself if nothing else holds it. Where the leaf is dense it gets the leaf's strides,
  * so that an optimiser's steps run along memory. */
 static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
-    if (!tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
+    bool by_host = (grad->keys | variable->keys) & TP_BIT(Python); /* classes have memory of their own, or none */
+    if (!by_host && !tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
         tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
         tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);
         return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;

@@ -187,14 +187,20 @@ typedef struct {
     region region;
 } copy_slices_node;
 
+/* For the base's gradient: of the class that answers for it, where one does (the key Python). */
+static tp_tensor *new_for_base(tp_tensor *grad, const region *r) {
+    tp_dtype dtype = r->complex_base ? tp_to_real_dtype((tp_dtype)grad->dtype) : (tp_dtype)grad->dtype;
+    if (tp_unlikely(grad->keys & TP_BIT(Python)))
+        return tp_op_new_empty_strided(grad, r->base_sizes, r->base_strides, dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
+    return tp_new_empty_strided(r->base_sizes, r->base_strides, dtype, grad->device);
+}
+
 /* fn decides what to compute by its edges, so they stay set on it too. */
 static int copy_slices_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     copy_slices_node *self = (copy_slices_node *)n;
     const region *r = &self->region;
     if (!grads[0]) return 0;
-    tp_dtype dtype = (tp_dtype)grads[0]->dtype;
-    tp_autoref *plain = tp_new_empty_strided(r->base_sizes, r->base_strides,
-                                             r->complex_base ? tp_to_real_dtype(dtype) : dtype, grads[0]->device);
+    tp_autoref *plain = new_for_base(grads[0], r);
     tp_autoref *grad = plain && r->complex_base ? tp_view_as_complex(plain) : tp_retain(plain);
     if (!grad || tp_copy_(grad, grads[0], false) < 0) return -1;
     tp_autoref *slice = view_region(r, plain);

@@ -22,6 +22,9 @@ typedef struct tp_thread_state {
     bool anomaly_mode;
     bool anomaly_check_nan;
     bool observe;           /* a trace wants to see primitives */
+    uint8_t functions_off;  /* python/overrides.c: whose __torch_function__ is not asked */
+    uint8_t dispatch_off;   /* python/python_key.c: __torch_dispatch__ is not asked */
+    void *asked;            /* not NULL: modes of the host are asked before a call (python/overrides.h) */
     void *saved_hooks;      /* the innermost saved-tensor hooks of the host, or NULL */
     int32_t backward_depth; /* engine runs that this thread is inside of */
     bool in_parallel;       /* inside a chunk of tp_parallel_for */

@@ -49,6 +49,9 @@ TP_INLINE tp_key tp_backend_key(int type) { return (tp_key)(TP_KEY_CPU + type); 
 TP_INLINE tp_key tp_autograd_key(int type) { return (tp_key)(TP_KEY_AutogradCPU + type); }
 TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU + type); }
 
+/* Whether the tensor has no elements of its own: Note [Wrappers] in python/python_key.h. */
+TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)); }
+
 /* Guards: change one of the thread's sets for a scope.
  *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope
  * A guard keeps the one word that it changes: layers nest, and a load of both words would wait for the store of one. */

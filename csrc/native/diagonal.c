@@ -2,6 +2,8 @@
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
 #include "iter/iter.h"
+#include "dispatch/key.h"
+#include "native/host_ints.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -39,7 +41,7 @@ tp_tensor *trace_composite(tp_tensor *self) {
 
 /* Indices in which negative ones, which count from the end, are replaced. */
 static tp_tensor *from_end(tp_tensor *index, int64_t size) {
-    if (tp_is_contiguous(index) && index->device.type == TP_DEVICE_CPU) {
+    if (tp_is_contiguous(index) && !tp_is_wrapper(index) && index->device.type == TP_DEVICE_CPU) {
         const int64_t *v = tp_table_values(index);
         int64_t signs = 0;
         for (int64_t i = 0; i < index->numel; i++) signs |= v[i];
@@ -129,8 +131,7 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     if (self->numel == 0 && num_classes <= 0)
         return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
     bool unread = self->device.type == TP_DEVICE_META && num_classes > 0; /* there the classes cannot be checked */
-    tp_autoref *here = unread ? tp_retain(self) : tp_to_device(self, TP_CPU, TP_INT64, false, false, TP_NO_FORMAT);
-    tp_autoref *line = here ? tp_contiguous(here, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *line = unread ? tp_retain(self) : tp_host_ints(self);
     if (!line) return NULL;
     const int64_t *v = tp_table_values(line);
     for (int64_t i = 0; !unread && i < self->numel; i++) {

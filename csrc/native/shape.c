@@ -7,6 +7,8 @@
 #include "native/tags.h"
 #include "core/alloc.h"
 #include "core/scalar_math.h"
+#include "dispatch/key.h"
+#include "native/host_ints.h"
 #include "prim/table.h"
 
 #include <string.h>
@@ -231,7 +233,7 @@ tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self
             TP_RuntimeError,
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
             "tensor of int64 on the CPU");
-    tp_autoref *values = tp_contiguous(given, TP_CONTIGUOUS_FORMAT);
+    tp_autoref *values = tp_host_ints(given);
     if (!values) return NULL;
     const int64_t *v = tp_table_values(values);
     return given->ndim == 0 ? tensor_split_sections_composite(self, *v, dim)

@@ -3,6 +3,7 @@
  * A Node object owns its node; the node knows the object weakly, so that `t.grad_fn is t.grad_fn`. Hooks are Python
  * dicts that hang on the node (for a leaf: on its autograd state). */
 #include "python/autograd.h"
+#include "python/overrides.h"
 
 #include "autograd/engine.h"
 
@@ -561,11 +562,10 @@ static PyObject *bump_version(PyObject *self, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
-static PyObject *retain_grad(PyObject *self, PyObject *unused) {
-    (void)unused;
+TP_PY_METHOD(retain_grad, "retain_grad") {
     return tp_py_check(tp_retain_grad(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
     Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
@@ -573,8 +573,7 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
                                                                                                 : Py_NewRef(self);
 }
 
-static PyObject *detach_(PyObject *self, PyObject *unused) {
-    (void)unused;
+TP_PY_METHOD(detach_, "detach_") {
     return tp_py_check(tp_detach_in_place(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(self);
 }
 

@@ -10,6 +10,7 @@
 #include "cpu/capability.h"
 #include "dispatch/key.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -134,6 +135,7 @@ static int two_dtypes(const tp_py_arguments *arguments, PyObject *const *args, P
     return 0;
 }
 static PyObject *promote_types(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    if (tp_unlikely(tp_tls.asked)) return tp_py_ask_function("promote_types", args, n, kwnames);
     (void)self;
     static const char *const names[] = {"type1", "type2", NULL};
     static const tp_py_arguments arguments = {"promote_types", names, 2, 2};
@@ -143,6 +145,7 @@ static PyObject *promote_types(PyObject *self, PyObject *const *args, Py_ssize_t
     return d == TP_NO_DTYPE ? tp_py_raise() : tp_py_dtype_object(d);
 }
 static PyObject *can_cast(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    if (tp_unlikely(tp_tls.asked)) return tp_py_ask_function("can_cast", args, n, kwnames);
     (void)self;
     static const char *const names[] = {"from_", "to", NULL};
     static const tp_py_arguments arguments = {"can_cast", names, 2, 2};
@@ -165,6 +168,8 @@ static PyObject *set_dispatch_sets(PyObject *self, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "a backend cannot be included: it is chosen by where the tensors are");
     if ((include >> (TP_NUM_KEYS - 1)) > 1)
         return PyErr_Format(PyExc_ValueError, "%llu has bits that are no dispatch keys", include);
+    if (exclude & TP_BIT(Python))
+        return PyErr_Format(PyExc_ValueError, "the key Python cannot be left out: below it no kernel is a wrapper's");
     tp_tls.include = include;
     tp_tls.exclude = exclude ^ TP_DEFAULT_EXCLUDED;
     Py_RETURN_NONE;

@@ -1,5 +1,7 @@
 /* generator.c: the Generator object and the process's default generator. */
 #include "python/generator.h"
+
+#include "python/python_key.h"
 #include "core/memory.h"
 
 static PyObject *wrap_generator_steal(tp_generator *g) {
@@ -55,7 +57,8 @@ static PyObject *generator_get_state(PyObject *o, PyObject *unused) {
 }
 static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     tp_tensor *t = tp_py_is_tensor(state) ? tp_py_tensor_borrow(state) : NULL;
-    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != 16 || !tp_is_contiguous(t))
+    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != 16 || !tp_is_contiguous(t) ||
+        tp_is_wrapper(t))
         return PyErr_Format(PyExc_TypeError,
                             "set_state() takes a state that get_state() gave: 16 contiguous uint8 on the CPU");
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), 16)) < 0 ? NULL : Py_NewRef(o);

@@ -4,6 +4,7 @@
  * records gradients for is one as_strided. Any other index becomes a list of items: their basic part gives the chain of
  * views that PyTorch makes, and what is left (masks, index tensors) goes to index and index_put_. */
 #include "python/common.h"
+#include "python/overrides.h"
 #include "python/interop.h"
 
 #include "Functions.h"
@@ -418,7 +419,10 @@ static PyObject *plain_subscript(PyObject *o, PyObject *key) {
     return tp_unlikely(PyErr_Occurred() != NULL) ? NULL : subscript_general(t, key);
 }
 
-static PyObject *subscript(PyObject *o, PyObject *key) { return tp_py_like_steal(o, plain_subscript(o, key)); }
+static PyObject *subscript(PyObject *o, PyObject *key) {
+    if (tp_py_asks(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
+    return tp_py_like_steal(o, plain_subscript(o, key));
+}
 
 /* ---- writing ---- */
 
@@ -511,7 +515,14 @@ static int assign_general(tp_tensor *self, PyObject *key, PyObject *value) {
     return fitted ? tp_py_check(tp_index_put_(view, (tp_tensors){w.list, w.nlist}, fitted, false)) : -1;
 }
 
+static int assign_asked(PyObject *o, PyObject *key, PyObject *value) {
+    PyObject *result = tp_py_ask_method("__setitem__", o, (PyObject *const[]){key, value}, 2, NULL);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
 static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
+    if (value && (tp_py_asks(o) || tp_py_has_function(value))) return assign_asked(o, key, value);
     tp_tensor *t = tp_py_tensor_borrow(o);
     if (!value) return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
     if (key == Py_False) return 0;
@@ -527,6 +538,12 @@ static int ass_subscript(PyObject *o, PyObject *key, PyObject *value) {
 /* ---- len and in ---- */
 
 static Py_ssize_t length(PyObject *o) {
+    if (tp_py_asks(o)) {
+        PyObject *result = tp_py_ask_method("__len__", o, NULL, 0, NULL);
+        Py_ssize_t n = result ? PyNumber_AsSsize_t(result, PyExc_OverflowError) : -1;
+        Py_XDECREF(result);
+        return n;
+    }
     const tp_tensor *t = tp_py_tensor_borrow(o);
     if (t->ndim) return t->sizes[0];
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -535,6 +552,12 @@ static Py_ssize_t length(PyObject *o) {
 
 /* Whether any element equals the value. */
 static int contains(PyObject *o, PyObject *value) {
+    if (tp_py_asks(o)) {
+        PyObject *result = tp_py_ask_method("__contains__", o, &value, 1, NULL);
+        int truth = result ? PyObject_IsTrue(result) : -1;
+        Py_XDECREF(result);
+        return truth;
+    }
     tp_tensor *t = tp_py_tensor_borrow(o);
     tp_scalar s;
     bool truth = false;

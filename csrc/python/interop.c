@@ -8,6 +8,8 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
+#include "python/python_key.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -334,6 +336,7 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 /* ---- a tensor's memory for others ---- */
 
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
+    if (tp_py_refuse_wrapper(t, "numpy()") < 0) return -1;
     if (tp_requires_grad(t))
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (t->device.type != TP_DEVICE_CPU)
@@ -444,7 +447,7 @@ static PyObject *forced_ndarray(PyObject *o) {
     return array;
 }
 
-static PyObject *py_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+TP_PY_FAST_METHOD(py_numpy, "numpy") {
     static const char *const names[] = {"force", NULL};
     static const tp_py_arguments arguments = {"numpy", names, 0, 0};
     PyObject *v[1];
@@ -466,7 +469,7 @@ static PyObject *astype_steal(PyObject *array, PyObject *dtype, bool copy) {
     return result;
 }
 
-static PyObject *py_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+TP_PY_FAST_METHOD(py_array, "__array__") {
     static const char *const names[] = {"dtype", "copy", NULL};
     static const tp_py_arguments arguments = {"__array__", names, 1, 0};
     PyObject *v[2];

@@ -4,6 +4,8 @@
  * an imported one is renamed "used_..." and its deleter runs when the last tensor over the memory goes. */
 #include "python/arguments.h"
 #include "python/interop.h"
+#include "python/overrides.h"
+#include "python/python_key.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -118,6 +120,7 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
 
 static int check_export(const tp_tensor *t, PyObject *device) {
     int type, id;
+    if (tp_py_refuse_wrapper(t, "__dlpack__()") < 0) return -1;
     if (tp_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     else if (t->device.type != TP_DEVICE_CPU)
@@ -132,6 +135,7 @@ static int check_export(const tp_tensor *t, PyObject *device) {
 }
 
 PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (tp_py_asks(self)) return tp_py_ask_method("__dlpack__", self, args, nargs, kwnames);
     static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     static const tp_py_arguments arguments = {"__dlpack__", names, 1, 0};
     PyObject *v[4];
@@ -159,6 +163,7 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
 }
 
 PyObject *tp_py_dlpack_device(PyObject *self, PyObject *unused) {
+    if (tp_py_asks(self)) return tp_py_ask_method("__dlpack_device__", self, NULL, 0, NULL);
     (void)unused;
     tp_tensor *t = tp_py_tensor_borrow(self);
     if (t->device.type != TP_DEVICE_CPU)

@@ -5,30 +5,31 @@
 #include "autograd/node.h"
 #include "iter/iter.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
+#include "python/python_key.h"
 #include "core/memory.h"
 
 #include <string.h>
 
 #define TENSOR(o) tp_py_tensor_borrow(o)
-#define METHOD(name) static PyObject *name(PyObject *self, PyObject *unused TP_UNUSED)
-#define FAST_METHOD(name) \
-    static PyObject *name(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+#define METHOD(name) TP_PY_METHOD(py_##name, #name)
+#define FAST_METHOD(name) TP_PY_FAST_METHOD(py_##name, #name)
 
 /* ---- sizes and the like ---- */
 
-METHOD(py_dim) { return PyLong_FromLong(TENSOR(self)->ndim); }
-METHOD(py_numel) { return PyLong_FromLongLong(TENSOR(self)->numel); }
-METHOD(py_element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(self)->dtype)); }
-METHOD(py_storage_offset) { return PyLong_FromLongLong(tp_storage_offset(TENSOR(self))); }
-METHOD(py_is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self))); }
-METHOD(py_is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
-METHOD(py_is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
-METHOD(py_data_ptr) {
+METHOD(dim) { return PyLong_FromLong(TENSOR(self)->ndim); }
+METHOD(numel) { return PyLong_FromLongLong(TENSOR(self)->numel); }
+METHOD(element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(self)->dtype)); }
+METHOD(storage_offset) { return PyLong_FromLongLong(tp_storage_offset(TENSOR(self))); }
+METHOD(is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self))); }
+METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
+METHOD(is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
+METHOD(data_ptr) {
     const tp_tensor *t = TENSOR(self);
     return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
 }
-METHOD(py_get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
-METHOD(py_is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }
+METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
+METHOD(is_inference) { return PyBool_FromLong(TENSOR(self)->flags & TP_FLAG_INFERENCE); }
 
 /* size(dim=None) and stride(dim=None): all as a tuple, or one. */
 static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -46,11 +47,11 @@ static PyObject *geometry(const tp_py_arguments *arguments, PyObject *self, PyOb
     return dim < 0 ? tp_py_raise() : PyLong_FromLongLong(strides ? t->strides[dim] : t->sizes[dim]);
 }
 static const char *const dim_names[] = {"dim", NULL};
-FAST_METHOD(py_size) {
+FAST_METHOD(size) {
     static const tp_py_arguments arguments = {"size", dim_names, 1, 0};
     return geometry(&arguments, self, args, nargs, kwnames, false);
 }
-FAST_METHOD(py_stride) {
+FAST_METHOD(stride) {
     static const tp_py_arguments arguments = {"stride", dim_names, 1, 0};
     return geometry(&arguments, self, args, nargs, kwnames, true);
 }
@@ -67,7 +68,7 @@ static int take_memory_format(const char *function, PyObject *o, tp_memory_forma
 }
 
 static const char *const format_names[] = {"memory_format", NULL};
-FAST_METHOD(py_is_contiguous) {
+FAST_METHOD(is_contiguous) {
     static const tp_py_arguments arguments = {"is_contiguous", format_names, 0, 0};
     PyObject *v[1];
     tp_memory_format format = TP_CONTIGUOUS_FORMAT;
@@ -91,7 +92,7 @@ static PyObject *convert(PyObject *self, const char *name, PyObject *const *args
     return tp_py_like_steal(self, tp_py_wrap_steal(tp_to_dtype(TENSOR(self), dtype, false, false, format)));
 }
 #define CONVERSION(name, dtype) \
-    FAST_METHOD(py_to_##name) { return convert(self, #name, args, nargs, kwnames, dtype); }
+    TP_PY_FAST_METHOD(py_to_##name, #name) { return convert(self, #name, args, nargs, kwnames, dtype); }
 CONVERSION(float, TP_FLOAT32)
 CONVERSION(double, TP_FLOAT64)
 CONVERSION(half, TP_FLOAT16)
@@ -105,7 +106,7 @@ CONVERSION(bool, TP_BOOL)
 CONVERSION(cfloat, TP_COMPLEX64)
 CONVERSION(cdouble, TP_COMPLEX128)
 
-FAST_METHOD(py_cpu) {
+FAST_METHOD(cpu) {
     static const tp_py_arguments arguments = {"cpu", format_names, 1, 0};
     PyObject *v[1];
     tp_memory_format format = TP_NO_FORMAT;
@@ -128,7 +129,7 @@ static int parse_type_name(PyObject *o, tp_dtype *out) {
     return -1;
 }
 
-FAST_METHOD(py_type) {
+FAST_METHOD(type) {
     static const char *const names[] = {"dtype", "non_blocking", NULL};
     static const tp_py_arguments arguments = {"type", names, 2, 0};
     PyObject *v[2];
@@ -187,11 +188,12 @@ static PyObject *item_of(tp_tensor *t) {
     return tp_item(t, &s) < 0 ? tp_py_raise() : tp_py_from_scalar(&s);
 }
 
-METHOD(py_tolist) {
+METHOD(tolist) {
     tp_tensor *t = TENSOR(self);
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
+    if (tp_py_refuse_wrapper(t, "tolist()") < 0) return NULL;
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
     tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;
@@ -211,7 +213,7 @@ static PyObject *py_as_subclass(PyObject *self, PyObject *cls) {
     return tp_py_wrap_as_steal((PyTypeObject *)cls, tp_alias(TENSOR(self)));
 }
 
-FAST_METHOD(py_make_subclass) {
+static PyObject *py_make_subclass(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     (void)self;
     static const char *const names[] = {"cls", "data", "require_grad", NULL};
     static const tp_py_arguments arguments = {"_make_subclass", names, 3, 2};
@@ -230,7 +232,15 @@ FAST_METHOD(py_make_subclass) {
 
 /* ---- one number ---- */
 
+static int bool_asked(PyObject *o) {
+    PyObject *result = tp_py_ask_method("__bool__", o, NULL, 0, NULL);
+    int truth = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return truth;
+}
+
 int tp_py_tensor_bool(PyObject *o) {
+    if (tp_py_asks(o)) return bool_asked(o);
     bool truth;
     return tp_py_check(tp_is_nonzero(TENSOR(o), &truth)) < 0 ? -1 : truth;
 }
@@ -244,6 +254,7 @@ static int check_single(const tp_tensor *t) {
 }
 
 PyObject *tp_py_tensor_int(PyObject *o) {
+    if (tp_py_asks(o)) return tp_py_ask_method("__int__", o, NULL, 0, NULL);
     if (check_single(TENSOR(o)) < 0) return NULL;
     PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
     Py_XDECREF(value);
@@ -251,6 +262,7 @@ PyObject *tp_py_tensor_int(PyObject *o) {
 }
 
 PyObject *tp_py_tensor_float(PyObject *o) {
+    if (tp_py_asks(o)) return tp_py_ask_method("__float__", o, NULL, 0, NULL);
     tp_scalar s;
     if (check_single(TENSOR(o)) < 0) return NULL;
     if (tp_item(TENSOR(o), &s) < 0) return tp_py_raise();
@@ -260,13 +272,14 @@ PyObject *tp_py_tensor_float(PyObject *o) {
 }
 
 PyObject *tp_py_tensor_index(PyObject *o) {
+    if (tp_py_asks(o)) return tp_py_ask_method("__index__", o, NULL, 0, NULL);
     const tp_tensor *t = TENSOR(o);
     if (t->numel != 1 || tp_dtype_categories[t->dtype] > TP_SIGNED)
         return PyErr_Format(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
     return tp_py_tensor_int(o);
 }
 
-METHOD(py_complex) {
+TP_PY_METHOD(py_complex, "__complex__") {
     tp_scalar s;
     if (check_single(TENSOR(self)) < 0) return NULL;
     if (tp_item(TENSOR(self), &s) < 0) return tp_py_raise();
@@ -282,10 +295,14 @@ static PyObject *call_printer(PyObject *o, const char *function) {
     Py_XDECREF(module);
     return text;
 }
-PyObject *tp_py_tensor_repr(PyObject *o) { return call_printer(o, "tensor_repr"); }
+PyObject *tp_py_tensor_repr(PyObject *o) {
+    if (tp_py_asks(o)) return tp_py_ask_method("__repr__", o, NULL, 0, NULL);
+    return call_printer(o, "tensor_repr");
+}
 
 /* A number's format for a tensor without dimensions. */
-static PyObject *py_format(PyObject *self, PyObject *spec) {
+TP_PY_METHOD_O(py_format, "__format__") {
+    PyObject *spec = arg;
     const tp_tensor *t = TENSOR(self);
     if (!PyUnicode_Check(spec))
         return PyErr_Format(PyExc_TypeError, "__format__() takes a str, not %s", Py_TYPE(spec)->tp_name);
@@ -297,7 +314,20 @@ static PyObject *py_format(PyObject *self, PyObject *spec) {
     return PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__format__", "OO", self, spec);
 }
 
+/* As PyTorch: dim and unbind are asked for, and the iteration itself is not. */
+static PyObject *iter_asked(PyObject *o) {
+    PyObject *ndim = PyObject_CallMethod(o, "dim", NULL);
+    bool none = ndim && PyLong_Check(ndim) && PyLong_AsLong(ndim) == 0;
+    Py_XDECREF(ndim);
+    if (none) return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
+    PyObject *parts = ndim ? PyObject_CallMethod(o, "unbind", "i", 0) : NULL;
+    PyObject *iterator = parts ? PyObject_GetIter(parts) : NULL;
+    Py_XDECREF(parts);
+    return iterator;
+}
+
 PyObject *tp_py_tensor_iter(PyObject *o) {
+    if (tp_py_asks(o)) return iter_asked(o);
     tp_tensor *t = TENSOR(o);
     if (t->ndim == 0) return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
     PyObject *parts = tp_py_like_steal(o, tp_py_wrap_seq_steal(tp_unbind_int(t, 0))),
@@ -305,9 +335,9 @@ PyObject *tp_py_tensor_iter(PyObject *o) {
     Py_XDECREF(parts);
     return iterator;
 }
-METHOD(py_iter) { return tp_py_tensor_iter(self); }
+static PyObject *py_iter(PyObject *self, PyObject *unused TP_UNUSED) { return tp_py_tensor_iter(self); }
 
-METHOD(py_reversed) {
+TP_PY_METHOD(py_reversed, "__reversed__") {
     tp_tensor *t = TENSOR(self);
     if (t->ndim == 0) return Py_NewRef(self);
     tp_autoref *last = tp_arange_start_step(TP_SCALAR_I(t->sizes[0] - 1), TP_SCALAR_I(-1), TP_SCALAR_I(-1), TP_INT64,
@@ -356,6 +386,12 @@ PyMethodDef tp_py_tensor_methods[] = {
      "cpu($self, memory_format=None)\n--\n\nThe tensor in host memory; itself if it is there."},
     {"as_subclass", py_as_subclass, METH_O,
      "as_subclass($self, cls, /)\n--\n\nThe same tensor as an object of a subclass of Tensor."},
+    {"_make_wrapper_subclass", (PyCFunction)(void (*)(void))tp_py_make_wrapper,
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     "_make_wrapper_subclass(cls, size, strides=None, *, storage_offset=None, memory_format=None, dtype=None, "
+     "layout=None, device=None, pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, "
+     "dispatch_device=False, dispatch_layout=False)\n--\n\nAn object of a subclass that answers for itself "
+     "(__torch_dispatch__): sizes, dtype and device without elements."},
     {"_make_subclass", (PyCFunction)(void (*)(void))py_make_subclass, METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False)\n--\n\nAn object of a subclass, without history, on the same "
      "memory."},

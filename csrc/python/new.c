@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/interop.h"
 #include "python/methods.h"
+#include "python/overrides.h"
 #include "python/sequence.h"
 
 #include "Functions.h"
@@ -70,6 +71,7 @@ static tp_tensor *pinned_steal(tp_tensor *t, bool pin) {
 }
 
 static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (tp_unlikely(tp_tls.asked)) return tp_py_ask_function("tensor", args, nargs, kwnames);
     static const char *const names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", NULL};
     static const tp_py_arguments arguments = {"tensor", names, 1, 1};
     (void)self;
@@ -94,6 +96,7 @@ static PyObject *py_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyObject *py_as_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (tp_unlikely(tp_tls.asked)) return tp_py_ask_function("as_tensor", args, nargs, kwnames);
     static const char *const names[] = {"data", "dtype", "device", NULL};
     static const tp_py_arguments arguments = {"as_tensor", names, 3, 1};
     (void)self;
@@ -169,6 +172,7 @@ static tp_tensor *asarray(PyObject *o, tp_dtype dtype, tp_device device, PyObjec
 }
 
 static PyObject *py_asarray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (tp_unlikely(tp_tls.asked)) return tp_py_ask_function("asarray", args, nargs, kwnames);
     static const char *const names[] = {"obj", "dtype", "device", "copy", "requires_grad", NULL};
     static const tp_py_arguments arguments = {"asarray", names, 1, 1};
     (void)self;

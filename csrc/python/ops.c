@@ -5,6 +5,7 @@
 
 #include "dispatch/schema.h"
 #include "python/arguments.h"
+#include "python/overrides.h"
 #include "python/values.h"
 
 #include <stddef.h>
@@ -56,7 +57,7 @@ static declared *declare(const tp_op *op) {
     d->signature.nparams = (uint8_t)info->nargs;
     d->signature.text = info->schema;
     d->signature.op = d->name;
-    d->function = (tp_py_function){d->name, &d->signature, 1};
+    d->function = (tp_py_function){d->name, &d->signature, 1, NULL};
     d->next = all_declared;
     return all_declared = d;
 }
@@ -94,6 +95,10 @@ static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject 
     tp_value results[TP_MAX_RESULTS] = {{0}};
     const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
     if (!s) return NULL;
+    if (a.kind && !ks && tp_py_asks_call(NULL, args, nargs, kwnames)) {
+        tp_py_args_free(&a);
+        return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
+    }
     int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
     if (status == 0) fill_in_written(o->op->info, a.values, results);
     PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
@@ -156,7 +161,33 @@ static PyObject *overload_repr(PyObject *o) {
     }
 OVERLOAD_GETTER(schema, PyUnicode_FromString(info->schema))
 OVERLOAD_GETTER(name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", info->name, info->overload))
+OVERLOAD_GETTER(opname, PyUnicode_FromString(info->name))
 OVERLOAD_GETTER(overload, PyUnicode_FromString(info->overload[0] ? info->overload : "default"))
+
+/* "aten" of aten.add.Tensor. */
+static PyObject *overload_namespace(PyObject *o, void *unused TP_UNUSED) {
+    char space[128];
+    split_name(((py_overload *)o)->op->info, space);
+    return PyUnicode_FromString(space);
+}
+
+static PyObject *overload_packet(PyObject *o, void *unused TP_UNUSED) {
+    char space[128];
+    const char *name = split_name(((py_overload *)o)->op->info, space);
+    PyObject *ops = PyImport_ImportModule("tensorpy.ops"), *part = ops ? PyObject_GetAttrString(ops, space) : NULL;
+    PyObject *packet = part ? PyObject_GetAttrString(part, name) : NULL;
+    Py_XDECREF(part);
+    Py_XDECREF(ops);
+    return packet;
+}
+
+/* "aten.add.Tensor" */
+static PyObject *overload_str(PyObject *o) {
+    const tp_op_info *info = ((py_overload *)o)->op->info;
+    char space[128];
+    const char *name = split_name(info, space);
+    return PyUnicode_FromFormat("%s.%s.%s", space, name, info->overload[0] ? info->overload : "default");
+}
 
 static PyObject *overload_tags(PyObject *o, void *unused) {
     (void)unused;
@@ -172,6 +203,9 @@ static PyObject *overload_tags(PyObject *o, void *unused) {
 static PyGetSetDef getset[] = {
     {"_schema", overload_schema, NULL, "The operator's schema.", NULL},
     {"__name__", overload_name, NULL, "\"add.Tensor\".", NULL},
+    {"_opname", overload_opname, NULL, "\"add\", with its namespace where that is not aten.", NULL},
+    {"namespace", overload_namespace, NULL, "\"aten\".", NULL},
+    {"overloadpacket", overload_packet, NULL, "All overloads of the operator.", NULL},
     {"_overloadname", overload_overload, NULL, "The overload's name, or \"default\".", NULL},
     {"tags", overload_tags, NULL, "The operator's tags.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -184,11 +218,12 @@ static PyTypeObject overload_type = {
     .tp_vectorcall_offset = offsetof(py_overload, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_repr = overload_repr,
+    .tp_str = overload_str,
     .tp_methods = methods,
     .tp_getset = getset,
 };
 
-PyObject *tp_py_overload_object(const tp_op *op) {
+static PyObject *new_overload(const tp_op *op) {
     const tp_py_function *function = tp_py_overload(op);
     py_overload *o = function ? PyObject_New(py_overload, &overload_type) : NULL;
     if (!o) return NULL;
@@ -240,6 +275,20 @@ static PyTypeObject packet_type = {
     .tp_dealloc = packet_dealloc,
     .tp_methods = packet_methods,
 };
+
+/* One object for each operator, made at first use: `func is tensorpy.ops.aten.add.Tensor`. */
+PyObject *tp_py_overload_object(const tp_op *op) {
+    static PyObject *made; /* by the operator's address */
+    if (!made && !(made = PyDict_New())) return NULL;
+    PyObject *key = PyLong_FromVoidPtr((void *)(uintptr_t)op);
+    PyObject *found = key ? Py_XNewRef(PyDict_GetItemWithError(made, key)) : NULL;
+    if (key && !found && !PyErr_Occurred()) {
+        found = new_overload(op);
+        if (found && PyDict_SetItem(made, key, found) < 0) Py_CLEAR(found);
+    }
+    Py_XDECREF(key);
+    return found;
+}
 
 /* _op_overload(name): the object of "add.Tensor", "myops::scale". */
 static PyObject *op_overload(PyObject *self, PyObject *arg) {

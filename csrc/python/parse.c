@@ -4,6 +4,8 @@
 #include "core/generator.h"
 #include "python/complain.h"
 #include "python/generator.h"
+#include "python/ops.h"
+#include "python/overrides.h"
 
 #include <string.h>
 
@@ -23,8 +25,8 @@ typedef struct tp_py_held {
 
 void tp_py_args_init(tp_py_args *a) {
     a->self = a->out = NULL;
-    a->kind = NULL;
-    a->numbers = false;
+    a->kind = tp_tls.asked;
+    a->numbers = a->stand_ins = false;
     a->nmade = a->nints = a->nscalars = 0;
     a->blocks = NULL;
     a->held = NULL;
@@ -139,6 +141,7 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     for (Py_ssize_t i = 0; i < n; i++) {
         if (tp_py_is_tensor(items[i])) data[i] = take_tensor(a, items[i]);
         else if (optional_elements && items[i] == Py_None) data[i] = NULL;
+        else if (tp_unlikely(a->stand_ins) && tp_py_has_function(items[i])) data[i] = NULL;
         else return 0;
     }
     *out = (tp_value){.tag = TP_TENSORS, .tensors = {data, n}};
@@ -260,6 +263,10 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         return 1;
     }
     int ok;
+    if (tp_unlikely(a->stand_ins) && p->tag == TP_TENSOR && tp_py_has_function(o)) {
+        *out = (tp_value){.tag = TP_NONE};
+        return 1;
+    }
     switch ((tp_tag)p->tag) {
     case TP_TENSOR: return a->numbers && !(p->flags & TP_PARAM_OUT) ? convert_number(a, o, out) : 0;
     case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
@@ -510,13 +517,53 @@ const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyOb
     return choose(f, a, self, args, nargs, kwnames);
 }
 
+/* ---- who is asked first: Note [Asked first] ---- */
+
+static PyObject *function_object(const tp_py_function *f, PyObject *self) {
+    if (f >= tp_py_overloads && f < tp_py_overloads + tp_py_overload_count)
+        return tp_py_overload_object(tp_find_op_qualified(f->name));
+    return tp_py_function_object(f->module, f->name, self != NULL);
+}
+
+/* Subclasses, or modes that are on. */
+TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signature *s, tp_py_args *a, PyObject *self,
+                                      PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *result = tp_py_asks_call(self, args, nargs, kwnames)
+                           ? tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames)
+                           : tp_py_of_kind_steal(a->kind, s->call(a));
+    tp_py_args_free(a);
+    return result;
+}
+
+/* No signature fits. Objects that are no tensors and have a __torch_function__ may stand for some. */
+TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *self, PyObject *const *args,
+                                           Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *kind, *value, *where;
+    PyErr_Fetch(&kind, &value, &where);
+    bool fits = false;
+    for (int s = 0; !fits && tp_py_asks_any(self, args, nargs, kwnames) && s < f->nsignatures; s++) {
+        tp_py_args a;
+        tp_py_args_init(&a);
+        a.stand_ins = true;
+        a.numbers = f->signatures[s].numbers;
+        fits = match(&f->signatures[s], &a, self, args, nargs, kwnames, NULL) > 0;
+        tp_py_args_free(&a);
+        PyErr_Clear();
+    }
+    if (!fits) return PyErr_Restore(kind, value, where), NULL;
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(where);
+    return tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames);
+}
+
 PyObject *tp_py_call(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames) {
     tp_py_args a;
     const tp_py_signature *s = choose(f, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
-    if (tp_unlikely(!s)) return NULL;
+    if (tp_unlikely(!s)) return call_of_stand_ins(f, self, args, PyVectorcall_NARGS(nargs), kwnames);
+    if (tp_unlikely(a.kind != NULL)) return call_of_kind(f, s, &a, self, args, PyVectorcall_NARGS(nargs), kwnames);
     PyObject *result = s->call(&a);
-    if (tp_unlikely(a.kind != NULL)) result = tp_py_of_kind_steal(a.kind, result);
     if (tp_unlikely(a.blocks || a.held || a.nmade)) tp_py_args_free(&a);
     return result;
 }

@@ -46,14 +46,16 @@ typedef struct {
     const char *name;
     const tp_py_signature *signatures;
     int nsignatures;
+    const char *module; /* of _C: "_nn"; NULL: itself, or a method */
 } tp_py_function;
 
 struct tp_py_args {
     tp_value values[TP_PY_MAX_PARAMS];
     PyObject *self;     /* params[0]'s object (borrowed): what an in-place method returns */
     PyObject *out;      /* the object given as out= (borrowed), or NULL */
-    PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments, or NULL */
+    PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments; else tp_tls.asked: mostly NULL */
     bool numbers;       /* see tp_py_signature */
+    bool stand_ins;     /* what has a __torch_function__ passes as a tensor: nothing is called */
     tp_tensor *made[2]; /* from numbers; owned */
     int nmade, nints, nscalars;
     void *blocks;            /* heap scratch, a linked list */

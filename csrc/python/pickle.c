@@ -3,6 +3,8 @@
  * A storage has one Python object as long as that lives, so that a pickle or a deepcopy, which remember objects, finds
  * out by itself which tensors share memory. */
 #include "python/methods.h"
+#include "python/overrides.h"
+#include "python/python_key.h"
 
 #include "autograd/node.h"
 #include "core/host.h"
@@ -143,6 +145,8 @@ static PyTypeObject storage_type = {
 
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
     (void)unused;
+    if (tp_py_asks(self)) return tp_py_ask_method("untyped_storage", self, NULL, 0, NULL);
+    if (tp_py_refuse_wrapper(tp_py_tensor_borrow(self), "untyped_storage()") < 0) return NULL;
     return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
 }
 
@@ -226,10 +230,32 @@ static PyObject *storage_or_none(PyObject *self) {
                                                                     : tp_py_tensor_storage(self, NULL);
 }
 
+/* A wrapper (Note [Wrappers]) is made again without elements; what it holds are its attributes. */
+static PyObject *wrapper_arguments(PyObject *self) {
+    const tp_tensor *t = tp_py_tensor_borrow(self);
+    return Py_BuildValue("(ONNLNNO)", Py_TYPE(self), tp_py_ints_tuple(tp_sizes(t)), tp_py_ints_tuple(tp_strides(t)),
+                         (long long)tp_storage_offset(t), tp_py_dtype_object((tp_dtype)t->dtype),
+                         tp_py_device_object(t->device), tp_requires_grad(t) ? Py_True : Py_False);
+}
+
+/* _rebuild_wrapper(cls, sizes, strides, offset, dtype, device, requires_grad) */
+static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
+    PyObject *v[7];
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6])) return NULL;
+    PyObject *names = Py_BuildValue("(ssss)", "storage_offset", "dtype", "device", "requires_grad");
+    PyObject *made = names ? tp_py_make_wrapper(NULL, v, 3, names) : NULL;
+    Py_XDECREF(names);
+    return made;
+}
+
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
-    (void)protocol;
-    PyObject *dict = ((tp_py_tensor *)self)->dict, *function = module_function("_rebuild_tensor");
-    PyObject *args = function ? rebuild_arguments_steal(self, storage_or_none(self)) : NULL;
+    if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
+    bool wrapper = tp_is_wrapper(tp_py_tensor_borrow(self));
+    PyObject *dict = ((tp_py_tensor *)self)->dict;
+    PyObject *function = module_function(wrapper ? "_rebuild_wrapper" : "_rebuild_tensor");
+    PyObject *args = !function ? NULL
+                     : wrapper ? wrapper_arguments(self)
+                               : rebuild_arguments_steal(self, storage_or_none(self));
     if (!args) {
         Py_XDECREF(function);
         return NULL;
@@ -265,7 +291,18 @@ static int copy_belongings(PyObject *self, PyObject *fresh, PyObject *memo) {
     return status;
 }
 
+static PyObject *fresh_copy(PyObject *self, PyObject *memo) {
+    bool wrapper = tp_is_wrapper(tp_py_tensor_borrow(self));
+    PyObject *storage = wrapper ? NULL : storage_or_none(self), *copied = storage ? deepcopy(storage, memo) : NULL;
+    PyObject *args = wrapper ? wrapper_arguments(self) : rebuild_arguments_steal(self, copied);
+    PyObject *fresh = !args ? NULL : wrapper ? rebuild_wrapper(NULL, args) : rebuild_tensor(NULL, args);
+    Py_XDECREF(args);
+    Py_XDECREF(storage);
+    return fresh;
+}
+
 PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
+    if (tp_py_asks(self)) return tp_py_ask_method("__deepcopy__", self, &memo, 1, NULL);
     if (!PyDict_Check(memo))
         return PyErr_Format(PyExc_TypeError, "__deepcopy__() takes the dictionary of copy.deepcopy");
     if (!tp_is_leaf(tp_py_tensor_borrow(self)))
@@ -274,19 +311,17 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment. If you were attempting to deepcopy a module, this may be because of a value "
             "that was computed with gradients; detach() it first.");
-    PyObject *storage = storage_or_none(self), *copied = storage ? deepcopy(storage, memo) : NULL;
-    PyObject *args = rebuild_arguments_steal(self, copied), *fresh = args ? rebuild_tensor(NULL, args) : NULL;
+    PyObject *fresh = fresh_copy(self, memo);
     PyObject *key = fresh ? PyLong_FromVoidPtr(self) : NULL;
     if (fresh && (!key || PyDict_SetItem(memo, key, fresh) < 0 || copy_belongings(self, fresh, memo) < 0))
         Py_CLEAR(fresh);
     Py_XDECREF(key);
-    Py_XDECREF(args);
-    Py_XDECREF(storage);
     return fresh;
 }
 
 static PyMethodDef functions[] = {
     {"_rebuild_storage", rebuild_storage, METH_VARARGS, NULL},
+    {"_rebuild_wrapper", rebuild_wrapper, METH_VARARGS, NULL},
     {"_rebuild_tensor", rebuild_tensor, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -8,7 +8,9 @@
 #include "autograd/node.h"
 #include "python/autograd.h"
 #include "python/methods.h"
+#include "python/overrides.h"
 #include "python/parse.h"
+#include "python/python_key.h"
 
 #include <string.h>
 #include <structmember.h>
@@ -35,6 +37,7 @@ static tp_py_tensor *new_object(PyTypeObject *type) {
 
 PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     if (!t) return tp_py_raise();
+    if (tp_unlikely(type != &tp_py_tensor_type) && tp_py_mark(type, t) < 0) return tp_release(t), NULL;
     tp_py_tensor *self = new_object(type);
     if (!self) {
         tp_release(t);
@@ -46,12 +49,17 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
     return (PyObject *)self;
 }
 
+/* Python marks an object once its finaliser has run, in the lowest bit of the second word of its header (CPython 3.8 to
+ * 3.14), and then runs it no more; a kept object that Python has again may be dropped again. */
+static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
+
 PyObject *tp_py_wrap_steal(tp_tensor *t) {
     if (tp_unlikely(!t)) return tp_py_raise();
     if (tp_likely(!t->pyobj)) return tp_py_wrap_as_steal(&tp_py_tensor_type, t);
     PyObject *self = t->pyobj;
     if (t->flags & TP_FLAG_OWNS_PYOBJ) { /* the object owns the tensor again, with the reference that was stolen */
         t->flags &= (uint16_t)~TP_FLAG_OWNS_PYOBJ;
+        if (Py_TYPE(self) != &tp_py_tensor_type) forget_finalized(self);
         return self;
     }
     Py_INCREF(self);
@@ -66,10 +74,6 @@ static bool has_identity(const tp_py_tensor *self) {
     return self->dict || self->weakrefs || Py_TYPE(self) != &tp_py_tensor_type;
 }
 
-/* The collector marks an object that was finalised once, in the lowest bit of the second word of its header
- * (CPython 3.8 to 3.14); a kept object may be dropped again later. */
-static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
-
 /* The last Python reference is gone: hands the object over to a tensor that C still holds. */
 static bool keep_for_c(tp_py_tensor *self) {
     tp_tensor *t = self->tensor;
@@ -80,10 +84,7 @@ static bool keep_for_c(tp_py_tensor *self) {
 }
 
 static void tensor_finalize(PyObject *o) {
-    if (Py_TYPE(o) != &tp_py_tensor_type && keep_for_c((tp_py_tensor *)o)) {
-        Py_INCREF(o);
-        forget_finalized(o);
-    }
+    if (Py_TYPE(o) != &tp_py_tensor_type && keep_for_c((tp_py_tensor *)o)) Py_INCREF(o);
 }
 
 static void let_go(tp_py_tensor *self) {
@@ -190,6 +191,7 @@ static PyObject *disabled_torch_function(PyObject *self, PyObject *call) {
 
 /* The method itself is compared, not its object: the type's own method cache makes this one look-up. */
 bool tp_py_gives_plain(PyTypeObject *type) {
+    if (tp_tls.functions_off) return true;
     static PyObject *name = NULL;
     if (!name && !(name = PyUnicode_InternFromString("__torch_function__"))) PyErr_Clear();
     PyObject *found = name ? _PyType_Lookup(type, name) : NULL; /* borrowed */
@@ -240,12 +242,29 @@ PyObject *tp_py_from_scalar(const tp_scalar *s) {
 /* ---- attributes ---- */
 
 #define TENSOR(o) tp_py_tensor_borrow(o)
-#define GETTER(name, expression)                             \
+/* An attribute is asked for first (Note [Asked first]); its name in Python where that is not `name`. */
+#define NAMED_GETTER(name, text)                             \
+    static PyObject *get_##name##_itself(PyObject *o);       \
     static PyObject *get_##name(PyObject *o, void *unused) { \
         (void)unused;                                        \
-        tp_tensor *t = TENSOR(o);                            \
-        return expression;                                   \
+        if (tp_py_asks(o)) return tp_py_ask_get(text, o);    \
+        return get_##name##_itself(o);                       \
+    }                                                        \
+    static PyObject *get_##name##_itself(PyObject *o TP_UNUSED)
+#define GETTER(name, expression) NAMED_GETTER_OF(name, #name, expression)
+#define NAMED_GETTER_OF(name, text, expression) \
+    NAMED_GETTER(name, text) {                  \
+        tp_tensor *t TP_UNUSED = TENSOR(o);     \
+        return expression;                      \
     }
+#define SETTER(name)                                                    \
+    static int set_##name##_itself(PyObject *o, PyObject *value);       \
+    static int set_##name(PyObject *o, PyObject *value, void *unused) { \
+        (void)unused;                                                   \
+        if (tp_py_asks(o)) return tp_py_ask_set(#name, o, value);       \
+        return set_##name##_itself(o, value);                           \
+    }                                                                   \
+    static int set_##name##_itself(PyObject *o, PyObject *value)
 
 GETTER(shape, tp_py_size(tp_sizes(t)))
 GETTER(dtype, tp_py_dtype_object((tp_dtype)t->dtype))
@@ -255,8 +274,9 @@ GETTER(itemsize, PyLong_FromLongLong(tp_itemsize((tp_dtype)t->dtype)))
 GETTER(nbytes, PyLong_FromLongLong(t->numel *tp_itemsize((tp_dtype)t->dtype)))
 GETTER(requires_grad, PyBool_FromLong(tp_requires_grad(t)))
 GETTER(is_leaf, PyBool_FromLong(tp_is_leaf(t)))
-GETTER(base, t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
-GETTER(version, t->flags &TP_FLAG_INFERENCE
+NAMED_GETTER_OF(base, "_base", t->base ? tp_py_wrap(t->base) : Py_NewRef(Py_None))
+NAMED_GETTER_OF(version, "_version",
+                t->flags &TP_FLAG_INFERENCE
                     ? PyErr_Format(PyExc_RuntimeError, "Inference tensors do not track version counter.")
                     : PyLong_FromUnsignedLong(tp_version(t)))
 GETTER(output_nr, PyLong_FromLong(t->autograd ? (long)t->autograd->output_nr : 0))
@@ -271,36 +291,28 @@ GETTER(is_meta, PyBool_FromLong(t->device.type == TP_DEVICE_META))
 GETTER(is_cpu, PyBool_FromLong(t->device.type == TP_DEVICE_CPU))
 GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
 
-static PyObject *get_grad(PyObject *o, void *unused) {
-    (void)unused;
+NAMED_GETTER(grad, "grad") {
     tp_tensor *grad = tp_grad(TENSOR(o));
     if (grad && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* attributes of the gradient may lead back */
     return grad ? tp_py_wrap_steal(grad) : Py_NewRef(Py_None);
 }
 
-static PyObject *get_layout(PyObject *o, void *unused) {
-    (void)o, (void)unused;
-    return tp_py_layout_object(TP_STRIDED);
-}
-static PyObject *get_false(PyObject *o, void *unused) {
-    (void)o, (void)unused;
+GETTER(layout, tp_py_layout_object(TP_STRIDED))
+/* What no tensor is; the closure is the attribute's name. */
+static PyObject *get_false(PyObject *o, void *name) {
+    if (tp_py_asks(o)) return tp_py_ask_get(name, o);
     Py_RETURN_FALSE;
 }
-static PyObject *get_grad_fn(PyObject *o, void *unused) {
-    (void)unused;
-    return tp_py_grad_fn(TENSOR(o));
-}
+NAMED_GETTER(grad_fn, "grad_fn") { return tp_py_grad_fn(TENSOR(o)); }
 
-static int set_requires_grad(PyObject *o, PyObject *value, void *unused) {
-    (void)unused;
+SETTER(requires_grad) {
     if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad cannot be deleted"), -1;
     if (!PyBool_Check(value))
         return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
     return tp_py_check(tp_set_requires_grad(TENSOR(o), value == Py_True));
 }
 
-static int set_grad(PyObject *o, PyObject *value, void *unused) {
-    (void)unused;
+SETTER(grad) {
     tp_tensor *t = TENSOR(o);
     if (!value || value == Py_None) {
         if (t->autograd) tp_put_grad_steal(t, NULL);
@@ -311,8 +323,7 @@ static int set_grad(PyObject *o, PyObject *value, void *unused) {
     return tp_py_check(tp_set_grad(t, TENSOR(value)));
 }
 
-static int set_data(PyObject *o, PyObject *value, void *unused) {
-    (void)unused;
+SETTER(data) {
     if (!value) return PyErr_SetString(PyExc_RuntimeError, "data cannot be deleted; delete the tensor"), -1;
     if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
     const tp_tensor *from = TENSOR(value);
@@ -325,15 +336,14 @@ static int set_data(PyObject *o, PyObject *value, void *unused) {
     return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
 }
 
-#define SETTER_VIEW(name, view)                                         \
-    static int set_##name(PyObject *o, PyObject *value, void *unused) { \
-        (void)unused;                                                   \
-        PyObject *part = value ? get_##name(o, NULL) : NULL;            \
-        if (!part) return -1;                                           \
-        PyObject *done = PyObject_CallMethod(part, view, "O", value);   \
-        Py_DECREF(part);                                                \
-        Py_XDECREF(done);                                               \
-        return done ? 0 : -1;                                           \
+#define SETTER_VIEW(name, view)                                       \
+    SETTER(name) {                                                    \
+        PyObject *part = value ? get_##name(o, NULL) : NULL;          \
+        if (!part) return -1;                                         \
+        PyObject *done = PyObject_CallMethod(part, view, "O", value); \
+        Py_DECREF(part);                                              \
+        Py_XDECREF(done);                                             \
+        return done ? 0 : -1;                                         \
     }
 SETTER_VIEW(real, "copy_")
 SETTER_VIEW(imag, "copy_")
@@ -355,8 +365,7 @@ static int tensor_setattro(PyObject *o, PyObject *name, PyObject *value) {
     return status;
 }
 
-static PyObject *get_names(PyObject *o, void *unused) {
-    (void)unused;
+NAMED_GETTER(names, "names") {
     PyObject *names = PyTuple_New(TENSOR(o)->ndim);
     for (int i = 0; names && i < TENSOR(o)->ndim; i++) PyTuple_SET_ITEM(names, i, Py_NewRef(Py_None));
     return names;
@@ -388,12 +397,20 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"imag", get_imag, set_imag, "The imaginary part, a view.", NULL},
     {"is_meta", get_is_meta, NULL, "Whether the tensor is on the meta device.", NULL},
     {"is_cpu", get_is_cpu, NULL, "Whether the tensor is in host memory.", NULL},
-    {"is_cuda", get_false, NULL, NULL, NULL},
-    {"is_sparse", get_false, NULL, NULL, NULL},
-    {"is_sparse_csr", get_false, NULL, NULL, NULL},
-    {"is_quantized", get_false, NULL, NULL, NULL},
-    {"is_nested", get_false, NULL, NULL, NULL},
-    {"is_mkldnn", get_false, NULL, NULL, NULL},
+    {"is_cuda", get_false, NULL, NULL, "is_cuda"},
+    {"is_sparse", get_false, NULL, NULL, "is_sparse"},
+    {"is_sparse_csr", get_false, NULL, NULL, "is_sparse_csr"},
+    {"is_quantized", get_false, NULL, NULL, "is_quantized"},
+    {"is_nested", get_false, NULL, NULL, "is_nested"},
+    {"is_mkldnn", get_false, NULL, NULL, "is_mkldnn"},
+    /* Devices of torch's that no tensor is on. */
+    {"is_ipu", get_false, NULL, NULL, "is_ipu"},
+    {"is_maia", get_false, NULL, NULL, "is_maia"},
+    {"is_mps", get_false, NULL, NULL, "is_mps"},
+    {"is_mtia", get_false, NULL, NULL, "is_mtia"},
+    {"is_vulkan", get_false, NULL, NULL, "is_vulkan"},
+    {"is_xla", get_false, NULL, NULL, "is_xla"},
+    {"is_xpu", get_false, NULL, NULL, "is_xpu"},
     {"names", get_names, NULL, "A None for each dimension.", NULL},
     {"__dict__", get_dict, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -100,10 +100,18 @@ static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
         if (!tp_py_is_tensor(o)) return 0;
         *v = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(tp_py_tensor_borrow(o))};
         return 1;
+    case TP_TENSORS: /* as the YAML's operators say it */
     case TP_TENSOR_SEQ: return to_seq(o, v);
+    case TP_SCALAR:
     case TP_NUMBER: v->tag = TP_NUMBER; return tp_py_to_scalar(o, &v->number);
     case TP_INT: v->tag = TP_INT; return tp_py_to_int(o, &v->i);
     case TP_BOOL_: *v = (tp_value){.tag = TP_BOOL_, .b = o == Py_True}; return PyBool_Check(o);
+    case TP_DTYPE: {
+        tp_dtype d;
+        int ok = tp_py_to_dtype(o, &d);
+        if (ok > 0) *v = (tp_value){.tag = TP_DTYPE, .i = d};
+        return ok;
+    }
     case TP_FLOAT:
         if (!PyFloat_Check(o) && !PyLong_Check(o)) return 0;
         *v = (tp_value){.tag = TP_FLOAT, .f = PyFloat_AsDouble(o)};

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorpy import _C
+from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tensorpy.autograd import function, graph
@@ -75,6 +75,8 @@ def grad(
         grads = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True))
     return grads
 
+
+_overridable.make_overridable(__name__, ("backward", "grad"))
 
 Variable = Tensor
 

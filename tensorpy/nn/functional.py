@@ -6,11 +6,14 @@ sizes left out, a probability checked, an `inplace` flag.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tensorpy import _modes
+from tensorpy._overridable import make_overridable
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403
 from tensorpy.nn._common import nn, ops
@@ -200,3 +203,14 @@ def _pad_circular(input: Tensor, pad: Sequence[int]) -> Tensor:
         parts += [input.narrow(dim, 0, after)] if after > 0 else []
         input = ops.cat(parts, dim)
     return input
+
+
+def _make_overridable() -> None:
+    """Every function here that is written in Python, also where it is defined."""
+    for name, function in list(globals().items()):
+        if isinstance(function, FunctionType) and not name.startswith("_") and function.__module__ != "tensorpy._modes":
+            make_overridable(function.__module__, (function.__name__,))
+            globals()[name] = vars(sys.modules[function.__module__])[function.__name__]
+
+
+_make_overridable()

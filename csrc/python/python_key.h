@@ -1,0 +1,21 @@
+/* python_key.h: __torch_dispatch__: operators that classes and modes answer, below autograd.
+ *
+ * Note [Wrappers]
+ * A class with a __torch_dispatch__ marks its objects' tensors with the key Python. One that _make_wrapper_subclass
+ * made has sizes, a dtype and a device, and no elements: its key set has no backend's bit, so no kernel that computes
+ * can be reached with it, and its storage has no memory. What reads memory by hand asks tp_is_wrapper. Layers above
+ * (autograd, autocast, versions, views) treat it as any tensor: they look at its geometry only. */
+#pragma once
+
+#include "python/common.h"
+
+#include "dispatch/key.h"
+
+/* 0, or -1 raised: `what` needs the elements. */
+int tp_py_refuse_wrapper(const tp_tensor *t, const char *what);
+
+/* A tensor becomes an object of a class: it gets the key Python if that has a __torch_dispatch__. -1 raised. */
+int tp_py_mark(PyTypeObject *type, tp_tensor *t) TP_COLD;
+
+PyObject *tp_py_make_wrapper(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+int tp_py_init_python_key(PyObject *m);

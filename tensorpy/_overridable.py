@@ -1,0 +1,88 @@
+"""What `import tensorpy` needs of `__torch_function__`: Tensor's own, the switches, functions of Python that ask.
+
+The rest is in tensorpy.overrides, which is imported at first use.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+def make_overridable(module: str, names: Iterable[str]) -> None:
+    """Makes functions of a module ask before they run."""
+    home = vars(sys.modules[module])
+    for name in names:
+        home[name] = _C._overridable(home[name])
+
+
+def _switch_off(how: int) -> int:
+    """Asks fewer: 1 no classes, 2 no modes either; gives what it was."""
+    before: int = _C._set_functions_off(how)
+    if before > how:
+        _C._set_functions_off(before)
+    return before
+
+
+class _Disable:
+    how: int
+
+    def __enter__(self) -> None:
+        self.before = _switch_off(self.how)
+
+    def __exit__(self, *unused: object) -> None:
+        _C._set_functions_off(self.before)
+
+
+class DisableTorchFunctionSubclass(_Disable):
+    """In its scope the classes of arguments are not asked; modes are."""
+
+    how = 1
+
+
+class DisableTorchFunction(_Disable):
+    """In its scope nobody is asked: no class, no mode."""
+
+    how = 2
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """What gives on a subclass just what is there: a base, a gradient."""
+    return {Tensor.__dict__[name].__get__ for name in ("_base", "grad")}
+
+
+_nowrap: set[Any] = set()
+
+
+def _convert(result: Any, cls: type) -> Any:
+    """A result, or a tuple or list of them, with its tensors as objects of the class."""
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)(_convert(item, cls) for item in result)  # type: ignore[call-arg]
+    return result
+
+
+def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Runs the function on the class's objects as on tensors; tensors among the results become the class's."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    before = _switch_off(1)
+    try:
+        result = func(*args, **(kwargs or {}))
+    finally:
+        _C._set_functions_off(before)
+    if not _nowrap:
+        _nowrap.update(get_default_nowrap_functions())
+    return result if cls is Tensor or func in _nowrap else _convert(result, cls)
+
+
+_C._set_type_attribute(Tensor, "__torch_function__", classmethod(_torch_function))
+_C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass

@@ -8,6 +8,7 @@
 #include "autograd/engine.h"
 #include "autograd/internal.h"
 #include "core/alloc.h"
+#include "dispatch/profiler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     n->inputs = &n->first_input;
     n->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
     if (tp_unlikely(tp_tls.anomaly_mode) && tp_autograd_host.where) n->trace = tp_autograd_host.where();
+    if (tp_unlikely(tp_tls.include & TP_BIT(Profiler))) tp_profile_recorded(n->sequence);
     return n;
 }
 

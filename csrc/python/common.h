@@ -98,6 +98,7 @@ int tp_py_init_autocast(PyObject *m);
 int tp_py_init_dispatch(PyObject *m);
 int tp_py_init_library(PyObject *m);
 int tp_py_init_program(PyObject *m);
+int tp_py_init_profiler(PyObject *m);
 int tp_py_init_generator(PyObject *m);
 int tp_py_init_context(PyObject *m);
 int tp_py_init_opencl(PyObject *m);

@@ -78,6 +78,16 @@ def grad(
 
 Variable = Tensor
 
+
+def __getattr__(name: str) -> object:
+    """The profiler is imported at first use."""
+    if name == "profiler":
+        import importlib
+
+        return importlib.import_module("tensorpy.autograd.profiler")
+    raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
+
+
 __all__ = [
     "Function",
     "GradcheckError",

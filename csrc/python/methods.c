@@ -189,6 +189,7 @@ static PyObject *item_of(tp_tensor *t) {
 
 METHOD(py_tolist) {
     tp_tensor *t = TENSOR(self);
+    if (tp_py_refuse_traced(self, "tolist()") < 0) return NULL;
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
@@ -277,6 +278,7 @@ METHOD(py_complex) {
 /* ---- printing and iteration ---- */
 
 static PyObject *call_printer(PyObject *o, const char *function) {
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer)); /* what is printed is no part of a graph */
     PyObject *module = PyImport_ImportModule("tensorpy._tensor_str");
     PyObject *text = module ? PyObject_CallMethod(module, function, "O", o) : NULL;
     Py_XDECREF(module);

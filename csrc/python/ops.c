@@ -82,7 +82,7 @@ static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject 
     const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
     if (!s) return NULL;
     int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
-    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
+    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, a.values, results);
     if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
     tp_py_args_free(&a);
     return result;

@@ -227,7 +227,7 @@ static int fit_device(const tp_node *from, int index, const tp_input_meta *m, tp
         return tp_fail(
             TP_RuntimeError, "Function %s returned an invalid gradient at index %d - expected device %s but got %s",
             from->type->name, index, tp_device_print(m->device, wanted), tp_device_print((*grad)->device, found));
-    tp_tensor *there = tp_to_device(*grad, m->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT);
+    tp_tensor *there = tp_to_device(*grad, m->device, (tp_dtype)(*grad)->dtype, false, false, TP_NO_FORMAT);
     if (!there) return -1;
     tp_release(*grad);
     *grad = there;

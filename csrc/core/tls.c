@@ -97,8 +97,7 @@ bool tp_thread_register(void) {
 void tp_thread_include(uint64_t keys, bool on) {
     tp_lock(TP_LOCK_Threads);
     registry.included = on ? registry.included | keys : registry.included & ~keys;
-    for (tp_thread_state *t = registry.first; t; t = t->next)
-        t->include = on ? t->include | keys : t->include & ~keys;
+    for (tp_thread_state *t = registry.first; t; t = t->next) t->include = on ? t->include | keys : t->include & ~keys;
     tp_unlock(TP_LOCK_Threads);
 }
 

@@ -98,8 +98,8 @@ static int64_t live_bytes(void) { return tp_alloc_stats().live_bytes; }
 static int64_t open_event(tp_profile *p, tp_profile_thread *t, const tp_op *op, tp_profiled_kind kind) {
     if (!grow((void **)&t->events, &t->capacity, t->count + 1, sizeof *t->events) || t->count >= INT32_MAX) return -1;
     int64_t at = t->count++;
-    t->events[at] = (tp_profile_event){
-        .op = op, .parent = t->open, .kind = (uint8_t)kind, .sequence = -1, .shapes = -1};
+    t->events[at] =
+        (tp_profile_event){.op = op, .parent = t->open, .kind = (uint8_t)kind, .sequence = -1, .shapes = -1};
     t->open = (int32_t)at;
     if (p->memory) t->events[at].bytes = -live_bytes();
     if (p->stack) {

@@ -17,8 +17,8 @@ void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
 static cl_int enqueue(tp_cl_call *c, cl_uint ndim, const size_t *global, const size_t *local) {
     cl_event event, *wanted = tp_unlikely(tp_cl_profiling) ? &event : NULL;
     int64_t now = wanted ? tp_profile_now() : 0;
-    cl_int status = tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, ndim, NULL, global, local, 0,
-                                                 NULL, wanted);
+    cl_int status =
+        tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, ndim, NULL, global, local, 0, NULL, wanted);
     if (wanted && status == CL_SUCCESS) tp_cl_profile_keep_steal(c->device, c->kernel->name, event, now);
     return status;
 }

@@ -12,8 +12,8 @@ extern bool tp_cl_profiling;
 typedef struct {
     const char *name; /* the kernel's */
     int device, stream;
-    int64_t begin, end;      /* as tp_profile_now */
-    uint32_t thread;         /* who launched it, and in which event of that thread; 0: outside of any */
+    int64_t begin, end; /* as tp_profile_now */
+    uint32_t thread;    /* who launched it, and in which event of that thread; 0: outside of any */
     int64_t at;
 } tp_cl_profiled;
 

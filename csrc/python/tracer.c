@@ -149,7 +149,7 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_refuse_traced(PyObject *tensor, const char *what) {
-    if (!recorder) return 0;
+    if (!recorder || tp_excluded_keys() & TP_BIT(Tracer)) return 0;
     PyObject *done = PyObject_CallMethod(recorder, "reads", "Os", tensor, what);
     Py_XDECREF(done);
     return done ? 0 : -1;

@@ -12,12 +12,13 @@ from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node, OpOverload, overload
 from tensorpy.utils._pytree import LeafSpec, TreeSpec
 
+_PLAIN = (bool, int, float, str, bytes, type(None))
 _CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
 _NAMED = {"dtype": _C.dtype, "layout": type(_C.strided), "memory_format": type(_C.preserve_format)}
 
 
 def _encode_value(value: Any) -> tuple[Any, ...]:
-    """A tag and plain values. A value of any other type stands for itself: Python's pickle may know it."""
+    """A tag and plain values."""
     if isinstance(value, Node):
         return "node", value.name
     if type(value) in (tuple, list):
@@ -35,6 +36,8 @@ def _encode_value(value: Any) -> tuple[Any, ...]:
     for tag, kind in _NAMED.items():
         if isinstance(value, kind):
             return tag, str(value).removeprefix("tensorpy.")
+    if type(value) not in _PLAIN:
+        raise TypeError(f"a graph that holds a {type(value).__name__} cannot be saved")
     return "value", value
 
 
@@ -58,7 +61,7 @@ def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
         if not isinstance(found, _NAMED[tag]):
             raise TypeError(f"a saved graph names {rest[0]!r} as a {tag}")
         return found
-    if tag != "value":
+    if tag != "value" or type(rest[0]) not in _PLAIN:
         raise TypeError(f"a saved graph has a value of the kind {tag!r}")
     return rest[0]
 
@@ -71,7 +74,9 @@ def _encode_target(node: Node) -> tuple[Any, ...]:
     return ("name" if isinstance(node.target, str) else "function"), node.target
 
 
-def _decode_target(state: Any) -> Any:
+def _decode_target(op: str, state: Any, trusted: bool) -> Any:
+    if not trusted and (state[0] == "function" or op in ("call_method", "call_module")):
+        raise TypeError("a saved graph calls what is no operator")
     if state[0] == "operator":
         return overload(state[1])
     if state[0] == "getitem":
@@ -89,13 +94,16 @@ def _encode_spec(spec: TreeSpec | None) -> Any:
     return kind, spec.context, [_encode_spec(child) for child in spec.children_specs]
 
 
-def _decode_spec(state: Any) -> TreeSpec | None:
+def _decode_spec(state: Any, trusted: bool) -> TreeSpec | None:
     if state is None:
         return None
     if state[0] == "leaf":
         return LeafSpec
+    if not trusted and state[0] not in _CONTAINERS:
+        raise TypeError("a saved graph takes or gives objects of a class of its own")
     kind = _CONTAINERS[state[0]] if isinstance(state[0], str) else state[0]
-    return TreeSpec(kind, state[1], tuple(_decode_spec(child) for child in state[2]))  # type: ignore[misc]
+    children = [_decode_spec(child, trusted) for child in state[2]]
+    return TreeSpec(kind, state[1], tuple(child for child in children if child is not None))
 
 
 def encode(graph: Graph) -> dict[str, Any]:
@@ -109,7 +117,7 @@ def _is_name(name: Any) -> bool:
     return isinstance(name, str) and name.isidentifier()
 
 
-def decode(state: Any) -> Graph:
+def decode(state: Any, trusted: bool = True) -> Graph:
     """TypeError where a file holds what `encode` does not write."""
     if not isinstance(state, dict) or state.get("version") != 1:
         raise TypeError("a saved graph is broken, or of a later version")
@@ -118,8 +126,8 @@ def decode(state: Any) -> Graph:
         keywords = _decode_value(kwargs, nodes)
         if not all(map(_is_name, [name, *keywords])):
             raise TypeError(f"a saved graph has a node or keyword that is no name: {name!r}")
-        made = graph.create_node(op, _decode_target(target), _decode_value(args, nodes), keywords, name)
+        made = graph.create_node(op, _decode_target(op, target, trusted), _decode_value(args, nodes), keywords, name)
         nodes[name] = made
-    graph.in_spec, graph.out_spec = map(_decode_spec, state["specs"])
+    graph.in_spec, graph.out_spec = (_decode_spec(spec, trusted) for spec in state["specs"])
     graph.static_inputs = {place: _decode_value(value, {}) for place, value in state["static"]}
     return graph

@@ -333,6 +333,11 @@ def _attribute(path: str) -> str:
     return f"self.{path}" if plain else f"self._attribute({path!r})"
 
 
+def _has_keyword(path: str) -> bool:
+    """tensorpy.ops.aten.random.from"""
+    return any(map(keyword.iskeyword, path.split(".")))
+
+
 def _statement(node: Node, out_spec: TreeSpec | None) -> str:
     if node.op == "output":
         value = _code(node.args[0])
@@ -345,8 +350,9 @@ def _statement(node: Node, out_spec: TreeSpec | None) -> str:
         return f"{node.name} = {args[0]}.{node.target}({', '.join([*args[1:], *keywords])})"
     if node.op == "call_module":
         return f"{node.name} = {_attribute(node.target)}({', '.join([*args, *keywords])})"
-    known = isinstance(node.target, OpOverload) or target_name(node.target) == "operator.getitem"
-    callee = target_name(node.target) if known else f"self._function_of({node.name!r})"
+    callee = target_name(node.target)
+    if not isinstance(node.target, OpOverload) and callee != "operator.getitem" or _has_keyword(callee):
+        callee = f"self._function_of({node.name!r})"
     if callee == "operator.getitem":
         return f"{node.name} = {args[0]}[{args[1]}]"
     return f"{node.name} = {callee}({', '.join([*args, *keywords])})"

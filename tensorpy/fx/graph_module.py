@@ -124,10 +124,11 @@ class GraphModule(Module):
         return rebuild, (encode(self._graph), constants, self._class_name)
 
 
-def rebuild(state: Any, constants: dict[str, Any], class_name: str) -> GraphModule:
-    """From a file: every name in it is checked, as the graph becomes code."""
+def rebuild(state: Any, constants: dict[str, Any], class_name: str, trusted: bool = True) -> GraphModule:
+    """From a file: every name in it is checked, as the graph becomes code. One that is not trusted calls operators,
+    and nothing else."""
     if not isinstance(class_name, str) or not isinstance(constants, dict):
         raise TypeError("a saved graph is broken")
     if not all(isinstance(n, str) and all(p.isidentifier() for p in n.split(".")) for n in constants):
         raise TypeError("a saved graph names a constant that is no name")
-    return GraphModule(constants, decode(state), class_name)
+    return GraphModule(constants, decode(state, trusted), class_name)

@@ -98,6 +98,41 @@ def of_meta(tree: Any) -> Any:
     return pytree.tree_map_only(tp.Tensor, lambda t: tp.zeros_like(t), tree)
 
 
+def backward_of(function: Any) -> Any:
+    """The gradients of a call's floating results with respect to its floating arguments."""
+
+    def f(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        wants = [isinstance(x, tp.Tensor) and (x.is_floating_point() or x.is_complex()) for x in leaves]
+        leaves = [x.detach().requires_grad_() if w else x for x, w in zip(leaves, wants, strict=True)]
+        args, kwargs = pytree.tree_unflatten(leaves, spec)
+        found = [r for r in pytree.tree_leaves(function(*args, **kwargs)) if isinstance(r, tp.Tensor)]
+        roots = [r for r in found if r.requires_grad]
+        inputs = [x for x, w in zip(leaves, wants, strict=True) if w]
+        return tp.autograd.grad(roots, inputs, [tp.ones_like(r) for r in roots], allow_unused=True)
+
+    return f
+
+
+@over(lambda info: info.gradcheck and info.op.kind == "functional")
+def test_each_backward_replays(info: OpInfo) -> None:
+    function = backward_of(function_of(info))
+    for sample in info.samples("float64" if "float64" in info.dtypes else info.main_dtype, 2):
+        args, kwargs = arguments(sample, "cpu", info)
+        given = args if info.random else other_values(args)
+        try:
+            if reads_values(lambda: function(*args, **kwargs)):  # noqa: B023
+                continue
+            expected = function(*given, **kwargs)
+        except RuntimeError:
+            continue  # nothing here has a gradient, or it takes no such values
+        gm = make_fx(function)(*args, **kwargs)
+        gm.graph.lint()
+        if info.random:
+            seed(kwargs)
+        same(gm(*given, **kwargs), expected, f"{info.name}{sample}")
+
+
 def pass_on(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
     return op.redispatch(keys & (tp._C._KEYS["Tracer"] - 1), *args, **kwargs)
 
@@ -303,6 +338,41 @@ def test_backward_into_grad_is_recorded() -> None:
 
     gm = make_fx(f)(tp.ones(3))
     assert gm(tp.tensor([1.0, 2.0, 3.0])).tolist() == [2, 4, 6]
+
+
+def test_a_training_step_is_recorded() -> None:
+    """With grad modes: parameters, momentum and running statistics go on from where they are."""
+    F = tp.nn.functional
+
+    def training() -> Any:
+        tp.manual_seed(1)
+        net = tp.nn.Sequential(tp.nn.Conv2d(1, 2, 3), tp.nn.BatchNorm2d(2), tp.nn.ReLU(), tp.nn.Flatten(), tp.nn.Linear(8, 3))
+        optimizer = tp.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return net, step
+
+    x, y = tp.rand(5, 1, 4, 4), tp.tensor([0, 1, 2, 0, 1])
+    (net, step), (other, twin) = training(), training()
+    step(x, y), twin(x, y)  # momentum is there
+    gm = make_fx(step, pre_dispatch=True)(x, y)
+    twin(x, y)
+    x = tp.rand(5, 1, 4, 4)
+    for _ in range(3):
+        same(gm(x, y), twin(x, y))
+    statistics = [name for name in net.state_dict() if "num_batches" not in name]  # counted in Python
+    same([net.state_dict()[n] for n in statistics], [other.state_dict()[n] for n in statistics])
+    assert tp.is_grad_enabled() and gm(x, y).grad_fn is None
+    assert pickle.loads(pickle.dumps(gm)).code == gm.code
+    with pytest.raises(RuntimeError):
+        gm(x[:, :, :2], y)
+    assert tp.is_grad_enabled()
 
 
 # ---- graphs ----

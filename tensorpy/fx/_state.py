@@ -12,6 +12,7 @@ from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node, OpOverload, overload
 from tensorpy.utils._pytree import LeafSpec, TreeSpec
 
+_FUNCTIONS = {"getitem": operator.getitem, "grad_mode": _C._set_grad_enabled}
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
 _NAMED = {"dtype": _C.dtype, "layout": type(_C.strided), "memory_format": type(_C.preserve_format)}
@@ -69,8 +70,9 @@ def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
 def _encode_target(node: Node) -> tuple[Any, ...]:
     if isinstance(node.target, OpOverload):
         return "operator", node.target.__name__
-    if node.target is operator.getitem:
-        return ("getitem",)
+    for tag, function in _FUNCTIONS.items():
+        if node.target is function:
+            return (tag,)
     return ("name" if isinstance(node.target, str) else "function"), node.target
 
 
@@ -79,8 +81,8 @@ def _decode_target(op: str, state: Any, trusted: bool) -> Any:
         raise TypeError("a saved graph calls what is no operator")
     if state[0] == "operator":
         return overload(state[1])
-    if state[0] == "getitem":
-        return operator.getitem
+    if state[0] in _FUNCTIONS:
+        return _FUNCTIONS[state[0]]
     target = state[1]
     if state[0] == "name" and not (isinstance(target, str) and all(p.isidentifier() for p in target.split("."))):
         raise TypeError(f"a saved graph has the target {target!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ class Graph:
         self.static_inputs: dict[int, Any] = {}  # leaves of in_spec that are no placeholders, by their places
 
     # ---- nodes ----
+
+    def switches_grad_mode(self) -> bool:
+        """Whether calls of one run are recorded for backward and others not."""
+        return any(node.target is _C._set_grad_enabled for node in self.nodes)
 
     @property
     def nodes(self) -> NodeList:
@@ -351,7 +356,8 @@ def _statement(node: Node, out_spec: TreeSpec | None) -> str:
     if node.op == "call_module":
         return f"{node.name} = {_attribute(node.target)}({', '.join([*args, *keywords])})"
     callee = target_name(node.target)
-    if not isinstance(node.target, OpOverload) and callee != "operator.getitem" or _has_keyword(callee):
+    known = isinstance(node.target, OpOverload) or node.target in (operator.getitem, _C._set_grad_enabled)
+    if not known or _has_keyword(callee):
         callee = f"self._function_of({node.name!r})"
     if callee == "operator.getitem":
         return f"{node.name} = {args[0]}[{args[1]}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.fx._state import decode, encode
 from tensorpy.fx.graph import Graph, attribute_of
@@ -59,6 +60,7 @@ class GraphModule(Module):
         names = {"tensorpy": tensorpy, "operator": operator}
         exec(compile(self._code, f"<{self._class_name}>", "exec"), names)
         self._forward = names["forward"]
+        self._switches = self._graph.switches_grad_mode()
         self._functions = {n.name: n.target for n in self._graph.nodes if n.op == "call_function"}
         return self._code
 
@@ -68,7 +70,13 @@ class GraphModule(Module):
         return self._code
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._forward(self, *args, **kwargs)  # type: ignore[operator]
+        if not self._switches:
+            return self._forward(self, *args, **kwargs)  # type: ignore[operator]
+        before = _C.is_grad_enabled()
+        try:
+            return self._forward(self, *args, **kwargs)  # type: ignore[operator]
+        finally:
+            _C._set_grad_enabled(before)
 
     def _function_of(self, name: str) -> Any:
         return self._functions[name]

@@ -54,8 +54,9 @@ class Recorder:
     the values of a storage depend on the inputs is noted by storage, since views are written too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, grad_modes: bool = False) -> None:
         self.graph = Graph()
+        self.grad_mode = _C.is_grad_enabled() if grad_modes else None  # as the graph has it; None: not recorded
         self.constants: dict[str, Any] = {}
         self._kept: dict[int, tuple[Tensor, Node | tuple[Node, int]]] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
@@ -112,6 +113,7 @@ class Recorder:
         if "data_dependent_output" in op.tags:
             for tensor in tensors:
                 self.reads(tensor, "item()" if name == "_local_scalar_dense" else name)
+        self.follow_grad_mode(_C.is_grad_enabled())
         random = "nondeterministic_seeded" in op.tags
         return op, [self.argument(a) for a in args], args, random or any(map(self.depends, tensors))
 
@@ -143,6 +145,12 @@ class Recorder:
             elif not positional[i] and kept[i]:
                 kwargs[name] = value
         return self.graph.call_function(op, tuple(args), kwargs)
+
+    def follow_grad_mode(self, enabled: bool) -> None:
+        """Whether calls are recorded for backward from here on."""
+        if self.grad_mode is not None and enabled != self.grad_mode:
+            self.graph.call_function(_C._set_grad_enabled, (enabled,))
+            self.grad_mode = enabled
 
     def reads(self, tensor: Tensor, what: str) -> None:
         """A value leaves the graph."""
@@ -177,8 +185,8 @@ def _is_plain(spec: TreeSpec) -> bool:
     return not kwargs.children_specs and all(child.is_leaf() for child in args.children_specs)
 
 
-def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> GraphModule:
-    recorder = Recorder()
+def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], grad_modes: bool) -> GraphModule:
+    recorder = Recorder(grad_modes)
     graph = recorder.graph
     leaves, spec = tree_flatten((args, kwargs))
     for i, (leaf, name) in enumerate(zip(leaves, _input_names(f, args, kwargs), strict=True)):
@@ -193,6 +201,7 @@ def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         result = f(*args, **kwargs)
     finally:
         _tracer.set(before)
+    recorder.follow_grad_mode(_C.is_grad_enabled())
     outputs, out_spec = tree_flatten(result)
     made = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
     if out_spec.is_leaf():
@@ -215,7 +224,9 @@ def make_fx(
 
     Composite operators are their parts; calls of backward and grad inside f are the operators that they called. The
     graph takes other tensors than the recorded ones, nested alike; what is no tensor among the arguments is a part of
-    it. Tensors that f has from elsewhere are its constants.
+    it. Tensors that f has from elsewhere are its constants. With `pre_dispatch` the graph switches grad modes where f
+    does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
+    records all of it for backward where its arguments require grad.
     """
     if decomposition_table:
         raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
@@ -223,6 +234,6 @@ def make_fx(
         raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: calls are recorded as they run ('real')")
 
     def wrapped(*args: Any, **kwargs: Any) -> GraphModule:
-        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs)
+        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
 
     return wrapped

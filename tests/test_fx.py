@@ -223,7 +223,7 @@ def test_an_input_is_written() -> None:
 
 
 def test_constants() -> None:
-    """Data of the function's own is the same in each run, whatever was written to it; what is from outside is shared."""
+    """Data of the function's own is the same in each run, whatever was written to it; what is from outside stays."""
     outside, net = tp.ones(2), tp.nn.Linear(2, 2)
 
     def f(x):
@@ -346,7 +346,9 @@ def test_a_training_step_is_recorded() -> None:
 
     def training() -> Any:
         tp.manual_seed(1)
-        net = tp.nn.Sequential(tp.nn.Conv2d(1, 2, 3), tp.nn.BatchNorm2d(2), tp.nn.ReLU(), tp.nn.Flatten(), tp.nn.Linear(8, 3))
+        net = tp.nn.Sequential(
+            tp.nn.Conv2d(1, 2, 3), tp.nn.BatchNorm2d(2), tp.nn.ReLU(), tp.nn.Flatten(), tp.nn.Linear(8, 3)
+        )
         optimizer = tp.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
         def step(x: Any, y: Any) -> Any:
@@ -397,7 +399,7 @@ def test_a_graph_by_hand() -> None:
     assert len(gm.graph.nodes) == 7 and gm.graph.eliminate_dead_code() and len(gm.graph.nodes) == 6
     gm.recompile()
     same(gm(x, y), expected)
-    assert [n.name for n in reversed(gm.graph.nodes)][0] == "output"
+    assert next(iter(reversed(gm.graph.nodes))).name == "output"
 
 
 def test_replacing_nodes() -> None:
@@ -444,7 +446,8 @@ def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
     import xml.etree.ElementTree as ElementTree
 
     boxes = ElementTree.fromstring(gm._repr_svg_()).findall(".//{*}text")
-    assert [box.text for box in boxes if box.text] == ["x", "max = max.dim(0)", "getitem = operator.getitem(0)", "add = add.Scalar(1)", "output"]  # fmt: skip
+    shown = ["x", "max = max.dim(0)", "getitem = operator.getitem(0)", "add = add.Scalar(1)", "output"]
+    assert [box.text for box in boxes if box.text] == shown
 
 
 def test_interpreters_see_each_node() -> None:

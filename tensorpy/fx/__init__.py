@@ -6,7 +6,7 @@
     print(gm.graph)         or gm.code, gm.graph.print_tabular(); a notebook draws it
     gm(y)                   the same operators with another input, differentiable
 
-Graphs come from calls (the dispatch key Tracer, csrc/python/tracer.c) or are built by hand; Python itself is not traced.
+Graphs come from calls (the dispatch key Tracer, csrc/python/tracer.c) or are built by hand; Python is not traced.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node, OpOverload, overload
 from tensorpy.utils._pytree import LeafSpec, TreeSpec
 
-_FUNCTIONS = {"getitem": operator.getitem, "grad_mode": _C._set_grad_enabled}
+_FUNCTIONS: dict[str, Any] = {"getitem": operator.getitem, "grad_mode": _C._set_grad_enabled}
 _PLAIN = (bool, int, float, str, bytes, type(None))
-_CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
-_NAMED = {"dtype": _C.dtype, "layout": type(_C.strided), "memory_format": type(_C.preserve_format)}
+_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
+_NAMED: dict[str, Any] = {"dtype": _C.dtype, "layout": type(_C.strided), "memory_format": type(_C.preserve_format)}
 
 
 def _encode_value(value: Any) -> tuple[Any, ...]:
@@ -48,7 +48,7 @@ def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
         return nodes[rest[0]]
     if tag in ("tuple", "list", "slice"):
         items = [_decode_value(s, nodes) for s in rest[0]]
-        return {"tuple": tuple, "list": list, "slice": lambda x: slice(*x)}[tag](items)
+        return slice(*items) if tag == "slice" else tuple(items) if tag == "tuple" else items
     if tag == "dict":
         return {_decode_value(k, nodes): _decode_value(v, nodes) for k, v in rest[0]}
     if tag == "complex":
@@ -123,7 +123,8 @@ def decode(state: Any, trusted: bool = True) -> Graph:
     """TypeError where a file holds what `encode` does not write."""
     if not isinstance(state, dict) or state.get("version") != 1:
         raise TypeError("a saved graph is broken, or of a later version")
-    graph, nodes = Graph(), {}
+    graph = Graph()
+    nodes: dict[str, Node] = {}
     for op, name, target, args, kwargs in state["nodes"]:
         keywords = _decode_value(kwargs, nodes)
         if not all(map(_is_name, [name, *keywords])):

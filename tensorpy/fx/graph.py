@@ -278,6 +278,9 @@ class NodeList:
     def __reversed__(self) -> NodeList:
         return NodeList(self._graph, not self._backwards)
 
+    def __getitem__(self, place: int) -> Node:
+        return list(self)[place]
+
     def __len__(self) -> int:
         return sum(1 for _ in self)
 

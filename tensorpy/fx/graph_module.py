@@ -24,10 +24,10 @@ class GraphModule(Module):
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
                 found = root[node.target] if isinstance(root, dict) else attribute_of(root, node.target)
-                self._put(node.target, found)
+                self._adopt(node.target, found)
         self.graph = graph
 
-    def _put(self, path: str, value: Any) -> None:
+    def _adopt(self, path: str, value: Any) -> None:
         """Parameters and modules as such; other tensors as buffers."""
         *folders, name = path.split(".")
         owner: Module = self
@@ -57,7 +57,7 @@ class GraphModule(Module):
         import tensorpy
 
         self._code = self._graph.python_code()
-        names = {"tensorpy": tensorpy, "operator": operator}
+        names: dict[str, Any] = {"tensorpy": tensorpy, "operator": operator}
         exec(compile(self._code, f"<{self._class_name}>", "exec"), names)
         self._forward = names["forward"]
         self._switches = self._graph.switches_grad_mode()
@@ -71,10 +71,10 @@ class GraphModule(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if not self._switches:
-            return self._forward(self, *args, **kwargs)  # type: ignore[operator]
+            return self._forward(self, *args, **kwargs)
         before = _C.is_grad_enabled()
         try:
-            return self._forward(self, *args, **kwargs)  # type: ignore[operator]
+            return self._forward(self, *args, **kwargs)
         finally:
             _C._set_grad_enabled(before)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorpy.fx.graph import Graph
 
 KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
-OpOverload: Any = _C.OpOverload  # type: ignore[attr-defined]
+OpOverload: Any = _C.OpOverload
 _overloads: dict[str, Any] = {}
 
 
@@ -57,8 +57,8 @@ def target_name(target: Any) -> str:
 class Node:
     """One step of a graph.
 
-    `op` is one of KINDS; `target` what is called (an operator, a function, the name of a method, module or attribute, of
-    an input); `args` and `kwargs` hold constants and other nodes. `users` are the nodes that hold this one.
+    `op` is one of KINDS; `target` is what is called (an operator, a function, the name of a method or module), or the
+    name of an attribute or input; `args` and `kwargs` hold constants and other nodes. `users` are the nodes that hold this one.
     """
 
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any) -> None:

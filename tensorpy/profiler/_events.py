@@ -236,9 +236,7 @@ def _named(name: str, kind: int) -> tuple[str, str]:
     return stem if "::" in stem else f"aten::{stem}", overload
 
 
-def read(
-    threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tuple[Any, ...]], now: int
-) -> EventList:
+def read(threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tuple[Any, ...]], now: int) -> EventList:
     """Events of all threads in the order of their beginnings. What was still open when the profile ended, ends now."""
     events: list[FunctionEvent] = []
     placed: dict[tuple[int, int], FunctionEvent] = {}

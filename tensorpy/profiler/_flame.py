@@ -1,4 +1,4 @@
-"""Events as a picture for a notebook: time from left to right, who called whom from top to bottom, each thread apart."""
+"""Events as a picture for a notebook: time from left to right, who calls whom from top to bottom, each thread apart."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tensorpy._modes import ContextDecorator
 from tensorpy.profiler import _chrome, _events, _flame
 from tensorpy.profiler._events import EventList
 
-_profiler: Any = _C._profiler  # type: ignore[attr-defined]
+_profiler: Any = _C._profiler
 
 
 class ProfilerActivity(enum.Enum):
@@ -103,7 +103,7 @@ class _Recording:
         now = _profiler.now()
         _profiler.stop(self._profile)
         if threading.getprofile() == self._joined:
-            threading.setprofile(self._before)  # type: ignore[arg-type]
+            threading.setprofile(self._before)
         kernels = _profiler.stop_devices() if self._devices else []
         return _events.read(_profiler.events(self._profile), kernels, now)
 

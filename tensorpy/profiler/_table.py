@@ -93,5 +93,9 @@ def table(
     for n, line in enumerate(cells):
         first, rest = line[0].ljust(width[0]), (c.rjust(w) for c, w in zip(line[1:], width[1:], strict=True))
         lines += ["  ".join([first, *rest]).rstrip(), *([rule] if n == 0 else [])]
-    lines += [rule, f"Self CPU time total: {time(total)}", *([f"Self device time total: {time(device)}"] * bool(device))]
+    lines += [
+        rule,
+        f"Self CPU time total: {time(total)}",
+        *([f"Self device time total: {time(device)}"] * bool(device)),
+    ]
     return "\n".join([*([header] if header else []), *lines]) + "\n"

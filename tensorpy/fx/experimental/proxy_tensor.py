@@ -11,7 +11,7 @@ import inspect
 import operator
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from tensorpy import _C
@@ -22,17 +22,17 @@ from tensorpy.fx.node import Node, overload
 from tensorpy.nn import Parameter
 from tensorpy.utils._pytree import TreeSpec, tree_flatten
 
-_tracer: Any = _C._tracer  # type: ignore[attr-defined]
+_tracer: Any = _C._tracer
 
 
 class DataDependentError(RuntimeError):
     """A function asked for the value of a tensor that depends on its inputs."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parameters(name: str) -> list[tuple[str, str, bool, bool, bool, Any]]:
     """(name, type, keyword-only, written, has a default, default) of an operator's arguments."""
-    return [tuple(row) for row in _tracer.arguments(name)]  # type: ignore[misc]
+    return [tuple(row) for row in _tracer.arguments(name)]
 
 
 def _is_default(value: Any, default: Any) -> bool:
@@ -43,7 +43,7 @@ def _is_default(value: Any, default: Any) -> bool:
 def _where(tensor: Tensor) -> tuple[Any, ...]:
     """What tensors share that are the same elements, seen alike."""
     return (
-        _tracer.memory(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+        _tracer.memory(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype,
     )  # fmt: skip
 
 

@@ -57,8 +57,9 @@ def target_name(target: Any) -> str:
 class Node:
     """One step of a graph.
 
-    `op` is one of KINDS; `target` is what is called (an operator, a function, the name of a method or module), or the
-    name of an attribute or input; `args` and `kwargs` hold constants and other nodes. `users` are the nodes that hold this one.
+    `op` is one of KINDS; `target` is what is called (an operator, a function, the name of a method or module), or
+    the name of an attribute or input; `args` and `kwargs` hold constants and other nodes. `users` are the nodes that
+    hold this one.
     """
 
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, type_expr: Any) -> None:

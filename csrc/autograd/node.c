@@ -8,7 +8,6 @@
 #include "autograd/engine.h"
 #include "autograd/internal.h"
 #include "core/alloc.h"
-#include "dispatch/profiler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +31,14 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     n->inputs = &n->first_input;
     n->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
     if (tp_unlikely(tp_tls.anomaly_mode) && tp_autograd_host.where) n->trace = tp_autograd_host.where();
-    if (tp_unlikely(tp_tls.include & TP_BIT(Profiler))) tp_profile_recorded(n->sequence);
     return n;
+}
+
+uint64_t tp_next_sequence(void) { return atomic_load_explicit(&next_sequence, memory_order_relaxed); }
+
+int64_t tp_sequence_of(const tp_tensor *t) {
+    const tp_node *n = t->autograd ? t->autograd->grad_fn : NULL;
+    return n ? (int64_t)n->sequence : -1;
 }
 
 /* ---- the end of a node ---- */

@@ -137,13 +137,6 @@ void tp_profile_leave(tp_profile_mark mark, int status) {
     }
 }
 
-void tp_profile_recorded(uint64_t sequence) {
-    tp_profile *p = current;
-    if (!p || mine.profile != p->number || mine.buffer->open < 0) return;
-    tp_profile_event *e = &mine.buffer->events[mine.buffer->open];
-    if (e->kind == TP_PROFILED_OPERATOR && e->sequence < 0) e->sequence = (int64_t)sequence;
-}
-
 bool tp_profile_open(uint32_t *thread, int64_t *at) {
     tp_profile *p = current;
     if (!p || mine.profile != p->number || mine.buffer->open < 0) return false;
@@ -186,12 +179,36 @@ static int64_t describe(tp_profile_thread *t, const tp_op *op, const tp_value *a
     return start;
 }
 
+static tp_tensors tensors_of(const tp_value *v) {
+    if (v->tag == TP_TENSOR_SEQ) return (tp_tensors){v->seq->items, v->seq->size};
+    return v->tag == TP_TENSOR ? (tp_tensors){(tp_tensor *const *)&v->tensor, 1} : (tp_tensors){0};
+}
+
 /* A factory's backend is its result's. */
 static tp_key backend_of(const tp_op *op, tp_keyset ks, const tp_value *results) {
     ks &= TP_BACKEND_KEYS | TP_LAYOUT_KEYS;
     if (!ks && results && op->info->nreturns && results[0].tag == TP_TENSOR && results[0].tensor)
         ks = results[0].tensor->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS);
     return tp_live_key(op, ks);
+}
+
+/* Of the node that the call has recorded, if one was recorded since `first`. */
+static int64_t recorded_node(const tp_profile *p, const tp_op *op, const tp_value *args, const tp_value *results,
+                             uint64_t first) {
+    if (p->next_sequence() == first) return -1;
+    for (int i = 0; i < op->info->nreturns; i++) {
+        tp_tensors found = tensors_of(&results[i]);
+        for (int64_t k = 0; k < found.size; k++) {
+            int64_t sequence = found.data[k] ? p->sequence_of(found.data[k]) : -1;
+            if (sequence >= (int64_t)first) return sequence;
+        }
+    }
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (!op->info->args[i].is_write || args[i].tag != TP_TENSOR) continue;
+        int64_t sequence = p->sequence_of(args[i].tensor);
+        if (sequence >= (int64_t)first) return sequence;
+    }
+    return -1;
 }
 
 static int profile_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
@@ -205,10 +222,14 @@ static int profile_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_va
         int64_t shapes = describe(t, op, args);
         t->events[at].shapes = shapes;
     }
+    uint64_t first = p->next_sequence ? p->next_sequence() : 0;
     t->events[at].begin = tp_profile_now();
     int status = tp_redispatch_boxed(op, ks & TP_BELOW(Profiler), args, results);
-    if (current == p && mine.profile == mark.profile)
-        t->events[at].backend = (uint8_t)backend_of(op, ks, status < 0 ? NULL : results);
+    if (current == p && mine.profile == mark.profile) {
+        tp_profile_event *e = &t->events[at];
+        e->backend = (uint8_t)backend_of(op, ks, status < 0 ? NULL : results);
+        if (p->next_sequence && status == 0) e->sequence = recorded_node(p, op, args, results, first);
+    }
     tp_profile_leave(mark, status);
     return status;
 }

@@ -39,7 +39,9 @@ typedef struct tp_profile_thread {
 } tp_profile_thread;
 
 typedef struct tp_profile {
-    bool shapes, memory;                /* what is noted beside times */
+    bool shapes, memory;             /* what is noted beside times */
+    uint64_t (*next_sequence)(void); /* autograd's, as is the next one; NULL: calls are not tied to backward nodes */
+    int64_t (*sequence_of)(const tp_tensor *t);
     void *(*stack)(void);               /* the host's: where the program is; NULL: not asked */
     void (*free_stack)(void *stack);    /* of each event */
     void (*ended)(tp_profile_thread *); /* an outermost event has ended, after which its thread starts anew; or NULL */
@@ -64,8 +66,6 @@ typedef struct {
 } tp_profile_mark;
 tp_profile_mark tp_profile_enter(tp_profiled_kind kind, const char *name, int64_t sequence);
 void tp_profile_leave(tp_profile_mark mark, int status);
-/* The innermost open call has recorded a backward node. */
-void tp_profile_recorded(uint64_t sequence);
 /* This thread's innermost open event: the thread's number and the event's place; false if there is none. */
 bool tp_profile_open(uint32_t *thread, int64_t *at);
 

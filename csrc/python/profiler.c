@@ -1,6 +1,7 @@
 /* profiler.c: what tensorpy/profiler is made of: profiles as objects, what they recorded, and the program's place. */
 #include "python/common.h"
 
+#include "autograd/node.h"
 #include "dispatch/profiler.h"
 #include "opencl/profile.h"
 #include "python/returns.h"
@@ -54,6 +55,8 @@ static PyObject *start(PyObject *self TP_UNUSED, PyObject *args) {
     if (!p) return PyErr_NoMemory();
     p->shapes = shapes;
     p->memory = memory;
+    p->next_sequence = tp_next_sequence;
+    p->sequence_of = tp_sequence_of;
     p->stack = stack ? stack_now : NULL;
     p->free_stack = free_stack;
     PyObject *o = PyCapsule_New(p, capsule_name, free_profile);

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_leaks import check_no_growth
 
 import tensorpy as tp
 from tensorpy.fx import Graph, GraphModule, Interpreter, Node
@@ -546,3 +547,30 @@ def test_trees_of_a_registered_class() -> None:
             pytree.register_pytree_node(Box, lambda b: ([], None), lambda children, _: None)
     finally:
         del pytree.SUPPORTED_NODES[Box]
+
+
+# ---- memory ----
+
+
+def test_nothing_is_left_behind() -> None:
+    """By recordings, by one that fails, by a layer in Python."""
+    x = tp.ones(5)
+
+    def passed_on() -> None:
+        library = Library("_", "IMPL")
+        library.fallback(pass_on, "Tracer", with_keyset=True)
+        try:
+            with tp.dispatch.include("Tracer"):
+                x.add_(1).mul_(0)
+                tp.add(x, x, out=x)
+                x.split(2), x.sum().item(), tp.sort(x)
+        finally:
+            library._destroy()
+
+    def refused() -> None:
+        with contextlib.suppress(DataDependentError):
+            make_fx(lambda x: x.sum().item())(x)
+
+    check_no_growth(lambda: make_fx(lambda x: (x.clone().add_(1).split(2), x.max(0)))(x)(x), "make_fx")
+    check_no_growth(refused, "a recording that fails")
+    check_no_growth(passed_on, "a fallback in Python")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from opencl_programs import needs_device, output_of, run
+from test_leaks import check_no_growth
 
 import tensorpy as tp
 from tensorpy.profiler import (
@@ -470,3 +471,13 @@ def test_the_logging_layer_of_the_examples() -> None:
     lines = done.stdout.splitlines()
     assert "mm([2, 3], [3, 2])" in lines and lines.index("mm([2, 3], [3, 2])") < lines.index("matmul([2, 3], [3, 2])")
     assert any(line.startswith("add_.Tensor(") for line in lines)
+
+
+def test_nothing_is_left_behind() -> None:
+    x = tp.ones(5)
+
+    def action() -> None:
+        with profile(record_shapes=True, profile_memory=True, with_stack=True):
+            (x * 2).sum()
+
+    check_no_growth(action, "profile")

@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import multiprocessing as multiprocessing
     from tensorpy import onnx as onnx
     from tensorpy import overrides as overrides
+    from tensorpy import profiler as profiler
     from tensorpy import serialization as serialization
     from tensorpy import version as version
     from tensorpy import xpu as xpu
@@ -124,6 +125,7 @@ _LAZY = {
     "mps",
     "multiprocessing",
     "onnx",
+    "profiler",
     "version",
     "xpu",
     "func",

@@ -7,7 +7,7 @@
 #include "Functions.h"
 #include "autograd/internal.h"
 #include "core/host.h"
-#include "dispatch/key.h"
+#include "dispatch/profiler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +227,7 @@ static int fit_device(const tp_node *from, int index, const tp_input_meta *m, tp
         return tp_fail(
             TP_RuntimeError, "Function %s returned an invalid gradient at index %d - expected device %s but got %s",
             from->type->name, index, tp_device_print(m->device, wanted), tp_device_print((*grad)->device, found));
-    tp_tensor *there = tp_to_device(*grad, m->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT);
+    tp_tensor *there = tp_to_device(*grad, m->device, (tp_dtype)(*grad)->dtype, false, false, TP_NO_FORMAT);
     if (!there) return -1;
     tp_release(*grad);
     *grad = there;
@@ -346,11 +346,19 @@ static int check_nan(const tp_node *n, tp_tensor *const *out) {
     return 0;
 }
 
+static int run_formula(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
+    if (tp_likely(!(tp_tls.include & TP_BIT(Profiler)))) return n->type->apply(n, grads, out);
+    tp_profile_mark mark = tp_profile_enter(TP_PROFILED_BACKWARD, n->type->name, (int64_t)n->sequence);
+    int status = n->type->apply(n, grads, out);
+    tp_profile_leave(mark, status);
+    return status;
+}
+
 static int apply_node(run *r, entry *e, tp_tensor **out) {
     tp_node *n = e->node;
     bool any = false;
     for (uint32_t i = 0; i < n->ninputs; i++) any |= e->grads[i] != NULL;
-    if (any && n->type->apply(n, e->grads, out) < 0) return -1;
+    if (any && run_formula(n, e->grads, out) < 0) return -1;
     if (n->hooks && tp_autograd_host.after(n->hooks, out, (int)n->nedges, e->grads, (int)n->ninputs) < 0) return -1;
     if (tp_unlikely(tp_tls.anomaly_mode) && tp_tls.anomaly_check_nan && check_nan(n, out) < 0) return -1;
     if (!r->retain_graph && !tp_accumulator_variable_borrow(n)) { /* an accumulator is shared, and keeps nothing */

@@ -34,6 +34,13 @@ tp_node *tp_node_new(const tp_node_type *type, int nedges) {
     return n;
 }
 
+uint64_t tp_next_sequence(void) { return atomic_load_explicit(&next_sequence, memory_order_relaxed); }
+
+int64_t tp_sequence_of(const tp_tensor *t) {
+    const tp_node *n = t->autograd ? t->autograd->grad_fn : NULL;
+    return n ? (int64_t)n->sequence : -1;
+}
+
 /* ---- the end of a node ---- */
 
 static void free_input_meta(tp_input_meta *m) {

@@ -97,6 +97,10 @@ TP_INLINE void tp_node_release(tp_node *n) {
 TP_INLINE void tp_node_release_scope(tp_node **n) { tp_node_release(*n); }
 #define tp_autonode TP_CLEANUP(tp_node_release_scope) tp_node
 
+/* What the next node's sequence will be at least, and the one of the node behind a tensor; -1: there is none. */
+uint64_t tp_next_sequence(void);
+int64_t tp_sequence_of(const tp_tensor *t);
+
 /* Points edge i to where t's gradient goes: its grad_fn, or its accumulator; to nowhere if t wants none. */
 int tp_node_set_edge(tp_node *n, int i, tp_tensor *t);
 int tp_node_set_edges(tp_node *n, int first, tp_tensors list);

@@ -14,6 +14,7 @@ __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
 static struct {
     tp_thread_state *first;
     int64_t ended_blocks, ended_bytes;
+    uint64_t included; /* by tp_thread_include */
 } registry;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -87,9 +88,17 @@ bool tp_thread_register(void) {
     if (registry.first) registry.first->previous = &tp_tls;
     registry.first = &tp_tls;
     tp_tls.registered = true;
+    tp_tls.include |= registry.included;
     tp_alloc_thread_start(&tp_tls);
     tp_unlock(TP_LOCK_Threads);
     return true;
+}
+
+void tp_thread_include(uint64_t keys, bool on) {
+    tp_lock(TP_LOCK_Threads);
+    registry.included = on ? registry.included | keys : registry.included & ~keys;
+    for (tp_thread_state *t = registry.first; t; t = t->next) t->include = on ? t->include | keys : t->include & ~keys;
+    tp_unlock(TP_LOCK_Threads);
 }
 
 void tp_thread_sum_live(int64_t *blocks, int64_t *bytes) {

@@ -54,6 +54,9 @@ extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec"))
 void tp_thread_at_end(void (*end)(void));
 /* Puts the thread into the registry; false if its exit handler cannot be installed (memory is out). */
 bool tp_thread_register(void);
+/* Puts keys into the include set of every registered thread, and of each that registers from now on; takes them out
+ * again. With the host lock, as a thread reads its set with it. */
+void tp_thread_include(uint64_t keys, bool on);
 /* The small blocks that are live: the sum over all threads, those that have ended included. */
 void tp_thread_sum_live(int64_t *blocks, int64_t *bytes);
 /* Counts for a thread that could not be registered. */

@@ -137,7 +137,8 @@ tp_tensor *searchsorted_Tensor_dense(tp_tensor *sorted_sequence, tp_tensor *self
 tp_tensor *searchsorted_Scalar_composite(tp_tensor *sorted_sequence, const tp_scalar *self, bool out_int32, bool right,
                                          const char *side, tp_tensor *sorter) {
     tp_autoref *number = tp_new_wrapped_number(self),
-               *value = number ? tp_to_device(number, sorted_sequence->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT)
+               *value = number ? tp_to_device(number, sorted_sequence->device, (tp_dtype)number->dtype, false, false,
+                                              TP_NO_FORMAT)
                                : NULL;
     return value ? tp_searchsorted_Tensor(sorted_sequence, value, out_int32, right, side, sorter) : NULL;
 }

@@ -110,8 +110,8 @@ static int check_isin(tp_dtype d) {
 /* The test elements in order, and each element's place among them. */
 static int find_members(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *out) {
     if (tests->numel == 0) return tp_fill_data(out, TP_SCALAR_I(invert));
-    tp_autoref *x = tp_to_device(elements, out->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT);
-    tp_autoref *y = x ? tp_to_device(tests, out->device, TP_NO_DTYPE, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *x = tp_to_device(elements, out->device, (tp_dtype)elements->dtype, false, false, TP_NO_FORMAT);
+    tp_autoref *y = x ? tp_to_device(tests, out->device, (tp_dtype)tests->dtype, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *line = y ? tp_reshape(y, TP_INTS(-1)) : NULL;
     tp_tensor2 both = line ? tp_sort(line, 0, false) : (tp_tensor2){{NULL, NULL}};
     tp_autoref *sorted = both.v[0], *order = both.v[1];

@@ -1,6 +1,8 @@
 /* launch.c: see launch.h. */
 #include "opencl/launch.h"
 
+#include "opencl/profile.h"
+
 void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
     union {
         tp_complex128 c;
@@ -9,6 +11,16 @@ void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
     if (d == TP_BOOL) element.truth = tp_scalar_bool(value);
     else tp_scalar_store(value, d, &element);
     tp_cl_pass(c, d == TP_BOOL ? sizeof(cl_int) : (size_t)tp_itemsize(d), &element);
+}
+
+/* Under the device's lock. */
+static cl_int enqueue(tp_cl_call *c, cl_uint ndim, const size_t *global, const size_t *local) {
+    cl_event event, *wanted = tp_unlikely(tp_cl_profiling) ? &event : NULL;
+    int64_t now = wanted ? tp_profile_now() : 0;
+    cl_int status =
+        tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, ndim, NULL, global, local, 0, NULL, wanted);
+    if (wanted && status == CL_SUCCESS) tp_cl_profile_keep_steal(c->device, c->kernel->name, event, now);
+    return status;
 }
 
 static int finish(tp_cl_call *c, cl_int status) {
@@ -21,8 +33,7 @@ int tp_cl_run(tp_cl_call *c, int64_t items, size_t group) {
     if (!c->kernel) return -1;
     size_t local = group ? group : c->device->group, global = ((size_t)items + local - 1) / local * local;
     if (c->status != CL_SUCCESS || items == 0) return finish(c, CL_SUCCESS);
-    return finish(c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, 1, NULL, &global, &local, 0,
-                                                  NULL, NULL));
+    return finish(c, enqueue(c, 1, &global, &local));
 }
 
 int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, int ndim) {
@@ -30,8 +41,7 @@ int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, i
     if (!c->kernel) return -1;
     for (int i = 0; i < ndim; i++) global[i] = groups[i] * group[i];
     if (c->status != CL_SUCCESS) return finish(c, CL_SUCCESS);
-    return finish(c, tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, (cl_uint)ndim, NULL, global,
-                                                  group, 0, NULL, NULL));
+    return finish(c, enqueue(c, (cl_uint)ndim, global, group));
 }
 
 tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n) {

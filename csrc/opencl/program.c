@@ -133,7 +133,7 @@ static entry *add_entry(tp_cl_device *d, const char *key, const char *name, uint
     sprintf(e->key, "%s\n%s", key, name);
     e->device = d;
     e->hash = hash;
-    e->kernel = (tp_cl_built){.id = tp_cl.clCreateKernel(p, name, &status)};
+    e->kernel = (tp_cl_built){.id = tp_cl.clCreateKernel(p, name, &status), .name = e->key + strlen(key) + 1};
     if (!e->kernel.id) {
         tp_cl_fail(status, "clCreateKernel");
         free(e);

@@ -13,6 +13,7 @@ const char *tp_cl_source(const char *name);
 #define TP_CL_KEPT_ARGUMENTS 32
 typedef struct {
     cl_kernel id;
+    const char *name;
     uint32_t epoch;                      /* tp_cl_released when they were passed */
     uint8_t sizes[TP_CL_KEPT_ARGUMENTS]; /* bytes; 0: not known, or larger than a word */
     uint64_t values[TP_CL_KEPT_ARGUMENTS];

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "core/lock.h"
 #include "opencl/fault.h"
+#include "opencl/profile.h"
 #include "opencl/stream.h"
 
 #include <dlfcn.h>
@@ -211,8 +212,10 @@ static int start_device(tp_cl_device *d) {
     cl_int status;
     d->context = tp_cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
     if (!d->context) return tp_cl_fail(status, "clCreateContext");
-    cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, 0, &status);
+    cl_bitfield properties = tp_cl_profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, properties, &status);
     if (queue) {
+        d->profiled = properties ? 1 : 0;
         __atomic_store_n(&d->queues[0], queue, __ATOMIC_RELEASE);
         return 0;
     }

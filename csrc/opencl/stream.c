@@ -5,6 +5,7 @@
 
 #include "core/host.h"
 #include "opencl/fault.h"
+#include "opencl/profile.h"
 
 #include <sched.h>
 #include <time.h>
@@ -14,8 +15,10 @@ __thread uint8_t tp_cl_streams[TP_CL_MAX_DEVICES];
 /* Under the device's lock. */
 static cl_int make_queue(tp_cl_device *d, int stream, cl_bitfield properties) {
     cl_int status;
+    if (tp_cl_profiling) properties |= CL_QUEUE_PROFILING_ENABLE;
     cl_command_queue queue = tp_cl.clCreateCommandQueue(d->context, d->id, properties, &status);
     if (!queue) return status;
+    if (properties & CL_QUEUE_PROFILING_ENABLE) d->profiled |= 1u << stream;
     __atomic_store_n(&d->queues[stream], queue, __ATOMIC_RELEASE);
     return CL_SUCCESS;
 }
@@ -42,7 +45,6 @@ int tp_cl_profile(tp_cl_device *d, int stream) {
     if (!(d->profiled & 1u << stream)) {
         tp_cl.clFinish(d->queues[stream]);
         status = make_queue(d, stream, CL_QUEUE_PROFILING_ENABLE);
-        if (status == CL_SUCCESS) d->profiled |= 1u << stream;
     }
     tp_cl_unlock(d);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clCreateCommandQueue");

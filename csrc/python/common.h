@@ -98,6 +98,8 @@ int tp_py_init_autocast(PyObject *m);
 int tp_py_init_dispatch(PyObject *m);
 int tp_py_init_library(PyObject *m);
 int tp_py_init_program(PyObject *m);
+int tp_py_init_profiler(PyObject *m);
+int tp_py_init_tracer(PyObject *m);
 int tp_py_init_generator(PyObject *m);
 int tp_py_init_context(PyObject *m);
 int tp_py_init_opencl(PyObject *m);
@@ -115,6 +117,10 @@ PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op);
 /* Traces the thread's calls into a list, to the standard output (True), or no longer (None), as so many layers deep;
  * gives the three of before, new. */
 PyObject *tp_py_set_trace(PyObject *sink, bool primitives, int depth);
+
+/* Before a tensor's values go where no operator is called: -1 and the exception set if a graph is being recorded that
+ * would depend on them. */
+int tp_py_refuse_traced(PyObject *tensor, const char *what);
 
 /* tensorpy.tensor(data): any nesting of sequences, numbers, arrays and tensors; new, NULL with the exception set. */
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device);

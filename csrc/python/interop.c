@@ -377,6 +377,7 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
     static char nothing[16]; /* an address for tensors without elements */
     tp_tensor *t = tp_py_tensor_borrow(o);
     view->obj = NULL;
+    if (tp_py_refuse_traced(o, "its buffer") < 0) return -1;
     if (refuse_export(t, PyExc_BufferError) < 0 || check_layout(t, flags) < 0) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError)) {
             PyErr_Clear();
@@ -453,6 +454,7 @@ TP_PY_FAST_METHOD(py_numpy, "numpy") {
     PyObject *v[1];
     bool force = false;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0 || tp_py_take_bool(v[0], &force) < 0) return NULL;
+    if (tp_py_refuse_traced(self, "numpy()") < 0) return NULL;
     return force ? forced_ndarray(self) : to_ndarray(self);
 }
 

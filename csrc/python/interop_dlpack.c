@@ -149,7 +149,7 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
         if (!PyArg_ParseTuple(v[1], "ii", &major, &minor)) return NULL;
     }
     tp_tensor *t = tp_py_tensor_borrow(self);
-    if (check_export(t, v[2]) < 0) return NULL;
+    if (tp_py_refuse_traced(self, "__dlpack__()") < 0 || check_export(t, v[2]) < 0) return NULL;
     int overflow = 0;
     if (v[0] && v[0] != Py_None &&
         !(PyLong_Check(v[0]) && PyLong_AsLongAndOverflow(v[0], &overflow) == -1 && !overflow))

@@ -81,7 +81,7 @@ static int run_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *r
     Py_XDECREF(names);
     if (!returned) tp_py_error_to_core();
     else status = tp_py_to_results(op, returned, k->where, results);
-    if (status == 0 && (status = check_aliases(op, args, results, k->where)) < 0)
+    if (status == 0 && !k->with_op && (status = check_aliases(op, args, results, k->where)) < 0)
         for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
     Py_XDECREF(returned);
     PyGILState_Release(gil);

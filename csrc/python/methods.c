@@ -190,6 +190,7 @@ static PyObject *item_of(tp_tensor *t) {
 
 METHOD(tolist) {
     tp_tensor *t = TENSOR(self);
+    if (tp_py_refuse_traced(self, "tolist()") < 0) return NULL;
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
@@ -290,6 +291,7 @@ TP_PY_METHOD(py_complex, "__complex__") {
 /* ---- printing and iteration ---- */
 
 static PyObject *call_printer(PyObject *o, const char *function) {
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer)); /* what is printed is no part of a graph */
     PyObject *module = PyImport_ImportModule("tensorpy._tensor_str");
     PyObject *text = module ? PyObject_CallMethod(module, function, "O", o) : NULL;
     Py_XDECREF(module);

@@ -39,16 +39,25 @@ static tp_tensor *shared_memory(PyObject *o) {
     return NULL;
 }
 
+/* What is made of a program's data is a constant of a graph that is being recorded; the program goes on with a copy,
+ * which it may write to. */
+static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
+    if (tp_likely(!(tp_tls.include & TP_BIT(Tracer))) || !t) return t;
+    tp_autoref *constant = t;
+    return raise_null(tp_clone(constant, TP_NO_FORMAT));
+}
+
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {
     if (device.type < 0) device = tp_default_device();
     if (tp_py_is_tensor(data))
         return convert_steal(raise_null(tp_detached_alias(tp_py_tensor_borrow(data))), dtype, device, true);
-    if (tp_py_is_ndarray(data)) return convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true);
+    if (tp_py_is_ndarray(data))
+        return copied_if_traced_steal(convert_steal(tp_py_alias_ndarray(data, false), dtype, device, true));
     if (!tp_py_is_plain_number(data) && !tp_py_is_sequence(data) && !tp_py_is_text(data) &&
         !tp_py_is_numpy_scalar(data) && has_attribute(data, "__dlpack__"))
         return convert_steal(tp_py_from_dlpack(data, Py_None, Py_None), dtype, device, true);
     tp_tensor *t = tp_py_from_sequence(data, dtype);
-    return t && device.type != TP_DEVICE_CPU ? convert_steal(t, dtype, device, false) : t;
+    return copied_if_traced_steal(t && device.type != TP_DEVICE_CPU ? convert_steal(t, dtype, device, false) : t);
 }
 
 /* ---- functions ---- */

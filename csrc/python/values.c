@@ -44,6 +44,21 @@ PyObject *tp_py_from_argument(const tp_value *v) {
     }
 }
 
+/* ---- results that are arguments ---- */
+
+static bool gives_arguments(const tp_op *op) {
+    for (int i = 0; i < op->info->nreturns; i++)
+        if (!op->info->returns[i].is_write) return false;
+    return true;
+}
+
+const tp_value *tp_py_written_argument(const tp_op *op, const tp_value *args, int i) {
+    if (!gives_arguments(op)) return NULL;
+    for (int k = 0; k < op->info->nargs; k++)
+        if (op->info->args[k].is_write && i-- == 0) return &args[k];
+    return NULL;
+}
+
 /* ---- results to Python ---- */
 
 static PyObject *from_result_steal(tp_value *v) {
@@ -55,13 +70,18 @@ static PyObject *from_result_steal(tp_value *v) {
     }
 }
 
-PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results) {
+static PyObject *result_steal(const tp_op *op, const tp_value *args, int i, tp_value *v) {
+    const tp_value *written = v->tag == TP_NONE ? tp_py_written_argument(op, args, i) : NULL;
+    return written ? tp_py_from_argument(written) : from_result_steal(v);
+}
+
+PyObject *tp_py_from_results_steal(const tp_op *op, const tp_value *args, tp_value *results) {
     int n = op->info->nreturns;
     if (n == 0) Py_RETURN_NONE;
-    if (n == 1) return from_result_steal(&results[0]);
+    if (n == 1) return result_steal(op, args, 0, &results[0]);
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *item = tuple ? from_result_steal(&results[i]) : NULL;
+        PyObject *item = tuple ? result_steal(op, args, i, &results[i]) : NULL;
         if (item) PyTuple_SET_ITEM(tuple, i, item);
         else if (tuple) Py_CLEAR(tuple);
         else tp_value_release(&results[i]);
@@ -91,6 +111,13 @@ static int to_seq(PyObject *o, tp_value *v) {
     return 1;
 }
 
+static int to_dtype(PyObject *o, int64_t *out) {
+    tp_dtype d = TP_NO_DTYPE;
+    int done = tp_py_to_dtype(o, &d);
+    *out = d;
+    return done;
+}
+
 /* 1 done, 0 another type, -1 an error is set. */
 static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
     *v = (tp_value){.tag = TP_NONE};
@@ -104,6 +131,7 @@ static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
     case TP_TENSOR_SEQ: return to_seq(o, v);
     case TP_SCALAR:
     case TP_NUMBER: v->tag = TP_NUMBER; return tp_py_to_scalar(o, &v->number);
+    case TP_DTYPE: v->tag = TP_DTYPE; return to_dtype(o, &v->i);
     case TP_INT: v->tag = TP_INT; return tp_py_to_int(o, &v->i);
     case TP_BOOL_: *v = (tp_value){.tag = TP_BOOL_, .b = o == Py_True}; return PyBool_Check(o);
     case TP_DTYPE: {
@@ -134,6 +162,7 @@ int tp_py_to_results(const tp_op *op, PyObject *returned, const char *where, tp_
     if (n == 0 && returned != Py_None)
         return tp_fail(TP_RuntimeError, "%s: its kernel from %s returned %s, where the schema says nothing: %s",
                        tp_op_name(op, name), where, Py_TYPE(returned)->tp_name, op->info->schema);
+    if (n > 0 && gives_arguments(op)) return 0; /* whatever it returned: the caller has them */
     if (n <= 1) return n == 0 ? 0 : one_result(op, 0, returned, where, &results[0]);
     bool is_list = PyTuple_Check(returned) || PyList_Check(returned);
     if (!is_list || PySequence_Fast_GET_SIZE(returned) != n)

@@ -6,8 +6,11 @@
 
 /* An argument: new, or NULL with the exception set. Lists are lists; None is one that is absent. */
 PyObject *tp_py_from_argument(const tp_value *v);
-/* A call's results, taken over: None, the result, or a tuple of them. */
-PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results);
+/* The results of a call with these arguments, taken over: None, the result, or a tuple of them. */
+PyObject *tp_py_from_results_steal(const tp_op *op, const tp_value *args, tp_value *results);
+/* The argument that result i of a call is, where the operator gives back what it writes: such a call has no results of
+ * its own (tp_boxed_fn). NULL where a result is new. */
+const tp_value *tp_py_written_argument(const tp_op *op, const tp_value *args, int i);
 /* What a Python kernel returned, as the operator's results; -1 and the core's error set, with `where` (the kernel's
  * registration) in the message, if it is not what the schema says. */
 int tp_py_to_results(const tp_op *op, PyObject *returned, const char *where, tp_value *results);

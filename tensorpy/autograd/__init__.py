@@ -80,6 +80,16 @@ _overridable.make_overridable(__name__, ("backward", "grad"))
 
 Variable = Tensor
 
+
+def __getattr__(name: str) -> object:
+    """The profiler is imported at first use."""
+    if name == "profiler":
+        import importlib
+
+        return importlib.import_module("tensorpy.autograd.profiler")
+    raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
+
+
 __all__ = [
     "Function",
     "GradcheckError",

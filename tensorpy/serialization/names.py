@@ -127,6 +127,13 @@ def get_layout(name: Any) -> Any:
     return _C.strided
 
 
+def rebuild_graph(state: Any, constants: Any, class_name: Any) -> Any:
+    """A module of a graph (tensorpy.fx): of operators and nothing else."""
+    from tensorpy.fx.graph_module import rebuild
+
+    return rebuild(state, constants, class_name, trusted=False)
+
+
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
 
 # ---- plain values: what the constructor would take besides them, it does not get from a file ----
@@ -215,6 +222,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
+    ("tensorpy.fx.graph_module", "rebuild"): rebuild_graph,
 }
 # What a file only speaks of.
 VALUES: dict[tuple[str, str], Any] = {

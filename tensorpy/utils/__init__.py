@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PARTS = ("checkpoint", "data", "hooks")
+_PARTS = ("_pytree", "checkpoint", "data", "hooks")
 
 
 def __getattr__(name: str) -> object:
@@ -14,4 +14,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PARTS})
+    return sorted({*globals(), *(part for part in _PARTS if not part.startswith("_"))})

@@ -1,0 +1,158 @@
+/* tracer.c: the fallback under the key Tracer: tells a recorder of Python's each operator that a thread calls.
+ *
+ * Composites that are made of differentiated operators are not recorded: their parts are. Below an operator that is,
+ * the key is excluded, so nothing that its kernel calls is seen. */
+#include "python/common.h"
+
+#include "python/ops.h"
+#include "python/returns.h"
+#include "python/values.h"
+
+/* Each with enter(operator's name, arguments), which may refuse, and leave(what enter gave, result). */
+static __thread PyObject *recorder;
+static int recorders; /* in all threads, under the host lock */
+static int64_t registration;
+
+/* ---- a call ---- */
+
+static bool is_composite(const tp_op *op, tp_keyset below) {
+    tp_origin o;
+    tp_key key = tp_live_key(op, below & ~TP_BIT(Profiler));
+    return tp_find_origin(op, key, &o) && o.key == TP_ALIAS_KEY(CompositeImplicitAutograd);
+}
+
+static PyObject *arguments_of(const tp_op *op, const tp_value *args) {
+    PyObject *tuple = PyTuple_New(op->info->nargs);
+    for (int i = 0; tuple && i < op->info->nargs; i++) {
+        PyObject *item = tp_py_from_argument(&args[i]);
+        if (item) PyTuple_SET_ITEM(tuple, i, item);
+        else Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *list_of(const tp_tensor_seq *seq) {
+    PyObject *list = PyList_New((Py_ssize_t)seq->size);
+    for (int64_t i = 0; list && i < seq->size; i++) {
+        PyObject *item = seq->items[i] ? tp_py_wrap(seq->items[i]) : Py_NewRef(Py_None);
+        if (item) PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *result_of(const tp_value *v) {
+    if (v->tag == TP_TENSOR_SEQ) return list_of(v->seq);
+    return v->tag == TP_NUMBER ? tp_py_from_scalar(&v->number) : tp_py_from_argument(v);
+}
+
+/* The results stay the caller's. A call that gives arguments back has none of its own. */
+static PyObject *results_of(const tp_op *op, const tp_value *args, const tp_value *results) {
+    int n = op->info->nreturns;
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        const tp_value *written = tp_py_written_argument(op, args, i);
+        PyObject *item = result_of(results[i].tag == TP_NONE && written ? written : &results[i]);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *call_enter(PyObject *to, const tp_op *op, const tp_value *args) {
+    char name[128];
+    PyObject *arguments = arguments_of(op, args);
+    return arguments ? PyObject_CallMethod(to, "enter", "sN", tp_op_name(op, name), arguments) : NULL;
+}
+
+static int call_leave(PyObject *to, PyObject *token, const tp_op *op, const tp_value *args, const tp_value *results) {
+    PyObject *list = results_of(op, args, results);
+    PyObject *done = list ? PyObject_CallMethod(to, "leave", "ON", token, list) : NULL;
+    Py_XDECREF(done);
+    return done ? 0 : tp_py_error_to_core();
+}
+
+static int record(PyObject *to, const tp_op *op, tp_keyset below, tp_value *args, tp_value *results) {
+    tp_exclude_guard guard = tp_exclude(TP_BIT(Tracer));
+    PyObject *token = call_enter(to, op, args);
+    if (!token) return tp_py_error_to_core();
+    int status = tp_redispatch_boxed(op, below, args, results);
+    if (status == 0 && (status = call_leave(to, token, op, args, results)) < 0)
+        for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
+    Py_DECREF(token);
+    return status;
+}
+
+static int trace_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    (void)context;
+    tp_keyset below = ks & TP_BELOW(Tracer);
+    if (!recorder || is_composite(op, below)) return tp_redispatch_boxed(op, below, args, results);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *to = Py_NewRef(recorder); /* the call may end the recording */
+    int status = record(to, op, below, args, results);
+    Py_DECREF(to);
+    PyGILState_Release(gil);
+    return status;
+}
+
+/* ---- functions ---- */
+
+static int register_first(void) {
+    if (recorders++ > 0) return 0;
+    registration = tp_register_fallback(TP_KEY_Tracer, trace_operator, NULL, NULL, "python/tracer.c");
+    if (registration > 0) return 0;
+    recorders--;
+    return -1;
+}
+
+/* set(recorder or None): what this thread's calls are told from now on; the one of before. */
+static PyObject *set(PyObject *self TP_UNUSED, PyObject *o) {
+    PyObject *before = recorder ? recorder : Py_NewRef(Py_None);
+    if (o != Py_None && !recorder && register_first() < 0) return tp_py_raise();
+    if (o == Py_None && recorder && --recorders == 0) tp_deregister(registration);
+    recorder = o == Py_None ? NULL : Py_NewRef(o);
+    tp_tls.include = recorder ? tp_tls.include | TP_BIT(Tracer) : tp_tls.include & ~TP_BIT(Tracer);
+    return before;
+}
+
+/* arguments(name): (name, type, keyword-only, written, has a default, the default) for each of an operator's. */
+static PyObject *arguments(PyObject *self TP_UNUSED, PyObject *arg) {
+    const char *name = PyUnicode_AsUTF8(arg);
+    const tp_op *op = name ? tp_find_op_qualified(name) : NULL;
+    if (name && !op) return PyErr_Format(PyExc_ValueError, "there is no operator '%s'", name);
+    const tp_py_function *f = op ? tp_py_overload(op) : NULL;
+    PyObject *list = f ? PyList_New(0) : NULL;
+    for (int i = 0; list && i < op->info->nargs; i++) {
+        const tp_argument *a = &op->info->args[i];
+        const tp_py_param *p = &f->signatures[0].params[i];
+        PyObject *value = p->value ? tp_py_from_argument(p->value) : Py_NewRef(Py_None);
+        PyObject *row = value ? Py_BuildValue("ssiiiN", a->name, a->type, a->kwarg_only, a->is_write,
+                                              p->flags & TP_PARAM_DEFAULT, value)
+                              : NULL;
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* memory(tensor): a number that tensors share whose elements are of one storage. */
+static PyObject *memory(PyObject *self TP_UNUSED, PyObject *o) {
+    if (!tp_py_is_tensor(o)) return PyErr_Format(PyExc_TypeError, "memory() takes a Tensor");
+    return PyLong_FromVoidPtr(tp_py_tensor_borrow(o)->storage);
+}
+
+static PyMethodDef functions[] = {
+    {"set", set, METH_O, NULL},
+    {"arguments", arguments, METH_O, NULL},
+    {"memory", memory, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tp_py_refuse_traced(PyObject *tensor, const char *what) {
+    if (!recorder || tp_excluded_keys() & TP_BIT(Tracer)) return 0;
+    PyObject *done = PyObject_CallMethod(recorder, "reads", "Os", tensor, what);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+int tp_py_init_tracer(PyObject *m) { return tp_py_add_submodule(m, "_tracer", functions); }

@@ -1,0 +1,30 @@
+"""A layer of one's own: prints each operator that is called, with its arguments' shapes. `with logged(): ...`"""
+
+from contextlib import contextmanager
+
+import tensorpy as tp
+
+BELOW = tp._C._KEYS["Tracer"] - 1  # the keys under this layer
+
+
+def log(op, keys, *args, **kwargs):
+    result = op.redispatch(keys & BELOW, *args, **kwargs)
+    print(f"{op.__name__}({', '.join(str(list(a.shape)) for a in args if isinstance(a, tp.Tensor))})")
+    return result
+
+
+@contextmanager
+def logged():
+    layer = tp.library.Library("_", "IMPL")
+    layer.fallback(log, "Tracer", with_keyset=True)
+    try:
+        with tp.dispatch.include("Tracer"):
+            yield
+    finally:
+        layer._destroy()
+
+
+if __name__ == "__main__":
+    with logged():
+        x = tp.ones(2, 3, requires_grad=True)
+        (x @ x.T).sum().backward()

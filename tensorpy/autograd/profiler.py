@@ -1,0 +1,76 @@
+"""torch.autograd.profiler's names, for programs that use them: tensorpy.profiler in one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import profiler as _profiler
+from tensorpy._absent import absent
+from tensorpy.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_nvtx", "profile", "record_function"]
+
+emit_nvtx = absent(__name__, "emit_nvtx")
+
+
+class profile:
+    """`with profile() as p: ...`, then `p.key_averages().table()`; `enabled=False` records nothing."""
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self._inner = _profiler.profile(
+            record_shapes=record_shapes,
+            with_flops=with_flops,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_modules=with_modules,
+        )
+
+    def __enter__(self) -> profile:
+        if self.enabled:
+            self._inner.start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._inner.stop()
+
+    @property
+    def function_events(self) -> EventList:
+        return self._inner.events()
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """Sums by operator."""
+        return self._inner.key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum of all."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.function_events.self_cpu_time_total
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """Every event as a row."""
+        return self.function_events.table(*args, **kwargs)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes a file for chrome://tracing and Perfetto."""
+        self._inner.export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes lines for flame graph tools."""
+        self._inner.export_stacks(path, metric)
+
+    def _repr_html_(self) -> str:
+        return self._inner._repr_html_()

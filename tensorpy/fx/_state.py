@@ -1,0 +1,136 @@
+"""A graph as plain values and back: what files hold. Operators are their names, so a file runs nothing of its own."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from typing import Any
+
+import tensorpy
+from tensorpy import _C
+from tensorpy.fx.graph import Graph
+from tensorpy.fx.node import Node, OpOverload, overload
+from tensorpy.utils._pytree import LeafSpec, TreeSpec
+
+_FUNCTIONS: dict[str, Any] = {"getitem": operator.getitem, "grad_mode": _C._set_grad_enabled}
+_PLAIN = (bool, int, float, str, bytes, type(None))
+_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
+_NAMED: dict[str, Any] = {"dtype": _C.dtype, "layout": type(_C.strided), "memory_format": type(_C.preserve_format)}
+
+
+def _encode_value(value: Any) -> tuple[Any, ...]:
+    """A tag and plain values."""
+    if isinstance(value, Node):
+        return "node", value.name
+    if type(value) in (tuple, list):
+        return type(value).__name__, [_encode_value(v) for v in value]
+    if type(value) is dict:
+        return "dict", [(_encode_value(k), _encode_value(v)) for k, v in value.items()]
+    if isinstance(value, slice):
+        return "slice", [_encode_value(v) for v in (value.start, value.stop, value.step)]
+    if isinstance(value, complex):
+        return "complex", [value.real, value.imag]
+    if isinstance(value, _C.device):
+        return "device", str(value)
+    if value is ...:
+        return ("ellipsis",)
+    for tag, kind in _NAMED.items():
+        if isinstance(value, kind):
+            return tag, str(value).removeprefix("tensorpy.")
+    if type(value) not in _PLAIN:
+        raise TypeError(f"a graph that holds a {type(value).__name__} cannot be saved")
+    return "value", value
+
+
+def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
+    tag, rest = state[0], state[1:]
+    if tag == "node":
+        return nodes[rest[0]]
+    if tag in ("tuple", "list", "slice"):
+        items = [_decode_value(s, nodes) for s in rest[0]]
+        return slice(*items) if tag == "slice" else tuple(items) if tag == "tuple" else items
+    if tag == "dict":
+        return {_decode_value(k, nodes): _decode_value(v, nodes) for k, v in rest[0]}
+    if tag == "complex":
+        return complex(*rest[0])
+    if tag == "device":
+        return _C.device(rest[0])
+    if tag == "ellipsis":
+        return ...
+    if tag in _NAMED:
+        found = getattr(tensorpy, rest[0], None)
+        if not isinstance(found, _NAMED[tag]):
+            raise TypeError(f"a saved graph names {rest[0]!r} as a {tag}")
+        return found
+    if tag != "value" or type(rest[0]) not in _PLAIN:
+        raise TypeError(f"a saved graph has a value of the kind {tag!r}")
+    return rest[0]
+
+
+def _encode_target(node: Node) -> tuple[Any, ...]:
+    if isinstance(node.target, OpOverload):
+        return "operator", node.target.__name__
+    for tag, function in _FUNCTIONS.items():
+        if node.target is function:
+            return (tag,)
+    return ("name" if isinstance(node.target, str) else "function"), node.target
+
+
+def _decode_target(op: str, state: Any, trusted: bool) -> Any:
+    if not trusted and (state[0] == "function" or op in ("call_method", "call_module")):
+        raise TypeError("a saved graph calls what is no operator")
+    if state[0] == "operator":
+        return overload(state[1])
+    if state[0] in _FUNCTIONS:
+        return _FUNCTIONS[state[0]]
+    target = state[1]
+    if state[0] == "name" and not (isinstance(target, str) and all(p.isidentifier() for p in target.split("."))):
+        raise TypeError(f"a saved graph has the target {target!r}")
+    return target
+
+
+def _encode_spec(spec: TreeSpec | None) -> Any:
+    if spec is None or spec.type is None:
+        return None if spec is None else ("leaf",)
+    kind = next((name for name, cls in _CONTAINERS.items() if cls is spec.type), spec.type)
+    return kind, spec.context, [_encode_spec(child) for child in spec.children_specs]
+
+
+def _decode_spec(state: Any, trusted: bool) -> TreeSpec | None:
+    if state is None:
+        return None
+    if state[0] == "leaf":
+        return LeafSpec
+    if not trusted and state[0] not in _CONTAINERS:
+        raise TypeError("a saved graph takes or gives objects of a class of its own")
+    kind = _CONTAINERS[state[0]] if isinstance(state[0], str) else state[0]
+    children = [_decode_spec(child, trusted) for child in state[2]]
+    return TreeSpec(kind, state[1], tuple(child for child in children if child is not None))
+
+
+def encode(graph: Graph) -> dict[str, Any]:
+    nodes = [(n.op, n.name, _encode_target(n), _encode_value(n.args), _encode_value(n.kwargs)) for n in graph.nodes]
+    static = [(place, _encode_value(value)) for place, value in graph.static_inputs.items()]
+    specs = _encode_spec(graph.in_spec), _encode_spec(graph.out_spec)
+    return {"version": 1, "nodes": nodes, "specs": specs, "static": static}
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name.isidentifier()
+
+
+def decode(state: Any, trusted: bool = True) -> Graph:
+    """TypeError where a file holds what `encode` does not write."""
+    if not isinstance(state, dict) or state.get("version") != 1:
+        raise TypeError("a saved graph is broken, or of a later version")
+    graph = Graph()
+    nodes: dict[str, Node] = {}
+    for op, name, target, args, kwargs in state["nodes"]:
+        keywords = _decode_value(kwargs, nodes)
+        if not all(map(_is_name, [name, *keywords])):
+            raise TypeError(f"a saved graph has a node or keyword that is no name: {name!r}")
+        made = graph.create_node(op, _decode_target(op, target, trusted), _decode_value(args, nodes), keywords, name)
+        nodes[name] = made
+    graph.in_spec, graph.out_spec = (_decode_spec(spec, trusted) for spec in state["specs"])
+    graph.static_inputs = {place: _decode_value(value, {}) for place, value in state["static"]}
+    return graph

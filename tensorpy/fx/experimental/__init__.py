@@ -1,0 +1,1 @@
+"""torch.fx.experimental's place: proxy_tensor records calls."""

@@ -1,0 +1,239 @@
+"""make_fx: calls a function, and records every operator below it as a graph.
+
+The recorder stands under the dispatch key Tracer (csrc/python/tracer.c). It sees operators, not Python: loops are
+unrolled, branches are the ones taken, and what Python computes from a tensor's values would be a constant, so to ask
+for these is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.fx.graph import Graph, is_written
+from tensorpy.fx.graph_module import GraphModule
+from tensorpy.fx.node import Node, overload
+from tensorpy.nn import Parameter
+from tensorpy.utils._pytree import TreeSpec, tree_flatten
+
+_tracer: Any = _C._tracer
+
+
+class DataDependentError(RuntimeError):
+    """A function asked for the value of a tensor that depends on its inputs."""
+
+
+@cache
+def _parameters(name: str) -> list[tuple[str, str, bool, bool, bool, Any]]:
+    """(name, type, keyword-only, written, has a default, default) of an operator's arguments."""
+    return [tuple(row) for row in _tracer.arguments(name)]
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Not for tensors and nodes, which compare element by element or not at all."""
+    return type(value) is type(default) and not isinstance(value, (Tensor, Node)) and bool(value == default)
+
+
+def _where(tensor: Tensor) -> tuple[Any, ...]:
+    """What tensors share that are the same elements, seen alike."""
+    return (
+        _tracer.memory(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype,
+    )  # fmt: skip
+
+
+class Recorder:
+    """What the calls of a thread become.
+
+    Tensors are known by their objects, which are kept; those that autograd makes of saved ones by their elements. Where
+    the values of a storage depend on the inputs is noted by storage, since views are written too.
+    """
+
+    def __init__(self, grad_modes: bool = False) -> None:
+        self.graph = Graph()
+        self.grad_mode = _C.is_grad_enabled() if grad_modes else None  # as the graph has it; None: not recorded
+        self.constants: dict[str, Any] = {}
+        self._kept: dict[int, tuple[Tensor, Node | tuple[Node, int]]] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self._depends: set[int] = set()
+
+    # ---- tensors ----
+
+    def know(self, tensor: Tensor, node: Node | tuple[Node, int], depends: bool) -> None:
+        """From here on the tensor is what a node gives, or one of what it gives."""
+        self._kept[id(tensor)] = tensor, node
+        self._seen.setdefault(_where(tensor), id(tensor))
+        if depends:
+            self._depends.add(_tracer.memory(tensor))
+
+    def depends(self, tensor: Tensor) -> bool:
+        return _tracer.memory(tensor) in self._depends
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node of a tensor; a constant, if the graph has not made it."""
+        known = self._kept.get(id(tensor)) or self._kept.get(self._seen.get(_where(tensor), 0))
+        if known is None:
+            return self._constant(tensor)
+        node = known[1]
+        if isinstance(node, tuple):
+            source, place = node
+            with self.graph.inserting_after(source):
+                node = self.graph.call_function(operator.getitem, (source, place))
+            self._kept[id(known[0])] = known[0], node
+        return node
+
+    def _constant(self, value: Any) -> Node:
+        kind = "param" if isinstance(value, Parameter) else "tensor" if isinstance(value, Tensor) else "object"
+        name = f"_{kind}_constant{sum(c.startswith(f'_{kind}_') for c in self.constants)}"
+        self.constants[name] = value
+        node = self.graph.get_attr(name)
+        if isinstance(value, Tensor):
+            self.know(value, node, depends=False)
+        return node
+
+    def argument(self, value: Any) -> Any:
+        """A call's argument as a node's."""
+        if isinstance(value, Tensor):
+            return self.node_of(value)
+        if isinstance(value, (list, tuple)):
+            return [self.argument(v) for v in value]
+        return value if is_written(value) else self._constant(value)
+
+    # ---- calls: what csrc/python/tracer.c asks ----
+
+    def enter(self, name: str, args: tuple[Any, ...]) -> Any:
+        """A call begins: its name, nodes of its arguments, whether these depend on the inputs."""
+        tensors = [leaf for leaf in tree_flatten(list(args))[0] if isinstance(leaf, Tensor)]
+        op = overload(name)
+        if "data_dependent_output" in op.tags:
+            for tensor in tensors:
+                self.reads(tensor, "item()" if name == "_local_scalar_dense" else name)
+        self.follow_grad_mode(_C.is_grad_enabled())
+        random = "nondeterministic_seeded" in op.tags
+        return op, [self.argument(a) for a in args], args, random or any(map(self.depends, tensors))
+
+    def leave(self, token: Any, results: list[Any]) -> None:
+        """It has ended, with these results."""
+        op, nodes, args, depends = token
+        if not any(isinstance(leaf, Tensor) for leaf in tree_flatten(results)[0]) and "!" not in op._schema:
+            return  # what it gives is a property, or a constant's value
+        node = self._call(op, nodes)
+        for (_, _, _, written, _, _), value in zip(_parameters(op.__name__), args, strict=True):
+            for tensor in value if isinstance(value, list) else [value]:
+                if written and isinstance(tensor, Tensor) and depends:
+                    self._depends.add(_tracer.memory(tensor))
+        several = len(results) != 1 or isinstance(results[0], list)
+        flat = results[0] if len(results) == 1 and several else results
+        for place, result in enumerate(flat):
+            if isinstance(result, Tensor):
+                self.know(result, (node, place) if several else node, depends)
+
+    def _call(self, op: Any, nodes: list[Any]) -> Node:
+        """Arguments at the end that are their defaults are left out."""
+        args, kwargs = [], {}
+        parameters = _parameters(op.__name__)
+        positional = [not row[2] for row in parameters]
+        kept = [not (row[4] and _is_default(value, row[5])) for row, value in zip(parameters, nodes, strict=True)]
+        for i, (name, value) in enumerate(zip((row[0] for row in parameters), nodes, strict=True)):
+            if positional[i] and any(k for k, p in zip(kept[i:], positional[i:], strict=True) if p):
+                args.append(value)
+            elif not positional[i] and kept[i]:
+                kwargs[name] = value
+        return self.graph.call_function(op, tuple(args), kwargs)
+
+    def follow_grad_mode(self, enabled: bool) -> None:
+        """Whether calls are recorded for backward from here on."""
+        if self.grad_mode is not None and enabled != self.grad_mode:
+            self.graph.call_function(_C._set_grad_enabled, (enabled,))
+            self.grad_mode = enabled
+
+    def reads(self, tensor: Tensor, what: str) -> None:
+        """A value leaves the graph."""
+        if self.depends(tensor):
+            raise DataDependentError(
+                f"make_fx: {what} asks for the values of a tensor that depends on the inputs. A graph has no values: "
+                "they would become constants of it. Compute with the tensor instead (where, masks), or ask outside of "
+                "what is recorded."
+            )
+
+
+# ---- make_fx ----
+
+
+def _input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for each leaf: the parameter's, with a number where it holds several."""
+    bound: dict[str, Any] = {}
+    with suppress(TypeError, ValueError):
+        bound = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
+    flat = [*args, *kwargs.values()]
+    names = []
+    for i, value in enumerate(flat):
+        name = next((n for n, v in bound.items() if v is value), f"arg{i}")
+        count = len(tree_flatten(value)[0])
+        names += [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
+    return names
+
+
+def _is_plain(spec: TreeSpec) -> bool:
+    """Positional leaves only."""
+    args, kwargs = spec.children_specs
+    return not kwargs.children_specs and all(child.is_leaf() for child in args.children_specs)
+
+
+def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], grad_modes: bool) -> GraphModule:
+    recorder = Recorder(grad_modes)
+    graph = recorder.graph
+    leaves, spec = tree_flatten((args, kwargs))
+    for i, (leaf, name) in enumerate(zip(leaves, _input_names(f, args, kwargs), strict=True)):
+        if isinstance(leaf, Tensor):
+            recorder.know(leaf, graph.placeholder(name), depends=True)
+        else:
+            graph.static_inputs[i] = leaf
+    if graph.static_inputs or not _is_plain(spec):
+        graph.in_spec = spec
+    before = _tracer.set(recorder)
+    try:
+        result = f(*args, **kwargs)
+    finally:
+        _tracer.set(before)
+    recorder.follow_grad_mode(_C.is_grad_enabled())
+    outputs, out_spec = tree_flatten(result)
+    made = [recorder.argument(leaf) if not isinstance(leaf, (list, tuple)) else leaf for leaf in outputs]
+    if out_spec.is_leaf():
+        graph.output(made[0])
+    else:
+        graph.out_spec = out_spec
+        graph.output(made)
+    return GraphModule(recorder.constants, graph, getattr(f, "__name__", type(f).__name__))
+
+
+def make_fx(
+    f: Callable[..., Any],
+    decomposition_table: Any = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
+    *,
+    pre_dispatch: bool = False,
+) -> Callable[..., GraphModule]:
+    """`make_fx(f)(*args)` calls f with these arguments and gives the graph of the operators that it called.
+
+    Composite operators are their parts; calls of backward and grad inside f are the operators that they called. The
+    graph takes other tensors than the recorded ones, nested alike; what is no tensor among the arguments is a part of
+    it. Tensors that f has from elsewhere are its constants. With `pre_dispatch` the graph switches grad modes where f
+    does (no_grad, and a backward without create_graph), so that a whole training step runs again; without, a replay
+    records all of it for backward where its arguments require grad.
+    """
+    if decomposition_table:
+        raise NotImplementedError("make_fx: decomposition_table: operators are recorded as they are")
+    if tracing_mode != "real":
+        raise NotImplementedError(f"make_fx: tracing_mode {tracing_mode!r}: calls are recorded as they run ('real')")
+
+    def wrapped(*args: Any, **kwargs: Any) -> GraphModule:
+        return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
+
+    return wrapped

@@ -1,0 +1,37 @@
+"""Where the time goes: what is called when, for how long, with what shapes and how much memory.
+
+    with tensorpy.profiler.profile(record_shapes=True) as p:
+        model(x).sum().backward()
+    print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    p.export_chrome_trace("trace.json")
+
+The recorder is in C, under the dispatch key Profiler (csrc/dispatch/profiler.h): without a profile a call pays nothing.
+"""
+
+from __future__ import annotations
+
+from tensorpy.profiler._events import EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel
+from tensorpy.profiler._profile import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

@@ -1,0 +1,266 @@
+"""What a profile recorded, as objects: events, their sums by operator, and tables of these. Times are microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+OPERATOR, BACKWARD, RANGE = range(3)  # tp_profiled_kind
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From when to when."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One run of a kernel on a device."""
+
+    name: str
+    device: str
+    stream: int
+    time_range: Interval
+
+    @property
+    def duration(self) -> float:
+        return self.time_range.elapsed_us()
+
+
+@dataclass(eq=False)
+class FunctionEvent:
+    """One call of an operator, one backward node, or one range that record_function named."""
+
+    id: int
+    name: str
+    overload_name: str
+    kind: int
+    thread: int
+    time_range: Interval
+    sequence_nr: int
+    backend: str
+    failed: bool
+    cpu_memory_usage: int
+    input_shapes: list[Any] = field(default_factory=list)
+    input_dtypes: list[Any] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
+    cpu_parent: FunctionEvent | None = None
+    cpu_children: list[FunctionEvent] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    count: int = 1
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def is_user_annotation(self) -> bool:
+        return self.kind == RANGE
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total
+
+    @property
+    def self_device_time_total(self) -> float:
+        return sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def device_time_total(self) -> float:
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def ancestors(self) -> Iterable[FunctionEvent]:
+        """The events that enclose this one, from the inside outwards."""
+        event = self.cpu_parent
+        while event is not None:
+            yield event
+            event = event.cpu_parent
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent {self.name} thread={self.thread} {self.cpu_time_total:.3f}us>"
+
+
+class FunctionEventAvg:
+    """The sum of all events of one key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.input_shapes: list[Any] = []
+        self.stack: list[str] = []
+
+    def add(self, event: FunctionEvent) -> None:
+        """Counts an event. Times and memory of a call within another of its key are in the outer one's already."""
+        self.count += event.count
+        self.self_cpu_time_total += event.self_cpu_time_total
+        self.self_device_time_total += event.self_device_time_total
+        self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        if any(outer.name == event.name for outer in event.ancestors):
+            return
+        self.cpu_time_total += event.cpu_time_total
+        self.device_time_total += event.device_time_total
+        self.cpu_memory_usage += event.cpu_memory_usage
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total / self.count if self.count else 0.0
+
+    def __repr__(self) -> str:
+        return f"<FunctionEventAvg {self.key} calls={self.count} self={self.self_cpu_time_total:.3f}us>"
+
+
+class EventList(list[Any]):
+    """Events, or their sums; prints as a table."""
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """Sums by name; also by the arguments' shapes, and by the innermost `group_by_stack_n` lines of the program."""
+        sums: dict[tuple[str, ...], FunctionEventAvg] = {}
+        for event in self:
+            shapes = str(event.input_shapes) if group_by_input_shape else ""
+            key = (event.name, shapes, *event.stack[:group_by_stack_n])
+            total = sums.setdefault(key, FunctionEventAvg(event.name))
+            total.add(event)
+            total.input_shapes = event.input_shapes if group_by_input_shape else []
+            total.stack = event.stack[:group_by_stack_n]
+        return EventList(sums.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events in one sum: the outermost ones' times."""
+        total = FunctionEventAvg("Total")
+        for event in self:
+            total.count += event.count
+            total.self_cpu_time_total += event.self_cpu_time_total
+            total.self_device_time_total += event.self_device_time_total
+            total.self_cpu_memory_usage += event.self_cpu_memory_usage
+        total.cpu_time_total, total.device_time_total = total.self_cpu_time_total, total.self_device_time_total
+        total.cpu_memory_usage = total.self_cpu_memory_usage
+        return total
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return sum(event.self_cpu_time_total for event in self)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """Rows of names, times, calls, and what else was recorded; the largest first by a field such as
+        "self_cpu_time_total", "cpu_memory_usage" or "count". A limit of -1 shows all."""
+        from tensorpy.profiler._table import table
+
+        rows = [e for e in self if not (top_level_events_only and getattr(e, "cpu_parent", None))]
+        widths = max_name_column_width, max_shapes_column_width, max_src_column_width
+        return table(rows, sort_by, row_limit, widths, header)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes events for chrome://tracing and Perfetto."""
+        from tensorpy.profiler._chrome import write
+
+        write(path, self, {})
+
+    def _repr_html_(self) -> str:
+        if self and isinstance(self[0], FunctionEvent):
+            from tensorpy.profiler._flame import svg
+
+            return svg(self)
+        from html import escape
+
+        return f"<pre>{escape(self.table())}</pre>"
+
+
+# ---- from what C recorded ----
+
+
+def _shapes(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_shapes(a) for a in argument]
+    return list(argument[1]) if argument else []
+
+
+def _dtypes(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_dtypes(a) for a in argument]
+    return argument[0] if argument else ""
+
+
+def _lines(stack: Any) -> list[str]:
+    places = [(code, line) for code, line in stack or () if "tensorpy/profiler" not in code.co_filename]
+    return [f"{code.co_filename}({line}): {code.co_name}" for code, line in places]
+
+
+def _named(name: str, kind: int) -> tuple[str, str]:
+    """ "aten::add" and "Tensor" of "add.Tensor"."""
+    if kind != OPERATOR:
+        return name, ""
+    stem, _, overload = name.partition(".")
+    return stem if "::" in stem else f"aten::{stem}", overload
+
+
+def read(threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tuple[Any, ...]], now: int) -> EventList:
+    """Events of all threads in the order of their beginnings. What was still open when the profile ended, ends now."""
+    events: list[FunctionEvent] = []
+    placed: dict[tuple[int, int], FunctionEvent] = {}
+    for number, _, rows in sorted(threads):
+        for at, row in enumerate(rows):
+            raw, kind, begin, end, parent, sequence, memory, arguments, stack, backend, failed = row
+            name, overload = _named(raw, kind)
+            event = FunctionEvent(
+                0, name, overload, kind, number, Interval(begin / 1e3, (end or now) / 1e3), sequence, backend,
+                bool(failed), memory, [_shapes(a) for a in arguments or ()], [_dtypes(a) for a in arguments or ()],
+                _lines(stack), placed.get((number, parent)),
+            )  # fmt: skip
+            if event.cpu_parent is not None:
+                event.cpu_parent.cpu_children.append(event)
+            placed[number, at] = event
+            events.append(event)
+    for name, device, stream, begin, end, thread, at in kernels:
+        kernel = Kernel(name, f"opencl:{device}", stream, Interval(begin / 1e3, end / 1e3))
+        launcher = placed.get((thread, at))
+        if launcher is None:
+            launcher = FunctionEvent(0, "(outside)", "", RANGE, 0, kernel.time_range, -1, "", False, 0)
+            events.append(launcher)
+        launcher.kernels.append(kernel)
+    events.sort(key=lambda e: e.time_range.start)
+    for i, event in enumerate(events):
+        event.id = i
+    return EventList(events)

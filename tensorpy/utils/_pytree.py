@@ -1,0 +1,192 @@
+"""Nested lists, tuples and dictionaries as flat lists of what is in them, and back: torch.utils._pytree's names.
+
+A tree is a leaf, or a container of trees. Containers are list, tuple, dict, namedtuple, OrderedDict, defaultdict, deque
+and the types that are registered; anything else is a leaf, None among it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Context = Any
+PyTree = Any
+FlattenFunc = Callable[[Any], "tuple[list[Any], Context]"]
+UnflattenFunc = Callable[["Iterable[Any]", Context], Any]
+
+
+class NodeDef(NamedTuple):
+    """How a container comes apart and is put together."""
+
+    type: type[Any]
+    flatten_fn: FlattenFunc
+    unflatten_fn: UnflattenFunc
+
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
+
+
+def register_pytree_node(
+    cls: type[Any],
+    flatten_fn: FlattenFunc,
+    unflatten_fn: UnflattenFunc,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
+) -> None:
+    """Makes a class a container: `flatten_fn(it)` gives (children, context), `unflatten_fn(children, context)` it."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as a pytree node")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+
+
+def _is_namedtuple(cls: type[Any]) -> bool:
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def _make_namedtuple(children: Iterable[Any], cls: Any) -> Any:
+    """Also of a call's named results, which take one sequence."""
+    return cls._make(children) if hasattr(cls, "_make") else cls(children)
+
+
+def _defaultdict(children: Iterable[Any], context: Any) -> Any:
+    factory, keys = context
+    return defaultdict(factory, zip(keys, children, strict=True))
+
+
+_NAMEDTUPLE = NodeDef(tuple, lambda t: (list(t), type(t)), _make_namedtuple)
+register_pytree_node(list, lambda x: (list(x), None), lambda children, _: list(children))
+register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
+register_pytree_node(
+    dict, lambda d: (list(d.values()), list(d)), lambda children, keys: dict(zip(keys, children, strict=True))
+)
+register_pytree_node(
+    OrderedDict,
+    lambda d: (list(d.values()), list(d)),
+    lambda children, keys: OrderedDict(zip(keys, children, strict=True)),
+)
+register_pytree_node(defaultdict, lambda d: (list(d.values()), (d.default_factory, list(d))), _defaultdict)
+register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen))
+
+
+def _node_of(tree: Any) -> NodeDef | None:
+    """How a tree comes apart; None: it is a leaf."""
+    cls = type(tree)
+    found = SUPPORTED_NODES.get(cls)
+    if found is None and isinstance(tree, tuple) and (_is_namedtuple(cls) or hasattr(cls, "n_sequence_fields")):
+        return _NAMEDTUPLE
+    return found
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """A tree without its leaves: the container's type (None: a leaf), what it keeps beside its children, these."""
+
+    type: Any
+    context: Context
+    children_specs: tuple[TreeSpec, ...] = ()
+
+    @property
+    def num_leaves(self) -> int:
+        return 1 if self.type is None else sum(child.num_leaves for child in self.children_specs)
+
+    @property
+    def num_children(self) -> int:
+        return len(self.children_specs)
+
+    def is_leaf(self) -> bool:
+        return self.type is None
+
+    def unflatten(self, leaves: Iterable[Any]) -> PyTree:
+        """The tree with these leaves."""
+        return tree_unflatten(leaves, self)
+
+    def _build(self, leaves: Any) -> PyTree:
+        if self.type is None:
+            return next(leaves)
+        node = SUPPORTED_NODES.get(self.type, _NAMEDTUPLE)
+        return node.unflatten_fn([child._build(leaves) for child in self.children_specs], self.context)
+
+
+LeafSpec = TreeSpec(None, None)
+
+
+def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+    """(leaves, spec) of a tree."""
+    leaves: list[Any] = []
+
+    def walk(tree: PyTree) -> TreeSpec:
+        node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
+        if node is None:
+            leaves.append(tree)
+            return LeafSpec
+        children, context = node.flatten_fn(tree)
+        kind = type(tree) if node is _NAMEDTUPLE else node.type
+        return TreeSpec(kind, context, tuple(walk(child) for child in children))
+
+    spec = walk(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """The tree of a spec with these leaves."""
+    given = list(leaves)
+    if len(given) != treespec.num_leaves:
+        raise ValueError(f"tree_unflatten(): {len(given)} leaves for a spec of {treespec.num_leaves}")
+    return treespec._build(iter(given))
+
+
+def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any]:
+    """What is in a tree."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+tree_iter = tree_leaves
+
+
+def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
+    """A tree's spec."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """The tree with func of each leaf, and of those of the other trees in its place."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = []
+    for rest in rests:
+        found, shape = tree_flatten(rest, is_leaf)
+        if shape != spec:
+            raise ValueError(f"tree_map(): the trees differ: {spec} and {shape}")
+        others.append(found)
+    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+
+
+def tree_map_(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """Calls func with each leaf; the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(
+    kind: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """tree_map over the leaves of a type, or of one of a tuple of types; others stay."""
+    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether it holds for every leaf."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether it holds for some leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))

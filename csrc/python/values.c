@@ -134,12 +134,6 @@ static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
     case TP_DTYPE: v->tag = TP_DTYPE; return to_dtype(o, &v->i);
     case TP_INT: v->tag = TP_INT; return tp_py_to_int(o, &v->i);
     case TP_BOOL_: *v = (tp_value){.tag = TP_BOOL_, .b = o == Py_True}; return PyBool_Check(o);
-    case TP_DTYPE: {
-        tp_dtype d;
-        int ok = tp_py_to_dtype(o, &d);
-        if (ok > 0) *v = (tp_value){.tag = TP_DTYPE, .i = d};
-        return ok;
-    }
     case TP_FLOAT:
         if (!PyFloat_Check(o) && !PyLong_Check(o)) return 0;
         *v = (tp_value){.tag = TP_FLOAT, .f = PyFloat_AsDouble(o)};

@@ -1,4 +1,7 @@
-"""The device that is not the CPU, whichever it is: OpenCL's, where there is one."""
+"""The device that is not the CPU, whichever it is: one from outside if a library brought it, else OpenCL's.
+
+`set_device_index("mirror:1")` chooses where there are several kinds.
+"""
 
 from __future__ import annotations
 
@@ -7,70 +10,114 @@ from typing import Any
 from tensorpy import _C, opencl
 from tensorpy._C import device as _device
 
+_chosen: list[str] = []  # the type that set_device_index was last given by name
 
-def _needed() -> None:
-    if not opencl.is_available():
+
+def _types() -> list[str]:
+    """The types that are there, the one to take first."""
+    found = [name for name in _C._outside_devices() if _C._device_count(name) > 0]
+    if opencl.is_available():
+        found.append("opencl")
+    return [name for name in _chosen if name in found] + [name for name in found if name not in _chosen]
+
+
+def _type() -> str:
+    types = _types()
+    if not types:
         raise RuntimeError("there is no accelerator: " + (opencl.why_not_available() or "no OpenCL device"))
+    return types[0]
+
+
+def _resolve(device: Any) -> _device:
+    """A device given as None (the current one), a number, a name or a tensorpy.device."""
+    if device is None:
+        return _C.device(_type())
+    if isinstance(device, int):
+        return _C.device(_type(), device)
+    found = _C.device(device)
+    if found.type not in _types():
+        raise ValueError(f"{found} is no accelerator that is there: {', '.join(_types()) or 'none is'}")
+    return found
 
 
 def is_available() -> bool:
     """Whether there is an accelerator."""
-    return opencl.is_available()
+    return bool(_types())
 
 
 def device_count() -> int:
-    """How many there are."""
-    return opencl.device_count()
+    """How many there are, of the current type."""
+    return int(_C._device_count(_type())) if _types() else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
     """The accelerators' device type, without an index; None where there is none."""
-    return _C.device("opencl") if opencl.is_available() else None
+    types = _types()
+    return _C.device(types[0]) if types else None
 
 
 def current_device_index() -> int:
     """The index of the current device."""
-    _needed()
-    return opencl.current_device()
+    return int(_C._current_device(_type()))
 
 
 def set_device_index(device: Any, /) -> None:
-    """Makes a device the current one."""
-    _needed()
-    opencl.set_device(device)
+    """Makes a device the current one: an index of the current type, or a name ("mirror:1")."""
+    found = _resolve(device)
+    _C._set_device(found)
+    if not isinstance(device, int):
+        _chosen[:] = [found.type]
 
 
 def synchronize(device: Any = None, /) -> None:
     """Waits until a device has done what was asked of it."""
-    _needed()
-    opencl.synchronize(device)
+    _C._synchronize(_resolve(device))
+
+
+class device_index:
+    """Makes a device the current one for a scope: `with device_index(1):`; None leaves it as it is."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            self._before = current_device_index()
+            set_device_index(self.idx)
+
+    def __exit__(self, *unused: object) -> None:
+        if self.idx is not None:
+            set_device_index(self._before)
 
 
 def empty_cache() -> None:
-    """Gives back the memory that no tensor holds."""
-    if opencl.is_available():
+    """Gives back the memory that no tensor holds, where the device keeps any."""
+    if is_available() and _type() == "opencl":
         opencl.empty_cache()
+
+
+def _opencl_memory(function: str, device: Any) -> Any:
+    found = _resolve(device)
+    if found.type != "opencl":
+        raise NotImplementedError(f"{function}: the device {found.type} does not say how much memory it uses")
+    return getattr(opencl, function)(device if device is not None else None)
 
 
 def memory_allocated(device: Any = None, /) -> int:
     """Bytes that tensors hold on a device."""
-    _needed()
-    return opencl.memory_allocated(device)
+    return int(_opencl_memory("memory_allocated", device))
 
 
 def max_memory_allocated(device: Any = None, /) -> int:
     """The most bytes that tensors held at once on a device."""
-    _needed()
-    return opencl.max_memory_allocated(device)
+    return int(_opencl_memory("max_memory_allocated", device))
 
 
 def memory_reserved(device: Any = None, /) -> int:
     """Bytes taken from a device, those kept for later included."""
-    _needed()
-    return opencl.memory_reserved(device)
+    return int(_opencl_memory("memory_reserved", device))
 
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
     """Starts the count of the most bytes anew."""
-    _needed()
-    opencl.reset_peak_memory_stats(device)
+    _opencl_memory("reset_peak_memory_stats", device)

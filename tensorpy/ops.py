@@ -124,6 +124,10 @@ def load_library(path: str | os.PathLike[str]) -> None:
     for name in _C._load_library(full):
         _forget(name)
     loaded_libraries.add(full)
+    if _C._outside_devices():
+        from tensorpy.backends._generated import add_names
+
+        add_names()
 
 
 def unload_library(path: str | os.PathLike[str]) -> None:

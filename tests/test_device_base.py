@@ -99,6 +99,50 @@ def test_a_backend_works(outside: tuple[Path, dict[str, str]]) -> None:
 
 # ---- primitives ----
 
+NAMES = """
+    import os
+    import pytest
+    import tensorpy as tp
+    tp.backends.load(os.environ["MIRROR"])
+    x = tp.ones(2)
+    assert not x.is_mirror and x.mirror().is_mirror and x.mirror(1).device == tp.device("mirror:1")
+    assert tp.nn.Linear(2, 2).mirror().weight.is_mirror
+    import tensorpy.mirror
+    assert tp.mirror.is_available() and tp.mirror.device_count() == 2 and tp.mirror.current_device() == 0
+    tp.mirror.set_device("mirror:1")
+    assert tp.ones(1, device="mirror").device.index == 1
+    tp.mirror.set_device(0)
+    tp.mirror.synchronize()
+    for wrong in (lambda: tp.mirror.set_device(2), lambda: tp.mirror.synchronize("cpu")):
+        with pytest.raises((RuntimeError, ValueError)):
+            wrong()
+    a = tp.accelerator
+    assert a.is_available() and str(a.current_accelerator()) == "mirror" and a.device_count() == 2
+    with a.device_index(1):
+        assert a.current_device_index() == 1
+    assert a.current_device_index() == 0
+    a.set_device_index("mirror:1")
+    a.synchronize()
+    a.synchronize("mirror:0")
+    a.empty_cache()
+    with pytest.raises(NotImplementedError):
+        a.memory_allocated()
+    with pytest.raises(ValueError):
+        a.synchronize("meta")
+    with tp.device("mirror:0"):
+        assert tp.ones(2).device == tp.zeros(1).device == tp.device("mirror:0")
+        with tp.device("cpu"):
+            assert tp.rand(2).device.type == "cpu"
+        assert tp.tensor([1]).is_mirror
+    assert tp.ones(2).device.type == "cpu"
+"""
+
+
+def test_what_a_device_gets_by_its_name(outside: tuple[Path, dict[str, str]]) -> None:
+    done = run(outside, "-c", textwrap.dedent(NAMES))
+    assert done.returncode == 0, done.stderr
+
+
 # Operators, and what a device needs to run them itself.
 TAKEN_OFF = {
     "prim::scan.sum": {"cumsum"},

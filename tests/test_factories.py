@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import numpy as np
 import pytest
 
@@ -34,3 +37,27 @@ def test_like_self():
     assert tp.empty_permuted((2, 3, 4), (2, 0, 1)).stride() == (3, 1, 6)
     with pytest.raises(RuntimeError, match="non-negative"):
         tp.linspace(0, 1, -1)
+
+
+def test_with_device() -> None:
+    """A default for this thread and scope; errors and threads leave no trace."""
+    with tp.device("meta"):
+        assert tp.ones(2).is_meta and tp.nn.Linear(2, 2).weight.is_meta
+        assert tp.ones(2, device="cpu").is_cpu and tp.tensor([1.0]).is_meta
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(tp.ones(1).device.type))
+        thread.start()
+        thread.join()
+        assert seen == ["cpu"]
+        with pytest.raises(KeyError), tp.device("cpu"):
+            raise KeyError
+        assert tp.ones(2).is_meta
+    assert tp.ones(2).is_cpu
+    with pytest.raises(RuntimeError, match="inside no"):
+        tp.device("cpu").__exit__(None, None, None)
+    with contextlib.ExitStack() as stack, pytest.raises(RuntimeError, match="inside each other"):
+        for _ in range(100):
+            stack.enter_context(tp.device("meta"))
+    assert tp.ones(2).is_cpu
+    with pytest.raises(RuntimeError, match="not available"), tp.device("privateusethree"):
+        pass

@@ -3,6 +3,8 @@
  * Invariant: registered[type] is written once, before any tensor of that type exists, and never unset. */
 #include "core/device.h"
 
+#include "core/tls.h"
+
 #include "core/alloc.h"
 #include "core/error.h"
 
@@ -211,5 +213,14 @@ const char *tp_device_print(tp_device d, char *buffer) {
 
 static tp_device default_device = {TP_DEVICE_CPU, -1};
 
-tp_device tp_default_device(void) { return default_device; }
+tp_device tp_default_device(void) {
+    if (tp_unlikely(tp_tls.scoped_type)) return (tp_device){(int8_t)(tp_tls.scoped_type - 1), tp_tls.scoped_index};
+    return default_device;
+}
+tp_device tp_swap_scoped_device(tp_device d) {
+    tp_device before = {(int8_t)(tp_tls.scoped_type - 1), tp_tls.scoped_index};
+    tp_tls.scoped_type = (int8_t)(d.type + 1);
+    tp_tls.scoped_index = d.index;
+    return before;
+}
 void tp_set_default_device(tp_device d) { default_device = d; }

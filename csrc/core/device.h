@@ -57,6 +57,9 @@ int tp_device_parse(const char *text, tp_device *out);
 /* Writes "cpu" or "opencl:0" into a buffer of at least 40 bytes and returns it. */
 const char *tp_device_print(tp_device d, char *buffer);
 
-/* Where a factory makes its tensor when it is told no device: the CPU, until set. */
+/* Where a factory makes its tensor when it is told no device: the thread's own default while it has one, else the
+ * process's: the CPU, until set. */
 tp_device tp_default_device(void);
 void tp_set_default_device(tp_device d);
+/* Gives this thread a default (TP_NO_DEVICE: none); what it had before. */
+tp_device tp_swap_scoped_device(tp_device d);

@@ -21,20 +21,21 @@ typedef struct tp_thread_state {
     bool inference_mode;
     bool anomaly_mode;
     bool anomaly_check_nan;
-    bool observe;           /* a trace wants to see primitives */
-    uint8_t functions_off;  /* python/overrides.c: whose __torch_function__ is not asked */
-    uint8_t dispatch_off;   /* python/python_key.c: __torch_dispatch__ is not asked */
-    void *asked;            /* not NULL: modes of the host are asked before a call (python/overrides.h) */
-    void *saved_hooks;      /* the innermost saved-tensor hooks of the host, or NULL */
-    int32_t backward_depth; /* engine runs that this thread is inside of */
-    bool in_parallel;       /* inside a chunk of tp_parallel_for */
-    bool registered;        /* the thread's exit handler is in place */
-    uint8_t away_since;     /* host.c: the generation in which the host lock was given up */
-    uint16_t team;          /* parallel.c: how many threads the last loop had; memory for them is there */
-    uint32_t number;        /* lock.c: never that of another thread; 0: not yet given */
-    uint64_t held_locks;    /* lock.c: bits, in debug builds */
-    int64_t looked;         /* host.c: when signals were looked for last */
-    _Atomic bool *stop;     /* set while a loop over threads is to end early; NULL outside one */
+    bool observe;                     /* a trace wants to see primitives */
+    uint8_t functions_off;            /* python/overrides.c: whose __torch_function__ is not asked */
+    uint8_t dispatch_off;             /* python/python_key.c: __torch_dispatch__ is not asked */
+    int8_t scoped_type, scoped_index; /* device.h: this thread's default device, type + 1; 0: the process's */
+    void *asked;                      /* not NULL: modes of the host are asked before a call (python/overrides.h) */
+    void *saved_hooks;                /* the innermost saved-tensor hooks of the host, or NULL */
+    int32_t backward_depth;           /* engine runs that this thread is inside of */
+    bool in_parallel;                 /* inside a chunk of tp_parallel_for */
+    bool registered;                  /* the thread's exit handler is in place */
+    uint8_t away_since;               /* host.c: the generation in which the host lock was given up */
+    uint16_t team;                    /* parallel.c: how many threads the last loop had; memory for them is there */
+    uint32_t number;                  /* lock.c: never that of another thread; 0: not yet given */
+    uint64_t held_locks;              /* lock.c: bits, in debug builds */
+    int64_t looked;                   /* host.c: when signals were looked for last */
+    _Atomic bool *stop;               /* set while a loop over threads is to end early; NULL outside one */
     /* Small blocks (alloc.h): how many more a list may take, 0 before registration; the lists; and the blocks and bytes
      * that this thread got from the C library minus those that it gave back, which changes on the slow paths only. */
     _Atomic uint16_t free_room[TP_SIZE_CLASSES];

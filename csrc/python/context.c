@@ -54,6 +54,58 @@ FUNCTION(set_default_dtype) {
     tp_set_default_dtype(d);
     Py_RETURN_NONE;
 }
+/* ---- any device type ---- */
+
+static const tp_device_ops *ops_of(PyObject *device, tp_device *d) {
+    int ok = tp_py_to_device(device, d);
+    if (ok == 0) PyErr_Format(PyExc_TypeError, "this takes a device, not %s", Py_TYPE(device)->tp_name);
+    if (ok <= 0) return NULL;
+    const tp_device_ops *ops = tp_device_get_ops((tp_device_type)d->type);
+    if (!ops) tp_py_raise();
+    return ops;
+}
+FUNCTION(device_count) {
+    (void)self;
+    tp_device d;
+    const tp_device_ops *ops = ops_of(arg, &d);
+    int n = ops ? ops->device_count() : -1;
+    return n >= 0 ? PyLong_FromLong(n) : ops ? tp_py_raise() : NULL;
+}
+FUNCTION(current_device) {
+    (void)self;
+    tp_device d;
+    const tp_device_ops *ops = ops_of(arg, &d);
+    int index = ops ? ops->current_device() : -1;
+    return index >= 0 ? PyLong_FromLong(index) : ops ? tp_py_raise() : NULL;
+}
+FUNCTION(set_device) {
+    (void)self;
+    tp_device d;
+    const tp_device_ops *ops = ops_of(arg, &d);
+    if (!ops || tp_py_check(d.index < 0 ? 0 : ops->set_device(d.index)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+FUNCTION(synchronize) {
+    (void)self;
+    tp_device d, resolved;
+    const tp_device_ops *ops = ops_of(arg, &d);
+    if (!ops || tp_py_check(tp_device_resolve(d, &resolved)) < 0 || tp_py_check(ops->synchronize(resolved)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+/* _outside_devices(): the names of the device types that libraries brought. */
+FUNCTION(outside_devices) {
+    (void)self, (void)arg;
+    PyObject *names = PyList_New(0);
+    for (int type = TP_DEVICE_PRIVATEUSE1; names && type <= TP_DEVICE_PRIVATEUSE3; type++) {
+        if (!tp_device_find_ops((tp_device_type)type)) continue;
+        PyObject *name = PyUnicode_FromString(tp_device_type_name((tp_device_type)type));
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
 FUNCTION(get_default_device) {
     (void)self, (void)arg;
     return tp_py_device_object(tp_default_device());
@@ -204,6 +256,11 @@ static PyMethodDef functions[] = {
      "get_default_dtype()\n--\n\nThe dtype that Python floats become."},
     {"set_default_dtype", set_default_dtype, METH_O,
      "set_default_dtype(d, /)\n--\n\nSets the dtype that Python floats become."},
+    {"_device_count", device_count, METH_O, NULL},
+    {"_current_device", current_device, METH_O, NULL},
+    {"_set_device", set_device, METH_O, NULL},
+    {"_synchronize", synchronize, METH_O, NULL},
+    {"_outside_devices", outside_devices, METH_NOARGS, NULL},
     {"get_default_device", get_default_device, METH_NOARGS,
      "get_default_device()\n--\n\nWhere factories make tensors."},
     {"set_default_device", set_default_device, METH_O,

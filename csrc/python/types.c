@@ -146,17 +146,41 @@ static PyObject *device_reduce(PyObject *o, PyObject *unused) {
     PyObject *text = device_str(o);
     return text ? Py_BuildValue("O(N)", &tp_py_device_type, text) : NULL;
 }
+/* `with device("mirror:1"):` makes it this thread's default; what was before waits on a stack of the thread. */
+#define DEEPEST 64
+static __thread tp_device outer_devices[DEEPEST];
+static __thread int device_depth;
+
+static PyObject *device_enter(PyObject *o, PyObject *unused TP_UNUSED) {
+    tp_device d;
+    if (tp_py_check(tp_device_resolve(((tp_py_device *)o)->device, &d)) < 0) return NULL;
+    if (device_depth == DEEPEST)
+        return PyErr_Format(PyExc_RuntimeError, "more than %d `with device(...)` inside each other", DEEPEST);
+    outer_devices[device_depth++] = tp_swap_scoped_device(((tp_py_device *)o)->device);
+    return Py_NewRef(o);
+}
+static PyObject *device_exit(PyObject *o TP_UNUSED, PyObject *unused TP_UNUSED) {
+    if (device_depth == 0) return PyErr_Format(PyExc_RuntimeError, "this thread is inside no `with device(...)`");
+    tp_swap_scoped_device(outer_devices[--device_depth]);
+    Py_RETURN_NONE;
+}
+
 static PyGetSetDef device_getset[] = {
     {"type", device_type, NULL, "\"cpu\", \"meta\", ...", NULL},
     {"index", device_index, NULL, "The number among devices of the type, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-static PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef device_methods[] = {
+    {"__reduce__", device_reduce, METH_NOARGS, NULL},
+    {"__enter__", device_enter, METH_NOARGS, NULL},
+    {"__exit__", device_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 PyTypeObject tp_py_device_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.device",
     .tp_basicsize = sizeof(tp_py_device),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "device(type, index=None)\n--\n\nWhere a tensor's elements are.",
+    .tp_doc = "device(type, index=None)\n--\n\nWhere a tensor's elements are. `with device(...):` makes tensors there.",
     .tp_new = device_new,
     .tp_repr = device_repr,
     .tp_str = device_str,

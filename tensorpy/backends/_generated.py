@@ -1,0 +1,86 @@
+"""What a device from outside gets by its name: `t.is_mirror`, `t.mirror()`, `module.mirror()`, `tensorpy.mirror`."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import tensorpy
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+_done: set[str] = set()
+
+
+def _module(name: str) -> types.ModuleType:
+    """tensorpy.mirror: the functions that tensorpy.accelerator has, for this device."""
+    module = types.ModuleType(f"tensorpy.{name}", f"The device {name}, from outside.")
+
+    def index_of(device: Any) -> Any:
+        found = _C.device(f"{name}:{device}" if isinstance(device, int) else name if device is None else device)
+        if found.type != name:
+            raise ValueError(f"expected a device {name}, got {found}")
+        return found
+
+    def is_available() -> bool:
+        """Whether there is a device of this type."""
+        return bool(_C._device_count(name) > 0)
+
+    def device_count() -> int:
+        """How many there are."""
+        return int(_C._device_count(name))
+
+    def current_device() -> int:
+        """The index of the current one."""
+        return int(_C._current_device(name))
+
+    def set_device(device: Any) -> None:
+        """Makes one the current one."""
+        _C._set_device(index_of(device))
+
+    def synchronize(device: Any = None) -> None:
+        """Waits until a device has done what was asked of it."""
+        _C._synchronize(index_of(device))
+
+    for function in (is_available, device_count, current_device, set_device, synchronize):
+        setattr(module, function.__name__, function)
+        function.__module__ = module.__name__
+    return module
+
+
+def add_names() -> None:
+    """For the devices that have come since the last time. A name that is taken already stays what it is."""
+    for name in set(_C._outside_devices()) - _done:
+        _done.add(name)
+        if not hasattr(Tensor, f"is_{name}"):
+            _C._set_type_attribute(Tensor, f"is_{name}", property(lambda self, name=name: self.device.type == name))
+        if not hasattr(Tensor, name):
+            _C._set_type_attribute(Tensor, name, _to(name))
+        from tensorpy.nn import Module
+
+        if not hasattr(Module, name):
+            setattr(Module, name, _module_to(name))
+        if name not in vars(tensorpy) and f"tensorpy.{name}" not in sys.modules:
+            setattr(tensorpy, name, _module(name))
+            sys.modules[f"tensorpy.{name}"] = getattr(tensorpy, name)
+
+
+def _device(name: str, index: Any) -> Any:
+    return f"{name}:{index}" if isinstance(index, int) else name if index is None else index
+
+
+def _to(name: str) -> Any:
+    def to(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+        return self.to(_device(name, device), non_blocking=non_blocking)
+
+    to.__name__, to.__doc__ = name, f"The tensor on the device {name}; itself if it is there."
+    return to
+
+
+def _module_to(name: str) -> Any:
+    def to(self: Any, device: Any = None) -> Any:
+        return self.to(_device(name, device))
+
+    to.__name__, to.__doc__ = name, f"Moves all parameters and buffers to the device {name}."
+    return to

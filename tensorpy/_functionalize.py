@@ -139,6 +139,13 @@ def _renormed(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) 
     return self * scale.unsqueeze(1)
 
 
+def _index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    places = aten.index.Tensor(_C.arange(self.numel(), device=self.device).reshape(self.shape), indices)
+    values = values.to(device=self.device).expand(places.shape).reshape(-1)
+    put = self.reshape(-1).scatter_add if accumulate else self.reshape(-1).scatter
+    return put(0, places.reshape(-1), values).reshape(self.shape)
+
+
 def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     places = _C.arange(self.numel(), device=self.device).reshape(self.shape)
     sizes = self.shape
@@ -157,16 +164,15 @@ _BY_HAND: dict[str, Callable[..., Tensor]] = {
     ),
     "fill_diagonal_": _diagonal_filled,
     "embedding_renorm_": _renormed,
+    "index_put_": _index_put,  # index_put is a clone that is written to
+    "index_put.out": _index_put,
 }
 _FACTORY = frozenset(("dtype", "layout", "device", "pin_memory", "requires_grad"))
 
 
-def _signature(func: Any) -> list[str]:
-    return [a.name for a in get_alias_info(func).args if a.name not in _FACTORY and not _is_out(func, a)]
-
-
-def _is_out(func: Any, argument: Any) -> bool:
-    return argument.is_write and argument.name != "self" and func._overloadname.endswith(("out", "_values"))
+def _signature(func: Any) -> list[tuple[str, str]]:
+    outs = _outs(func)
+    return [(a.name, a.type) for a in get_alias_info(func).args if a.name not in _FACTORY and a.name not in outs]
 
 
 @functools.cache
@@ -200,7 +206,7 @@ def _run_without_write(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     if functional is None:
         raise NotImplementedError(f"functionalize: there is no operator that does what {func} does without a write")
     names = {a.name for a in get_alias_info(functional).args}
-    if outs and "dtype" in names and "dtype" not in kwargs:
+    if outs and "device" in names:
         kwargs |= {"dtype": written[0].dtype, "device": written[0].device}
     result = functional(*args, **kwargs)
     return [result] if isinstance(result, Tensor) else list(result)

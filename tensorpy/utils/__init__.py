@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PARTS = ("checkpoint", "data", "hooks")
+_PARTS = ("_python_dispatch", "checkpoint", "data", "hooks")
 
 
 def __getattr__(name: str) -> object:

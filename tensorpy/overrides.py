@@ -156,7 +156,7 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 _NOT_ASKED = frozenset(
     "__new__ __hash__ __doc__ __dict__ __getattribute__ __setattr__ __delattr__ __torch_function__ __torch_dispatch__ "
     "__array_function__ __array_priority__ __array_interface__ __array_wrap__ __array_namespace__ __iter__ __next__ "
-    "__module__ __weakref__ __delitem__ as_subclass _make_subclass _make_wrapper_subclass".split()
+    "__module__ __weakref__ __del__ __delitem__ as_subclass _make_subclass _make_wrapper_subclass".split()
 )
 _GETSET = type(Tensor.__dict__["shape"])
 _CALLABLE = (

@@ -428,9 +428,7 @@ class CustomOpDef:
         """The operator's gradient: see library.register_autograd."""
         register_autograd(self, backward, setup_context=setup_context)
 
-    def register_torch_dispatch(
-        self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
-    ) -> Any:
+    def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
         """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 

@@ -84,9 +84,10 @@ def test_every_operator_with_out(info: OpInfo) -> None:
     for sample in info.samples(info.main_dtype, 2):
         args, kwargs = arguments(sample, "cpu", info)
         expected = tensors(function(*args, **kwargs))
+
         def f(*given: Any, **named: Any) -> tuple[tp.Tensor, ...]:
             outs = tuple(tp.empty_like(e) for e in expected)  # noqa: B023
-            function(*given, **named, out=outs if len(outs) > 1 or listed else outs[0])  # noqa: B023
+            function(*given, **named, out=outs if len(outs) > 1 or listed else outs[0])
             return outs
 
         got, written = run(f, args, kwargs)
@@ -168,6 +169,29 @@ def test_arguments_that_share_memory() -> None:
     plain, own = square(), square()
     expected, got = f(plain, plain[1], plain), functionalize(f)(own, own[1], own)
     assert own.tolist() == plain.tolist() and got.item() == expected.item()
+
+    def g(x: tp.Tensor, part: tp.Tensor, turned: tp.Tensor) -> tp.Tensor:
+        part.add_(1)
+        turned[0] = 7
+        x.as_strided((2,), (4,), 1).mul_(3)
+        return part + turned
+
+    plain, own = (tp.arange(20.0)[2:11].reshape(3, 3) for _ in range(2))
+    expected, got = (f(t, t[1:, 1:], t.t()[:2, :2]) for f, t in ((g, plain), (functionalize(g), own)))
+    assert own.tolist() == plain.tolist() and got.tolist() == expected.tolist()
+
+
+def test_places_in_memory() -> None:
+    def f(x: tp.Tensor) -> Any:
+        y = x.clone().t()
+        base = x + 0
+        y.mul_(2)
+        base.t()[0].add_(1)
+        base.as_strided((3,), (4,)).zero_()
+        base[1].add_(5)
+        return base, base.as_strided((3,), (4,)), y
+
+    both(f, square())
 
 
 def test_what_changes_a_tensors_shape() -> None:

@@ -102,17 +102,18 @@ def _parameter_row(parameter: Parameter, defaults: Tables) -> str:
     )
 
 
-def _arguments(op: Operator, outs: str | None = None) -> str:
-    """The C arguments of a call, read out of the parsed values in order."""
-    parts = []
+def _places(op: Operator) -> dict[str, int]:
+    """Where the parsed values of the arguments stand, by their names in the schema."""
     taken = {a.name for a in op.schema.out}
-    index = 0
-    for a in c_arguments(op.schema):
-        if a.name in taken:
-            continue
-        parts.append(f"tp_unbox_{a.c.code}(&v[{index}])")
-        index += 1
-    return ", ".join(parts)
+    return {name: i for i, name in enumerate(a.name for a in c_arguments(op.schema) if a.name not in taken)}
+
+
+def _arguments(op: Operator, places: dict[str, int] | None = None) -> str:
+    """The C arguments of a call, read out of the parsed values: in order, or at the places of another overload."""
+    own = _places(op)
+    return ", ".join(
+        f"tp_unbox_{a.c.code}(&v[{(places or own)[a.name]}])" for a in c_arguments(op.schema) if a.name in own
+    )
 
 
 def _return_type(op: Operator) -> str:
@@ -146,7 +147,7 @@ def _out_branch(signature: Signature) -> str:
     assert signature.out is not None
     index = next(i for i, p in enumerate(signature.parameters) if p.role == "out")
     outs = signature.out.schema.out
-    arguments = _arguments(signature.out)
+    arguments = _arguments(signature.out, _places(signature.op))
     comma = ", " if arguments else ""
     if len(outs) == 1:
         given = f"v[{index}].{c_type(outs[0].type).member}"

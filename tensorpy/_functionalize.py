@@ -1,16 +1,17 @@
 """func.functionalize: a function without writes, from one that writes.
 
-The tensors of the function are stand-ins (`FunctionalTensor`): a memory, which is a value and how often it was replaced,
-and the views that lead from the memory to the tensor. A mode at the key Functionalize, below autograd and above all that
-computes, gets every operator. A view adds a step; an operator that writes runs as the one that does not, and its result
-becomes the value of the memory, through the views backwards; who looks at another view of that memory later takes its
-steps again. At the end what was written to an argument is copied to it, once.
+The tensors of the function are stand-ins (`FunctionalTensor`): a memory, which is a value and how often it was
+replaced, and the views that lead from the memory to the tensor. A mode at the key Functionalize, below autograd and
+above all that computes, gets every operator. A view adds a step; an operator that writes runs as the one that does not,
+and its result becomes the value of the memory, through the views backwards; who looks at another view of that memory
+later takes its steps again. At the end what was written to an argument is copied to it, once.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorpy import _C, ops
@@ -24,10 +25,29 @@ Step = tuple[Any, tuple[Any, ...], dict[str, Any], int]  # a view: operator, arg
 
 
 class _Memory:
-    """What views share: the value, and how often it was replaced."""
+    """What views share: the value, how often it was replaced, and how its elements lie, which as_strided goes by."""
 
     def __init__(self, value: Tensor) -> None:
         self.value, self.generation = value, 0
+        self.layout = (value.stride(), value.storage_offset())
+        self.is_strided = False
+
+    def replace(self, value: Tensor) -> None:
+        self.value = self.laid_out(value) if self.is_strided else value
+        self.generation += 1
+
+    def laid_out(self, value: Tensor) -> Tensor:
+        """The value with its elements where those of the memory lie."""
+        for laid in (value, value.clone(memory_format=_C.contiguous_format)):
+            if (laid.stride(), laid.storage_offset()) == self.layout:
+                return laid
+        raise RuntimeError("functionalize: as_strided on memory that is written and not contiguous is not possible")
+
+    def stride(self) -> None:
+        """A view goes by places in memory from now on."""
+        if not self.is_strided and self.generation:
+            self.replace(self.laid_out(self.value))
+        self.is_strided = True
 
 
 class FunctionalTensor(Tensor):
@@ -38,7 +58,7 @@ class FunctionalTensor(Tensor):
     steps: tuple[Step, ...]
     value: Tensor
     generation: int
-    mode: _Functionalize
+    owner: _Functionalize
     changed_views: list[Step]
 
     @staticmethod
@@ -51,7 +71,7 @@ class FunctionalTensor(Tensor):
             dtype=value.dtype,
             device=value.device,
         )
-        self.mode, self.memory, self.steps, self.changed_views = mode, memory, steps, []
+        self.owner, self.memory, self.steps, self.changed_views = mode, memory, steps, []
         self.value, self.generation = value, memory.generation
         return self
 
@@ -59,7 +79,7 @@ class FunctionalTensor(Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise RuntimeError(f"{func}: a tensor of func.functionalize is used outside the function that it was made for")
 
-    def __repr__(self) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __repr__(self) -> str:
         return f"FunctionalTensor({current(self)})"
 
     def tolist(self) -> Any:
@@ -102,7 +122,9 @@ def _put_back(base: Tensor, step: Step, part: Tensor) -> Tensor:
     return base.reshape(-1).scatter(0, places.reshape(-1), part.reshape(-1)).reshape(base.shape)
 
 
-_SAME_ORDER = frozenset("view reshape _unsafe_view flatten unflatten unsqueeze squeeze alias detach ravel view_as".split())
+_SAME_ORDER = frozenset(
+    "view reshape _unsafe_view flatten unflatten unsqueeze squeeze alias detach ravel view_as".split()
+)
 _SCATTERED: dict[str, Callable[..., Tensor]] = {
     "slice": _C.slice_scatter,
     "select": _C.select_scatter,
@@ -139,6 +161,13 @@ def _renormed(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) 
     return self * scale.unsqueeze(1)
 
 
+def _index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    places = aten.index.Tensor(_C.arange(self.numel(), device=self.device).reshape(self.shape), indices)
+    values = values.to(device=self.device).expand(places.shape).reshape(-1)
+    put = self.reshape(-1).scatter_add if accumulate else self.reshape(-1).scatter
+    return put(0, places.reshape(-1), values).reshape(self.shape)
+
+
 def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     places = _C.arange(self.numel(), device=self.device).reshape(self.shape)
     sizes = self.shape
@@ -157,16 +186,15 @@ _BY_HAND: dict[str, Callable[..., Tensor]] = {
     ),
     "fill_diagonal_": _diagonal_filled,
     "embedding_renorm_": _renormed,
+    "index_put_": _index_put,  # index_put is a clone that is written to
+    "index_put.out": _index_put,
 }
 _FACTORY = frozenset(("dtype", "layout", "device", "pin_memory", "requires_grad"))
 
 
-def _signature(func: Any) -> list[str]:
-    return [a.name for a in get_alias_info(func).args if a.name not in _FACTORY and not _is_out(func, a)]
-
-
-def _is_out(func: Any, argument: Any) -> bool:
-    return argument.is_write and argument.name != "self" and func._overloadname.endswith(("out", "_values"))
+def _signature(func: Any) -> list[tuple[str, str]]:
+    outs = _outs(func)
+    return [(a.name, a.type) for a in get_alias_info(func).args if a.name not in _FACTORY and a.name not in outs]
 
 
 @functools.cache
@@ -200,7 +228,7 @@ def _run_without_write(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     if functional is None:
         raise NotImplementedError(f"functionalize: there is no operator that does what {func} does without a write")
     names = {a.name for a in get_alias_info(functional).args}
-    if outs and "dtype" in names and "dtype" not in kwargs:
+    if outs and "device" in names:
         kwargs |= {"dtype": written[0].dtype, "device": written[0].device}
     result = functional(*args, **kwargs)
     return [result] if isinstance(result, Tensor) else list(result)
@@ -231,7 +259,7 @@ class _Functionalize(TorchDispatchMode):
         return FunctionalTensor.make(self, value, _Memory(value), ())
 
     def owns(self, t: Any) -> bool:
-        return isinstance(t, FunctionalTensor) and t.mode is self
+        return isinstance(t, FunctionalTensor) and t.owner is self
 
     def unwrap(self, value: Any) -> Any:
         return _map(value, lambda t: current(t) if self.owns(t) else t)
@@ -249,6 +277,8 @@ class _Functionalize(TorchDispatchMode):
     def view(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         source: FunctionalTensor = args[0]
         rest, named = self.unwrap(args[1:]), self.unwrap(kwargs)
+        if func._opname == "as_strided":
+            source.memory.stride()
         step_func = self.copying(func) if self.copies_views else func
         result = step_func(current(source), *rest, **named)
         single = isinstance(result, Tensor)
@@ -310,9 +340,7 @@ class _Functionalize(TorchDispatchMode):
         if value.dtype != target.dtype:
             value = value.to(target.dtype)
         memory = target.memory
-        memory.value = _write_through(memory.value, target.steps, value)
-        memory.generation += 1
-        target.value, target.generation = value, memory.generation
+        memory.replace(_write_through(memory.value, target.steps, value))
 
     def change_view(self, func: Any, target: FunctionalTensor, args: Any, kwargs: Any) -> Any:
         """t_ and its like: the tensor becomes a view of what it was."""
@@ -343,13 +371,27 @@ def _shares(a: Tensor, b: Tensor) -> bool:
 # ---- the function ----
 
 
+def _place(t: Tensor) -> int:
+    """Of the memory; 0 for a tensor without."""
+    if _C._is_wrapper(t) or t.device.type == "meta" or t.numel() == 0:
+        return 0
+    return t.untyped_storage().data_ptr()
+
+
+def _gather(value: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    _map(value, found.append)
+    return found
+
+
 class _Arguments:
     """Stand-ins for the tensors among the arguments; those that share memory do so here too."""
 
-    def __init__(self, mode: _Functionalize) -> None:
+    def __init__(self, mode: _Functionalize, tensors: Iterable[Tensor]) -> None:
         self.mode = mode
         self.made: dict[int, tuple[Tensor, FunctionalTensor]] = {}
-        self.memories: dict[int, tuple[_Memory, Tensor]] = {}
+        self.memories: dict[int, _Memory] = {}
+        self.uses = Counter(_place(t) for t in {id(t): t for t in tensors}.values())
 
     def stand_in(self, t: Tensor) -> FunctionalTensor:
         if id(t) not in self.made:
@@ -357,18 +399,17 @@ class _Arguments:
         return self.made[id(t)][1]
 
     def _make(self, t: Tensor) -> FunctionalTensor:
-        if _C._is_wrapper(t) or t.device.type == "meta" or t.numel() == 0:
+        place = _place(t)
+        if place == 0 or self.uses[place] == 1:
             return self.mode.wrap(t)
-        place = t.untyped_storage().data_ptr()
         if place not in self.memories:
-            base = t if t._base is None else t._base
-            self.memories[place] = (_Memory(base), base)
-        memory, base = self.memories[place]
-        if t is base:
-            return FunctionalTensor.make(self.mode, t, memory, ())
-        if t.dtype != base.dtype:
+            whole = t.as_strided((t.untyped_storage().nbytes() // t.itemsize,), (1,), 0)
+            self.memories[place] = _Memory(whole)
+        memory = self.memories[place]
+        memory.stride()
+        if t.dtype != memory.value.dtype:
             raise RuntimeError("functionalize: two arguments share memory and have different dtypes")
-        step = (aten.as_strided.default, (list(t.shape), list(t.stride()), t.storage_offset()), {}, -1)
+        step: Step = (aten.as_strided.default, (list(t.shape), list(t.stride()), t.storage_offset()), {}, -1)
         return FunctionalTensor.make(self.mode, t, memory, (step,))
 
     def write_back(self) -> None:
@@ -397,8 +438,8 @@ class _Arguments:
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """The function without writes: what it runs are operators that give new tensors, and views.
 
-    Its results are those of `func`. A tensor among its arguments that `func` writes gets its new value by one `copy_` at
-    the end. With `remove="mutations_and_views"` views run as the operators that copy.
+    Its results are those of `func`. A tensor among its arguments that `func` writes gets its new value by one `copy_`
+    at the end. With `remove="mutations_and_views"` views run as the operators that copy.
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(f"functionalize: remove is 'mutations' or 'mutations_and_views', not {remove!r}")
@@ -406,7 +447,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         mode = _Functionalize(remove == "mutations_and_views")
-        arguments = _Arguments(mode)
+        arguments = _Arguments(mode, _gather((args, kwargs)))
         inner_args, inner_kwargs = _map(args, arguments.stand_in), _map(kwargs, arguments.stand_in)
         with mode:
             returned = func(*inner_args, **inner_kwargs)

@@ -66,7 +66,7 @@ def _convert(result: Any, cls: type) -> Any:
     if isinstance(result, Tensor) and not isinstance(result, cls):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
-        return type(result)(_convert(item, cls) for item in result)  # type: ignore[call-arg]
+        return type(result)(_convert(item, cls) for item in result)
     return result
 
 
@@ -85,4 +85,5 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
 
 
 _C._set_type_attribute(Tensor, "__torch_function__", classmethod(_torch_function))
-_C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass
+for _switch in (DisableTorchFunction, DisableTorchFunctionSubclass):
+    setattr(_C, _switch.__name__, _switch)

@@ -6,8 +6,8 @@
             print(resolve_name(func))
             return super().__torch_function__(func, types, args, kwargs)
 
-Any class may have one, subclass of Tensor or not; `TorchFunctionMode` is asked about every call of a scope. What is asked,
-and in which order, is written in C (csrc/python/overrides.c).
+Any class may have one, subclass of Tensor or not; `TorchFunctionMode` is asked about every call of a scope. What is
+asked, and in which order, is written in C (csrc/python/overrides.c).
 """
 
 from __future__ import annotations
@@ -104,13 +104,15 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 # ---- for functions of one's own ----
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
     """Asks the modes and `relevant_args` for the result of `public_api(*args, **kwargs)`, after has_torch_function."""
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """Makes a function one that is asked about; `dispatcher`, called with its arguments, gives those that may answer."""
+    """Makes a function one that asks; `dispatcher`, called with its arguments, gives those that may answer."""
 
     def inner(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -128,7 +130,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
     """Calls `func` itself, without asking; functions that it calls ask again."""
     if isinstance(func, _C._overridable):
-        return func.__wrapped__(*args, **(kwargs or {}))
+        return inspect.unwrap(func)(*args, **(kwargs or {}))
     with DisableTorchFunction():
         return func(*args, **(kwargs or {}))
 
@@ -156,7 +158,7 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 _NOT_ASKED = frozenset(
     "__new__ __hash__ __doc__ __dict__ __getattribute__ __setattr__ __delattr__ __torch_function__ __torch_dispatch__ "
     "__array_function__ __array_priority__ __array_interface__ __array_wrap__ __array_namespace__ __iter__ __next__ "
-    "__module__ __weakref__ __delitem__ as_subclass _make_subclass _make_wrapper_subclass".split()
+    "__module__ __weakref__ __del__ __delitem__ as_subclass _make_subclass _make_wrapper_subclass".split()
 )
 _GETSET = type(Tensor.__dict__["shape"])
 _CALLABLE = (
@@ -232,7 +234,7 @@ def _stand_in(function: Any) -> Callable[..., int]:
         return -1
 
     with contextlib.suppress(TypeError, ValueError):
-        stand_in.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # pyright: ignore[reportFunctionMemberAccess]
+        vars(stand_in)["__signature__"] = inspect.signature(function)
     return stand_in
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.utils._python_dispatch import TorchDispatchMode, get_alias_info, return_and_correct_aliasing
@@ -45,7 +45,7 @@ class Wrapped(tp.Tensor):
     """Answers each operator with that operator on the tensor that it holds."""
 
     inner: tp.Tensor
-    seen: list[str] = []
+    seen: ClassVar[list[str]] = []
     __torch_function__ = tp._C._disabled_torch_function_impl
 
     @staticmethod

@@ -420,7 +420,8 @@ static PyObject *plain_subscript(PyObject *o, PyObject *key) {
 }
 
 static PyObject *subscript(PyObject *o, PyObject *key) {
-    if (tp_py_asks(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
+    if (tp_likely(Py_TYPE(o) == &tp_py_tensor_type && !tp_tls.asked)) return plain_subscript(o, key);
+    if (tp_py_asks_object(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
     return tp_py_like_steal(o, plain_subscript(o, key));
 }
 

@@ -33,7 +33,7 @@ TP_COLD static PyObject *ask_binary(PyObject *a, PyObject *b, bool left, const b
     tp_scalar s;
     PyObject *self = left ? a : b, *other = left ? b : a;
     const char *name = left ? op->name : op->swapped;
-    int ok = tp_py_is_tensor(other) ? 1 : tp_py_to_scalar(other, &s);
+    int ok = tp_py_is_tensor(other) ? 1 : op->tensors == tp_matmul ? 0 : tp_py_to_scalar(other, &s);
     if (ok <= 0) return ok < 0 ? NULL : ask_other(self, other, name);
     return tp_py_ask_method(name, self, &other, 1, NULL);
 }
@@ -47,19 +47,32 @@ TP_COLD static PyObject *of_subclasses(PyObject *a, PyObject *b, const binary_op
     return tp_py_like_steal(kind, tp_py_wrap_steal(op->tensors(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b))));
 }
 
-static PyObject *binary(PyObject *a, PyObject *b, const binary_operator *op) {
-    if (tp_likely(Py_TYPE(a) == &tp_py_tensor_type && Py_TYPE(b) == &tp_py_tensor_type && !tp_tls.asked))
-        return tp_py_wrap_steal(op->tensors(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
+/* With an operand that is no tensor; new, of the tensor's class or plain. */
+TP_INLINE PyObject *with_number(PyObject *self, PyObject *other, bool left, const binary_operator *op) {
     tp_scalar s;
+    int ok = op->with_number ? tp_py_to_scalar(other, &s) : 0;
+    if (ok < 0) return NULL;
+    if (ok == 0) return ask_other(self, other, left ? op->name : op->swapped);
+    tp_tensor *t = tp_py_tensor_borrow(self);
+    return tp_py_wrap_steal(left ? op->with_number(t, &s) : op->from_number(&s, t));
+}
+
+TP_INLINE bool is_plain_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
+
+/* Anything but plain tensors, and numbers on the right of them. */
+static PyObject *binary_general(PyObject *a, PyObject *b, const binary_operator *op) {
     bool left = tp_py_is_tensor(a), right = tp_py_is_tensor(b);
     if ((left && tp_py_asks(a)) || (right && tp_py_asks(b))) return ask_binary(a, b, left, op);
     if (left && right) return of_subclasses(a, b, op);
-    int ok = op->with_number ? tp_py_to_scalar(left ? b : a, &s) : 0;
-    if (ok < 0) return NULL;
-    if (ok == 0) return ask_other(left ? a : b, left ? b : a, left ? op->name : op->swapped);
-    tp_tensor *result =
-        left ? op->with_number(tp_py_tensor_borrow(a), &s) : op->from_number(&s, tp_py_tensor_borrow(b));
-    return tp_py_like_steal(left ? a : b, tp_py_wrap_steal(result));
+    PyObject *self = left ? a : b, *result = with_number(self, left ? b : a, left, op);
+    return result == Py_NotImplemented ? result : tp_py_like_steal(self, result);
+}
+
+static PyObject *binary(PyObject *a, PyObject *b, const binary_operator *op) {
+    if (tp_unlikely(Py_TYPE(a) != &tp_py_tensor_type || tp_tls.asked)) return binary_general(a, b, op);
+    if (tp_likely(Py_TYPE(b) == &tp_py_tensor_type))
+        return tp_py_wrap_steal(op->tensors(tp_py_tensor_borrow(a), tp_py_tensor_borrow(b)));
+    return is_plain_number(b) ? with_number(a, b, true, op) : binary_general(a, b, op);
 }
 
 /* A number on the left of an operator that has only tensor operands there. */

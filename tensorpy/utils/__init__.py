@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PARTS = ("_pytree", "checkpoint", "data", "hooks")
+_PARTS = ("_python_dispatch", "_pytree", "checkpoint", "data", "extension", "hooks")
 
 
 def __getattr__(name: str) -> object:

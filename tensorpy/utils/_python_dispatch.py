@@ -5,8 +5,8 @@
             print(func)
             return func(*args, **(kwargs or {}))
 
-`func` is an operator (`tensorpy.ops.aten.add.Tensor`), the arguments are what its schema says, without defaults. How a call
-gets there is written in C (csrc/python/python_key.c).
+`func` is an operator (`tensorpy.ops.aten.add.Tensor`), the arguments are what its schema says, without defaults. How a
+call gets there is written in C (csrc/python/python_key.c).
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ class TorchDispatchMode:
     """Its `__torch_dispatch__` is asked about every operator in its scope, factories too.
 
     Modes nest: the innermost is asked first and is off while its own function runs, so what it calls goes to the next
-    one. NotImplemented leaves the operator to the classes of the arguments. A mode stands below autograd and autocast; one
-    with `_dispatch_key="PythonMode"` above them, where operators arrive as they were called.
+    one. NotImplemented leaves the operator to the classes of the arguments. A mode stands below autograd and autocast;
+    one with `_dispatch_key="PythonMode"` above them, where operators arrive as they were called.
     """
 
     def __init__(self, _dispatch_key: str | None = None) -> None:
         if _dispatch_key not in _STACKS:
-            raise ValueError(f"a mode stands at the key 'Python', 'Functionalize' or 'PythonMode', not {_dispatch_key!r}")
+            raise ValueError(
+                f"a mode stands at the key 'Python', 'Functionalize' or 'PythonMode', not {_dispatch_key!r}"
+            )
         self.__dict__["_stack"] = _STACKS[_dispatch_key]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -135,7 +137,9 @@ class SchemaInfo:
     outs: tuple[AliasInfo, ...]
 
 
-_ITEM = re.compile(r"(?P<type>\w+)(?:\((?P<alias>\w+)(?P<write>!)?(?: -> [^)]*)?\))?(?P<rest>[\[\]?\d]*)(?: (?P<name>\w+))?")
+_ITEM = re.compile(
+    r"(?P<type>\w+)(?:\((?P<alias>\w+)(?P<write>!)?(?: -> [^)]*)?\))?(?P<rest>[\[\]?\d]*)(?: (?P<name>\w+))?"
+)
 
 
 def _items(text: str) -> tuple[AliasInfo, ...]:

@@ -102,9 +102,8 @@ class TreeSpec:
         if self.type is None:
             return "*"
         keys = list(self.context) if self.type in (dict, OrderedDict) else [None] * len(self.children_specs)
-        parts = [
-            f"{key!r}: {child}" if key is not None else f"{child}" for key, child in zip(keys, self.children_specs)
-        ]
+        named = zip(keys, self.children_specs, strict=True)
+        parts = [str(child) if key is None else f"{key!r}: {child}" for key, child in named]
         return f"{self.type.__name__}({', '.join(parts)})"
 
     def is_leaf(self) -> bool:

@@ -232,6 +232,28 @@ def test_a_profile_that_ends_inside_a_call() -> None:
     assert names(p)[-1] == "profiled::ends" and p.events()[-1].cpu_time_total > 0
 
 
+def test_a_profile_in_the_place_of_another_inside_a_call() -> None:
+    from tensorpy.library import Library
+
+    profiles = [profile(), profile()]
+
+    def swap(x: Any) -> Any:
+        profiles.pop(0).stop()
+        profiles[0].start()
+        return x + 1
+
+    lib = Library("profiled", "FRAGMENT")
+    lib.define("swaps(Tensor x) -> Tensor")
+    lib.impl("swaps", swap, "CompositeExplicitAutograd")
+    try:
+        profiles[0].start()
+        assert tp.ops.profiled.swaps(tp.ones(1)).item() == 2
+        profiles[0].stop()
+    finally:
+        lib._destroy()
+    assert names(profiles[0])[0] == "aten::add" and profiles[0].events()[0].cpu_parent is None
+
+
 def test_a_fork_goes_on() -> None:
     assert (
         output_of("""
@@ -390,6 +412,15 @@ def test_a_device_that_starts_in_a_profile_takes_times() -> None:
     """)
         == "['aten::exp', 'aten::fill_']"
     )
+
+
+@needs_device
+def test_memory_of_devices() -> None:
+    with profile(profile_memory=True) as p:
+        kept = tp.empty(1 << 18, device="opencl")
+    (made,) = p.events()
+    assert made.device_memory_usage >= 1 << 20 and kept.numel()
+    assert "Device Mem" in p.key_averages().table(sort_by="self_cuda_memory_usage")
 
 
 @needs_device

@@ -1,6 +1,7 @@
 /* profile.c: see profile.h. */
 #include "opencl/profile.h"
 
+#include "opencl/memory.h"
 #include "opencl/stream.h"
 
 #include <stdlib.h>
@@ -44,6 +45,12 @@ int tp_cl_profile_start(void) {
             if (described->queues[s] && tp_cl_profile((tp_cl_device *)described, s) < 0) return -1;
     }
     return 0;
+}
+
+int64_t tp_cl_live_bytes(void) {
+    int64_t total = 0, n = tp_cl_opened() ? tp_cl_device_count() : 0;
+    for (int i = 0; i < n; i++) total += tp_cl_memory(i).allocated;
+    return total;
 }
 
 /* The device's clock is another one: the launch is known on both. False where the driver took no times. */

@@ -21,6 +21,8 @@ typedef struct {
 int tp_cl_profile_start(void);
 /* Waits for the kernels and tells of each in the order of the launches; -1 and the error set if `tell` fails. */
 int tp_cl_profile_stop(int (*tell)(const tp_cl_profiled *k, void *context), void *context);
+/* Bytes in tensors on all devices. */
+int64_t tp_cl_live_bytes(void);
 
 /* A command on its way into a queue:
  *     tp_cl_command c = tp_cl_command_begin();

@@ -232,6 +232,28 @@ def test_a_profile_that_ends_inside_a_call() -> None:
     assert names(p)[-1] == "profiled::ends" and p.events()[-1].cpu_time_total > 0
 
 
+def test_a_profile_in_the_place_of_another_inside_a_call() -> None:
+    from tensorpy.library import Library
+
+    profiles = [profile(), profile()]
+
+    def swap(x: Any) -> Any:
+        profiles.pop(0).stop()
+        profiles[0].start()
+        return x + 1
+
+    lib = Library("profiled", "FRAGMENT")
+    lib.define("swaps(Tensor x) -> Tensor")
+    lib.impl("swaps", swap, "CompositeExplicitAutograd")
+    try:
+        profiles[0].start()
+        assert tp.ops.profiled.swaps(tp.ones(1)).item() == 2
+        profiles[0].stop()
+    finally:
+        lib._destroy()
+    assert names(profiles[0])[0] == "aten::add" and profiles[0].events()[0].cpu_parent is None
+
+
 def test_a_fork_goes_on() -> None:
     assert (
         output_of("""
@@ -304,6 +326,7 @@ def actions(f: Any, n: int) -> list[str]:
         {"wait": 3, "warmup": 1, "active": 2, "skip_first": 2, "skip_first_wait": 1},
     ],
 )
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_schedules_are_torchs(arguments: dict[str, int]) -> None:
     torch_profiler = pytest.importorskip("torch.profiler")
     assert actions(schedule(**arguments), 20) == actions(torch_profiler.schedule(**arguments), 20)
@@ -372,6 +395,34 @@ def test_pictures() -> None:
     assert p._repr_html_().startswith("<svg") and "&lt;all&gt;" in p._repr_html_()
 
 
+def test_a_profile_opens_no_driver() -> None:
+    """Nor does it ask for one: the library that the environment names is not there."""
+    program = "import tensorpy as tp\nwith tp.profiler.profile() as p: tp.ones(1)\nprint(len(p.events()) > 0)"
+    assert output_of(program, TENSORPY_OPENCL_LIBRARY="nowhere") == "True"
+
+
+@needs_device
+def test_a_device_that_starts_in_a_profile_takes_times() -> None:
+    assert (
+        output_of("""
+        import tensorpy as tp
+        with tp.profiler.profile() as p:
+            tp.ones(10, device="opencl").exp()
+        print(sorted(e.name for e in p.events() if e.kernels))
+    """)
+        == "['aten::exp', 'aten::fill_']"
+    )
+
+
+@needs_device
+def test_memory_of_devices() -> None:
+    with profile(profile_memory=True) as p:
+        kept = tp.empty(1 << 18, device="opencl")
+    (made,) = p.events()
+    assert made.device_memory_usage >= 1 << 20 and kept.numel()
+    assert "Device Mem" in p.key_averages().table(sort_by="self_cuda_memory_usage")
+
+
 @needs_device
 def test_opencl_times(tmp_path: Path) -> None:
     """On the host's clock: a kernel runs after its launch began, and within the profile."""
@@ -382,6 +433,8 @@ def test_opencl_times(tmp_path: Path) -> None:
         with tp.opencl.stream(stream):
             tp.ones(10, device="opencl").exp()
         (x * 3).sum().item()
+        copies = tp.ones(1 << 20).to("opencl").clone()
+    assert copies.shape == (1 << 20,)
     events = {e.name: e for e in p.events() if e.kernels}
     assert {"aten::mul", "aten::sum", "aten::exp"} <= events.keys()
     last = max(e.time_range.end for e in p.events())
@@ -390,6 +443,8 @@ def test_opencl_times(tmp_path: Path) -> None:
             assert event.time_range.start - 1000 <= kernel.time_range.start <= kernel.time_range.end <= last + 1e6
             assert kernel.duration >= 0 and kernel.device == "opencl:0" and kernel.name
     assert events["aten::exp"].kernels[0].stream != events["aten::mul"].kernels[0].stream
+    names_of_kernels = {k.name for e in p.events() for k in e.kernels}
+    assert names_of_kernels >= {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"}
     assert events["aten::mul"].device_time_total > 0 and "Self device" in p.key_averages().table()
     p.export_chrome_trace(str(tmp_path / "t.json"))
     trace = json.loads((tmp_path / "t.json").read_text())["traceEvents"]

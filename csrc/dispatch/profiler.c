@@ -92,7 +92,11 @@ void tp_profile_clear(tp_profile *p) {
 
 /* ---- events ---- */
 
-static int64_t live_bytes(void) { return tp_alloc_stats().live_bytes; }
+/* What is live at the end, less what was at the beginning. */
+static void add_memory(const tp_profile *p, tp_profile_event *e, int sign) {
+    e->bytes += sign * tp_alloc_stats().live_bytes;
+    if (p->device_memory) e->device_bytes += sign * p->device_memory();
+}
 
 /* The place of a fresh event, or -1. */
 static int64_t open_event(tp_profile *p, tp_profile_thread *t, const tp_op *op, tp_profiled_kind kind) {
@@ -101,7 +105,7 @@ static int64_t open_event(tp_profile *p, tp_profile_thread *t, const tp_op *op, 
     t->events[at] =
         (tp_profile_event){.op = op, .parent = t->open, .kind = (uint8_t)kind, .sequence = -1, .shapes = -1};
     t->open = (int32_t)at;
-    if (p->memory) t->events[at].bytes = -live_bytes();
+    if (p->memory) add_memory(p, &t->events[at], -1);
     if (p->stack) {
         void *stack = p->stack(); /* the host may come back here meanwhile */
         t->events[at].stack = stack;
@@ -129,7 +133,7 @@ void tp_profile_leave(tp_profile_mark mark, int status) {
     tp_profile_event *e = &t->events[mark.at];
     e->end = now;
     e->failed = status < 0;
-    if (p->memory) e->bytes += live_bytes();
+    if (p->memory) add_memory(p, e, 1);
     t->open = e->parent;
     if (p->ended && e->parent < 0) {
         p->ended(t);
@@ -225,7 +229,7 @@ static int profile_operator(const tp_op *op, tp_keyset ks, tp_value *args, tp_va
     uint64_t first = p->next_sequence ? p->next_sequence() : 0;
     t->events[at].begin = tp_profile_now();
     int status = tp_redispatch_boxed(op, ks & TP_BELOW(Profiler), args, results);
-    if (current == p && mine.profile == mark.profile) {
+    if (current && current->number == mark.profile) { /* else it has ended, and may be gone */
         tp_profile_event *e = &t->events[at];
         e->backend = (uint8_t)backend_of(op, ks, status < 0 ? NULL : results);
         if (p->next_sequence && status == 0) e->sequence = recorded_node(p, op, args, results, first);

@@ -14,16 +14,17 @@
 typedef enum { TP_PROFILED_OPERATOR, TP_PROFILED_BACKWARD, TP_PROFILED_RANGE } tp_profiled_kind;
 
 typedef struct {
-    const tp_op *op;    /* NULL unless an operator */
-    char *name;         /* of what is no operator; owned */
-    int64_t begin, end; /* nanoseconds of CLOCK_MONOTONIC; end 0: still open */
-    int64_t sequence;   /* of the backward node that the call recorded, or that ran; -1: none */
-    int64_t bytes;      /* by how much live memory grew */
-    int64_t shapes;     /* where the arguments' description starts in `words`; -1: there is none */
-    void *stack;        /* what the profile's `stack` gave */
-    int32_t parent;     /* the event that encloses it, or -1 */
-    uint8_t kind;       /* tp_profiled_kind */
-    uint8_t backend;    /* tp_key of the kernel below all layers; 0 where it is not known */
+    const tp_op *op;      /* NULL unless an operator */
+    char *name;           /* of what is no operator; owned */
+    int64_t begin, end;   /* nanoseconds of CLOCK_MONOTONIC; end 0: still open */
+    int64_t sequence;     /* of the backward node that the call recorded, or that ran; -1: none */
+    int64_t bytes;        /* by how much live memory grew, the host's */
+    int64_t device_bytes; /* and that of all devices */
+    int64_t shapes;       /* where the arguments' description starts in `words`; -1: there is none */
+    void *stack;          /* what the profile's `stack` gave */
+    int32_t parent;       /* the event that encloses it, or -1 */
+    uint8_t kind;         /* tp_profiled_kind */
+    uint8_t backend;      /* tp_key of the kernel below all layers; 0 where it is not known */
     bool failed;
 } tp_profile_event;
 
@@ -42,6 +43,7 @@ typedef struct tp_profile {
     bool shapes, memory;             /* what is noted beside times */
     uint64_t (*next_sequence)(void); /* autograd's, as is the next one; NULL: calls are not tied to backward nodes */
     int64_t (*sequence_of)(const tp_tensor *t);
+    int64_t (*device_memory)(void);     /* bytes live on devices; NULL: there are none */
     void *(*stack)(void);               /* the host's: where the program is; NULL: not asked */
     void (*free_stack)(void *stack);    /* of each event */
     void (*ended)(tp_profile_thread *); /* an outermost event has ended, after which its thread starts anew; or NULL */

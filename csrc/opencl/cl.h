@@ -107,6 +107,7 @@ enum {
     X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))                              \
     X(cl_int, clFlush, (cl_command_queue))                                                                         \
     X(cl_int, clFinish, (cl_command_queue))                                                                        \
+    X(cl_int, clRetainEvent, (cl_event))                                                                           \
     X(cl_int, clReleaseEvent, (cl_event))
 
 typedef struct {

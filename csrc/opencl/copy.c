@@ -8,6 +8,7 @@
 #include "iter/iter.h"
 #include "opencl/fault.h"
 #include "opencl/pointwise.h"
+#include "opencl/profile.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -34,16 +35,21 @@ static int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t
         s->done = NULL;
     }
     memcpy(s->bytes, src, nbytes);
+    tp_cl_command command = tp_cl_command_begin();
     status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL,
                                         &s->done);
+    if (command.now && status == CL_SUCCESS) tp_cl.clRetainEvent(command.event = s->done);
+    tp_cl_command_end(d, &command, "Memcpy HtoD", status);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
 }
 
 static int write_waiting(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+    tp_cl_command command = tp_cl_command_begin();
     void *held = tp_host_lock_release();
-    cl_int status =
-        tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL, NULL);
+    cl_int status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL,
+                                               tp_cl_command_event(&command));
     tp_host_lock_acquire(held);
+    tp_cl_command_end_unlocked(d, &command, "Memcpy HtoD", status);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
 }
 
@@ -68,10 +74,12 @@ int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbyt
     if (nbytes == 0) return 0;
     if (tp_cl_find(device.index, src, &from) < 0 || tp_cl_await_stream(d) < 0 || tp_cl_look_begin(d, &look) < 0)
         return -1; /* waited for before: a copy that is under way cannot be left */
+    tp_cl_command command = tp_cl_command_begin();
     void *held = tp_host_lock_release();
-    cl_int status =
-        tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL, NULL);
+    cl_int status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL,
+                                              tp_cl_command_event(&command));
     tp_host_lock_acquire(held);
+    tp_cl_command_end_unlocked(d, &command, "Memcpy DtoH", status);
     if (status == CL_SUCCESS) return tp_cl_look_end(d, &look);
     tp_cl_look_drop(d, &look);
     return tp_cl_fail(status, "clEnqueueReadBuffer");
@@ -84,8 +92,10 @@ int tp_cl_copy_inside(tp_device device, void *dst, const void *src, size_t nbyte
     if (!d) return -1;
     if (nbytes == 0 || dst == src) return 0;
     if (tp_cl_find(device.index, dst, &to) < 0 || tp_cl_find(device.index, src, &from) < 0) return -1;
+    tp_cl_command command = tp_cl_command_begin();
     cl_int status = tp_cl.clEnqueueCopyBuffer(tp_cl_queue(d), from.buffer, to.buffer, (size_t)from.offset,
-                                              (size_t)to.offset, nbytes, 0, NULL, NULL);
+                                              (size_t)to.offset, nbytes, 0, NULL, tp_cl_command_event(&command));
+    tp_cl_command_end_unlocked(d, &command, "Memcpy DtoD", status);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueCopyBuffer");
 }
 
@@ -104,8 +114,10 @@ static int fill_bytes(tp_tensor *t, const void *element, size_t size) {
     tp_cl_device *d = tp_cl_device_of(&t, 1);
     if (!d) return -1;
     tp_cl_place to = tp_cl_place_of(t, tp_data(t));
+    tp_cl_command command = tp_cl_command_begin();
     cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
-                                              (size_t)t->numel * size, 0, NULL, NULL);
+                                              (size_t)t->numel * size, 0, NULL, tp_cl_command_event(&command));
+    tp_cl_command_end_unlocked(d, &command, "Memset", status);
     return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
 }
 

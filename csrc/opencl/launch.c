@@ -15,11 +15,10 @@ void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
 
 /* Under the device's lock. */
 static cl_int enqueue(tp_cl_call *c, cl_uint ndim, const size_t *global, const size_t *local) {
-    cl_event event, *wanted = tp_unlikely(tp_cl_profiling) ? &event : NULL;
-    int64_t now = wanted ? tp_profile_now() : 0;
-    cl_int status =
-        tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, ndim, NULL, global, local, 0, NULL, wanted);
-    if (wanted && status == CL_SUCCESS) tp_cl_profile_keep_steal(c->device, c->kernel->name, event, now);
+    tp_cl_command command = tp_cl_command_begin();
+    cl_int status = tp_cl.clEnqueueNDRangeKernel(tp_cl_queue(c->device), c->kernel->id, ndim, NULL, global, local, 0,
+                                                 NULL, tp_cl_command_event(&command));
+    tp_cl_command_end(c->device, &command, c->kernel->name, status);
     return status;
 }
 

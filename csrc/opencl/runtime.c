@@ -188,6 +188,8 @@ static int open_once(void) {
     return status;
 }
 
+bool tp_cl_opened(void) { return __atomic_load_n(&opened, __ATOMIC_ACQUIRE) && !forked; }
+
 int tp_cl_device_count(void) { return open_once() < 0 ? -1 : count; }
 
 int tp_cl_available(void) {

@@ -42,6 +42,8 @@ _Static_assert(TP_CL_MAX_DEVICES == TP_LOCK_PER_DEVICE, "each device has its loc
 int tp_cl_device_count(void);
 /* The same without an error: 0 where there is no library, no platform, no device. */
 int tp_cl_available(void);
+/* Whether the library has been opened, by this process. */
+bool tp_cl_opened(void);
 /* The device of an index, with context and default queue. NULL and the error set: out of range, after fork, driver's
  * fault. */
 tp_cl_device *tp_cl_get(int index);

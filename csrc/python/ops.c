@@ -75,6 +75,19 @@ const tp_py_function *tp_py_overload(const tp_op *op) {
     return d ? &d->function : NULL;
 }
 
+/* A result that is an argument which was written is left out by kernels (op.h): it is filled in, in the order of the
+ * arguments that are written. */
+static void fill_in_written(const tp_op_info *info, const tp_value *args, tp_value *results) {
+    int at = 0;
+    for (int i = 0; i < info->nreturns; i++) {
+        if (!info->returns[i].is_write) continue;
+        while (at < info->nargs && !info->args[at].is_write) at++;
+        if (at < info->nargs && results[i].tag == TP_NONE && args[at].tag == TP_TENSOR)
+            results[i] = (tp_value){.tag = TP_TENSOR, .tensor = tp_retain(args[at].tensor)};
+        at++;
+    }
+}
+
 /* A boxed call of what the arguments say, below the layers that `ks` leaves out, or from the top. */
 static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject *const *args, Py_ssize_t nargs,
                             PyObject *kwnames) {
@@ -87,7 +100,8 @@ static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject 
         return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
     }
     int status = ks ? tp_redispatch_boxed(o->op, *ks, a.values, results) : tp_call_boxed(o->op, a.values, results);
-    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, a.values, results);
+    if (status == 0) fill_in_written(o->op->info, a.values, results);
+    PyObject *result = status < 0 ? tp_py_raise() : tp_py_from_results_steal(o->op, results);
     if (a.kind) result = tp_py_of_kind_steal(a.kind, result);
     tp_py_args_free(&a);
     return result;

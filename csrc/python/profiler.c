@@ -55,6 +55,7 @@ static PyObject *start(PyObject *self TP_UNUSED, PyObject *args) {
     if (!p) return PyErr_NoMemory();
     p->shapes = shapes;
     p->memory = memory;
+    p->device_memory = tp_cl_live_bytes;
     p->next_sequence = tp_next_sequence;
     p->sequence_of = tp_sequence_of;
     p->stack = stack ? stack_now : NULL;
@@ -108,16 +109,16 @@ static PyObject *read_arguments(const tp_profile_thread *t, const tp_profile_eve
     return tuple;
 }
 
-/* (name, kind, begin, end, parent, sequence, bytes, arguments, stack, backend, failed) */
+/* (name, kind, begin, end, parent, sequence, bytes, bytes on devices, arguments, stack, backend, failed) */
 static PyObject *read_event(const tp_profile_thread *t, const tp_profile_event *e) {
     char buffer[128];
     const char *name = e->op ? tp_op_name(e->op, buffer) : e->name ? e->name : "";
     PyObject *arguments = read_arguments(t, e);
     if (!arguments) return NULL;
-    return Py_BuildValue("siLLiLLNOsi", name, e->kind, (long long)e->begin, (long long)e->end, e->parent,
-                         (long long)e->sequence, (long long)(e->end ? e->bytes : 0), arguments,
-                         e->stack ? (PyObject *)e->stack : Py_None, e->backend ? tp_key_name((tp_key)e->backend) : "",
-                         e->failed);
+    return Py_BuildValue(
+        "siLLiLLLNOsi", name, e->kind, (long long)e->begin, (long long)e->end, e->parent, (long long)e->sequence,
+        (long long)(e->end ? e->bytes : 0), (long long)(e->end ? e->device_bytes : 0), arguments,
+        e->stack ? (PyObject *)e->stack : Py_None, e->backend ? tp_key_name((tp_key)e->backend) : "", e->failed);
 }
 
 static PyObject *read_thread(const tp_profile_thread *t) {

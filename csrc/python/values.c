@@ -70,18 +70,13 @@ static PyObject *from_result_steal(tp_value *v) {
     }
 }
 
-static PyObject *result_steal(const tp_op *op, const tp_value *args, int i, tp_value *v) {
-    const tp_value *written = v->tag == TP_NONE ? tp_py_written_argument(op, args, i) : NULL;
-    return written ? tp_py_from_argument(written) : from_result_steal(v);
-}
-
-PyObject *tp_py_from_results_steal(const tp_op *op, const tp_value *args, tp_value *results) {
+PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results) {
     int n = op->info->nreturns;
     if (n == 0) Py_RETURN_NONE;
-    if (n == 1) return result_steal(op, args, 0, &results[0]);
+    if (n == 1) return from_result_steal(&results[0]);
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *item = tuple ? result_steal(op, args, i, &results[i]) : NULL;
+        PyObject *item = tuple ? from_result_steal(&results[i]) : NULL;
         if (item) PyTuple_SET_ITEM(tuple, i, item);
         else if (tuple) Py_CLEAR(tuple);
         else tp_value_release(&results[i]);
@@ -111,13 +106,6 @@ static int to_seq(PyObject *o, tp_value *v) {
     return 1;
 }
 
-static int to_dtype(PyObject *o, int64_t *out) {
-    tp_dtype d = TP_NO_DTYPE;
-    int done = tp_py_to_dtype(o, &d);
-    *out = d;
-    return done;
-}
-
 /* 1 done, 0 another type, -1 an error is set. */
 static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
     *v = (tp_value){.tag = TP_NONE};
@@ -131,9 +119,14 @@ static int to_result(const tp_argument *a, PyObject *o, tp_value *v) {
     case TP_TENSOR_SEQ: return to_seq(o, v);
     case TP_SCALAR:
     case TP_NUMBER: v->tag = TP_NUMBER; return tp_py_to_scalar(o, &v->number);
-    case TP_DTYPE: v->tag = TP_DTYPE; return to_dtype(o, &v->i);
     case TP_INT: v->tag = TP_INT; return tp_py_to_int(o, &v->i);
     case TP_BOOL_: *v = (tp_value){.tag = TP_BOOL_, .b = o == Py_True}; return PyBool_Check(o);
+    case TP_DTYPE: {
+        tp_dtype d;
+        int ok = tp_py_to_dtype(o, &d);
+        if (ok > 0) *v = (tp_value){.tag = TP_DTYPE, .i = d};
+        return ok;
+    }
     case TP_FLOAT:
         if (!PyFloat_Check(o) && !PyLong_Check(o)) return 0;
         *v = (tp_value){.tag = TP_FLOAT, .f = PyFloat_AsDouble(o)};

@@ -6,8 +6,8 @@
 
 /* An argument: new, or NULL with the exception set. Lists are lists; None is one that is absent. */
 PyObject *tp_py_from_argument(const tp_value *v);
-/* The results of a call with these arguments, taken over: None, the result, or a tuple of them. */
-PyObject *tp_py_from_results_steal(const tp_op *op, const tp_value *args, tp_value *results);
+/* A call's results, taken over: None, the result, or a tuple of them. */
+PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results);
 /* The argument that result i of a call is, where the operator gives back what it writes: such a call has no results of
  * its own (tp_boxed_fn). NULL where a result is new. */
 const tp_value *tp_py_written_argument(const tp_op *op, const tp_value *args, int i);

@@ -48,6 +48,7 @@ class FunctionEvent:
     backend: str
     failed: bool
     cpu_memory_usage: int
+    device_memory_usage: int
     input_shapes: list[Any] = field(default_factory=list)
     input_dtypes: list[Any] = field(default_factory=list)
     stack: list[str] = field(default_factory=list)
@@ -93,6 +94,10 @@ class FunctionEvent:
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     @property
+    def self_device_memory_usage(self) -> int:
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    @property
     def ancestors(self) -> Iterable[FunctionEvent]:
         """The events that enclose this one, from the inside outwards."""
         event = self.cpu_parent
@@ -113,6 +118,7 @@ class FunctionEventAvg:
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
         self.input_shapes: list[Any] = []
         self.stack: list[str] = []
 
@@ -122,11 +128,13 @@ class FunctionEventAvg:
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_device_time_total += event.self_device_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.self_device_memory_usage += event.self_device_memory_usage
         if any(outer.name == event.name for outer in event.ancestors):
             return
         self.cpu_time_total += event.cpu_time_total
         self.device_time_total += event.device_time_total
         self.cpu_memory_usage += event.cpu_memory_usage
+        self.device_memory_usage += event.device_memory_usage
 
     @property
     def cpu_time(self) -> float:
@@ -163,8 +171,10 @@ class EventList(list[Any]):
             total.self_cpu_time_total += event.self_cpu_time_total
             total.self_device_time_total += event.self_device_time_total
             total.self_cpu_memory_usage += event.self_cpu_memory_usage
+            total.self_device_memory_usage += event.self_device_memory_usage
         total.cpu_time_total, total.device_time_total = total.self_cpu_time_total, total.self_device_time_total
         total.cpu_memory_usage = total.self_cpu_memory_usage
+        total.device_memory_usage = total.self_device_memory_usage
         return total
 
     @property
@@ -236,31 +246,42 @@ def _named(name: str, kind: int) -> tuple[str, str]:
     return stem if "::" in stem else f"aten::{stem}", overload
 
 
+def _event(number: int, row: tuple[Any, ...], now: int) -> FunctionEvent:
+    """Of one row, without its place among others."""
+    raw, kind, begin, end, _, sequence, memory, device_memory, arguments, stack, backend, failed = row
+    name, overload = _named(raw, kind)
+    when = Interval(begin / 1e3, (end or now) / 1e3)
+    event = FunctionEvent(
+        0, name, overload, kind, number, when, sequence, backend, bool(failed), memory, device_memory
+    )  # fmt: skip
+    event.input_shapes = [_shapes(a) for a in arguments or ()]
+    event.input_dtypes = [_dtypes(a) for a in arguments or ()]
+    event.stack = _lines(stack)
+    return event
+
+
+def _add_kernel(row: tuple[Any, ...], placed: dict[tuple[int, int], FunctionEvent]) -> FunctionEvent | None:
+    """Gives a kernel to the call that launched it; an event of its own where that is not known."""
+    name, device, stream, begin, end, thread, at = row
+    kernel = Kernel(name, f"opencl:{device}", stream, Interval(begin / 1e3, end / 1e3))
+    launcher, made = placed.get((thread, at)), None
+    if launcher is None:
+        launcher = made = FunctionEvent(0, "(outside)", "", RANGE, 0, kernel.time_range, -1, "", False, 0, 0)
+    launcher.kernels.append(kernel)
+    return made
+
+
 def read(threads: list[tuple[int, int, list[tuple[Any, ...]]]], kernels: list[tuple[Any, ...]], now: int) -> EventList:
     """Events of all threads in the order of their beginnings. What was still open when the profile ended, ends now."""
-    events: list[FunctionEvent] = []
     placed: dict[tuple[int, int], FunctionEvent] = {}
-    for number, _, rows in sorted(threads):
+    for number, _, rows in threads:
         for at, row in enumerate(rows):
-            raw, kind, begin, end, parent, sequence, memory, arguments, stack, backend, failed = row
-            name, overload = _named(raw, kind)
-            event = FunctionEvent(
-                0, name, overload, kind, number, Interval(begin / 1e3, (end or now) / 1e3), sequence, backend,
-                bool(failed), memory, [_shapes(a) for a in arguments or ()], [_dtypes(a) for a in arguments or ()],
-                _lines(stack), placed.get((number, parent)),
-            )  # fmt: skip
+            event = placed[number, at] = _event(number, row, now)
+            event.cpu_parent = placed.get((number, row[4]))
             if event.cpu_parent is not None:
                 event.cpu_parent.cpu_children.append(event)
-            placed[number, at] = event
-            events.append(event)
-    for name, device, stream, begin, end, thread, at in kernels:
-        kernel = Kernel(name, f"opencl:{device}", stream, Interval(begin / 1e3, end / 1e3))
-        launcher = placed.get((thread, at))
-        if launcher is None:
-            launcher = FunctionEvent(0, "(outside)", "", RANGE, 0, kernel.time_range, -1, "", False, 0)
-            events.append(launcher)
-        launcher.kernels.append(kernel)
-    events.sort(key=lambda e: e.time_range.start)
+    outside = [_add_kernel(row, placed) for row in kernels]
+    events = sorted([*placed.values(), *(e for e in outside if e)], key=lambda e: e.time_range.start)
     for i, event in enumerate(events):
         event.id = i
     return EventList(events)

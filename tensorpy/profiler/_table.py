@@ -7,10 +7,10 @@ from typing import Any
 
 # torch's older names of the same fields
 _FIELDS = {
-    f"{self}{there}_time{total}": f"{self}device_time{total}"
+    f"{self}{there}_{what}": f"{self}device_{what}"
     for self in ("", "self_")
     for there in ("cuda", "xpu", "opencl")
-    for total in ("", "_total")
+    for what in ("time", "time_total", "memory_usage")
 }
 
 
@@ -62,6 +62,11 @@ def _columns(rows: list[Any], widths: tuple[int, int, int]) -> list[tuple[str, C
         columns += [
             ("CPU Mem", lambda r: memory(r.cpu_memory_usage)),
             ("Self CPU Mem", lambda r: memory(r.self_cpu_memory_usage)),
+        ]
+    if any(row.device_memory_usage or row.self_device_memory_usage for row in rows):
+        columns += [
+            ("Device Mem", lambda r: memory(r.device_memory_usage)),
+            ("Self Device Mem", lambda r: memory(r.self_device_memory_usage)),
         ]
     columns.append(("# of Calls", lambda r: str(r.count)))
     if any(row.input_shapes for row in rows):

@@ -82,7 +82,7 @@ def _node_of(tree: Any) -> NodeDef | None:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TreeSpec:
     """A tree without its leaves: the container's type (None: a leaf), what it keeps beside its children, these."""
 
@@ -97,6 +97,14 @@ class TreeSpec:
     @property
     def num_children(self) -> int:
         return len(self.children_specs)
+
+    def __repr__(self) -> str:
+        if self.type is None:
+            return "*"
+        keys = list(self.context) if self.type in (dict, OrderedDict) else [None] * len(self.children_specs)
+        named = zip(keys, self.children_specs, strict=True)
+        parts = [str(child) if key is None else f"{key!r}: {child}" for key, child in named]
+        return f"{self.type.__name__}({', '.join(parts)})"
 
     def is_leaf(self) -> bool:
         return self.type is None
@@ -180,6 +188,28 @@ def tree_map_only(
 ) -> PyTree:
     """tree_map over the leaves of a type, or of one of a tuple of types; others stay."""
     return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
+
+
+def broadcast_to_leaves(tree: PyTree, treespec: TreeSpec) -> list[Any] | None:
+    """A value for each leaf of a spec, whose beginning the tree is: what stands where the spec has a container goes for
+    all that is in it. None if the tree does not fit; a list may stand for a tuple."""
+    node = _node_of(tree)
+    if node is None:
+        return [tree] * treespec.num_leaves
+    children, context = node.flatten_fn(tree)
+    sequences = (
+        isinstance(tree, (list, tuple)) and treespec.type is not None and issubclass(treespec.type, (list, tuple))
+    )
+    fits = sequences or (type(tree) is treespec.type and context == treespec.context)
+    if not fits or len(children) != treespec.num_children:
+        return None
+    found: list[Any] = []
+    for child, part in zip(children, treespec.children_specs, strict=True):
+        leaves = broadcast_to_leaves(child, part)
+        if leaves is None:
+            return None
+        found += leaves
+    return found
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:

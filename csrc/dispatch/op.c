@@ -5,7 +5,7 @@
  *   1. the kernel registered for the key itself (the newest one, if it was overridden);
  *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key:
  *      CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
- *   3. CompositeImplicitAutograd, for a backend or layout key and for an Autograd key; for the latter only if the
+ *   3. CompositeImplicitAutograd, for a backend or layout key, for Batched, and for an Autograd key; for that only if the
  *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
@@ -180,6 +180,7 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     }
+    if (key == TP_KEY_Batched && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     if (is_autograd(key)) {
         registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
         if (implicit && !backend_needs_formula(op, key)) return implicit;

@@ -88,6 +88,7 @@ typedef struct {
     struct tp_op *const *prims;    /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;             /* Note [Primitives] */
     uint8_t guide;                 /* of a primitive: the argument whose backend runs it */
+    const struct tp_batch_rule *batching; /* batched/rule.h; NULL: nothing is known */
 } tp_op_info;
 
 /* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a

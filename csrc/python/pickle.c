@@ -5,6 +5,7 @@
 #include "python/methods.h"
 
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "core/host.h"
 #include "core/parallel.h"
 
@@ -142,6 +143,7 @@ static PyTypeObject storage_type = {
 };
 
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
+    if (tp_check_unbatched(tp_py_tensor_borrow(self), "a storage") < 0) return tp_py_raise();
     (void)unused;
     return wrap_storage_steal(tp_storage_retain(tp_py_tensor_borrow(self)->storage));
 }
@@ -228,6 +230,7 @@ static PyObject *storage_or_none(PyObject *self) {
 
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
     (void)protocol;
+    if (tp_check_unbatched(tp_py_tensor_borrow(self), "a pickle") < 0) return tp_py_raise();
     PyObject *dict = ((tp_py_tensor *)self)->dict, *function = module_function("_rebuild_tensor");
     PyObject *args = function ? rebuild_arguments_steal(self, storage_or_none(self)) : NULL;
     if (!args) {

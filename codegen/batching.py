@@ -145,11 +145,13 @@ def _gives_tensors(schema: FunctionSchema) -> bool:
 
 def batching_of(op: Operator, catalog: Catalog) -> Batching | None:
     """None for an operator that is never met at the key: a composite, or one with a kernel there."""
-    if op.is_implicit or has_kernel(op):
+    if has_kernel(op):
         return None
     formula = formula_of(op)
     if formula is not None:
         return Batching("formula", "", formula=formula)
+    if op.is_implicit:
+        return None
     random = "nondeterministic_seeded" in op.function.tags
     if not _tensors(op.schema) and not random:
         return None

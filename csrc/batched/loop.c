@@ -8,8 +8,13 @@
 
 /* ---- one sample ---- */
 
+/* How often the operator is called: of no samples one of zeros says what shape their results would have. */
+static int64_t count_calls(const tp_batch_call *c) { return c->scope.size ? c->scope.size : 1; }
+
 static tp_tensor *sample(const tp_batch_call *c, tp_tensor *t, int64_t b) {
     if (!tp_batch_has(&c->scope, t)) return tp_retain(t);
+    if (c->scope.size == 0)
+        return tp_zeros(tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
     return tp_select_int(tp_batch_inner_borrow(t), 0, b);
 }
 
@@ -38,13 +43,14 @@ static int give_sample(tp_batch_call *c, int64_t b) {
 
 /* Of one tensor a sample. */
 static tp_tensor *stacked(const tp_batch_call *c, tp_tensor *const *parts) {
-    return tp_batch_wrap_steal(tp_stack((tp_tensors){parts, c->scope.size}, 0), c->scope.number);
+    tp_autoref *all = tp_stack((tp_tensors){parts, count_calls(c)}, 0);
+    return all ? tp_batch_wrap_steal(tp_narrow(all, 0, 0, c->scope.size), c->scope.number) : NULL;
 }
 
 static int gather_tensor(const tp_batch_call *c, const tp_value *all, int i, tp_tensor **parts, tp_value *result) {
     int n = c->op->info->nreturns;
     if (!all[i].tensor) return *result = all[i], 0;
-    for (int64_t b = 0; b < c->scope.size; b++) parts[b] = all[b * n + i].tensor;
+    for (int64_t b = 0; b < count_calls(c); b++) parts[b] = all[b * n + i].tensor;
     *result = (tp_value){.tag = TP_TENSOR, .tensor = stacked(c, parts)};
     return result->tensor ? 0 : -1;
 }
@@ -53,7 +59,7 @@ static int gather_list(const tp_batch_call *c, const tp_value *all, int i, tp_te
     int n = c->op->info->nreturns;
     tp_autoseq *made = tp_tensor_seq_new(all[i].seq->size);
     for (int64_t k = 0; made && k < made->size; k++) {
-        for (int64_t b = 0; b < c->scope.size; b++) parts[b] = all[b * n + i].seq->items[k];
+        for (int64_t b = 0; b < count_calls(c); b++) parts[b] = all[b * n + i].seq->items[k];
         if (!(made->items[k] = stacked(c, parts))) return -1;
     }
     *result = (tp_value){.tag = TP_TENSOR_SEQ, .seq = made};
@@ -89,7 +95,7 @@ static int run_samples(tp_batch_call *c, tp_value *all, bool repeat) {
     tp_generator *generator = repeat ? generator_of(c) : NULL;
     if (repeat && !generator) return -1;
     if (generator) tp_generator_get_state(generator, state);
-    for (int64_t b = 0; b < c->scope.size; b++) {
+    for (int64_t b = 0; b < count_calls(c); b++) {
         if (generator && tp_generator_set_state(generator, state, sizeof state) < 0) return -1;
         if (give_sample(c, b) < 0 || tp_call_boxed(c->op, c->given, all + b * c->op->info->nreturns) < 0) return -1;
         let_go(c);
@@ -98,13 +104,10 @@ static int run_samples(tp_batch_call *c, tp_value *all, bool repeat) {
 }
 
 int tp_batch_loop(tp_batch_call *c, tp_value *results, bool repeat) {
-    int64_t n = c->scope.size * c->op->info->nreturns;
-    if (c->scope.size == 0)
-        return tp_fail(TP_RuntimeError, "vmap: %s has no batching rule, and there are no samples to learn its shape from",
-                       c->op->info->name);
+    int64_t n = count_calls(c) * c->op->info->nreturns;
     let_go(c);
     tp_value *all = calloc((size_t)n + 1, sizeof *all);
-    tp_tensor **parts = calloc((size_t)c->scope.size, sizeof *parts);
+    tp_tensor **parts = calloc((size_t)count_calls(c), sizeof *parts);
     int status = all && parts ? run_samples(c, all, repeat) : tp_fail_memory(n * (int64_t)sizeof *all);
     if (status == 0) status = gather(c, all, parts, results);
     for (int64_t i = 0; all && i < n; i++) tp_value_release(&all[i]);

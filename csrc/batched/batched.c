@@ -47,6 +47,13 @@ int tp_batch_close(uint32_t number) {
 int tp_batch_count(void) { return tp_tls.batched ? tp_tls.batched->depth : 0; }
 const tp_batch_level *tp_batch_level_at(int i) { return &tp_tls.batched->at[i]; }
 
+int tp_batch_show(int n) {
+    tp_batch_state *s = tp_tls.batched;
+    int before = s ? s->visible : 0;
+    if (s) show(s, n);
+    return before;
+}
+
 /* ---- tensors ---- */
 
 typedef struct {

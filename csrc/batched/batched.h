@@ -45,6 +45,8 @@ int tp_batch_close(uint32_t number);
 /* Those that are open, the outermost first. */
 int tp_batch_count(void);
 const tp_batch_level *tp_batch_level_at(int i);
+/* Only the outermost n are in sight from now on; how many were. */
+int tp_batch_show(int n);
 
 /* ---- tensors ---- */
 TP_INLINE bool tp_is_batched(const tp_tensor *t) { return t->keys & TP_BIT(Batched); }

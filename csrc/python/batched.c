@@ -6,9 +6,11 @@
 
 #include <string.h>
 
+static const char *const modes[] = {
+    [TP_RANDOM_ERROR] = "error", [TP_RANDOM_DIFFERENT] = "different", [TP_RANDOM_SAME] = "same"};
+
 /* _vmap_open(size, randomness): the level's number; the levels are closed in the opposite order. */
 static PyObject *vmap_open(PyObject *self TP_UNUSED, PyObject *args) {
-    static const char *const modes[] = {[TP_RANDOM_ERROR] = "error", [TP_RANDOM_DIFFERENT] = "different", [TP_RANDOM_SAME] = "same"};
     long long size;
     const char *mode;
     if (!PyArg_ParseTuple(args, "Ls", &size, &mode)) return NULL;
@@ -27,17 +29,26 @@ static PyObject *vmap_close(PyObject *self TP_UNUSED, PyObject *number) {
     Py_RETURN_NONE;
 }
 
-/* _vmap_levels(): (number, size) of those that are open, the outermost first. */
+/* _vmap_levels(): (number, size, randomness) of those that are open, the outermost first. */
 static PyObject *vmap_levels(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
     int n = tp_batch_count();
     PyObject *levels = PyTuple_New(n);
     for (int i = 0; levels && i < n; i++) {
         const tp_batch_level *level = tp_batch_level_at(i);
-        PyObject *pair = Py_BuildValue("(kL)", (unsigned long)level->number, (long long)level->size);
+        PyObject *pair = Py_BuildValue("(kLs)", (unsigned long)level->number, (long long)level->size,
+                                       modes[level->randomness]);
         if (pair) PyTuple_SET_ITEM(levels, i, pair);
         else Py_CLEAR(levels);
     }
     return levels;
+}
+
+/* _vmap_show(n): the outermost n levels are in sight; how many there were. */
+static PyObject *vmap_show(PyObject *self TP_UNUSED, PyObject *arg) {
+    long n = PyLong_AsLong(arg);
+    if (PyErr_Occurred()) return NULL;
+    if (n < 0 || n > tp_batch_count()) return PyErr_Format(PyExc_ValueError, "there are no %ld levels", n);
+    return PyLong_FromLong(tp_batch_show((int)n));
 }
 
 static int take_tensor(PyObject *o, const char *function, tp_tensor **out) {
@@ -158,7 +169,7 @@ static PyObject *hangs_on_others(PyObject *self TP_UNUSED, PyObject *args) {
 static PyMethodDef functions[] = {
     {"_batch_number", batch_number, METH_O, NULL},     {"_hangs_on_others", hangs_on_others, METH_VARARGS, NULL},
     {"_vmap_open", vmap_open, METH_VARARGS, NULL},     {"_vmap_close", vmap_close, METH_O, NULL},
-    {"_vmap_levels", vmap_levels, METH_NOARGS, NULL},  {"_vmap_add", vmap_add, METH_VARARGS, NULL},
+    {"_vmap_levels", vmap_levels, METH_NOARGS, NULL}, {"_vmap_show", vmap_show, METH_O, NULL},  {"_vmap_add", vmap_add, METH_VARARGS, NULL},
     {"_vmap_remove", vmap_remove, METH_VARARGS, NULL}, {"_is_batched", is_batched, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

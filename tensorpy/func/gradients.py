@@ -18,7 +18,7 @@ from tensorpy._modes import enable_grad, set_grad_enabled
 from tensorpy.func.vmap import name_of
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-Levels = Sequence[tuple[int, int]]
+Levels = Sequence[tuple[int, int, str]]
 
 
 # ---- between batched and physical ----
@@ -26,14 +26,14 @@ Levels = Sequence[tuple[int, int]]
 
 def physical(t: Tensor, levels: Levels) -> Tensor:
     """With the batches of the levels as its first dimensions, the outermost first."""
-    for number, size in reversed(levels):
+    for number, size, _ in reversed(levels):
         t = _C._vmap_remove(t, number, size)
     return t
 
 
 def batched(t: Tensor, levels: Levels) -> Tensor:
     """The way back."""
-    for number, _ in levels:
+    for number, *_ in levels:
         t = _C._vmap_add(t, 0, number)
     return t
 
@@ -238,6 +238,4 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 
 def _wants_gradient(t: Tensor) -> bool:
-    for number, size in reversed(_C._vmap_levels()):
-        t = _C._vmap_remove(t, number, size)
-    return t.requires_grad
+    return physical(t, _C._vmap_levels()).requires_grad

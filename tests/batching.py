@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorpy as tp
-from tensorpy.testing.harness import arguments, check_same, function_of, name_of, seed
+from tensorpy.testing.harness import arguments, check_same, function_of, seed
 from tensorpy.testing.samples import OpInfo, OpSample
 from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -99,21 +99,25 @@ def writes_unbatched(call: Call, places: tuple[int, ...]) -> bool:
     return call.info.op.kind == "inplace" and call.at[0] not in places
 
 
-def check(call: Call, places: tuple[int, ...]) -> None:
-    """vmap gives what the loop gives, or refuses what has no batch."""
+def may_refuse(call: Call, places: tuple[int, ...], results: list[Any]) -> bool:
+    """What has no batch: results of other shapes or no tensors, what depends on values, writing to what is shared."""
+    depends = call.info.tags & {"dynamic_output_shape", "data_dependent_output"}
+    numbers = not all(isinstance(x, tp.Tensor) for x in tree_flatten(results[0])[0])
+    return bool(depends) or numbers or not fits(results) or writes_unbatched(call, places)
+
+
+def check(call: Call, places: tuple[int, ...], refused: bool) -> bool:
+    """Whether vmap gives what the loop gives; False if it refuses what has no batch, or what is said to be `refused`."""
     found = expected(call, places)
     if found is None:
-        return
+        return False
     batch, results = found
     what = f"{call.info.name}{call.sample}, batched: {places}"
-    refusable = not fits(results) or writes_unbatched(call, places) or bool(
-        call.info.tags & {"dynamic_output_shape", "data_dependent_output"}
-    ) or not all(isinstance(x, tp.Tensor) for x in tree_flatten(results[0])[0])
     try:
         got, _ = call.vmapped(places, batch)
     except RuntimeError as error:
-        if refusable and "vmap" in str(error):
-            return
+        if "vmap" in str(error) and (refused or may_refuse(call, places, results)):
+            return False
         raise AssertionError(f"{what}: {error}") from error
     assert fits(results), f"{what}: not refused"
     flat = [tree_flatten(r)[0] for r in results]
@@ -123,6 +127,4 @@ def check(call: Call, places: tuple[int, ...]) -> None:
                 check_same(call.info, value[b], flat[b][i], f"{what}, result {i}, sample {b}", exact=False)
             else:
                 assert value == flat[b][i], f"{what}: {value}, expected {flat[b][i]}"
-
-
-__all__ = ["Call", "check", "name_of"]
+    return True

@@ -123,7 +123,8 @@ static int walk(node_stack *s, PyObject *seen) {
         int fresh = note(seen, node);
         if (fresh < 0) return -1;
         if (!fresh) continue;
-        if (tp_accumulator_variable_borrow(node)) return 1;
+        const tp_tensor *leaf = tp_accumulator_variable_borrow(node);
+        if (leaf && !(leaf->flags & TP_FLAG_SETTLED)) return 1;
         for (uint32_t i = 0; i < node->nedges; i++)
             if (node->edges[i].node && push(s, node->edges[i].node) < 0) return -1;
     }
@@ -147,8 +148,7 @@ static int hangs(PyObject *outputs, PyObject *leaves, node_stack *s, PyObject *s
         if (!tp_requires_grad(t)) continue;
         tp_node *fn = tp_grad_fn_borrow(t);
         tp_autonode *own = fn ? NULL : tp_accumulator(t); /* a leaf that is returned as it is */
-        int fresh = own ? note(seen, own) : 0;
-        if (fresh || (fn && push(s, fn) < 0)) return fresh > 0 ? 1 : -1;
+        if ((!fn && !own) || push(s, fn ? fn : own) < 0) return -1;
     }
     return walk(s, seen);
 }
@@ -166,7 +166,16 @@ static PyObject *hangs_on_others(PyObject *self TP_UNUSED, PyObject *args) {
     return found < 0 ? (PyErr_Occurred() ? NULL : tp_py_raise()) : PyBool_FromLong(found);
 }
 
+/* _settle(leaves): the function that they were made for is done. */
+static PyObject *settle(PyObject *self TP_UNUSED, PyObject *leaves) {
+    for (Py_ssize_t i = 0; i < PyList_Size(leaves); i++)
+        tp_py_tensor_borrow(PyList_GET_ITEM(leaves, i))->flags |= TP_FLAG_SETTLED;
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_settle", settle, METH_O, NULL},
     {"_batch_number", batch_number, METH_O, NULL},     {"_hangs_on_others", hangs_on_others, METH_VARARGS, NULL},
     {"_vmap_open", vmap_open, METH_VARARGS, NULL},     {"_vmap_close", vmap_close, METH_O, NULL},
     {"_vmap_levels", vmap_levels, METH_NOARGS, NULL}, {"_vmap_show", vmap_show, METH_O, NULL},  {"_vmap_add", vmap_add, METH_VARARGS, NULL},

@@ -64,6 +64,12 @@ class Inputs:
         """Whether a gradient of the outputs has a gradient with respect to anything but the leaves, and `more`."""
         return self.outer and _C._hangs_on_others(tuple(outputs), (*self.leaves, *more))
 
+    def settled(self, outputs: Sequence[Tensor]) -> bool:
+        """The same once the function is done: from now on no other transform's gradient is by these leaves."""
+        hangs = self.hangs_on_others(outputs)
+        _C._settle(self.leaves)
+        return hangs
+
     def gradients(self, outputs: Sequence[Tensor], grads: Sequence[Tensor], keep: bool, create: bool) -> list[Tensor]:
         """Of physical outputs; zeros where there is none."""
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad]
@@ -133,9 +139,11 @@ def grad_and_value(
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{what}: the function returns a tensor, got {type(output).__name__}")
             if output.ndim:
-                raise RuntimeError(f"{what}: the function returns one number, got a tensor of shape {tuple(output.shape)}")
+                raise RuntimeError(
+                    f"{what}: the function returns one number, got a tensor of shape {tuple(output.shape)}"
+                )
             whole = physical(output, inputs.levels)
-            again = inputs.hangs_on_others([whole])
+            again = inputs.settled([whole])
         found = inputs.gradients([whole], [_C.ones_like(whole)], False, again)
         with set_grad_enabled(inputs.outer):
             gradient = tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
@@ -181,7 +189,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if not outputs or not all(isinstance(o, Tensor) for o in outputs):
             raise RuntimeError(f"{what}: the function returns tensors, got {type(output).__name__}")
         wholes = [physical(o, inputs.levels) for o in outputs]
-    again = inputs.hangs_on_others(wholes)
+    again = inputs.settled(wholes)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, spec = tree_flatten(cotangents)
@@ -190,8 +198,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         create = _C.is_grad_enabled() if create_graph is None else create_graph
         create = create and (again or any(_wants_gradient(g) for g in given))
         found = inputs.gradients(wholes, grads, retain_graph, create)
-        gradient = tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
-        return gradient[0] if len(primals) == 1 else gradient
+        return tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
 
     with set_grad_enabled(inputs.outer):
         result = inputs.released(output), vjp_fn
@@ -218,7 +225,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         wholes = [physical(o, inputs.levels) for o in outputs]
         cotangents = [_C.zeros_like(w.detach()).requires_grad_() for w in wholes]
         back = inputs.gradients(wholes, cotangents, True, True)
-    again = inputs.hangs_on_others(wholes)
+    again = inputs.settled(wholes)
 
     def jvp_fn(*tangents: Any) -> Any:
         given, spec = tree_flatten(tangents)

@@ -24,7 +24,7 @@ def _basis(like: list[Tensor]) -> list[Tensor]:
     for t in like:
         part = _C.zeros((total, t.numel()), dtype=t.dtype, device=t.device)
         part.narrow(0, start, t.numel()).fill_diagonal_(1)
-        made.append(part.view(total, *t.shape))
+        made.append(part.view((total, *t.shape)))
         start += t.numel()
     return made
 
@@ -38,7 +38,7 @@ def _split(t: Tensor, shapes: list[Any], first: bool) -> list[Tensor]:
             n *= size
         part = t.narrow(0, start, n)
         rest = part.shape[1:]
-        parts.append(part.reshape(*shape, *rest) if first else part.movedim(0, -1).reshape(*rest, *shape))
+        parts.append(part.reshape((*shape, *rest)) if first else part.movedim(0, -1).reshape((*rest, *shape)))
         start += n
     return parts
 
@@ -46,7 +46,9 @@ def _split(t: Tensor, shapes: list[Any], first: bool) -> list[Tensor]:
 class _Function:
     """A function of some of its arguments, the others kept."""
 
-    def __init__(self, what: str, func: Callable[..., Any], args: Any, argnums: Any, kwargs: Any, has_aux: bool) -> None:
+    def __init__(
+        self, what: str, func: Callable[..., Any], args: Any, argnums: Any, kwargs: Any, has_aux: bool
+    ) -> None:
         self.what, self.func, self.args, self.kwargs, self.has_aux = what, func, args, kwargs, has_aux
         self.single = isinstance(argnums, int)
         self.places, self.tree = _chosen(what, args, argnums)
@@ -79,7 +81,7 @@ def jacrev(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = _Function(what, func, args, argnums, kwargs, has_aux)
         outputs, back, *aux = vjp(inner, inner.tree, has_aux=has_aux)
-        rows = vmap(back, chunk_size=chunk_size)(_basis(outputs))
+        (rows,) = vmap(back, chunk_size=chunk_size)(_basis(outputs))
         leaves, spec = tree_flatten(rows)
         columns = [_split(leaf, [o.shape for o in outputs], True) for leaf in leaves]
         jacobian = [tree_unflatten(parts, spec) for parts in zip(*columns, strict=True)]
@@ -89,9 +91,7 @@ def jacrev(
     return wrapper
 
 
-def jvp(
-    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux)."""
     if not isinstance(primals, tuple) or not primals or not isinstance(tangents, tuple):
         raise RuntimeError("jvp: primals and tangents are tuples that are not empty")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 
@@ -62,12 +62,11 @@ def _make(spec: TreeSpec, children: list[Any]) -> Any:
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The tree of a structure with these leaves."""
-    rest = iter(leaves)
+    return _build(treespec, iter(leaves))
 
-    def build(spec: TreeSpec) -> Any:
-        return next(rest) if spec.kind is None else _make(spec, [build(child) for child in spec.children])
 
-    return build(treespec)
+def _build(spec: TreeSpec, rest: Iterator[Any]) -> Any:
+    return next(rest) if spec.kind is None else _make(spec, [_build(child, rest) for child in spec.children])
 
 
 def tree_leaves(tree: Any) -> list[Any]:

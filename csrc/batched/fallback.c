@@ -16,7 +16,7 @@ static int refuse(const tp_op *op, const char *why) {
 
 static int refuse_values(const tp_op *op, const tp_value *args) {
     if (strcmp(op->info->name, "_local_scalar_dense") == 0)
-        return tp_batch_refuse(args[0].tensor, "item(), a number made of a tensor, or `if` with one");
+        return tp_batch_refuse(args[0].tensor, "item(), a number made of a tensor, or `if` with one,");
     if (op->info->nreturns && op->info->returns[0].tag != TP_TENSOR && op->info->returns[0].tag != TP_TENSOR_SEQ)
         return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), and "
                           "take numbers out after vmap");

@@ -16,6 +16,8 @@ tp_tensor *tp_table_float64(tp_ints sizes, double **values) {
 }
 
 const int64_t *tp_table_values(const tp_tensor *table) {
-    if (table->storage->data || table->numel == 0) return tp_data(table);
+    static const int64_t nothing;
+    if (table->numel == 0) return &nothing;
+    if (table->storage->data) return tp_data(table);
     return tp_fail_null(TP_RuntimeError, "the values of a tensor are needed that has none of its own, as inside vmap");
 }

@@ -1,10 +1,10 @@
-"""How an operator is batched (csrc/batched/rule.h), deduced from its schema and tags, or said by its entry's `batching`.
+"""How an operator is batched (csrc/batched/rule.h): deduced from its schema and tags, or said by its `batching`.
 
 An entry says it where it cannot be deduced:
 
-    lines      each tensor gets the batch as one dimension more in front; `lines, shared: index` but for those arguments,
-               which all samples share
-    samples    dimension 0 counts what does not meet (samples, planes): the batch becomes a part of it; `shared` as above
+    lines      each tensor gets the batch as one dimension more in front; `lines, shared: index` but for those
+               arguments, which all samples share
+    samples    dimension 0 counts what does not meet (samples, planes): the batch becomes a part of it; `shared` too
     aligned    as lines, and the tensors broadcast: what is pointwise is so without saying
     parts      the kernel for all backends calls operators only
     loop       sample by sample
@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .catalog import Catalog, Operator
 from .c_types import c_arguments
+from .catalog import Catalog, Operator
 from .errors import YamlError
 from .model import Argument, FunctionSchema, base_of, is_tensor_like
 from .tag_rules import NEEDS_VALUES

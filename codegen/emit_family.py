@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from .catalog import Catalog
 from .emit_autocast import emit_autocast
-from .emit_batching import emit_batched, emit_rules
 from .emit_backend import emit_backend_select, emit_kernels, native_declarations
+from .emit_batching import emit_batched, emit_rules
 from .emit_functions import YAML, Kernels, declaration, emit_entries, emit_numbers
 from .emit_inplace_or_view import emit_inplace_or_view
 from .emit_nodes import emit_nodes

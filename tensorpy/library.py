@@ -371,8 +371,8 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """Says how an operator is computed for a batch: `func(info, in_dims, *args)` gets the arguments with the dimensions
-    that count the samples (None: shared), and returns the outputs and their out_dims. Without one vmap calls the operator
-    for each sample."""
+    that count the samples (None: shared), and returns the outputs and their out_dims. Without one vmap calls the
+    operator for each sample."""
     from tensorpy.func.custom import batch_number, call_rule
 
     if func is None:

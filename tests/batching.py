@@ -107,7 +107,7 @@ def may_refuse(call: Call, places: tuple[int, ...], results: list[Any]) -> bool:
 
 
 def check(call: Call, places: tuple[int, ...], refused: bool) -> bool:
-    """Whether vmap gives what the loop gives; False if it refuses what has no batch, or what is said to be `refused`."""
+    """vmap gives what the loop gives: True. What has no batch, or is said to be `refused`, it may refuse: False."""
     found = expected(call, places)
     if found is None:
         return False

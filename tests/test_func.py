@@ -18,7 +18,7 @@ from tensorpy.testing.harness import arguments, function_of, inputs_of, over, se
 from tensorpy.testing.samples import OpInfo
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-from digits import Cnn, Mlp  # noqa: E402
+from digits import Cnn, Mlp
 
 X = tp.linspace(-1, 2, 12, dtype=tp.float64).reshape(3, 4)
 
@@ -101,7 +101,11 @@ def test_jvp(info: OpInfo, device: str) -> None:
         directions = tuple(tp.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape) for x in given)
         _, moved = func.jvp(f, given, directions)
         for row, got in zip(f.rows(), moved, strict=True):
-            parts = [(j * d).reshape((*got.shape, d.numel())).sum(-1) for j, d in zip(row, directions, strict=True) if d.numel()]
+            parts = [
+                (j * d).reshape((*got.shape, d.numel())).sum(-1)
+                for j, d in zip(row, directions, strict=True)
+                if d.numel()
+            ]
             expected = sum(parts[1:], parts[0]) if parts else tp.zeros_like(got)
             assert_close(got, expected, rtol=1e-5, atol=1e-7, equal_nan=True, msg=lambda text: f"{info.name}: {text}")
 

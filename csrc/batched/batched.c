@@ -142,10 +142,11 @@ tp_tensor *tp_batch_remove(tp_tensor *t, uint32_t number, int64_t size) {
 int tp_batch_refuse(const tp_tensor *t, const char *what) {
     tp_autotext text = {0};
     tp_text_ints(&text, tp_sizes(t));
-    return tp_fail(TP_RuntimeError,
-                   "vmap: %s needs the values of one sample, but a tensor of shape %s inside vmap stands for all samples "
-                   "at once. Choose between values with where(), and take numbers out after vmap",
-                   what, text.text ? text.text : "");
+    return tp_fail(
+        TP_RuntimeError,
+        "vmap: %s needs the values of one sample, but a tensor of shape %s inside vmap stands for all samples "
+        "at once. Choose between values with where(), and take numbers out after vmap",
+        what, text.text ? text.text : "");
 }
 
 /* ---- inside a rule ---- */

@@ -35,10 +35,11 @@ static int refuse_write(const tp_op *op, const tp_argument *a) {
 
 static int refuse_random(const tp_op *op) {
     char name[128];
-    return tp_fail(TP_RuntimeError,
-                   "vmap: %s draws random numbers, and vmap was not told how: randomness='different' for each sample, or "
-                   "'same' for all",
-                   tp_op_name(op, name));
+    return tp_fail(
+        TP_RuntimeError,
+        "vmap: %s draws random numbers, and vmap was not told how: randomness='different' for each sample, or "
+        "'same' for all",
+        tp_op_name(op, name));
 }
 
 /* What is written has to be batched where anything else is, or where each sample draws its own numbers. */
@@ -47,7 +48,8 @@ static int check_writes(const tp_batch_call *c) {
         if (!c->op->info->args[i].is_write) continue;
         tp_tensors list = tp_value_tensors(&c->args[i]);
         for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && !tp_batch_has(&c->scope, list.data[k])) return refuse_write(c->op, &c->op->info->args[i]);
+            if (list.data[k] && !tp_batch_has(&c->scope, list.data[k]))
+                return refuse_write(c->op, &c->op->info->args[i]);
     }
     return 0;
 }

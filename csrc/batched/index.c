@@ -150,7 +150,8 @@ static tp_tensor *arranged_values(const places *p, tp_tensor *values, int ndim) 
     int64_t sizes[TP_MAX_DIMS + 1];
     if (!one) return NULL;
     int more = ndim - values->ndim;
-    if (more < 0) return tp_fail_null(TP_IndexError, "index_put_: the values have more dimensions than what they go to");
+    if (more < 0)
+        return tp_fail_null(TP_IndexError, "index_put_: the values have more dimensions than what they go to");
     sizes[0] = one->sizes[0];
     for (int d = 0; d < more; d++) sizes[d + 1] = 1;
     if (values->ndim) memcpy(sizes + 1 + more, values->sizes, sizeof(int64_t) * values->ndim);
@@ -164,8 +165,9 @@ int index_put__batched(tp_tensor *self, tp_tensors indices, tp_tensor *values, b
     tp_tensors physical_list;
     if (enter(&s, self, indices, values) < 0) return -1;
     if (!tp_batch_has(&s, self))
-        return tp_fail(TP_RuntimeError, "vmap: index_put_ writes to 'self', which is not batched, what is different for "
-                                        "each sample. Use index_put, or write to new_zeros() of a batched tensor");
+        return tp_fail(TP_RuntimeError,
+                       "vmap: index_put_ writes to 'self', which is not batched, what is different for "
+                       "each sample. Use index_put, or write to new_zeros() of a batched tensor");
     auto_places p = {.scope = &s};
     if (read_places(&p, indices, self) < 0) return -1;
     tp_autoref *x = indexed_first(&p, tp_batch_inner_borrow(self));
@@ -234,8 +236,9 @@ tp_tensor *embedding_batched(tp_tensor *weight, tp_tensor *indices, int64_t padd
         return tp_batch_wrap_steal(
             tp_embedding(weight, tp_batch_inner_borrow(indices), padding_idx, scale_grad_by_freq, sparse), s.number);
     if (scale_grad_by_freq)
-        return tp_fail_null(TP_RuntimeError, "vmap: embedding: scale_grad_by_freq is not possible where each sample has a "
-                                             "weight of its own");
+        return tp_fail_null(TP_RuntimeError,
+                            "vmap: embedding: scale_grad_by_freq is not possible where each sample has a "
+                            "weight of its own");
     tp_autoref *found = tp_batch_wrap_steal(own_rows(&s, weight, indices), s.number);
     tp_batch_leave(&s);
     s.visible = -1;

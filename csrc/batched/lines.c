@@ -134,7 +134,8 @@ static int shift_all(tp_batch_call *c, int i) {
 static int prefix(tp_batch_call *c, int i, int64_t first) {
     tp_ints v = c->args[i].ints;
     if (c->args[i].tag != TP_INTS_) return 0;
-    if (v.size >= TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "vmap: a batched tensor has at most %d dimensions", TP_MAX_DIMS - 1);
+    if (v.size >= TP_MAX_DIMS)
+        return tp_fail(TP_RuntimeError, "vmap: a batched tensor has at most %d dimensions", TP_MAX_DIMS - 1);
     int64_t *room = c->ints[c->nints];
     room[0] = first;
     if (v.size) memcpy(room + 1, v.data, sizeof(int64_t) * (size_t)v.size);

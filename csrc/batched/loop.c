@@ -13,8 +13,7 @@ static int64_t count_calls(const tp_batch_call *c) { return c->scope.size ? c->s
 
 static tp_tensor *sample(const tp_batch_call *c, tp_tensor *t, int64_t b) {
     if (!tp_batch_has(&c->scope, t)) return tp_retain(t);
-    if (c->scope.size == 0)
-        return tp_zeros(tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
+    if (c->scope.size == 0) return tp_zeros(tp_sizes(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, t->device, -1);
     return tp_select_int(tp_batch_inner_borrow(t), 0, b);
 }
 

@@ -1,5 +1,5 @@
-/* norm.c: batched normalisations. Weights that are batched are applied by themselves; the rest is lines, samples, or, for
- * statistics over a batch of a sample's own, channels. */
+/* norm.c: batched normalisations. Weights that are batched are applied by themselves; the rest is lines, samples, or,
+ * for statistics over a batch of a sample's own, channels. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
 
@@ -91,9 +91,10 @@ static int per_channel(const tp_batch_scope *s, tp_tensor *t, tp_tensor **out) {
 
 static int check_running(const tp_batch_scope *s, const tp_tensor *mean, const tp_tensor *var, bool training) {
     if (!training || ((!mean || tp_batch_has(s, mean)) && (!var || tp_batch_has(s, var)))) return 0;
-    return tp_fail(TP_RuntimeError,
-                   "vmap: native_batch_norm writes running statistics that all samples share, what is different for each "
-                   "sample. Let the layer keep none (track_running_stats=False), or call it in eval mode");
+    return tp_fail(
+        TP_RuntimeError,
+        "vmap: native_batch_norm writes running statistics that all samples share, what is different for each "
+        "sample. Let the layer keep none (track_running_stats=False), or call it in eval mode");
 }
 
 /* native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
@@ -103,9 +104,8 @@ tp_tensor3 native_batch_norm_batched(tp_tensor *input, tp_tensor *weight, tp_ten
     int64_t room[TP_MAX_DIMS];
     tp_tensor3 none = {{NULL}};
     if (any_batched(weight, bias))
-        return scaled_steal(
-            tp_native_batch_norm(input, NULL, NULL, running_mean, running_var, training, momentum, eps), weight, bias,
-            channel_sizes(input, room));
+        return scaled_steal(tp_native_batch_norm(input, NULL, NULL, running_mean, running_var, training, momentum, eps),
+                            weight, bias, channel_sizes(input, room));
     tp_autobatch s;
     tp_tensor *given[] = {input, running_mean, running_var};
     if (tp_batch_enter(&s, (tp_tensors){given, 3}) < 0) return none;

@@ -94,8 +94,7 @@ tp_tensor *convolution_batched(tp_tensor *input, tp_tensor *weight, tp_tensor *b
     }
     tp_autoref *x = as_channels(&s, input), *w = as_samples(&s, weight), *b = bias ? as_samples(&s, bias) : NULL;
     if (!x || !w || (bias && !b)) return NULL;
-    tp_autoref *y =
-        tp_convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups * s.size);
+    tp_autoref *y = tp_convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups * s.size);
     return y ? of_channels(&s, y) : NULL;
 }
 

@@ -17,9 +17,9 @@ tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_
     strides[0] = inner->strides[0];
     memcpy(sizes + 1, size.data, sizeof(int64_t) * (size_t)size.size);
     memcpy(strides + 1, stride.data, sizeof(int64_t) * (size_t)size.size);
-    return tp_batch_wrap_steal(tp_as_strided(inner, (tp_ints){sizes, size.size + 1}, (tp_ints){strides, size.size + 1},
-                                             storage_offset),
-                               s.number);
+    return tp_batch_wrap_steal(
+        tp_as_strided(inner, (tp_ints){sizes, size.size + 1}, (tp_ints){strides, size.size + 1}, storage_offset),
+        s.number);
 }
 
 /* squeeze(Tensor(a) self) -> Tensor(a) */

@@ -47,8 +47,8 @@ enum {
     TP_FLAG_VIEW_MULTI = 1 << 6,     /* one of several outputs of a view operator (split, unbind) */
     TP_FLAG_VIEW_CUSTOM = 1 << 7,    /* a view made inside a Python autograd.Function */
     TP_FLAG_RETAINS_GRAD = 1 << 8,
-    TP_FLAG_SETTLED = 1 << 10, /* a leaf that a transform made, whose function is done: no other gradient is by it */
     TP_FLAG_OWNS_PYOBJ = 1 << 9, /* the tensor keeps its Python object alive, not the other way round */
+    TP_FLAG_SETTLED = 1 << 10,   /* a leaf that func made, whose function is done: no other gradient is by it */
 };
 
 struct tp_autograd_meta;

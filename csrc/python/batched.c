@@ -35,8 +35,8 @@ static PyObject *vmap_levels(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSE
     PyObject *levels = PyTuple_New(n);
     for (int i = 0; levels && i < n; i++) {
         const tp_batch_level *level = tp_batch_level_at(i);
-        PyObject *pair = Py_BuildValue("(kLs)", (unsigned long)level->number, (long long)level->size,
-                                       modes[level->randomness]);
+        PyObject *pair =
+            Py_BuildValue("(kLs)", (unsigned long)level->number, (long long)level->size, modes[level->randomness]);
         if (pair) PyTuple_SET_ITEM(levels, i, pair);
         else Py_CLEAR(levels);
     }
@@ -176,10 +176,15 @@ static PyObject *settle(PyObject *self TP_UNUSED, PyObject *leaves) {
 
 static PyMethodDef functions[] = {
     {"_settle", settle, METH_O, NULL},
-    {"_batch_number", batch_number, METH_O, NULL},     {"_hangs_on_others", hangs_on_others, METH_VARARGS, NULL},
-    {"_vmap_open", vmap_open, METH_VARARGS, NULL},     {"_vmap_close", vmap_close, METH_O, NULL},
-    {"_vmap_levels", vmap_levels, METH_NOARGS, NULL}, {"_vmap_show", vmap_show, METH_O, NULL},  {"_vmap_add", vmap_add, METH_VARARGS, NULL},
-    {"_vmap_remove", vmap_remove, METH_VARARGS, NULL}, {"_is_batched", is_batched, METH_O, NULL},
+    {"_batch_number", batch_number, METH_O, NULL},
+    {"_hangs_on_others", hangs_on_others, METH_VARARGS, NULL},
+    {"_vmap_open", vmap_open, METH_VARARGS, NULL},
+    {"_vmap_close", vmap_close, METH_O, NULL},
+    {"_vmap_levels", vmap_levels, METH_NOARGS, NULL},
+    {"_vmap_show", vmap_show, METH_O, NULL},
+    {"_vmap_add", vmap_add, METH_VARARGS, NULL},
+    {"_vmap_remove", vmap_remove, METH_VARARGS, NULL},
+    {"_is_batched", is_batched, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

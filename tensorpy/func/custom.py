@@ -67,11 +67,13 @@ def sample_by_sample(function: Callable[..., Any]) -> Callable[..., Any]:
     def rule(info: VmapInfo, in_dims: Any, *args: Any) -> Any:
         leaves, spec = tree_flatten(args)
         dims = tree_leaves(in_dims)
+        if info.batch_size == 0:
+            raise RuntimeError("vmap: there are no samples to call a Function for")
         results = []
         for b in range(info.batch_size):
             some = [v if d is None else v.select(d, b) for v, d in zip(leaves, dims, strict=True)]
-            flat, out_spec = tree_flatten(function(*tree_unflatten(some, spec)))
-            results.append(flat)
-        return tree_unflatten([_C.stack(list(column)) for column in zip(*results, strict=True)], out_spec), 0
+            results.append(tree_flatten(function(*tree_unflatten(some, spec))))
+        columns = zip(*(flat for flat, _ in results), strict=True)
+        return tree_unflatten([_C.stack(list(column)) for column in columns], results[0][1]), 0
 
     return rule

@@ -103,17 +103,17 @@ def with_aux(what: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 
 def _chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], Any]:
     """The places of the arguments, and the arguments there."""
-    single = isinstance(argnums, int)
-    if not single and not (isinstance(argnums, tuple) and argnums and all(isinstance(n, int) for n in argnums)):
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers or not all(isinstance(n, int) for n in numbers):
         raise RuntimeError(f"{what}: argnums is an int or a tuple of them that is not empty, got {argnums!r}")
     places = []
-    for n in [argnums] if single else argnums:
+    for n in numbers:
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"{what}: argnums={argnums} where the function is called with {len(args)} arguments")
         places.append(n % len(args))
     if len(set(places)) != len(places):
         raise RuntimeError(f"{what}: argnums={argnums} names an argument twice")
-    return places, args[places[0]] if single else tuple(args[n] for n in places)
+    return places, tuple(args[n] for n in places) if isinstance(argnums, tuple) else args[places[0]]
 
 
 def _replaced(args: tuple[Any, ...], places: list[int], single: bool, tree: Any) -> list[Any]:
@@ -154,7 +154,7 @@ def grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that gives the gradient of `func`, which returns one number, with respect to the arguments `argnums`.
+    """The function that gives the gradient of `func`, which returns one number, by the arguments `argnums`.
 
     With `has_aux` the function returns (output, aux), and this gives (gradient, aux).
     """

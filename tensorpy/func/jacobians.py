@@ -1,7 +1,7 @@
 """jvp, jacrev, jacfwd, hessian and linearize.
 
-A Jacobian is a vjp for each element of the outputs, or a jvp for each of the inputs, under vmap. A jvp is the gradient of
-a vjp, which is linear in its cotangents: every backward formula is differentiable.
+A Jacobian is a vjp for each element of the outputs, or a jvp for each of the inputs, under vmap. A jvp is the gradient
+of a vjp, which is linear in its cotangents: every backward formula is differentiable.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that gives the Jacobian of `func`, a row at a time: of shape (*output, *input), in the structure of the
-    outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once."""
+    """The function that gives the Jacobian of `func`, a row at a time: of shape (*output, *input), in the structure of
+    the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once."""
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: chunk_size is None or greater than 0, got {chunk_size}")
     what = f"jacrev({name_of(func)})"

@@ -155,12 +155,12 @@ def vmap(
         if chunk_size is None or chunk_size >= size:
             results, _, out_spec = _run(func, name, leaves, dims, spec, size, out_dims, randomness, kwargs)
             return tree_unflatten(results, out_spec)
-        parts = []
+        runs = []
         for start in range(0, size, chunk_size):
             n = min(chunk_size, size - start)
             some = [v if d is None else v.narrow(d, start, n) for v, d in zip(leaves, dims, strict=True)]
-            results, where, out_spec = _run(func, name, some, dims, spec, n, out_dims, randomness, kwargs)
-            parts.append(results)
-        return tree_unflatten(_joined(parts, where), out_spec)
+            runs.append(_run(func, name, some, dims, spec, n, out_dims, randomness, kwargs))
+        _, where, out_spec = runs[0]
+        return tree_unflatten(_joined([results for results, _, _ in runs], where), out_spec)
 
     return mapped

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class TreeSpec(NamedTuple):
-    """What a tree looks like without its leaves: `kind` None is a leaf; `context` is what the container is remade with."""
+    """A tree without its leaves: `kind` None is a leaf; `context` is what the container is remade with."""
 
     kind: Any
     context: Any

@@ -24,6 +24,7 @@ TITLES = {
     "cpu": "tensorpy's CPU",
     "plain": "plain OpenCL",
     "copy": "driver's copy",
+    "loop": "loop in Python",
     "clblast": "CLBlast",
 }
 

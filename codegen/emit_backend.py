@@ -241,6 +241,8 @@ def emit_kernels(catalog: Catalog, kernels: Kernels) -> str:
     texts: dict[str, str] = {}
     for op in catalog:
         for source in op.kernels:
+            if source.key == "Batched":  # emit_batching.py
+                continue
             text, name, origin = _emit_kernel(op, source, catalog)
             texts[name] = text
             kernels.add(source.key, op, name, origin)

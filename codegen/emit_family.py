@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from .catalog import Catalog
 from .emit_autocast import emit_autocast
 from .emit_backend import emit_backend_select, emit_kernels, native_declarations
+from .emit_batching import emit_batched, emit_rules
 from .emit_functions import YAML, Kernels, declaration, emit_entries, emit_numbers
 from .emit_inplace_or_view import emit_inplace_or_view
 from .emit_nodes import emit_nodes
@@ -23,6 +24,7 @@ _HEAD = """#include "Primitives.h"
 #include "autocast/autocast.h"
 #include "autograd/formula.h"
 #include "autograd/node.h"
+#include "batched/rule.h"
 #include "core/scalar_math.h"
 #include "dispatch/boxing.h"
 #include "dispatch/entry.h"
@@ -57,8 +59,10 @@ def emit_family(name: str, catalog: Catalog, files: Mapping[str, str]) -> str:
     sections = {
         "the operators and their types": emit_numbers(catalog),
         "calls": emit_entries(catalog),
+        "how they are batched": emit_rules(catalog),
         "what the operators are": emit_infos(catalog),
         "factories: the device argument picks the backend": emit_backend_select(catalog, kernels),
+        "the batched layer": emit_batched(catalog, kernels),
         "the autocast layer": emit_autocast(catalog, kernels),
         "backward nodes": emit_nodes(catalog),
         "the autograd layer": emit_variable_type(catalog, kernels),

@@ -301,6 +301,7 @@ class _FunctionReader:
             "no_gradient": d.text,
             "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
+            "batching": d.text,
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import xpu as xpu
     from tensorpy._settings import *  # noqa: F403
     from tensorpy._tensor_types import *  # noqa: F403
+    from tensorpy.func import vmap as vmap
     from tensorpy.serialization import load as load
     from tensorpy.serialization import save as save
 
@@ -148,6 +149,7 @@ _LAZY = {
 _LAZY_NAMES = {
     "GradScaler": "amp",
     "compile": "_compile",
+    "vmap": "func",
     "load": "serialization",
     "save": "serialization",
     "set_printoptions": "_tensor_str",

@@ -230,6 +230,8 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 
 def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
+    if number := _C._batch_number(t):  # all samples, since there is no single one
+        return f"BatchedTensor(level={number}, value={tensor_repr(_C._vmap_remove(t, number, 0))})"
     prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
     indent = len(prefix)
     suffixes = []

@@ -39,6 +39,7 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_torch_dispatch",
+    "register_vmap",
 ]
 
 _BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
@@ -419,6 +420,30 @@ def register_torch_dispatch(
     return register if func is None else register(func)
 
 
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Says how an operator is computed for a batch: `func(info, in_dims, *args)` gets the arguments with the dimensions
+    that count the samples (None: shared), and returns the outputs and their out_dims. Without one vmap calls the
+    operator for each sample."""
+    from tensorpy.func.custom import batch_number, call_rule
+
+    if func is None:
+        return lambda given: register_vmap(op, given, lib=lib)
+    overload = _overload(op)
+    below = _C._KEYS["Batched"] - 1 | _C._KEYS["Trace"]
+
+    def kernel(keyset: int, *args: Any, **kwargs: Any) -> Any:
+        if not batch_number(args):
+            return overload.redispatch(keyset & below, *args, **kwargs)
+
+        def rule(info: Any, in_dims: Any, *physical: Any) -> Any:
+            return func(info, in_dims, *physical, **kwargs)
+
+        return call_rule(overload.__name__, rule, args)
+
+    _add(op, "Batched", kernel, lib, with_keyset=True)
+    return func
+
+
 # ---- custom_op ----
 
 
@@ -456,6 +481,9 @@ class CustomOpDef:
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
         """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
         return register_torch_dispatch(self, torch_dispatch_class, fn)
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """How the operator is computed for a batch: see library.register_vmap."""
+        return register_vmap(self, func)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """What autocast does to its arguments: see library.register_autocast."""

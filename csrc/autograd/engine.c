@@ -279,7 +279,8 @@ static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
         return 0;
     }
     int status = 0;
-    if (!tp_grad_enabled() && only_ours(*slot) && tp_is_dense(*slot)) {
+    bool alike = (*slot)->keys == grad->keys; /* a batched gradient is not added to one that is not, in place */
+    if (!tp_grad_enabled() && alike && only_ours(*slot) && tp_is_dense(*slot)) {
         status = tp_add__Tensor(*slot, grad, TP_SCALAR_I(1));
     } else {
         tp_tensor *sum = tp_add_Tensor(*slot, grad, TP_SCALAR_I(1));

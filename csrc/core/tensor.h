@@ -38,6 +38,7 @@ enum {
     TP_FLAG_VIEW_CUSTOM = 1 << 7,    /* a view made inside a Python autograd.Function */
     TP_FLAG_RETAINS_GRAD = 1 << 8,
     TP_FLAG_OWNS_PYOBJ = 1 << 9, /* the tensor keeps its Python object alive, not the other way round */
+    TP_FLAG_SETTLED = 1 << 10,   /* a leaf that func made, whose function is done: no other gradient is by it */
 };
 
 struct tp_autograd_meta;

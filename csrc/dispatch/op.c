@@ -5,8 +5,8 @@
  *   1. the kernel registered for the key itself (the newest one, if it was overridden);
  *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key:
  *      CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
- *   3. CompositeImplicitAutograd, for a backend or layout key and for an Autograd key; for the latter only if the
- *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
+ *   3. CompositeImplicitAutograd, for a backend or layout key, for Batched, and for an Autograd key; for that only if
+ * the operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
@@ -194,6 +194,7 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     }
+    if (key == TP_KEY_Batched && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     if (is_autograd(key)) {
         registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
         if (implicit && !backend_needs_formula(op, key)) return implicit;
@@ -219,10 +220,10 @@ static void compute_entry(tp_op *op, tp_key key) {
     put_bit(&op->live, bit, !fallthrough);
 }
 
-/* Of a key whose fallback has changed. */
+/* Of a key whose fallback has changed. While the library loads all tables are still to be computed. */
 static void compute_key(tp_key key) {
     atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
-    for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
+    for (int64_t i = 0; last_at_load && i < op_count; i++) compute_entry(all_ops[i], key);
 }
 
 static void compute_table(tp_op *op) {

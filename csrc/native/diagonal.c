@@ -41,7 +41,8 @@ tp_tensor *trace_composite(tp_tensor *self) {
 
 /* Indices in which negative ones, which count from the end, are replaced. */
 static tp_tensor *from_end(tp_tensor *index, int64_t size) {
-    if (tp_is_contiguous(index) && !tp_is_wrapper(index) && index->device.type == TP_DEVICE_CPU) {
+    if (tp_is_contiguous(index) && !tp_is_wrapper(index) && index->device.type == TP_DEVICE_CPU &&
+        index->storage->data) {
         const int64_t *v = tp_table_values(index);
         int64_t signs = 0;
         for (int64_t i = 0; i < index->numel; i++) signs |= v[i];
@@ -134,6 +135,7 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     tp_autoref *line = unread ? tp_retain(self) : tp_host_ints(self);
     if (!line) return NULL;
     const int64_t *v = tp_table_values(line);
+    if (!v) return NULL;
     for (int64_t i = 0; !unread && i < self->numel; i++) {
         if (v[i] < 0) return tp_fail_null(TP_RuntimeError, "Class values must be non-negative.");
         most = tp_max_int(most, v[i]);

@@ -236,6 +236,7 @@ tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self
     tp_autoref *values = tp_host_ints(given);
     if (!values) return NULL;
     const int64_t *v = tp_table_values(values);
+    if (!v) return NULL;
     return given->ndim == 0 ? tensor_split_sections_composite(self, *v, dim)
                             : tensor_split_indices_composite(self, (tp_ints){v, given->numel}, dim);
 }

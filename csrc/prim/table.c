@@ -15,4 +15,9 @@ tp_tensor *tp_table_float64(tp_ints sizes, double **values) {
     return table;
 }
 
-const int64_t *tp_table_values(const tp_tensor *table) { return tp_data(table); }
+const int64_t *tp_table_values(const tp_tensor *table) {
+    static const int64_t nothing;
+    if (table->numel == 0) return &nothing;
+    if (table->storage->data) return tp_data(table);
+    return tp_fail_null(TP_RuntimeError, "the values of a tensor are needed that has none of its own, as inside vmap");
+}

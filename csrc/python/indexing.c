@@ -9,6 +9,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "batched/batched.h"
 
 #define MAX_ITEMS (2 * TP_MAX_DIMS + 1)
 
@@ -70,7 +71,7 @@ static int use_tensor_steal(tp_tensor *index, item *out) {
     *out = (item){.kind = ITEM_TENSOR, .index = index};
     if (d != TP_BOOL && d != TP_UINT8 && d != TP_INT32 && d != TP_INT64)
         return PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors"), -1;
-    if (index->ndim > 0) return 0;
+    if (index->ndim > 0 || tp_is_batched(index)) return 0;
     tp_scalar value;
     if (tp_item(index, &value) < 0) return tp_py_check(-1);
     out->kind = d == TP_BOOL || d == TP_UINT8 ? ITEM_BOOL : ITEM_INT;

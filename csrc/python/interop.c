@@ -7,6 +7,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
@@ -336,6 +337,7 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 /* ---- a tensor's memory for others ---- */
 
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
+    if (tp_check_unbatched(t, "an array") < 0) return tp_py_check(-1);
     if (tp_py_refuse_wrapper(t, "numpy()") < 0) return -1;
     if (tp_requires_grad(t))
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");

@@ -9,6 +9,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -92,6 +93,7 @@ static void capsule_destructor(PyObject *capsule) {
 }
 
 static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
+    if (tp_check_unbatched(t, "DLPack") < 0) return tp_py_raise();
     shipment *s = PyMem_RawCalloc(1, sizeof *s + 2 * (size_t)t->ndim * sizeof(int64_t));
     if (!s) return PyErr_NoMemory();
     for (int i = 0; i < t->ndim; i++) {

@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "iter/iter.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
@@ -26,6 +27,7 @@ METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
 METHOD(is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
 METHOD(data_ptr) {
     const tp_tensor *t = TENSOR(self);
+    if (tp_check_unbatched(t, "data_ptr()") < 0) return tp_py_raise();
     return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
 }
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }
@@ -190,6 +192,7 @@ static PyObject *item_of(tp_tensor *t) {
 
 METHOD(tolist) {
     tp_tensor *t = TENSOR(self);
+    if (tp_check_unbatched(t, "tolist()") < 0) return tp_py_raise();
     if (tp_py_refuse_traced(self, "tolist()") < 0) return NULL;
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");

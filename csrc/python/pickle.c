@@ -7,6 +7,7 @@
 #include "python/python_key.h"
 
 #include "autograd/node.h"
+#include "batched/batched.h"
 #include "core/host.h"
 #include "core/parallel.h"
 
@@ -144,6 +145,7 @@ static PyTypeObject storage_type = {
 };
 
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {
+    if (tp_check_unbatched(tp_py_tensor_borrow(self), "a storage") < 0) return tp_py_raise();
     (void)unused;
     if (tp_py_asks(self)) return tp_py_ask_method("untyped_storage", self, NULL, 0, NULL);
     if (tp_py_refuse_wrapper(tp_py_tensor_borrow(self), "untyped_storage()") < 0) return NULL;
@@ -250,6 +252,7 @@ static PyObject *rebuild_wrapper(PyObject *module TP_UNUSED, PyObject *args) {
 
 PyObject *tp_py_tensor_reduce_ex(PyObject *self, PyObject *protocol) {
     if (tp_py_asks(self)) return tp_py_ask_method("__reduce_ex__", self, &protocol, 1, NULL);
+    if (tp_check_unbatched(tp_py_tensor_borrow(self), "a pickle") < 0) return tp_py_raise();
     bool wrapper = tp_is_wrapper(tp_py_tensor_borrow(self));
     PyObject *dict = ((tp_py_tensor *)self)->dict;
     PyObject *function = module_function(wrapper ? "_rebuild_wrapper" : "_rebuild_tensor");

@@ -1,5 +1,6 @@
 /* types.c: dtype, device, memory_format, layout and Size objects, and conversions of Python values. */
 #include "python/common.h"
+#include "batched/batched.h"
 #include "core/memory.h"
 #include "Functions.h"
 #include "python/python_key.h"
@@ -327,6 +328,7 @@ static int long_to_scalar(PyObject *o, tp_scalar *out) {
 
 static int tensor_to_scalar(tp_tensor *t, tp_scalar *out) {
     if (t->ndim != 0 || t->numel != 1 || t->device.type != TP_DEVICE_CPU) return 0;
+    if (tp_check_unbatched(t, "a number") < 0) return tp_py_check(-1);
     if (tp_unlikely(tp_is_wrapper(t))) return tp_py_check(tp_item(t, out)) < 0 ? -1 : 1;
     *out = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
     return 1;
@@ -367,6 +369,7 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
     if (tp_py_is_tensor(o)) {
         tp_tensor *t = tp_py_tensor_borrow(o);
         if (t->numel != 1 || tp_dtype_categories[t->dtype] > TP_SIGNED || t->device.type != TP_DEVICE_CPU) return 0;
+        if (tp_check_unbatched(t, "an int") < 0) return tp_py_check(-1);
         tp_scalar s;
         if (tp_likely(!tp_is_wrapper(t))) s = tp_scalar_load(tp_data(t), (tp_dtype)t->dtype);
         else if (tp_item(t, &s) < 0) return tp_py_check(-1);

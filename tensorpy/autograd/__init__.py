@@ -58,7 +58,20 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`."""
     if is_grads_batched:
-        raise NotImplementedError("is_grads_batched needs vmap")
+        from tensorpy.func import vmap
+
+        given = _as_tuple(grad_outputs)
+        at = [i for i, g in enumerate(given) if g is not None]
+
+        def one(*some: Tensor) -> tuple[Tensor | None, ...]:
+            grads = list(given)
+            for i, g in zip(at, some, strict=True):
+                grads[i] = g
+            return grad(outputs, inputs, grads, True, create_graph, only_inputs, allow_unused, False, materialize_grads)
+
+        found = one(*(given[i][0] for i in at)) if allow_unused else ()
+        dims = tuple(None if g is None else 0 for g in found) if allow_unused else 0
+        return tuple(vmap(one, out_dims=dims)(*(given[i] for i in at)))
     if allow_unused is False and materialize_grads:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."

@@ -55,6 +55,14 @@ class Function(metaclass=FunctionMeta):
         )
 
     vjp = backward
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Computes the outputs for a batch of arguments, whose samples are counted in the dimensions in_dims, and says
+        in which dimensions of the outputs: (outputs, out_dims). Without one `generate_vmap_rule = True` has apply()
+        called for each sample."""
+        raise NotImplementedError("a Function that is called under vmap defines vmap, or generate_vmap_rule = True")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -66,7 +74,25 @@ class Function(metaclass=FunctionMeta):
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments, got {', '.join(kwargs)}")
+        if _C._vmap_levels():
+            from tensorpy.func.custom import batch_number
+
+            if batch_number(args):
+                return cls._apply_batched(args)
         return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
+
+    @classmethod
+    def _apply_batched(cls, args: tuple[Any, ...]) -> Any:
+        from tensorpy.func.custom import call_rule, sample_by_sample
+
+        if cls.vmap is not Function.vmap:
+            return call_rule(cls.__name__, cls.vmap, args)
+        if not cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"{cls.__name__}: a Function under vmap defines a static method vmap(info, in_dims, *args), or sets "
+                "generate_vmap_rule = True"
+            )
+        return call_rule(cls.__name__, sample_by_sample(cls.apply), args)
 
     def __init_subclass__(cls) -> None:
         if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:

@@ -1,0 +1,65 @@
+"""Gradients of each sample of a batch: vmap(grad(loss)) and torch's, next to a loop in Python over grad(loss)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import tensorpy as tp
+
+from .bench_training import BATCH, demo
+from .harness import Case
+from .libraries import torch
+
+
+def of_each_sample(m: Any, model: Any, images: Any, labels: Any) -> tuple[Callable[[], object], Callable[[], object]]:
+    """For tensorpy or torch as `m`: by vmap, and by a loop that stacks."""
+    state = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters: Any, image: Any, label: Any) -> Any:
+        scores = m.func.functional_call(model, parameters, (image[None],))
+        return m.nn.functional.cross_entropy(scores, label[None])
+
+    gradient = m.func.grad(loss)
+    mapped = m.func.vmap(gradient, in_dims=(None, 0, 0))
+
+    def loop() -> object:
+        each = [gradient(state, image, label) for image, label in zip(images, labels, strict=True)]
+        return {name: m.stack([g[name] for g in each]) for name in state}
+
+    return lambda: mapped(state, images, labels), loop
+
+
+def torch_mlp() -> Any:
+    n = torch.nn
+    return n.Sequential(n.Flatten(), n.Linear(64, 128), n.ReLU(), n.Linear(128, 10))
+
+
+def torch_cnn() -> Any:
+    n = torch.nn
+    return n.Sequential(
+        n.Conv2d(1, 16, 3, padding=1),
+        n.ReLU(),
+        n.Conv2d(16, 32, 3, padding=1),
+        n.ReLU(),
+        n.MaxPool2d(2),
+        n.Flatten(),
+        n.Linear(512, 64),
+        n.ReLU(),
+        n.Linear(64, 10),
+    )
+
+
+def cases(device: str) -> Iterator[Case]:
+    rng = np.random.default_rng(0)
+    images, labels = rng.random((BATCH, 1, 8, 8), np.float32), rng.integers(0, 10, BATCH)
+    digits = demo()
+    for name, kind, other in (("mlp", digits.Mlp, torch_mlp), ("cnn", digits.Cnn, torch_cnn)):
+        model = kind().eval().to(device)
+        mapped, loop = of_each_sample(tp, model, tp.tensor(images).to(device), tp.tensor(labels).to(device))
+        calls: dict[str, Callable[[], object]] = {"tensorpy": mapped, "loop": loop}
+        if torch is not None:
+            calls["torch"] = of_each_sample(torch, other(), torch.tensor(images), torch.tensor(labels))[0]
+        yield Case(f"gradients of each of {BATCH} digits, {name}", calls, {"loop": 0.2, "torch": 1.0})

@@ -1,0 +1,39 @@
+/* call.h: one call at the key Batched, as the files of this folder share it. */
+#pragma once
+
+#include "batched/batched.h"
+#include "batched/rule.h"
+
+#define TP_BATCH_ARGUMENTS 64 /* of any operator */
+#define TP_BATCH_INT_LISTS 4  /* that have roles, of one operator */
+
+typedef struct {
+    const tp_op *op;
+    const tp_batch_rule *rule;
+    const tp_value *args;
+    tp_batch_scope scope;
+    tp_value given[TP_BATCH_ARGUMENTS]; /* what the physical call is given */
+    tp_tensor **owned;                  /* its tensors */
+    int64_t nowned;
+    int64_t ints[TP_BATCH_INT_LISTS][TP_MAX_DIMS + 1];
+    int nints;
+    int ndim;          /* of a sample, as dimensions are counted in it */
+    bool line;         /* a sample without dimensions counts as a line of one element */
+    int whole_keepdim; /* dimensions of size 1 to put back where a whole sample was reduced; -1: none was */
+} tp_batch_call;
+
+/* The tensors of an argument; none for another kind of value. */
+TP_INLINE tp_tensors tp_value_tensors(const tp_value *v) {
+    if (v->tag == TP_TENSORS) return v->tensors;
+    return v->tag == TP_TENSOR ? (tp_tensors){&v->tensor, 1} : (tp_tensors){NULL, 0};
+}
+
+int tp_batch_lines(tp_batch_call *c, tp_value *results);
+int tp_batch_samples(tp_batch_call *c, tp_value *results);
+int tp_batch_whole(tp_batch_call *c, tp_value *results);
+/* Sample by sample. `repeat`: every sample draws the same random numbers. */
+int tp_batch_loop(tp_batch_call *c, tp_value *results, bool repeat);
+
+/* What is physical becomes batched; releases all results after an error. */
+int tp_batch_wrap_results(const tp_batch_call *c, tp_value *results);
+void tp_batch_release_results(const tp_op *op, tp_value *results);

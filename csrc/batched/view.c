@@ -1,0 +1,31 @@
+/* view.c: views of batched tensors that are no matter of one dimension more. */
+#include "NativeFunctions.h"
+#include "batched/batched.h"
+
+#include <string.h>
+
+/* as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a) */
+tp_tensor *as_strided_batched(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_int storage_offset) {
+    tp_autobatch s;
+    int64_t sizes[TP_MAX_DIMS + 1], strides[TP_MAX_DIMS + 1];
+    if (tp_batch_enter(&s, (tp_tensors){&self, 1}) < 0) return NULL;
+    if (size.size != stride.size || size.size >= TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "as_strided: %lld sizes and %lld strides", (long long)size.size,
+                            (long long)stride.size);
+    tp_tensor *inner = tp_batch_inner_borrow(self);
+    sizes[0] = s.size;
+    strides[0] = inner->strides[0];
+    memcpy(sizes + 1, size.data, sizeof(int64_t) * (size_t)size.size);
+    memcpy(strides + 1, stride.data, sizeof(int64_t) * (size_t)size.size);
+    return tp_batch_wrap_steal(
+        tp_as_strided(inner, (tp_ints){sizes, size.size + 1}, (tp_ints){strides, size.size + 1}, storage_offset),
+        s.number);
+}
+
+/* squeeze(Tensor(a) self) -> Tensor(a) */
+tp_tensor *squeeze_batched(tp_tensor *self) {
+    int64_t dims[TP_MAX_DIMS], n = 0;
+    for (int d = 0; d < self->ndim; d++)
+        if (self->sizes[d] == 1) dims[n++] = d;
+    return tp_squeeze_dims(self, (tp_ints){dims, n});
+}

@@ -1,0 +1,248 @@
+"""grad, grad_and_value and vjp: gradients of functions.
+
+What is differentiated is physical (Note [Batched tensors] in csrc/batched/batched.h): an argument is expanded to every
+vmap that the call is inside of, so that each sample has a gradient of its own, and becomes a leaf of the graph, or an
+alias of a tensor that wants a gradient already: an outer transform's, or the user's. A graph of the gradient itself is
+made where what the function gives hangs on any such tensor.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import enable_grad, set_grad_enabled
+from tensorpy.func.vmap import name_of
+from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+Levels = Sequence[tuple[int, int, str]]
+
+
+# ---- between batched and physical ----
+
+
+def physical(t: Tensor, levels: Levels) -> Tensor:
+    """With the batches of the levels as its first dimensions, the outermost first."""
+    for number, size, _ in reversed(levels):
+        t = _C._vmap_remove(t, number, size)
+    return t
+
+
+def batched(t: Tensor, levels: Levels) -> Tensor:
+    """The way back."""
+    for number, *_ in levels:
+        t = _C._vmap_add(t, 0, number)
+    return t
+
+
+def _leaf(t: Tensor, levels: Levels) -> Tensor:
+    whole = physical(t, levels)
+    return _C.alias(whole) if whole.requires_grad else whole.detach().requires_grad_()
+
+
+class Inputs:
+    """What is differentiated by: a tree of tensors, and the leaves of the graph that stand for them."""
+
+    def __init__(self, what: str, tree: Any) -> None:
+        self.levels: Levels = _C._vmap_levels()
+        given, self.spec = tree_flatten(tree)
+        for value in given:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"{what}: only tensors can be differentiated by, got {type(value).__name__}")
+        self.outer = _C.is_grad_enabled()
+        with enable_grad():
+            self.leaves = [_leaf(value, self.levels) for value in given]
+
+    def tree(self) -> Any:
+        """The arguments for the function."""
+        return tree_unflatten([batched(leaf, self.levels) for leaf in self.leaves], self.spec)
+
+    def hangs_on_others(self, outputs: Sequence[Tensor], more: Sequence[Tensor] = ()) -> bool:
+        """Whether a gradient of the outputs has a gradient with respect to anything but the leaves, and `more`."""
+        return self.outer and _C._hangs_on_others(tuple(outputs), (*self.leaves, *more))
+
+    def settled(self, outputs: Sequence[Tensor]) -> bool:
+        """The same once the function is done: from now on no other transform's gradient is by these leaves."""
+        hangs = self.hangs_on_others(outputs)
+        _C._settle(self.leaves)
+        return hangs
+
+    def gradients(self, outputs: Sequence[Tensor], grads: Sequence[Tensor], keep: bool, create: bool) -> list[Tensor]:
+        """Of physical outputs; zeros where there is none."""
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad]
+        if not pairs:
+            return [_C.zeros_like(leaf) for leaf in self.leaves]
+        roots, given = zip(*pairs, strict=True)
+        found = _C._run_backward(roots, given, keep or create, create, tuple(self.leaves), False)
+        return [_C.zeros_like(x) if g is None else g for g, x in zip(found, self.leaves, strict=True)]
+
+    def released(self, tree: Any) -> Any:
+        """What the function gave beside: cut from the leaves where nothing else is behind it."""
+        values, spec = tree_flatten(tree)
+        return tree_unflatten([self._released(v) if isinstance(v, Tensor) else v for v in values], spec)
+
+    def _released(self, t: Tensor) -> Tensor:
+        whole = physical(t, self.levels) if _C._is_batched(t) else t
+        return t if whole.requires_grad and self.hangs_on_others([whole]) else t.detach()
+
+
+def with_aux(what: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """The result of a function that may give something beside."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(f"{what}: with has_aux=True the function returns a tuple (output, aux), got {type(result)}")
+    return result
+
+
+# ---- grad ----
+
+
+def _chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], Any]:
+    """The places of the arguments, and the arguments there."""
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers or not all(isinstance(n, int) for n in numbers):
+        raise RuntimeError(f"{what}: argnums is an int or a tuple of them that is not empty, got {argnums!r}")
+    places = []
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"{what}: argnums={argnums} where the function is called with {len(args)} arguments")
+        places.append(n % len(args))
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"{what}: argnums={argnums} names an argument twice")
+    return places, tuple(args[n] for n in places) if isinstance(argnums, tuple) else args[places[0]]
+
+
+def _replaced(args: tuple[Any, ...], places: list[int], single: bool, tree: Any) -> list[Any]:
+    full = list(args)
+    for at, n in enumerate(places):
+        full[n] = tree if single else tree[at]
+    return full
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The function that gives the gradient of `func`, and its value: (gradient, value), or (gradient, (value, aux))."""
+    what = f"grad({name_of(func)})"
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places, tree = _chosen(what, args, argnums)
+        inputs = Inputs(what, tree)
+        with enable_grad():
+            full = _replaced(args, places, isinstance(argnums, int), inputs.tree())
+            output, aux = with_aux(what, func(*full, **kwargs), has_aux)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(f"{what}: the function returns a tensor, got {type(output).__name__}")
+            if output.ndim:
+                raise RuntimeError(
+                    f"{what}: the function returns one number, got a tensor of shape {tuple(output.shape)}"
+                )
+            whole = physical(output, inputs.levels)
+            again = inputs.settled([whole])
+        found = inputs.gradients([whole], [_C.ones_like(whole)], False, again)
+        with set_grad_enabled(inputs.outer):
+            gradient = tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
+            value = inputs.released((output, aux) if has_aux else output)
+        return gradient, value
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The function that gives the gradient of `func`, which returns one number, by the arguments `argnums`.
+
+    With `has_aux` the function returns (output, aux), and this gives (gradient, aux).
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+# ---- vjp ----
+
+
+def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
+    if given != wanted:
+        raise RuntimeError(f"{what}: the cotangents have the structure {given}, the outputs {wanted}")
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The outputs of `func` and the function that takes cotangents of them back to the arguments: (output, vjp_fn), or
+    (output, vjp_fn, aux)."""
+    what = f"vjp({name_of(func)})"
+    if not primals:
+        raise RuntimeError(f"{what}: there is nothing to differentiate by")
+    inputs = Inputs(what, primals)
+    with enable_grad():
+        output, aux = with_aux(what, func(*inputs.tree()), has_aux)
+        outputs, out_spec = tree_flatten(output)
+        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
+            raise RuntimeError(f"{what}: the function returns tensors, got {type(output).__name__}")
+        wholes = [physical(o, inputs.levels) for o in outputs]
+    again = inputs.settled(wholes)
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given, spec = tree_flatten(cotangents)
+        _check_cotangents(what, spec, out_spec)
+        grads = [physical(g, inputs.levels) for g in given]
+        create = _C.is_grad_enabled() if create_graph is None else create_graph
+        create = create and (again or any(_wants_gradient(g) for g in given))
+        found = inputs.gradients(wholes, grads, retain_graph, create)
+        return tree_unflatten([batched(g, inputs.levels) for g in found], inputs.spec)
+
+    with set_grad_enabled(inputs.outer):
+        result = inputs.released(output), vjp_fn
+        return (*result, inputs.released(aux)) if has_aux else result
+
+
+# ---- forward, by a gradient of the gradient ----
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The outputs of `func`, and the function that takes tangents of the arguments to tangents of the outputs.
+
+    The gradient of the arguments is linear in that of the outputs, so its own gradient does not depend on where it is
+    taken, and is the map in the other direction.
+    """
+    what = f"jvp({name_of(func)})"
+    if not primals:
+        raise RuntimeError(f"{what}: there is nothing to differentiate by")
+    inputs = Inputs(what, primals)
+    with enable_grad():
+        outputs, out_spec = tree_flatten(func(*inputs.tree()))
+        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
+            raise RuntimeError(f"{what}: the function returns tensors")
+        wholes = [physical(o, inputs.levels) for o in outputs]
+        cotangents = [_C.zeros_like(w.detach()).requires_grad_() for w in wholes]
+        back = inputs.gradients(wholes, cotangents, True, True)
+    again = inputs.settled(wholes)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        given, spec = tree_flatten(tangents)
+        if spec != inputs.spec:
+            raise RuntimeError(f"{what}: the tangents have the structure {spec}, the arguments {inputs.spec}")
+        rows = [(b, physical(t, inputs.levels)) for b, t in zip(back, given, strict=True) if b.requires_grad]
+        create = _C.is_grad_enabled() and (again or any(_wants_gradient(t) for t in given))
+        found: Sequence[Tensor | None] = [None] * len(cotangents)
+        if rows:
+            roots, grads = zip(*rows, strict=True)
+            found = _C._run_backward(roots, grads, True, create, tuple(cotangents), False)
+        moved = [_C.zeros_like(c.detach()) if g is None else g for g, c in zip(found, cotangents, strict=True)]
+        return tree_unflatten([batched(g, inputs.levels) for g in moved], out_spec)
+
+    with set_grad_enabled(inputs.outer):
+        return inputs.released(tree_unflatten(outputs, out_spec)), jvp_fn
+
+
+def _wants_gradient(t: Tensor) -> bool:
+    return physical(t, _C._vmap_levels()).requires_grad

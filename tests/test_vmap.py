@@ -1,0 +1,405 @@
+"""vmap: every operator of the table against a loop, and what vmap itself does."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from batching import Call, check
+
+import tensorpy as tp
+from codegen.batching import batching_of
+from tensorpy import _C, func, vmap
+from tensorpy.testing import assert_close
+from tensorpy.testing.harness import over
+from tensorpy.testing.samples import TABLE, OpInfo
+from tensorpy.testing.samples.catalog import CATALOG
+
+# ---- the table ----
+
+# What is refused beside what has no batch by its nature (batching.may_refuse), and why.
+REFUSED = {
+    "argwhere": "as many results as there are elements that are not zero",
+    "embedding": "scale_grad_by_freq with a weight for each sample",
+    "linspace.Scalar_Tensor": "a number is made of a tensor",
+    "linspace.Tensor_Scalar": "a number is made of a tensor",
+    "linspace.Tensor_Tensor": "a number is made of a tensor",
+    "logspace.Scalar_Tensor": "a number is made of a tensor",
+    "logspace.Tensor_Scalar": "a number is made of a tensor",
+    "logspace.Tensor_Tensor": "a number is made of a tensor",
+    "nanquantile": "the bounds of q are checked",
+    "narrow.Tensor": "where it starts is a number",
+    "nonzero_numpy": "as many results as there are elements that are not zero",
+    "quantile": "the bounds of q are checked",
+    "repeat_interleave.self_Tensor": "as many results as the repeats say",
+    "resize_": "the memory of a batched tensor is another's",
+    "set_": "the memory of a batched tensor is another's",
+    "set_.source_Tensor": "the memory of a batched tensor is another's",
+    "set_.source_Tensor_storage_offset": "the memory of a batched tensor is another's",
+    "tensor_split.tensor_indices_or_sections": "where it splits are numbers",
+    "where": "as many results as there are elements that are not zero",
+}
+
+# What is called for each sample in turn, with one warning: always, or where one of these arguments is batched.
+LOOPS = {
+    "_as_strided_backward": "",
+    "_as_strided_part": "",
+    "_index_backward": "",
+    "as_strided_scatter": "",
+    "embedding_dense_backward": "",
+    "embedding_renorm_": "",
+    "index_add": "index",
+    "index_add_": "index",
+    "index_copy": "index",
+    "index_copy_": "index",
+    "index_fill.int_Scalar": "index",
+    "index_fill.int_Tensor": "index value",
+    "index_fill_.int_Scalar": "index",
+    "index_fill_.int_Tensor": "index value",
+    "isin.Scalar_Tensor": "",
+    "isin.Tensor_Tensor": "test_elements",
+    "masked_scatter": "",
+    "masked_scatter_": "",
+    "native_batch_norm_backward": "",
+    "native_group_norm_backward": "",
+    "native_layer_norm_backward": "",
+    "new_empty_strided": "",
+    "put": "",
+    "put_": "",
+    "randperm": "",
+    "randperm.generator": "",
+    "searchsorted.Tensor": "",
+}
+
+
+@over()
+def test_operator(info: OpInfo, device: str) -> None:
+    """Each tensor batched alone, and all of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap: there is no batching rule")
+        for sample in info.samples(info.main_dtype, 6):
+            call = Call(info, sample, device)
+            for places in call.choices():
+                check(call, places, info.name in REFUSED)
+
+
+def test_refused_are_refused() -> None:
+    """The list has nothing that works."""
+    for name in REFUSED:
+        info = TABLE[name]
+        calls = [Call(info, sample, "cpu") for sample in info.samples(info.main_dtype, 6)]
+        assert not all(check(c, places, True) for c in calls for places in c.choices()), name
+
+
+def test_most_checks_compare() -> None:
+    """The class test is no empty one: of the operators with tensors it compares results of most."""
+    names = [name for name in sorted(TABLE) if TABLE[name].op.tensor_arguments]
+    done = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in names:
+            info = TABLE[name]
+            call = Call(info, info.samples(info.main_dtype, 1)[0], "cpu")
+            done += any(check(call, places, name in REFUSED) for places in call.choices())
+    assert done > 0.9 * len(names), f"{done} of {len(names)}"
+
+
+def test_what_loops_is_listed() -> None:
+    found = {}
+    for op in CATALOG:
+        rule = batching_of(op, CATALOG)
+        shared = (
+            []
+            if rule is None
+            else [a.name for a, role in zip(op.schema.arguments, rule.roles, strict=False) if role == "U"]
+        )
+        if rule is not None and (rule.kind == "LOOP" or shared):
+            found[str(op.schema.name)] = " ".join(shared)
+    assert found == LOOPS
+
+
+def test_a_loop_warns_once() -> None:
+    program = (
+        "import warnings, tensorpy as tp\n"
+        "warnings.simplefilter('always')\n"
+        "x = tp.tensor([[1., 2.], [3., 4.]])\n"
+        "for _ in range(3): tp.vmap(tp.searchsorted)(x, x)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.count("no batching rule for searchsorted.Tensor") == 1
+
+
+# ---- arguments and results ----
+
+X = tp.arange(12.0).reshape(3, 4)
+
+
+def test_dims() -> None:
+    assert_close(vmap(lambda a: a.sum(), in_dims=1)(X), X.sum(0))
+    assert_close(vmap(lambda a: a * 2, out_dims=-1)(X), X.t() * 2)
+    assert_close(vmap(lambda a, b: a @ b, in_dims=(0, None))(X, tp.ones(4)), X.sum(1))
+    nested = vmap(lambda d: {"sum": d["a"] + d["b"][0], "one": d["b"][0]}, in_dims=({"a": 0, "b": (1,)},))
+    out = nested({"a": X, "b": (X.t(),)})
+    assert_close(out["sum"], 2 * X)
+    assert vmap(lambda a: (a, 3), out_dims=(0, None))(X)[1] == 3
+    assert_close(vmap(lambda a: tp.ones(2))(X), tp.ones(3, 2))  # what no sample changes is repeated
+    assert_close(vmap(lambda a, k: a * k, in_dims=(0, None))(X, 2), X * 2)
+
+
+def test_nested() -> None:
+    y = tp.arange(5.0)
+    outer = vmap(vmap(lambda a, b: a * b, in_dims=(None, 0)), in_dims=(0, None))(tp.arange(3.0), y)
+    assert_close(outer, tp.arange(3.0)[:, None] * y)
+    three = vmap(vmap(vmap(lambda a: a.exp())))(X.reshape(3, 2, 2))
+    assert_close(three, X.reshape(3, 2, 2).exp())
+    mixed = vmap(lambda row: vmap(lambda v: v + row.sum())(row))(X)
+    assert_close(mixed, X + X.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7])
+def test_chunks(chunk: int) -> None:
+    assert_close(vmap(lambda a, b: (a * b).sum(), in_dims=(0, 1), chunk_size=chunk)(X, X.t()), (X * X).sum(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: vmap(lambda a: a)(), ValueError, "no positional arguments"),
+        (lambda: vmap(lambda a: a, in_dims=None)(X), ValueError, "in_dims is an int or a tuple"),
+        (lambda: vmap(lambda a: a, in_dims=(0, 0))(X), ValueError, "structure of the arguments"),
+        (lambda: vmap(lambda a: a, in_dims=(None,))(X), ValueError, "no argument is mapped"),
+        (lambda: vmap(lambda a: a, in_dims=2)(X), ValueError, "out of range"),
+        (lambda: vmap(lambda a: a)(3), ValueError, "has no dimensions"),
+        (lambda: vmap(lambda a, b: a + b)(X, tp.ones(2)), ValueError, r"different sizes: \[3, 2\]"),
+        (lambda: vmap(lambda a: 3)(X), ValueError, "only tensors are returned"),
+        (lambda: vmap(lambda a: a, out_dims=None)(X), ValueError, "out_dim None"),
+        (lambda: vmap(lambda a: a, out_dims=(0, 0))(X), ValueError, "structure of what is returned"),
+        (lambda: vmap(lambda a: a, out_dims=4)(X), IndexError, "out of range"),
+        (lambda: vmap(lambda a: a, randomness="some")(X), RuntimeError, "randomness is"),
+        (lambda: vmap(lambda a: a, chunk_size=0)(X), ValueError, "chunk_size"),
+    ],
+)
+def test_mistakes(call: Callable[[], Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()
+
+
+# ---- values, writes, random numbers ----
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda a: a.sum().item(),
+        lambda a: a if a.sum() > 0 else -a,
+        lambda a: tp.ones(3) * float(a[0]),
+        lambda a: tp.ones(3)[int(a[0].long())],
+        lambda a: tp.tensor(a.tolist()),
+        lambda a: tp.from_numpy(a.numpy()),
+        lambda a: tp.full((2,), a[0]),
+        lambda a: a[a > 0],
+        lambda a: a.nonzero(),
+        lambda a: tp.tensor(a.data_ptr()),
+        lambda a: tp.from_dlpack(a),
+        lambda a: a.untyped_storage(),
+        lambda a: tp.equal(a, a),
+        lambda a: memoryview(a),
+        lambda a: __import__("pickle").dumps(a),
+        lambda a: tp.tensor(range(10)[a[0].long()]),
+    ],
+)
+def test_one_value_is_refused(body: Callable[[tp.Tensor], Any]) -> None:
+    with pytest.raises((RuntimeError, TypeError, BufferError)):
+        vmap(body)(X)
+    assert _C._vmap_levels() == ()
+
+
+def test_writes() -> None:
+    y = X.clone()
+    vmap(lambda a: a.add_(1))(y)
+    assert_close(y, X + 1)
+    vmap(lambda a, b: a[1:].copy_(b), in_dims=(0, None))(y, tp.zeros(3))
+    assert float(y[:, 1:].sum()) == 0
+    shared = tp.zeros(4)
+    with pytest.raises(RuntimeError, match="writes to 'self', which is not batched"):
+        vmap(lambda a: shared.add_(a))(X)
+    with pytest.raises(RuntimeError, match="out="):
+        vmap(lambda a: tp.add(a, a, out=tp.empty(4)))(X)
+
+
+def test_geometry_in_place() -> None:
+    assert vmap(lambda a: a.clone().unsqueeze_(0).transpose_(0, 1).squeeze_(1).unsqueeze_(-1))(X).shape == (3, 4, 1)
+
+
+def test_randomness() -> None:
+    with pytest.raises(RuntimeError, match="randomness='different'"):
+        vmap(lambda a: a + tp.randn(4))(X)
+    draws: list[Callable[[tp.Tensor], tp.Tensor]] = [
+        lambda a: tp.rand(50),
+        lambda a: tp.randn_like(tp.zeros(50)),
+        lambda a: tp.randperm(50),
+        lambda a: tp.nn.functional.dropout(tp.ones(50) + 0 * a[0]),
+        lambda a: (tp.zeros(50) + 0 * a[0]).uniform_(),
+        lambda a: tp.bernoulli(tp.full((50,), 0.5)),
+        lambda a: tp.multinomial(tp.ones(60), 50),
+        lambda a: tp.normal(tp.zeros(50), 1.0),
+    ]
+    for draw in draws:
+        different, same = vmap(draw, randomness="different")(X), vmap(draw, randomness="same")(X)
+        assert not different[0].equal(different[1])
+        assert same[0].equal(same[1]) and same[1].equal(same[2])
+    both = vmap(vmap(lambda a: tp.rand(9), randomness="same"), randomness="different")(X)
+    assert both[0, 0].equal(both[0, 3]) and not both[0, 0].equal(both[1, 0])
+
+
+def test_promotion_of_numbers() -> None:
+    """A sample without dimensions yields to one with some, though its batch has a dimension."""
+    for left in (tp.int64, tp.float64, tp.float32, tp.bool):
+        for right in (tp.int32, tp.float32, tp.uint8):
+            a, b = tp.ones(3, dtype=left), tp.ones(3, 2, dtype=right)
+            assert vmap(tp.add)(a, b).dtype == tp.add(a[0], b[0]).dtype
+            assert vmap(tp.add)(a, tp.ones(3, dtype=right)).dtype == tp.add(a[0], tp.ones((), dtype=right)).dtype
+            assert vmap(tp.add, in_dims=(0, None))(a, b[0, 0]).dtype == tp.add(a[0], b[0, 0]).dtype
+
+
+# ---- levels ----
+
+
+def test_an_error_leaves_no_level() -> None:
+    def fail(a: tp.Tensor) -> tp.Tensor:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        vmap(vmap(fail))(X)
+    assert _C._vmap_levels() == ()
+    assert not _C._get_dispatch_sets()[0]
+
+
+def test_a_tensor_that_leaves() -> None:
+    kept: list[tp.Tensor] = []
+    vmap(lambda a: (kept.append(a), a)[1])(X)
+    with pytest.raises(RuntimeError, match="after that has ended"):
+        kept[0] + 1
+    with pytest.raises(RuntimeError, match="after that has ended"):
+        vmap(lambda a: a + kept[0])(X)
+    assert "BatchedTensor" in repr(kept[0])
+
+
+def test_threads() -> None:
+    """Each thread has levels of its own."""
+    wrong: list[Any] = []
+    inside = threading.Barrier(4)
+
+    def work(n: int) -> None:
+        def body(a: tp.Tensor) -> tp.Tensor:
+            inside.wait()
+            return (a * n).sum()
+
+        for _ in range(20):
+            if not vmap(body)(X).equal((X * n).sum(1)):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_too_many_levels() -> None:
+    def deeper(n: int) -> Callable[[tp.Tensor], tp.Tensor]:
+        return vmap(deeper(n - 1)) if n else lambda a: a * 2
+
+    assert deeper(30)(tp.ones((1,) * 30)).numel() == 1
+    with pytest.raises(RuntimeError, match="nested"):
+        deeper(40)(tp.ones((1,) * 40))
+    assert _C._vmap_levels() == ()
+
+
+def test_nothing_is_kept() -> None:
+    def once() -> None:
+        func.grad(lambda a: vmap(func.grad(lambda r: (r**3).sum()))(a).sum())(X)
+        func.hessian(lambda a: a.sin().prod())(X[0])
+        with pytest.raises(RuntimeError):
+            vmap(lambda a: a.item())(X)
+
+    def live() -> tuple[int, int]:
+        gc.collect()
+        stats = _C._memory_stats()
+        return stats["live_blocks"], stats["live_bytes"]
+
+    once()
+    before = live()
+    for _ in range(5):
+        once()
+    assert live() == before
+
+
+def test_no_cycle_keeps_the_arguments() -> None:
+    y = tp.ones(3, 4)
+    gone = weakref.ref(y)
+    vmap(lambda a: a * 2)(y)
+    del y
+    assert gone() is None
+
+
+# ---- rules of a program's own ----
+
+
+class Square(tp.autograd.Function):
+    @staticmethod
+    def forward(x: tp.Tensor) -> tp.Tensor:
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: tp.Tensor) -> tp.Tensor:
+        return 2 * grad * ctx.saved_tensors[0]
+
+
+class SampleBySample(Square):
+    generate_vmap_rule = True
+
+
+class AtOnce(Square):
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: tp.Tensor) -> Any:
+        assert info.batch_size == 3 and in_dims == (0,)
+        return AtOnce.apply(x), 0
+
+
+def test_functions() -> None:
+    with pytest.raises(RuntimeError, match="generate_vmap_rule"):
+        vmap(Square.apply)(X)
+    for function in (SampleBySample, AtOnce):
+        assert_close(vmap(function.apply)(X), X * X)
+        assert_close(vmap(func.grad(lambda a, f=function: f.apply(a).sum()))(X), 2 * X)
+
+
+def test_operators_of_a_library() -> None:
+    @tp.library.custom_op("test_vmap::twice", mutates_args=())
+    def twice(x: tp.Tensor) -> tp.Tensor:
+        return x * 2
+
+    with pytest.warns(UserWarning, match="no batching rule for test_vmap::twice"):
+        assert_close(vmap(twice)(X), X * 2)
+    seen = []
+
+    @twice.register_vmap
+    def _(info: Any, in_dims: Any, x: tp.Tensor) -> Any:
+        seen.append(in_dims)
+        return twice(x), 0
+
+    assert_close(vmap(twice)(X), X * 2)
+    assert seen == [(0,)]

@@ -451,3 +451,38 @@ def test_what_a_schema_says_of_aliases() -> None:
         ("values", "a", True),
         ("indices", "b", True),
     ]
+
+
+def test_nothing_is_left_behind() -> None:
+    """Memory and objects, after calls through all of it."""
+    from tensorpy.func import functionalize
+
+    def once() -> None:
+        w = Wrapped(tp.ones(3), True)
+        (w.exp() * w).sum().backward()
+        w.detach()[0].add_(1)
+        with Recorder():
+            tp.ones(2) + 1
+
+        def f(x: tp.Tensor) -> tp.Tensor:
+            y = x.clone()
+            y[0].add_(1)
+            return x.mul_(y)
+
+        functionalize(f)(tp.ones(4))
+        with pytest.raises(RuntimeError):
+            w.tolist()
+        with Recorder("PythonMode"):
+            tp.nn.functional.relu(w)
+
+    def state() -> tuple[int, int]:
+        gc.collect()
+        return tp._C._memory_stats()["live_blocks"], len(gc.get_objects())
+
+    for _ in range(5):
+        once()
+    blocks, objects = state()
+    for _ in range(50):
+        once()
+    after = state()
+    assert after[0] <= blocks and after[1] < objects + 50

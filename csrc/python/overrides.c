@@ -110,6 +110,8 @@ static void update_asked(PyObject *modes) {
 }
 
 static PyObject *push_mode(PyObject *module TP_UNUSED, PyObject *mode) {
+    if (!_PyType_Lookup(Py_TYPE(mode), torch_function))
+        return PyErr_Format(PyExc_TypeError, "a mode has a __torch_function__, %s has none", Py_TYPE(mode)->tp_name);
     PyObject *modes = modes_of_thread();
     if (!modes || PyList_Append(modes, mode) < 0) return NULL;
     update_asked(modes);
@@ -135,7 +137,9 @@ static PyObject *function_modes(PyObject *module TP_UNUSED, PyObject *unused TP_
 /* _set_functions_off(0, 1 or 2): what is asked no longer: nobody, subclasses, modes too; gives what it was. */
 static PyObject *set_functions_off(PyObject *module TP_UNUSED, PyObject *arg) {
     long wanted = PyLong_AsLong(arg), before = tp_tls.functions_off;
-    PyObject *modes = wanted == -1 && PyErr_Occurred() ? NULL : modes_of_thread();
+    if (wanted == -1 && PyErr_Occurred()) return NULL;
+    if (wanted < ALL_ON || wanted > ALL_OFF) return PyErr_Format(PyExc_ValueError, "it is 0, 1 or 2");
+    PyObject *modes = modes_of_thread();
     if (!modes) return NULL;
     tp_tls.functions_off = (uint8_t)wanted;
     update_asked(modes);

@@ -69,6 +69,7 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
 
 /* The list (borrowed), made at first use; NULL raises. */
 static PyObject *modes_of_thread(int stack) {
+    if (stack < 0 || stack >= NUM_STACKS) return PyErr_Format(PyExc_ValueError, "there is no such stack of modes");
     const char *name = stack_names[stack];
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
     if (!dict) return PyErr_NoMemory();
@@ -86,6 +87,9 @@ static void update_include(PyObject *modes, int stack) {
 }
 
 static int push(PyObject *mode, int stack) {
+    if (!_PyType_Lookup(Py_TYPE(mode), torch_dispatch))
+        return PyErr_Format(PyExc_TypeError, "a mode has a __torch_dispatch__, %s has none", Py_TYPE(mode)->tp_name),
+               -1;
     PyObject *modes = modes_of_thread(stack);
     if (!modes || ensure_registered() < 0 || PyList_Append(modes, mode) < 0) return -1;
     update_include(modes, stack);

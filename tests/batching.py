@@ -128,3 +128,51 @@ def check(call: Call, places: tuple[int, ...], refused: bool) -> bool:
             else:
                 assert value == flat[b][i], f"{what}: {value}, expected {flat[b][i]}"
     return True
+
+
+def nested_ways(call: Call) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """What the outer of two vmaps batches and what the inner one does: all twice (no inner ones), or a part each."""
+    yield tuple(call.at), ()
+    if len(call.at) > 1:
+        yield (call.at[0],), tuple(call.at[1:])
+        yield tuple(call.at[1:]), (call.at[0],)
+
+
+def check_nested(call: Call, outer: tuple[int, ...], inner: tuple[int, ...]) -> bool:
+    """Whether two vmaps give what two loops give; False where one may refuse, or the operator takes no such batch."""
+    places, k = outer + inner, len(outer)
+    found = expected(call, places)
+    if found is None:
+        return False
+    if inner:
+        stacks = [tp.stack(t) for t in found[0]]
+        dims = ((0,) * k + (None,) * len(inner), (None,) * k + (0,) * len(inner))
+    else:
+        stacks = [tp.stack([tp.stack(t), tp.stack(t).flip(0)]) for t in found[0]]
+        dims = ((0,) * k, (0,) * k)
+
+    def at(o: int, i: int) -> tuple[tp.Tensor, ...]:
+        parts = [(t[o] if n < k else t[i]) if inner else t[o][i] for n, t in enumerate(stacks)]
+        return tuple(p.clone() for p in parts)
+
+    def one(*values: tp.Tensor) -> list[tp.Tensor]:
+        leaves = tree_flatten(call.run(call.replaced(places, values)))[0]
+        return [leaf for leaf in leaves if isinstance(leaf, tp.Tensor)]
+
+    pairs = [(o, i) for o in range(SIZE if inner else 2) for i in range(SIZE)]
+    try:
+        wanted = {pair: one(*at(*pair)) for pair in pairs}
+    except (RuntimeError, IndexError, ValueError):
+        return False
+    mapped = tp.vmap(tp.vmap(one, dims[1], randomness="same"), dims[0], randomness="same")
+    try:
+        got = mapped(*(t.clone() for t in stacks))
+    except RuntimeError as error:
+        if "vmap" in str(error):
+            return False
+        raise
+    for pair in pairs:
+        for value, want in zip(got, wanted[pair], strict=True):
+            what = f"{call.info.name}{call.sample}, nested {outer} in {inner}, sample {pair}"
+            check_same(call.info, value[pair], want, what, exact=False)
+    return True

@@ -50,7 +50,7 @@ class Recorded:
         """The Jacobian, a call of backward for each row."""
         jacobian = []
         for o in self(*self.inputs):
-            basis = tp.eye(o.numel(), dtype=o.dtype).reshape(o.numel(), *o.shape)
+            basis = tp.eye(o.numel(), dtype=o.dtype, device=o.device).reshape(o.numel(), *o.shape)
             rows = [
                 tp.autograd.grad(o, self.inputs, row, retain_graph=True, allow_unused=True, materialize_grads=True)
                 for row in basis
@@ -98,7 +98,7 @@ def test_jvp(info: OpInfo, device: str) -> None:
         if not f.chosen:
             continue
         given = tuple(x.detach() for x in f.inputs)
-        directions = tuple(tp.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape) for x in given)
+        directions = tuple(tp.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape).to(x.device) for x in given)
         _, moved = func.jvp(f, given, directions)
         for row, got in zip(f.rows(), moved, strict=True):
             parts = [

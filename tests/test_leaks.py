@@ -9,6 +9,8 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+from batching import Call, same
+
 import tensorpy as tp
 from tensorpy.testing.checks import takes_out
 from tensorpy.testing.harness import arguments, call, each_argument, fresh, function_of, inputs_of, over
@@ -224,3 +226,18 @@ def test_failing_allocations_in_backward(info: OpInfo) -> None:
 
         if inputs and not refused(backward):
             fail_each(backward, f"{info.name}{sample}, backward", lambda: None)
+
+
+@over(lambda info: info.op.tensor_arguments)
+def test_failing_allocations_of_batches(info: OpInfo) -> None:
+    """Under vmap, with everything batched; no level is left open."""
+    for sample in info.samples(info.main_dtype, 2):
+        batch = Call(info, sample, "cpu")
+        if not batch.at:
+            continue
+        places = tuple(batch.at)
+        tensors = [same(batch.leaves[i]) for i in places]
+        action = lambda: batch.vmapped(places, tensors)  # noqa: B023, E731
+        if not refused(action):
+            fail_each(action, f"{info.name}{sample}, batched", lambda: None)
+        assert tp._C._vmap_levels() == ()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from batching import Call, check
+from batching import Call, check, check_nested, nested_ways
 
 import tensorpy as tp
 from codegen.batching import batching_of
@@ -88,6 +88,17 @@ def test_operator(info: OpInfo, device: str) -> None:
             call = Call(info, sample, device)
             for places in call.choices():
                 check(call, places, info.name in REFUSED)
+
+
+@over(lambda info: info.op.tensor_arguments)
+def test_operator_in_two(info: OpInfo, device: str) -> None:
+    """Under two vmaps, each of which batches all tensors or some. What one refuses test_operator knows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap: there is no batching rule")
+        for sample in info.samples(info.main_dtype, 2):
+            call = Call(info, sample, device)
+            for outer, inner in nested_ways(call) if call.at else ():
+                check_nested(call, outer, inner)
 
 
 def test_refused_are_refused() -> None:

@@ -5,8 +5,8 @@
  *   1. the kernel registered for the key itself (the newest one, if it was overridden);
  *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key:
  *      CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
- *   3. CompositeImplicitAutograd, for a backend or layout key, for Batched, and for an Autograd key; for that only if
- * the operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
+ *   3. CompositeImplicitAutograd, for a backend or layout key, for Batched, and for an Autograd key; there only if the
+ *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
@@ -220,10 +220,10 @@ static void compute_entry(tp_op *op, tp_key key) {
     put_bit(&op->live, bit, !fallthrough);
 }
 
-/* Of a key whose fallback has changed. While the library loads all tables are still to be computed. */
+/* Of a key whose fallback has changed. */
 static void compute_key(tp_key key) {
     atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
-    for (int64_t i = 0; last_at_load && i < op_count; i++) compute_entry(all_ops[i], key);
+    for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
 }
 
 static void compute_table(tp_op *op) {

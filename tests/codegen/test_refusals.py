@@ -278,3 +278,19 @@ def test_a_kernel_that_no_c_file_has(folder: Path) -> None:
 
 def test_every_kernel_of_the_tree_is_there() -> None:
     check_sources(generator.load_catalog(YAML), YAML.parent / "csrc")
+
+
+@pytest.mark.parametrize(
+    ("batching", "what"),
+    [
+        ("'lines, shared: nobody'", "'nobody' is no argument of f"),
+        ("lines of code", "lines of code"),
+        ("self.nothing()", "nothing"),
+    ],
+)
+def test_batching_that_is_refused(folder: Path, batching: str, what: str) -> None:
+    """A word with arguments that are not there, or what is no formula."""
+    operators = f"- func: f(Tensor self, int dim) -> Tensor\n  dispatch:\n    CPU: f_cpu\n  batching: {batching}\n"
+    with pytest.raises(REFUSED) as error:
+        generate(folder, operators)
+    assert any(what in m.what for m in mistakes(error.value)), mistakes(error.value)

@@ -157,6 +157,23 @@ def test_each_operator_passes_a_fallback_in_python(info: OpInfo) -> None:
         same(pytree.tree_leaves(got), pytree.tree_leaves(expected), f"{info.name}{sample}")
 
 
+def test_a_layer_in_python_sees_what_the_program_calls() -> None:
+    seen: list[str] = []
+
+    def log(op: Any, keys: int, *args: Any, **kwargs: Any) -> Any:
+        seen.append(op.__name__)
+        return pass_on(op, keys, *args, **kwargs)
+
+    library = Library("_", "IMPL")
+    library.fallback(log, "Tracer", with_keyset=True)
+    try:
+        with tp.dispatch.include("Tracer"):
+            tp.tensor([1.0, 2.0]).neg_()
+    finally:
+        library._destroy()
+    assert seen == ["neg_"]
+
+
 # ---- what is recorded ----
 
 

@@ -119,6 +119,8 @@ PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op);
  * gives the three of before, new. */
 PyObject *tp_py_set_trace(PyObject *sink, bool primitives, int depth);
 
+/* Whether this thread's calls become a graph (tracer.c). */
+bool tp_py_is_recording(void);
 /* Before a tensor's values go where no operator is called: -1 and the exception set if a graph is being recorded that
  * would depend on them. */
 int tp_py_refuse_traced(PyObject *tensor, const char *what);

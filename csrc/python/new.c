@@ -42,7 +42,7 @@ static tp_tensor *shared_memory(PyObject *o) {
 /* What is made of a program's data is a constant of a graph that is being recorded; the program goes on with a copy,
  * which it may write to. */
 static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
-    if (tp_likely(!(tp_tls.include & TP_BIT(Tracer))) || !t) return t;
+    if (!t || tp_likely(!(tp_tls.include & TP_BIT(Tracer))) || !tp_py_is_recording()) return t;
     tp_autoref *constant = t;
     return raise_null(tp_clone(constant, TP_NO_FORMAT));
 }

@@ -148,8 +148,10 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+bool tp_py_is_recording(void) { return recorder && !(tp_excluded_keys() & TP_BIT(Tracer)); }
+
 int tp_py_refuse_traced(PyObject *tensor, const char *what) {
-    if (!recorder || tp_excluded_keys() & TP_BIT(Tracer)) return 0;
+    if (!tp_py_is_recording()) return 0;
     PyObject *done = PyObject_CallMethod(recorder, "reads", "Os", tensor, what);
     Py_XDECREF(done);
     return done ? 0 : -1;

@@ -75,7 +75,7 @@ def _flat_arguments(func: str, in_dims: Any, args: tuple[Any, ...]) -> tuple[lis
 
 def _flat_out_dims(func: str, out_dims: Any, spec: TreeSpec) -> list[Any]:
     given = out_dims
-    if spec.kind is None and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
+    if spec.is_leaf() and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
         given = out_dims[0]
     dims = broadcast_to_leaves(given, spec)
     if dims is None or any(not (d is None or (isinstance(d, int) and not isinstance(d, bool))) for d in dims):

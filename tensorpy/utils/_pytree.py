@@ -123,20 +123,20 @@ class TreeSpec:
 LeafSpec = TreeSpec(None, None)
 
 
+def _take_apart(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None, leaves: list[Any]) -> TreeSpec:
+    node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
+    if node is None:
+        leaves.append(tree)
+        return LeafSpec
+    children, context = node.flatten_fn(tree)
+    kind = type(tree) if node is _NAMEDTUPLE else node.type
+    return TreeSpec(kind, context, tuple(_take_apart(child, is_leaf, leaves) for child in children))
+
+
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
     """(leaves, spec) of a tree."""
     leaves: list[Any] = []
-
-    def walk(tree: PyTree) -> TreeSpec:
-        node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
-        if node is None:
-            leaves.append(tree)
-            return LeafSpec
-        children, context = node.flatten_fn(tree)
-        kind = type(tree) if node is _NAMEDTUPLE else node.type
-        return TreeSpec(kind, context, tuple(walk(child) for child in children))
-
-    spec = walk(tree)
+    spec = _take_apart(tree, is_leaf, leaves)
     return leaves, spec
 
 

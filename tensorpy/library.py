@@ -481,6 +481,7 @@ class CustomOpDef:
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /) -> Any:
         """What the operator does for a class of tensors or a mode: see library.register_torch_dispatch."""
         return register_torch_dispatch(self, torch_dispatch_class, fn)
+
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """How the operator is computed for a batch: see library.register_vmap."""
         return register_vmap(self, func)

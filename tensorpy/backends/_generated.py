@@ -54,7 +54,7 @@ def add_names() -> None:
     for name in set(_C._outside_devices()) - _done:
         _done.add(name)
         if not hasattr(Tensor, f"is_{name}"):
-            _C._set_type_attribute(Tensor, f"is_{name}", property(lambda self, name=name: self.device.type == name))
+            _C._set_type_attribute(Tensor, f"is_{name}", _is_there(name))
         if not hasattr(Tensor, name):
             _C._set_type_attribute(Tensor, name, _to(name))
         from tensorpy.nn import Module
@@ -64,6 +64,13 @@ def add_names() -> None:
         if name not in vars(tensorpy) and f"tensorpy.{name}" not in sys.modules:
             setattr(tensorpy, name, _module(name))
             sys.modules[f"tensorpy.{name}"] = getattr(tensorpy, name)
+
+
+def _is_there(name: str) -> property:
+    def is_there(self: Tensor) -> bool:
+        return bool(self.device.type == name)
+
+    return property(is_there, doc=f"Whether the tensor is on the device {name}.")
 
 
 def _device(name: str, index: Any) -> Any:

@@ -14,6 +14,7 @@ static PyObject *vmap_open(PyObject *self TP_UNUSED, PyObject *args) {
     long long size;
     const char *mode;
     if (!PyArg_ParseTuple(args, "Ls", &size, &mode)) return NULL;
+    if (size < 0) return PyErr_Format(PyExc_ValueError, "_vmap_open(): %lld samples", size);
     for (int i = 0; i < TP_COUNTOF(modes); i++)
         if (strcmp(mode, modes[i]) == 0) {
             uint32_t number = tp_batch_open(size, (tp_randomness)i);
@@ -57,6 +58,12 @@ static int take_tensor(PyObject *o, const char *function, tp_tensor **out) {
     return 0;
 }
 
+static bool is_open(unsigned long number) {
+    for (int i = 0; i < tp_batch_count(); i++)
+        if (tp_batch_level_at(i)->number == number) return true;
+    return false;
+}
+
 /* _vmap_add(tensor, dim, number) */
 static PyObject *vmap_add(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *o;
@@ -64,6 +71,7 @@ static PyObject *vmap_add(PyObject *self TP_UNUSED, PyObject *args) {
     long long dim;
     unsigned long number;
     if (!PyArg_ParseTuple(args, "OLk", &o, &dim, &number) || take_tensor(o, "_vmap_add", &t) < 0) return NULL;
+    if (!is_open(number)) return PyErr_Format(PyExc_ValueError, "_vmap_add(): level %lu is not open", number);
     return tp_py_wrap_steal(tp_batch_add(t, dim, (uint32_t)number));
 }
 
@@ -89,6 +97,13 @@ static PyObject *is_batched(PyObject *self TP_UNUSED, PyObject *o) {
 }
 
 /* ---- what a graph hangs on ---- */
+
+static bool all_tensors(const char *function, PyObject *tuple) {
+    tp_tensor *unused;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (take_tensor(PyTuple_GET_ITEM(tuple, i), function, &unused) < 0) return false;
+    return true;
+}
 
 /* 1 for an address that is new in the set. */
 static int note(PyObject *seen, const void *address) {
@@ -159,7 +174,8 @@ static PyObject *hangs_on_others(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *outputs, *leaves, *seen = PySet_New(NULL);
     node_stack s = {0};
     int found = -1;
-    if (seen && PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &outputs, &PyTuple_Type, &leaves))
+    if (seen && PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &outputs, &PyTuple_Type, &leaves) &&
+        all_tensors("_hangs_on_others", outputs) && all_tensors("_hangs_on_others", leaves))
         found = hangs(outputs, leaves, &s, seen);
     PyMem_Free(s.items);
     Py_XDECREF(seen);
@@ -168,9 +184,10 @@ static PyObject *hangs_on_others(PyObject *self TP_UNUSED, PyObject *args) {
 
 /* _settle(leaves): the function that they were made for is done. */
 static PyObject *settle(PyObject *self TP_UNUSED, PyObject *leaves) {
-    for (Py_ssize_t i = 0; i < PyList_Size(leaves); i++)
-        tp_py_tensor_borrow(PyList_GET_ITEM(leaves, i))->flags |= TP_FLAG_SETTLED;
-    if (PyErr_Occurred()) return NULL;
+    if (!PyTuple_Check(leaves)) return PyErr_Format(PyExc_TypeError, "_settle() takes a tuple");
+    if (!all_tensors("_settle", leaves)) return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++)
+        tp_py_tensor_borrow(PyTuple_GET_ITEM(leaves, i))->flags |= TP_FLAG_SETTLED;
     Py_RETURN_NONE;
 }
 

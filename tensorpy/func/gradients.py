@@ -67,7 +67,7 @@ class Inputs:
     def settled(self, outputs: Sequence[Tensor]) -> bool:
         """The same once the function is done: from now on no other transform's gradient is by these leaves."""
         hangs = self.hangs_on_others(outputs)
-        _C._settle(self.leaves)
+        _C._settle(tuple(self.leaves))
         return hangs
 
     def gradients(self, outputs: Sequence[Tensor], grads: Sequence[Tensor], keep: bool, create: bool) -> list[Tensor]:

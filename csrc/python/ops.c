@@ -95,7 +95,7 @@ static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject 
     tp_value results[TP_MAX_RESULTS] = {{0}};
     const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
     if (!s) return NULL;
-    if (a.kind && !ks && tp_py_asks_call(NULL, args, nargs, kwnames)) {
+    if (a.kind && !ks && tp_py_asks_call(a.kind, NULL, args, nargs, kwnames)) {
         tp_py_args_free(&a);
         return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
     }
@@ -289,6 +289,8 @@ PyObject *tp_py_overload_object(const tp_op *op) {
     Py_XDECREF(key);
     return found;
 }
+
+const tp_py_function *tp_py_function_of(PyObject *overload) { return ((py_overload *)overload)->function; }
 
 /* _op_overload(name): the object of "add.Tensor", "myops::scale". */
 static PyObject *op_overload(PyObject *self, PyObject *arg) {

@@ -77,15 +77,23 @@ static PyObject *overloaded_of(PyObject *self, PyObject *const *args, Py_ssize_t
     return list;
 }
 
-bool tp_py_asks_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static bool is_unrelated(PyTypeObject *kind, PyObject *o) {
+    return tp_py_is_tensor(o) && !tp_py_is_plain(o) && !PyType_IsSubtype(kind, Py_TYPE(o));
+}
+
+static bool has_unrelated(PyTypeObject *kind, PyObject *o) {
+    bool any = is_unrelated(kind, o);
+    for (Py_ssize_t i = 0; is_list(o) && !any && i < PySequence_Fast_GET_SIZE(o); i++)
+        any = is_unrelated(kind, PySequence_Fast_GET_ITEM(o, i));
+    return any;
+}
+
+bool tp_py_asks_call(PyTypeObject *kind, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (tp_py_asks_any(self, args, nargs, kwnames)) return true;
-    PyObject *list = overloaded_of(self, args, nargs, kwnames);
-    bool related = true;
-    for (Py_ssize_t i = 1; list && i < PyList_GET_SIZE(list); i++)
-        related &= PyType_IsSubtype(Py_TYPE(PyList_GET_ITEM(list, 0)), Py_TYPE(PyList_GET_ITEM(list, i))) != 0;
-    if (!list) PyErr_Clear();
-    Py_XDECREF(list);
-    return !related;
+    bool any = self && has_unrelated(kind, self);
+    Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t i = 0; !any && i < n; i++) any = has_unrelated(kind, args[i]);
+    return any;
 }
 
 /* ---- the modes of this thread ---- */

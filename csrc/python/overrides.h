@@ -22,8 +22,9 @@ TP_INLINE bool tp_py_asks(PyObject *o) {
 bool tp_py_has_function(PyObject *o);
 /* Whether any of the arguments, or an item of a list of them, has a function, or a mode is on. */
 bool tp_py_asks_any(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
-/* The same, or unrelated subclasses meet. */
-bool tp_py_asks_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) TP_COLD;
+/* The same, or a subclass that `kind`, the most derived among them, does not derive from. */
+bool tp_py_asks_call(PyTypeObject *kind, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *kwnames) TP_COLD;
 
 /* Adds an object whose class is asked to a list that has one per class, in the order in which they are asked. */
 int tp_py_add_overload(PyObject *list, PyObject *o);

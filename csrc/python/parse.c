@@ -528,7 +528,7 @@ static PyObject *function_object(const tp_py_function *f, PyObject *self) {
 /* Subclasses, or modes that are on. */
 TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signature *s, tp_py_args *a, PyObject *self,
                                       PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *result = tp_py_asks_call(self, args, nargs, kwnames)
+    PyObject *result = tp_py_asks_call(a->kind, self, args, nargs, kwnames)
                            ? tp_py_ask_steal(function_object(f, self), self, args, nargs, kwnames)
                            : tp_py_of_kind_steal(a->kind, s->call(a));
     tp_py_args_free(a);

@@ -153,18 +153,16 @@ static int add_classes(PyObject *overloaded, PyObject *o) {
 
 /* Positional arguments up to the last that is not its default, and keyword ones that are not theirs. */
 static int collect(python_call *c, const tp_op *op, const tp_value *args) {
-    const tp_py_function *f = tp_py_overload(op);
-    if (!f) return -1;
-    const tp_py_param *params = f->signatures[0].params;
+    if (!(c->function = tp_py_overload_object(op))) return -1;
+    const tp_py_param *params = tp_py_function_of(c->function)->signatures[0].params;
     int n = op->info->nargs, positional = 0;
     for (int i = 0; i < n; i++)
         if (!op->info->args[i].kwarg_only && !(params[i].value && same_value(&args[i], params[i].value)))
             positional = i + 1;
-    c->function = tp_py_overload_object(op);
     c->args = PyTuple_New(positional);
     c->kwargs = PyDict_New();
     c->overloaded = PyList_New(0);
-    if (!c->function || !c->args || !c->kwargs || !c->overloaded) return -1;
+    if (!c->args || !c->kwargs || !c->overloaded) return -1;
     for (int i = 0; i < n; i++) {
         bool keyword = op->info->args[i].kwarg_only;
         if (keyword ? params[i].value && same_value(&args[i], params[i].value) : i >= positional) continue;

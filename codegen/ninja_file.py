@@ -232,10 +232,11 @@ def write_ninja(options: Options) -> Path:
     lines.append(f"build libtensorpy.a: ar {objects}")
     lines.append(f"build {target}: link {' '.join(u.object for u in library + module)}")
     tests = []
+    include = [options.root / "csrc", options.root / "csrc/include", options.build / "gen", options.root / "tests/c"]
     for source in sorted((options.root / "tests/c").glob("test_*.c")):
         tests.append(f"ctest/{source.stem}")
         lines.append(f"build {tests[-1]}: program {_escape(source)} libtensorpy.a")
-        lines.append(f"  flags = -I{options.root / 'csrc'} -I{options.build / 'gen'} -I{options.root / 'tests/c'}")
+        lines.append(f"  flags = {shlex.join(f'-I{folder}' for folder in include)}")
     lines.append(f"build ctests: phony {' '.join(tests)}")
     lines.append(f"default {target}")
     options.build.mkdir(parents=True, exist_ok=True)

@@ -89,6 +89,9 @@ format: $(VENV)/lint
 support: native
 	$(BIN)/python -m tensorpy.testing.support docs/support.md
 
+bc: $(VENV)/installed
+	$(BIN)/python -m codegen.compatibility $(ARGS)
+
 bench: native
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)

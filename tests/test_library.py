@@ -425,6 +425,40 @@ def test_opcheck(lib: library.Library) -> None:
         library.opcheck(tp.ops.testlib.shape.default, (x,))
 
 
+def test_opcheck_sees_a_rule_that_is_wrong() -> None:
+    @library.custom_op("testrule::f", mutates_args=())
+    def f(x: Tensor) -> Tensor:
+        return x * 2
+
+    @f.register_vmap
+    def _(info: Any, in_dims: Any, x: Tensor) -> Any:
+        return x * 2, in_dims[0]
+
+    library.register_fake(f, lambda x: x.new_empty(x.shape))
+    assert library.opcheck(f, (tp.rand(3),))["test_vmap"] == "SUCCESS"
+
+    @f.register_vmap
+    def _(info: Any, in_dims: Any, x: Tensor) -> Any:
+        return x * 3, in_dims[0]
+
+    with pytest.raises(library.OpCheckError, match="under vmap is not what the sample gives alone"):
+        library.opcheck(f, (tp.rand(3),), test_utils="test_vmap")
+
+
+@pytest.mark.skipif(not tp.opencl.is_available(), reason="there is no OpenCL device")
+def test_opcheck_sees_devices_that_differ() -> None:
+    @library.custom_op("testdevice::f", mutates_args=())
+    def f(x: Tensor) -> Tensor:
+        return x * 2
+
+    @f.register_kernel("opencl")
+    def _(x: Tensor) -> Tensor:
+        return x * 3
+
+    with pytest.raises(library.OpCheckError, match="differs between OpenCL and the CPU"):
+        library.opcheck(f, (tp.rand(3),), test_utils="test_device")
+
+
 # ---- OpenCL ----
 
 AXPY = """

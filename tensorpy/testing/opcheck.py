@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -167,12 +168,65 @@ def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
             raise OpCheckError(f"{op.__name__} gives something else for arguments with strides: {error}") from error
 
 
+def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Under vmap each sample gets what it gets alone."""
+    from tensorpy.func import vmap
+
+    tensors = [t.detach() for t in _tensors([list(args), list(kwargs.values())])]
+    if not tensors or "!" in op._schema:
+        return
+    other = [t.flip(0) if t.dim() and t.is_floating_point() else t for t in tensors]
+
+    def call(*inputs: Tensor) -> Any:
+        rest = iter(inputs)
+        run_args, run_kwargs = _copies(args, kwargs, lambda t: next(rest))
+        made = op(*run_args, **run_kwargs)
+        return tuple(_tensors([made]))
+
+    with no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one that runs for each sample by itself
+        alone = [call(*tensors), call(*other)]
+        together = vmap(call)(*(_C.stack([a, b]) for a, b in zip(tensors, other, strict=True)))
+    for i, found in enumerate(together):
+        for k in range(2):
+            try:
+                assert_close(found[k], alone[k][i], equal_nan=True, check_stride=False)
+            except AssertionError as error:
+                raise OpCheckError(
+                    f"{op.__name__}: result {i} of sample {k} under vmap is not what the sample gives alone: {error}; "
+                    "mend what register_vmap was given"
+                ) from error
+
+
+def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """On every other device that it has a kernel for it gives what it gives on the CPU."""
+    from tensorpy import dispatch, opencl
+
+    entries = {e.key: e for e in dispatch.table(op.__name__)}
+    kernel = entries.get("OpenCL")
+    if kernel is None or kernel.kind == "fallback" or not opencl.is_available():
+        return
+    there_args, there_kwargs = _copies(args, kwargs, lambda t: t.detach().to(device="opencl"))
+    with no_grad():
+        here = list(_tensors([op(*_copies(args, {}, _fresh)[0], **_copies((), kwargs, _fresh)[1])]))
+        there = list(_tensors([op(*there_args, **there_kwargs)]))
+    for i, (a, b) in enumerate(zip(here, there, strict=True)):
+        if b.device.type != "opencl":
+            raise OpCheckError(f"{op.__name__}: result {i} of its kernel for OpenCL is on {b.device}")
+        try:
+            assert_close(b.cpu(), a, equal_nan=True, check_stride=False)
+        except AssertionError as error:
+            raise OpCheckError(f"{op.__name__}: result {i} differs between OpenCL and the CPU: {error}") from error
+
+
 CHECKS: dict[str, Callable[[Any, Sequence[Any], dict[str, Any]], None]] = {
     "test_schema": _schema,
     "test_autograd_registration": _autograd,
     "test_faketensor": _meta,
     "test_autocast": _autocast,
     "test_strides": _deterministic,
+    "test_vmap": _vmap,
+    "test_device": _device,
 }
 
 
@@ -184,7 +238,7 @@ def opcheck(
     test_utils: str | Sequence[str] = tuple(CHECKS),
     raise_exception: bool = True,
 ) -> dict[str, str | Exception]:
-    """Checks an operator on arguments: schema against behaviour, derivative, Meta, autocast, layouts.
+    """Checks an operator on arguments: schema against behaviour, derivative, Meta, autocast, layouts, vmap, devices.
 
     Gives "SUCCESS" per check. A failure is an OpCheckError that says how to mend it, or with `raise_exception` false
     stands in the result.

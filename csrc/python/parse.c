@@ -370,7 +370,7 @@ static void complain_keyword(tp_text *why, const tp_py_signature *s, PyObject *k
 
 TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
     int overflow = 0;
-    if (p->tag == TP_TENSOR && Py_TYPE(o) == &tp_py_tensor_type) {
+    if (p->tag == TP_TENSOR && tp_py_is_tensor(o) && tp_py_is_plain(o)) {
         out->tensor = tp_py_tensor_borrow(o);
     } else if (p->tag == TP_INT && PyLong_CheckExact(o)) {
         out->i = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -381,8 +381,8 @@ TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
     return !overflow;
 }
 
-/* The commonest calls by far: plain tensors and ints by position, and defaults behind them. `false`: it is another
- * one. */
+/* The commonest calls by far: plain tensors (parameters among them) and ints by position, and defaults behind them.
+ * `false`: it is another one. */
 TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args,
                            Py_ssize_t nargs) {
     int i = 0;

@@ -7,6 +7,7 @@ their own (fuzz_operators.py). Every call must return or raise an exception that
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import random
 import signal
@@ -75,6 +76,9 @@ def member(owner: Any) -> tuple[str, Callable[..., Any]] | None:
 
 def reset(sets: tuple[int, int]) -> None:
     tp.set_default_device("cpu")
+    with contextlib.suppress(RuntimeError):  # of a thread that is inside no `with device(...)`
+        while True:
+            tp.device("cpu").__exit__()
     _C._set_dispatch_sets(*sets)
     _C._set_inference_mode(False)
     _C._set_grad_enabled(True)

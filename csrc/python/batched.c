@@ -115,7 +115,7 @@ static int note(PyObject *seen, const void *address) {
 }
 
 typedef struct {
-    tp_node **items; /* borrowed: the graph of the outputs holds them */
+    tp_node **items;
     Py_ssize_t n, capacity;
 } node_stack;
 
@@ -131,11 +131,32 @@ static int push(node_stack *s, tp_node *node) {
     return 0;
 }
 
+typedef struct {
+    node_stack next; /* borrowed: the graph of the outputs holds them, or `held` */
+    node_stack held; /* owned: of leaves, which know their node weakly; an address in `seen` stays one node's */
+    PyObject *seen;
+} node_walk;
+
+/* The node of a leaf, borrowed; NULL and an error. */
+static tp_node *hold_accumulator(node_walk *w, tp_tensor *leaf) {
+    tp_autonode *own = tp_accumulator(leaf);
+    if (!own) return tp_py_raise(), NULL;
+    return push(&w->held, own) < 0 ? NULL : tp_take(own);
+}
+
+static void end_walk(node_walk *w) {
+    for (Py_ssize_t i = 0; i < w->held.n; i++) tp_node_release(w->held.items[i]);
+    PyMem_Free(w->held.items);
+    PyMem_Free(w->next.items);
+    Py_XDECREF(w->seen);
+}
+
 /* 1 if a leaf of the graph is not in `seen`, which has the leaves that do not count. */
-static int walk(node_stack *s, PyObject *seen) {
+static int walk(node_walk *w) {
+    node_stack *s = &w->next;
     while (s->n > 0) {
         tp_node *node = s->items[--s->n];
-        int fresh = note(seen, node);
+        int fresh = note(w->seen, node);
         if (fresh < 0) return -1;
         if (!fresh) continue;
         const tp_tensor *leaf = tp_accumulator_variable_borrow(node);
@@ -147,38 +168,37 @@ static int walk(node_stack *s, PyObject *seen) {
 }
 
 /* The node that a tensor's gradient goes to counts as seen; 1 if that is not a leaf's own. */
-static int leave_out(PyObject *seen, tp_tensor *t) {
+static int leave_out(node_walk *w, tp_tensor *t) {
     if (tp_grad_fn_borrow(t)) return 1;
-    tp_autonode *own = tp_accumulator(t);
-    return own && note(seen, own) >= 0 ? 0 : -1;
+    const tp_node *own = hold_accumulator(w, t);
+    return own && note(w->seen, own) >= 0 ? 0 : -1;
 }
 
-static int hangs(PyObject *outputs, PyObject *leaves, node_stack *s, PyObject *seen) {
+static int hangs(PyObject *outputs, PyObject *leaves, node_walk *w) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
-        int more = leave_out(seen, tp_py_tensor_borrow(PyTuple_GET_ITEM(leaves, i)));
+        int more = leave_out(w, tp_py_tensor_borrow(PyTuple_GET_ITEM(leaves, i)));
         if (more) return more;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); i++) {
         tp_tensor *t = tp_py_tensor_borrow(PyTuple_GET_ITEM(outputs, i));
         if (!tp_requires_grad(t)) continue;
-        tp_node *fn = tp_grad_fn_borrow(t);
-        tp_autonode *own = fn ? NULL : tp_accumulator(t); /* a leaf that is returned as it is */
-        if ((!fn && !own) || push(s, fn ? fn : own) < 0) return -1;
+        tp_node *node = tp_grad_fn_borrow(t);
+        if (!node) node = hold_accumulator(w, t); /* a leaf that is returned as it is */
+        if (!node || push(&w->next, node) < 0) return -1;
     }
-    return walk(s, seen);
+    return walk(w);
 }
 
 /* _hangs_on_others(outputs, leaves): whether anything but the leaves would get a gradient from the outputs, or the
  * leaves are none and have a graph of their own. */
 static PyObject *hangs_on_others(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *outputs, *leaves, *seen = PySet_New(NULL);
-    node_stack s = {0};
+    PyObject *outputs, *leaves;
+    node_walk w = {.seen = PySet_New(NULL)};
     int found = -1;
-    if (seen && PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &outputs, &PyTuple_Type, &leaves) &&
+    if (w.seen && PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &outputs, &PyTuple_Type, &leaves) &&
         all_tensors("_hangs_on_others", outputs) && all_tensors("_hangs_on_others", leaves))
-        found = hangs(outputs, leaves, &s, seen);
-    PyMem_Free(s.items);
-    Py_XDECREF(seen);
+        found = hangs(outputs, leaves, &w);
+    end_walk(&w);
     return found < 0 ? (PyErr_Occurred() ? NULL : tp_py_raise()) : PyBool_FromLong(found);
 }
 

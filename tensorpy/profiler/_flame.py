@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import zlib
 from collections.abc import Iterable
 from html import escape
@@ -18,8 +19,10 @@ def _colour(name: str, kind: int) -> str:
     """One hue for an operator's name; backward nodes in blue, named ranges in grey."""
     shade = zlib.crc32(name.encode())
     if kind == RANGE:
-        return "hsl(0,0%,82%)"
-    return f"hsl({(205 if kind == BACKWARD else 20) + shade % 35},{60 + shade % 25}%,{68 + shade // 64 % 12}%)"
+        return "#d1d1d1"
+    hue, light, strength = (205 if kind == BACKWARD else 20) + shade % 35, 68 + shade // 64 % 12, 60 + shade % 25
+    red, green, blue = colorsys.hls_to_rgb(hue / 360, light / 100, strength / 100)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"  # which every viewer knows
 
 
 def _box(event: FunctionEvent, x: float, y: int, width: float) -> str:

@@ -330,6 +330,10 @@ print(*(w.pid for w in iterator.workers), flush=True)
 """
 
 
+# In short steps: a signal that comes between Python's look for one and the system call lets that one sleep end in peace.
+SLEEP = "for _ in range(600): time.sleep(0.1)"
+
+
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -361,10 +365,10 @@ def started(sleep: float, size: int, end: str) -> tuple[Any, list[int]]:
     [
         ("", None, False),
         ("del iterator; print('deleted', flush=True)", None, False),
-        ("time.sleep(60)", signal.SIGINT, False),
-        ("time.sleep(60)", signal.SIGINT, True),
+        (SLEEP, signal.SIGINT, False),
+        (SLEEP, signal.SIGINT, True),
         ("list(iterator)", signal.SIGINT, True),
-        ("time.sleep(60)", signal.SIGKILL, False),
+        (SLEEP, signal.SIGKILL, False),
     ],
 )
 @pytest.mark.parametrize(("sleep", "size"), [(0.01, 1), (0.0, 200_000)])

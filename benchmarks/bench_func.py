@@ -9,7 +9,7 @@ import numpy as np
 
 import tensorpy as tp
 
-from .bench_training import BATCH, demo
+from .bench_training import BATCH, demo, torch_cnn
 from .harness import Case
 from .libraries import torch
 
@@ -37,21 +37,6 @@ def torch_mlp() -> Any:
     return n.Sequential(n.Flatten(), n.Linear(64, 128), n.ReLU(), n.Linear(128, 10))
 
 
-def torch_cnn() -> Any:
-    n = torch.nn
-    return n.Sequential(
-        n.Conv2d(1, 16, 3, padding=1),
-        n.ReLU(),
-        n.Conv2d(16, 32, 3, padding=1),
-        n.ReLU(),
-        n.MaxPool2d(2),
-        n.Flatten(),
-        n.Linear(512, 64),
-        n.ReLU(),
-        n.Linear(64, 10),
-    )
-
-
 def cases(device: str) -> Iterator[Case]:
     rng = np.random.default_rng(0)
     images, labels = rng.random((BATCH, 1, 8, 8), np.float32), rng.integers(0, 10, BATCH)
@@ -61,5 +46,5 @@ def cases(device: str) -> Iterator[Case]:
         mapped, loop = of_each_sample(tp, model, tp.tensor(images).to(device), tp.tensor(labels).to(device))
         calls: dict[str, Callable[[], object]] = {"tensorpy": mapped, "loop": loop}
         if torch is not None:
-            calls["torch"] = of_each_sample(torch, other(), torch.tensor(images), torch.tensor(labels))[0]
+            calls["torch"] = of_each_sample(torch, other().eval(), torch.tensor(images), torch.tensor(labels))[0]
         yield Case(f"gradients of each of {BATCH} digits, {name}", calls, {"loop": 0.2, "torch": 1.0})

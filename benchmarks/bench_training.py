@@ -45,10 +45,10 @@ def step_of_tensorpy(images: Any, labels: Any, device: str) -> Callable[[], obje
     return step
 
 
-def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
+def torch_cnn() -> Any:
+    """The demo's network as torch has it."""
     n = torch.nn
-    x, y = torch.tensor(images), torch.tensor(labels)
-    model = n.Sequential(
+    return n.Sequential(
         n.Conv2d(1, 16, 3, padding=1),
         n.ReLU(),
         n.Conv2d(16, 32, 3, padding=1),
@@ -60,11 +60,16 @@ def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
         n.Dropout(0.25),
         n.Linear(64, 10),
     )
+
+
+def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
+    x, y = torch.tensor(images), torch.tensor(labels)
+    model = torch_cnn()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
     def step() -> object:
         optimizer.zero_grad()
-        loss = n.functional.cross_entropy(model(x), y)
+        loss = torch.nn.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
         return loss

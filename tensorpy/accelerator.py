@@ -47,7 +47,8 @@ def is_available() -> bool:
 
 def device_count() -> int:
     """How many there are, of the current type."""
-    return int(_C._device_count(_type())) if _types() else 0
+    types = _types()
+    return int(_C._device_count(types[0])) if types else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
@@ -100,7 +101,7 @@ def _opencl_memory(function: str, device: Any) -> Any:
     found = _resolve(device)
     if found.type != "opencl":
         raise NotImplementedError(f"{function}: the device {found.type} does not say how much memory it uses")
-    return getattr(opencl, function)(device if device is not None else None)
+    return getattr(opencl, function)(device)
 
 
 def memory_allocated(device: Any = None, /) -> int:

@@ -156,6 +156,12 @@ def table(operator: str) -> Table:
     )
 
 
+def backend_key(device_type: str) -> str:
+    """The key of a device type's backend, "CPU" of "cpu": of a device from outside what its tensors carry."""
+    carried = _C._tensor_keys(_C.empty(0, device=device_type))
+    return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda item: item[1]) if carried & bit)
+
+
 def operators() -> list[str]:
     """The names of all operators, "add.Tensor" and so on."""
     return list(_C._operators())

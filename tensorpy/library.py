@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from tensorpy import _C, ops
+from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
 from tensorpy._schema import infer_schema
 from tensorpy.autograd.function import Function
@@ -83,10 +83,9 @@ def _backend_key(device_type: str) -> str:
     if device_type in _BACKENDS:
         return _BACKENDS[device_type]
     try:
-        carried = _C._tensor_keys(_C.empty(0, device=device_type))
+        return dispatch.backend_key(device_type)
     except RuntimeError:
         raise ValueError(f"there is no device type '{device_type}'") from None
-    return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda i: i[1]) if carried & bit)
 
 
 class Library:

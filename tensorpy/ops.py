@@ -133,8 +133,6 @@ def load_library(path: str | os.PathLike[str]) -> None:
 def unload_library(path: str | os.PathLike[str]) -> None:
     """Takes out what a library declared and registered: its operators end with an error then. Devices stay."""
     full = os.fspath(Path(path).resolve())
-    names = _C._load_library(full) if full in loaded_libraries else []
-    _C._unload_library(full)
-    loaded_libraries.discard(full)
-    for name in names:
+    for name in _C._unload_library(full):
         _forget(name)
+    loaded_libraries.discard(full)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy import _C, Tensor, library
@@ -445,7 +446,7 @@ def test_opcheck_sees_a_rule_that_is_wrong() -> None:
         library.opcheck(f, (tp.rand(3),), test_utils="test_vmap")
 
 
-@pytest.mark.skipif(not tp.opencl.is_available(), reason="there is no OpenCL device")
+@needs_device
 def test_opcheck_sees_devices_that_differ() -> None:
     @library.custom_op("testdevice::f", mutates_args=())
     def f(x: Tensor) -> Tensor:
@@ -472,7 +473,7 @@ kernel void where_am_i(global long *out, long at, int add) {
 """
 
 
-@pytest.mark.skipif(not tp.opencl.is_available(), reason="there is no OpenCL device")
+@needs_device
 def test_opencl_op() -> None:
     kernel = library.opencl_kernel("axpy", AXPY)
 
@@ -499,7 +500,7 @@ def test_opencl_op() -> None:
     assert out.tolist() == [[0, 1, 2, 3], [10, 11, 12, 13]]
 
 
-@pytest.mark.skipif(not tp.opencl.is_available(), reason="there is no OpenCL device")
+@needs_device
 def test_opencl_kernels_that_are_wrong() -> None:
     x = tp.ones(2, device="opencl")
     kernel = library.opencl_kernel("axpy", AXPY)

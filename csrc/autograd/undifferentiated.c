@@ -116,12 +116,11 @@ int tp_count_writes(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *res
     return status < 0 ? status : each_written(op, args, NULL, note_write);
 }
 
-int tp_register_defaults(tp_op *op, int64_t handles[2]) {
+int tp_register_defaults(tp_op *op) {
     bool writes = false;
     for (int i = 0; i < op->info->nargs; i++) writes |= op->info->args[i].is_write;
-    handles[1] = 0;
-    handles[0] = tp_register_default(op, TP_ALIAS_KEY(Autograd), tp_undifferentiated, "no derivative is registered");
-    if (handles[0] > 0 && writes)
-        handles[1] = tp_register_default(op, TP_KEY_ADInplaceOrView, tp_count_writes, "counts what is written");
-    return handles[0] < 0 || handles[1] < 0 ? -1 : 0;
+    if (tp_register_default(op, TP_ALIAS_KEY(Autograd), tp_undifferentiated, "no derivative is registered") < 0)
+        return -1;
+    if (!writes) return 0;
+    return tp_register_default(op, TP_KEY_ADInplaceOrView, tp_count_writes, "counts what is written") < 0 ? -1 : 0;
 }

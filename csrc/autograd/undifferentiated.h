@@ -10,6 +10,5 @@ bool tp_is_recorded(const tp_op *op, const tp_value *args);
 int tp_undifferentiated(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
 /* For ADInplaceOrView, of an operator that writes: counts the versions of what it wrote. */
 int tp_count_writes(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
-/* Gives an operator that was just declared the two above, until it gets its own: handles, the second 0 for one that
- * writes nothing. */
-int tp_register_defaults(tp_op *op, int64_t handles[2]);
+/* Gives an operator that was just declared the two above (the second only if it writes), until it gets its own. */
+int tp_register_defaults(tp_op *op);

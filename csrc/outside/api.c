@@ -38,6 +38,12 @@ static void view(const tp_tensor *t, tp_view *out) {
     };
 }
 
+static int check_lengths(const char *function, tp_ints sizes, tp_ints strides) {
+    if (sizes.size == strides.size && sizes.size <= TP_MAX_DIMS) return 0;
+    return tp_fail(TP_ValueError, "%s: %lld sizes and %lld strides", function, (long long)sizes.size,
+                   (long long)strides.size);
+}
+
 /* The bytes that a geometry reaches from its first element. */
 static int bytes_of(tp_ints sizes, tp_ints strides, tp_dtype dtype, size_t *out) {
     int64_t low, high, n = tp_checked_numel(sizes);
@@ -51,9 +57,7 @@ static tp_tensor *from_memory(void *data, tp_ints sizes, tp_ints strides, tp_dty
                               void (*release_memory)(void *context, void *data), void *context) {
     size_t nbytes = 0;
     tp_device resolved;
-    if (sizes.size != strides.size || sizes.size > TP_MAX_DIMS)
-        return tp_fail_null(TP_ValueError, "from_memory: %lld sizes and %lld strides", (long long)sizes.size,
-                            (long long)strides.size);
+    if (check_lengths("from_memory", sizes, strides) < 0) return NULL;
     if (tp_device_resolve(device, &resolved) < 0 || bytes_of(sizes, strides, dtype, &nbytes) < 0) return NULL;
     tp_storage *s = tp_storage_from_blob(resolved, data, nbytes, release_memory, context);
     if (!s) return NULL;
@@ -65,9 +69,7 @@ static tp_tensor *from_memory(void *data, tp_ints sizes, tp_ints strides, tp_dty
 
 static tp_tensor *as_strided(tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t offset) {
     int64_t bytes;
-    if (sizes.size != strides.size || sizes.size > TP_MAX_DIMS)
-        return tp_fail_null(TP_ValueError, "as_strided: %lld sizes and %lld strides", (long long)sizes.size,
-                            (long long)strides.size);
+    if (check_lengths("as_strided", sizes, strides) < 0) return NULL;
     if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)t->dtype), &bytes))
         return tp_fail_null(TP_ValueError, "as_strided: the offset %lld is out of range", (long long)offset);
     if (tp_check_in_storage(sizes, strides, bytes, (tp_dtype)t->dtype, t->storage->nbytes) < 0) return NULL;

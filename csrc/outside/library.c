@@ -88,16 +88,9 @@ int tp_library_note(tp_library *l, int64_t handle) {
 static void print_part(const tp_library *l, char *out) { snprintf(out, PLACE, "%s:%d", l->part->file, l->part->line); }
 
 static int keep_op(tp_library *l, tp_op *op) {
-    char name[128];
-    size_t n = strlen(tp_op_name(op, name)) + 1;
     tp_op **ops = grown(l->ops, l->nops, &l->op_capacity, sizeof *ops);
-    if (ops) l->ops = ops;
-    char *names = ops ? realloc(l->names, l->names_size + n + 1) : NULL;
-    if (!names) return ops ? tp_fail_memory((int64_t)n) : -1;
-    memcpy(names + l->names_size, name, n);
-    l->names = names;
-    l->names_size += n;
-    names[l->names_size] = 0;
+    if (!ops) return -1;
+    l->ops = ops;
     l->ops[l->nops++] = op;
     return 0;
 }
@@ -110,14 +103,14 @@ int tp_library_define(tp_library *l, const char *schema) {
     if (snprintf(whole, sizeof whole, "%s::%s", l->part->ns, schema) >= (int)sizeof whole)
         return tp_fail(TP_ValueError, "tp_def(): the schema is too long: %.80s...", schema);
     print_part(l, place);
-    int64_t before = tp_op_count(), handles[2];
+    int64_t before = tp_op_count();
     tp_op *op = tp_define(whole, place);
     if (!op) return -1;
     if (tp_op_count() == before)
         return tp_fail(TP_RuntimeError, "%s is declared already, at %s; now at %s", op->info->name,
                        op->info->declared_at, place);
     if (keep_op(l, op) < 0) return tp_withdraw_op(op), -1;
-    return tp_register_defaults(op, handles);
+    return tp_register_defaults(op);
 }
 
 /* "scale" of the part's namespace as tp_find_op_qualified has it. */
@@ -141,21 +134,11 @@ static tp_key slot_of(const char *key) {
     return slot != TP_KEY_Undefined ? slot : tp_backend_slot(key);
 }
 
-int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
-                               void (*free_context)(void *), const char *name) {
+/* `op` NULL: the key's fallback. */
+static int add_kernel(tp_library *l, tp_key key, tp_op *op, tp_boxed_fn boxed, void *context,
+                      void (*free_context)(void *), const char *name) {
     char place[PLACE];
-    bool everything = op && !*op;
-    if (l->part->kind != TENSORPY_PART_IMPL)
-        return tp_fail(TP_RuntimeError, "tp_impl(%s) belongs in a TENSORPY_LIBRARY_IMPL", op ? op : "NULL");
-    if (everything != (strcmp(l->part->ns, "_") == 0))
-        return tp_fail(TP_RuntimeError, "a fallback is for all namespaces: TENSORPY_LIBRARY_IMPL(_, %s, m)",
-                       l->part->key);
-    tp_key key = slot_of(l->part->key);
-    if (key == TP_KEY_Undefined || (everything && key >= TP_NUM_KEYS))
-        return tp_fail(TP_RuntimeError, "there is no dispatch key '%s'%s", l->part->key,
-                       key == TP_KEY_Undefined ? "" : " that a fallback can be for");
-    tp_op *found = everything ? NULL : find_for(l, op);
-    if ((!found && !everything) || tp_library_reserve(l) < 0) return -1;
+    if (tp_library_reserve(l) < 0) return -1;
     snprintf(place, sizeof place, "%s at %s:%d", name ? name : "a kernel", l->part->file, l->part->line);
     outside_kernel *k = boxed ? malloc(sizeof *k + strlen(place) + 1) : NULL;
     if (boxed && !k) return tp_fail_memory((int64_t)sizeof *k);
@@ -163,20 +146,46 @@ int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed,
         *k = (outside_kernel){boxed, context, free_context};
         strcpy(k->where, place);
     }
+    tp_boxed_fn run = k ? run_kernel : NULL;
+    void (*end)(void *) = k ? free_kernel : NULL;
     int64_t handle =
-        everything ? tp_register_fallback(key, boxed ? run_kernel : NULL, k, k ? free_kernel : NULL, place)
-                   : tp_register(found, key, NULL, boxed ? run_kernel : NULL, k, k ? free_kernel : NULL, place, false);
+        op ? tp_register(op, key, NULL, run, k, end, place, false) : tp_register_fallback(key, run, k, end, place);
     if (handle <= 0) free(k);
     return tp_library_note(l, handle);
 }
 
+/* Whether the part at hand may register a kernel for `op`, and for which key; -1 and the error set. */
+static int check_part(const tp_library *l, const char *op, tp_key *key) {
+    bool everything = op && !*op;
+    if (l->part->kind != TENSORPY_PART_IMPL)
+        return tp_fail(TP_RuntimeError, "tp_impl(%s) belongs in a TENSORPY_LIBRARY_IMPL", op ? op : "NULL");
+    if (everything != (strcmp(l->part->ns, "_") == 0))
+        return tp_fail(TP_RuntimeError, "a fallback is for all namespaces: TENSORPY_LIBRARY_IMPL(_, %s, m)",
+                       l->part->key);
+    *key = slot_of(l->part->key);
+    if (*key == TP_KEY_Undefined || (everything && *key >= TP_NUM_KEYS))
+        return tp_fail(TP_RuntimeError, "there is no dispatch key '%s'%s", l->part->key,
+                       *key == TP_KEY_Undefined ? "" : " that a fallback can be for");
+    return 0;
+}
+
+int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
+                               void (*free_context)(void *), const char *name) {
+    tp_key key = TP_KEY_Undefined;
+    if (check_part(l, op, &key) < 0) return -1;
+    bool everything = op && !*op;
+    tp_op *found = everything ? NULL : find_for(l, op);
+    return found || everything ? add_kernel(l, key, found, boxed, context, free_context, name) : -1;
+}
+
 int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel) {
     char where[PLACE];
+    tp_key key = TP_KEY_Undefined;
     if (!kernel || !kernel->boxed) return tp_fail(TP_ValueError, "tp_impl(%s): the kernel is NULL", op ? op : "NULL");
     tp_op *found = find_for(l, op);
     snprintf(where, sizeof where, "%s at %s:%d", kernel->name, kernel->file, kernel->line);
-    if (!found || tp_check_codes(found, kernel->codes, where) < 0) return -1;
-    return tp_library_implement_boxed(l, op, kernel->boxed, NULL, NULL, kernel->name);
+    if (!found || tp_check_codes(found, kernel->codes, where) < 0 || check_part(l, op, &key) < 0) return -1;
+    return add_kernel(l, key, found, kernel->boxed, NULL, NULL, kernel->name);
 }
 
 /* ---- loading ---- */
@@ -221,7 +230,7 @@ static void take_out(tp_library *l) {
     close_namespaces(l);
 }
 
-static void free_library(tp_library *l) { free(l->path), free(l->handles), free(l->ops), free(l->names), free(l); }
+static void free_library(tp_library *l) { free(l->path), free(l->handles), free(l->ops), free(l); }
 
 static int run_part(tp_library *l) {
     const tensorpy_part *p = l->part;
@@ -315,9 +324,11 @@ int tp_unload_library(const char *path) {
     return status;
 }
 
-const char *tp_library_operators(const char *path) {
+tp_op *const *tp_library_operators(const char *path, int64_t *n) {
+    static tp_op *const none[1] = {NULL}; /* of one that only registers kernels */
     const tp_library *l = *place_of(path);
-    return !l ? NULL : l->names ? l->names : "";
+    *n = l ? l->nops : 0;
+    return !l ? NULL : l->ops ? l->ops : none;
 }
 
 /* ---- types ---- */

@@ -15,9 +15,8 @@ extern const tensorpy_api tp_api;
 int tp_load_library(const char *path);
 /* RuntimeError if none is loaded from there, or if it brought a device. */
 int tp_unload_library(const char *path);
-/* The names of the operators that it declares, each with its NUL, and an empty one at the end; NULL if it is not
- * loaded. Good until the library is unloaded. */
-const char *tp_library_operators(const char *path);
+/* The operators that it declares, and how many; NULL if it is not loaded. Good until the library is unloaded. */
+tp_op *const *tp_library_operators(const char *path, int64_t *n);
 
 /* ---- between the files of this folder ---- */
 
@@ -29,8 +28,6 @@ struct tensorpy_library {
     int64_t nhandles, handle_capacity, *handles;
     int64_t nops, op_capacity;
     tp_op **ops;
-    size_t names_size;
-    char *names;
     int nbackends; /* that it brings */
 };
 /* Room for one more handle comes before the registration, so that nothing is registered that could not be undone. */

@@ -140,14 +140,12 @@ static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
     return tp_py_raise();
 }
 
-/* _register_defaults(name): what an operator has at Autograd and ADInplaceOrView until it gets its own: handles. */
+/* _register_defaults(name): what an operator has at Autograd and ADInplaceOrView until it gets its own. */
 static PyObject *register_defaults(PyObject *module TP_UNUSED, PyObject *arg) {
     const char *name = PyUnicode_AsUTF8(arg);
     tp_op *op = name ? find(name) : NULL;
-    if (!op) return NULL;
-    int64_t handles[2];
-    if (tp_register_defaults(op, handles) < 0) return tp_py_raise();
-    return Py_BuildValue("LL", (long long)handles[0], (long long)handles[1]);
+    if (!op || tp_py_check(tp_register_defaults(op)) < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *deregister(PyObject *module TP_UNUSED, PyObject *arg) {
@@ -158,24 +156,33 @@ static PyObject *deregister(PyObject *module TP_UNUSED, PyObject *arg) {
 
 /* ---- shared objects ---- */
 
-/* _load_library(path): the names of the operators that it declares. */
-static PyObject *load_library(PyObject *module TP_UNUSED, PyObject *path) {
-    const char *text = PyUnicode_AsUTF8(path);
-    if (!text || tp_py_check(tp_load_library(text)) < 0) return NULL;
-    PyObject *names = PyList_New(0);
-    const char *name = tp_library_operators(text);
-    for (; names && name && *name; name += strlen(name) + 1) {
-        PyObject *item = PyUnicode_FromString(name);
-        if (!item || PyList_Append(names, item) < 0) Py_CLEAR(names);
-        Py_XDECREF(item);
+/* The names of the operators that a loaded library declares. */
+static PyObject *names_of(const char *path) {
+    char name[128];
+    int64_t n;
+    tp_op *const *ops = tp_library_operators(path, &n);
+    PyObject *names = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; names && i < n; i++) {
+        PyObject *item = PyUnicode_FromString(tp_op_name(ops[i], name));
+        if (item) PyList_SET_ITEM(names, (Py_ssize_t)i, item);
+        else Py_CLEAR(names);
     }
     return names;
 }
 
+/* _load_library(path): the names of the operators that it declares. */
+static PyObject *load_library(PyObject *module TP_UNUSED, PyObject *path) {
+    const char *text = PyUnicode_AsUTF8(path);
+    if (!text || tp_py_check(tp_load_library(text)) < 0) return NULL;
+    return names_of(text);
+}
+
+/* _unload_library(path): the names that are free now. */
 static PyObject *unload_library(PyObject *module TP_UNUSED, PyObject *path) {
     const char *text = PyUnicode_AsUTF8(path);
-    if (!text || tp_py_check(tp_unload_library(text)) < 0) return NULL;
-    Py_RETURN_NONE;
+    PyObject *names = text ? names_of(text) : NULL;
+    if (names && tp_py_check(tp_unload_library(text)) < 0) Py_CLEAR(names);
+    return names;
 }
 
 /* _withdraw(name): frees the name of an operator that was declared at run time. */

@@ -1,9 +1,9 @@
 /* overrides.c: __torch_function__; see overrides.h.
  *
- * The modes of a thread are a list in its thread-state dictionary, which frees it with the thread; tp_tls.asked says
- * that there are some. A mode is off while its own handler runs. */
+ * tp_tls.asked says that the thread has modes (modes.h). */
 #include "python/overrides.h"
 
+#include "python/modes.h"
 #include "python/parse.h"
 
 #include <stddef.h>
@@ -98,19 +98,7 @@ bool tp_py_asks_call(PyTypeObject *kind, PyObject *self, PyObject *const *args, 
 
 /* ---- the modes of this thread ---- */
 
-/* The list (borrowed), made at first use; NULL raises. */
-static PyObject *modes_of_thread(void) {
-    static PyObject *key;
-    if (!key && !(key = PyUnicode_InternFromString("tensorpy.function_modes"))) return NULL;
-    PyObject *dict = PyThreadState_GetDict(); /* borrowed */
-    if (!dict) return PyErr_NoMemory();
-    PyObject *list = PyDict_GetItemWithError(dict, key);
-    if (list || PyErr_Occurred()) return list;
-    list = PyList_New(0);
-    if (list && PyDict_SetItem(dict, key, list) < 0) Py_CLEAR(list);
-    Py_XDECREF(list); /* the dictionary's */
-    return list;
-}
+static PyObject *modes_of_thread(void) { return tp_py_modes("tensorpy.function_modes"); }
 
 static void update_asked(PyObject *modes) {
     bool on = PyList_GET_SIZE(modes) > 0 && tp_tls.functions_off != ALL_OFF;
@@ -129,10 +117,7 @@ static PyObject *push_mode(PyObject *module TP_UNUSED, PyObject *mode) {
 static PyObject *pop_mode(PyObject *module TP_UNUSED, PyObject *unused TP_UNUSED) {
     PyObject *modes = modes_of_thread();
     if (!modes) return NULL;
-    Py_ssize_t n = PyList_GET_SIZE(modes);
-    if (n == 0) return PyErr_Format(PyExc_RuntimeError, "no TorchFunctionMode is on in this thread");
-    PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
-    if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) Py_CLEAR(mode);
+    PyObject *mode = tp_py_modes_pop(modes, "TorchFunctionMode");
     update_asked(modes);
     return mode;
 }
@@ -155,13 +140,6 @@ static PyObject *set_functions_off(PyObject *module TP_UNUSED, PyObject *arg) {
 }
 
 /* ---- asking ---- */
-
-static PyObject *types_of(PyObject *overloaded) {
-    PyObject *types = PyTuple_New(PyList_GET_SIZE(overloaded));
-    for (Py_ssize_t i = 0; types && i < PyList_GET_SIZE(overloaded); i++)
-        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(PyList_GET_ITEM(overloaded, i))));
-    return types;
-}
 
 static PyObject *ask_one(PyObject *o, PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs) {
     PyObject *method = PyObject_GetAttr(o, torch_function);
@@ -199,7 +177,7 @@ static PyObject *refused_by_all(PyObject *function, PyObject *types) {
 }
 
 static PyObject *ask_all(PyObject *function, PyObject *overloaded, PyObject *args, PyObject *kwargs) {
-    PyObject *types = types_of(overloaded), *result = types ? Py_NewRef(Py_NotImplemented) : NULL;
+    PyObject *types = tp_py_types_of(overloaded), *result = types ? Py_NewRef(Py_NotImplemented) : NULL;
     if (result && tp_tls.asked) Py_SETREF(result, ask_mode(function, types, args, kwargs));
     for (Py_ssize_t i = 0; result == Py_NotImplemented && i < PyList_GET_SIZE(overloaded); i++)
         Py_SETREF(result, ask_one(PyList_GET_ITEM(overloaded, i), function, types, args, kwargs));

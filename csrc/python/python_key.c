@@ -1,14 +1,15 @@
 /* python_key.c: the keys Python and PythonMode; see python_key.h.
  *
  * One boxed fallback serves both. At Python, below autograd, the thread's modes are asked, then the classes of the
- * arguments; at PythonMode, above all other layers, only modes that asked for that. A mode is off while its own handler
- * runs. The fallbacks are registered when the first class or mode appears. */
+ * arguments; at PythonMode, above all other layers, only modes that asked for that (modes.h). The fallbacks are
+ * registered when the first class or mode appears. */
 #include "python/python_key.h"
 
 #include "autograd/node.h"
 #include "core/scalar_math.h"
 #include "dispatch/schema.h"
 #include "python/arguments.h"
+#include "python/modes.h"
 #include "python/ops.h"
 #include "python/overrides.h"
 #include "python/values.h"
@@ -70,15 +71,7 @@ int tp_py_refuse_wrapper(const tp_tensor *t, const char *what) {
 /* The list (borrowed), made at first use; NULL raises. */
 static PyObject *modes_of_thread(int stack) {
     if (stack < 0 || stack >= NUM_STACKS) return PyErr_Format(PyExc_ValueError, "there is no such stack of modes");
-    const char *name = stack_names[stack];
-    PyObject *dict = PyThreadState_GetDict(); /* borrowed */
-    if (!dict) return PyErr_NoMemory();
-    PyObject *list = PyDict_GetItemString(dict, name);
-    if (list) return list;
-    list = PyList_New(0);
-    if (list && PyDict_SetItemString(dict, name, list) < 0) Py_CLEAR(list);
-    Py_XDECREF(list); /* the dictionary's */
-    return list;
+    return tp_py_modes(stack_names[stack]);
 }
 
 static void update_include(PyObject *modes, int stack) {
@@ -100,10 +93,7 @@ static int push(PyObject *mode, int stack) {
 static PyObject *pop(int stack) {
     PyObject *modes = modes_of_thread(stack);
     if (!modes) return NULL;
-    Py_ssize_t n = PyList_GET_SIZE(modes);
-    if (n == 0) return PyErr_Format(PyExc_RuntimeError, "no TorchDispatchMode is on in this thread");
-    PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
-    if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) Py_CLEAR(mode);
+    PyObject *mode = tp_py_modes_pop(modes, "TorchDispatchMode");
     update_include(modes, stack);
     return mode;
 }
@@ -176,13 +166,6 @@ static int collect(python_call *c, const tp_op *op, const tp_value *args) {
         if (status < 0) return -1;
     }
     return 0;
-}
-
-static int collect_types(python_call *c) {
-    c->types = PyTuple_New(PyList_GET_SIZE(c->overloaded));
-    for (Py_ssize_t i = 0; c->types && i < PyList_GET_SIZE(c->overloaded); i++)
-        PyTuple_SET_ITEM(c->types, i, Py_NewRef((PyObject *)Py_TYPE(PyList_GET_ITEM(c->overloaded, i))));
-    return c->types ? 0 : -1;
 }
 
 /* ---- asking ---- */
@@ -299,7 +282,7 @@ static int answer(const tp_op *op, const tp_value *args, tp_value *results, int 
     auto_call c = {0};
     if (!modes || collect(&c, op, args) < 0) return -1;
     if (stack != BELOW_AUTOGRAD && PyList_SetSlice(c.overloaded, 0, PyList_GET_SIZE(c.overloaded), NULL) < 0) return -1;
-    if (collect_types(&c) < 0) return -1;
+    if (!(c.types = tp_py_types_of(c.overloaded))) return -1;
     if (!with_mode && PyTuple_GET_SIZE(c.types) == 0) return 0;
     PyObject *returned = ask_all(&c, with_mode, stack);
     if (!returned) return -1;

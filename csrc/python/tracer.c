@@ -31,18 +31,9 @@ static PyObject *arguments_of(const tp_op *op, const tp_value *args) {
     return tuple;
 }
 
-static PyObject *list_of(const tp_tensor_seq *seq) {
-    PyObject *list = PyList_New((Py_ssize_t)seq->size);
-    for (int64_t i = 0; list && i < seq->size; i++) {
-        PyObject *item = seq->items[i] ? tp_py_wrap(seq->items[i]) : Py_NewRef(Py_None);
-        if (item) PyList_SET_ITEM(list, (Py_ssize_t)i, item);
-        else Py_CLEAR(list);
-    }
-    return list;
-}
-
 static PyObject *result_of(const tp_value *v) {
-    if (v->tag == TP_TENSOR_SEQ) return list_of(v->seq);
+    if (v->tag == TP_TENSOR_SEQ)
+        return tp_py_from_argument(&(tp_value){.tag = TP_TENSORS, .tensors = tp_tensor_seq_borrow(v->seq)});
     return v->tag == TP_NUMBER ? tp_py_from_scalar(&v->number) : tp_py_from_argument(v);
 }
 

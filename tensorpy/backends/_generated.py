@@ -18,7 +18,7 @@ def _module(name: str) -> types.ModuleType:
     module = types.ModuleType(f"tensorpy.{name}", f"The device {name}, from outside.")
 
     def index_of(device: Any) -> Any:
-        found = _C.device(f"{name}:{device}" if isinstance(device, int) else name if device is None else device)
+        found = _C.device(_device(name, device))
         if found.type != name:
             raise ValueError(f"expected a device {name}, got {found}")
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from dataclasses import dataclass, field
 
 from tensorpy import _C, dispatch
@@ -58,15 +57,9 @@ def _wrapped(title: str, names: list[str]) -> list[str]:
     return textwrap.wrap(title + (", ".join(names) or "none"), 118, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _key_of(device: str) -> str:
-    """The dispatch key of a device type's backend."""
-    carried = _C._tensor_keys(_C.empty(0, device=device))
-    return next(name for name, bit in sorted(_C._KEYS.items(), key=lambda item: item[1]) if carried & bit)
-
-
 def make(device: str) -> Report:
     """Of a device type, "opencl" or one from outside."""
-    key = _key_of(device)
+    key = dispatch.backend_key(device)
     entries = {name: {e.key: e for e in dispatch.table(name)} for name in dispatch.operators()}
     there = {p for p in dispatch.primitives() if any(e.key == key and e.kind != "fallback" for e in dispatch.table(p))}
     own: list[str] = []
@@ -85,5 +78,4 @@ def make(device: str) -> Report:
         else:
             (own if entry.registered_as == key else made).append(name)
     missing = [p for p in dispatch.primitives() if p not in there]
-    counts = dict(Counter(_C._host_calls(device)).most_common())
-    return Report(device, sorted(there), missing, own, made, on_host, counts, saves)
+    return Report(device, sorted(there), missing, own, made, on_host, _C._host_calls(device), saves)

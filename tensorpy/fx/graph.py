@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.fx.node import Node, OpOverload, map_arg, target_name
+from tensorpy.fx.node import Node, OpOverload, container_text, map_arg, target_name
 from tensorpy.utils._pytree import TreeSpec
 
 
@@ -309,12 +309,8 @@ def _code(argument: Any) -> str:
     """An argument as an expression; what Python cannot write has been made an attribute (GraphModule)."""
     if isinstance(argument, Node):
         return argument.name
-    if isinstance(argument, tuple):
-        return f"({', '.join(map(_code, argument))}{',' if len(argument) == 1 else ''})"
-    if isinstance(argument, list):
-        return f"[{', '.join(map(_code, argument))}]"
-    if isinstance(argument, dict):
-        return f"{{{', '.join(f'{key!r}: {_code(value)}' for key, value in argument.items())}}}"
+    if (nested := container_text(argument, _code, repr)) is not None:
+        return nested
     if isinstance(argument, slice):
         return f"slice({_code(argument.start)}, {_code(argument.stop)}, {_code(argument.step)})"
     if isinstance(argument, float) and not math.isfinite(argument):

@@ -216,14 +216,19 @@ def _getitem() -> Any:
 _PURE = frozenset({_getitem()})
 
 
+def container_text(argument: Any, text: Callable[[Any], str], key: Callable[[Any], str]) -> str | None:
+    """A tuple, list or dict with what is in it written by `text` and `key`; None for anything else."""
+    if isinstance(argument, tuple):
+        return f"({', '.join(map(text, argument))}{',' if len(argument) == 1 else ''})"
+    if isinstance(argument, list):
+        return f"[{', '.join(map(text, argument))}]"
+    if isinstance(argument, dict):
+        return f"{{{', '.join(f'{key(name)}: {text(value)}' for name, value in argument.items())}}}"
+    return None
+
+
 def _text(argument: Any) -> str:
     """An argument with nodes as %names."""
     if isinstance(argument, Node):
         return f"%{argument.name}"
-    if isinstance(argument, tuple):
-        return f"({', '.join(map(_text, argument))}{',' if len(argument) == 1 else ''})"
-    if isinstance(argument, list):
-        return f"[{', '.join(map(_text, argument))}]"
-    if isinstance(argument, dict):
-        return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in argument.items())}}}"
-    return repr(argument)
+    return container_text(argument, _text, str) or repr(argument)

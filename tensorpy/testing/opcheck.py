@@ -36,6 +36,12 @@ def _copies(args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Tenso
     return _mapped(args, change), {name: _mapped(value, change) for name, value in kwargs.items()}
 
 
+def _run(op: Any, args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Tensor], Any]) -> Any:
+    """The operator on the arguments with their tensors changed."""
+    run_args, run_kwargs = _copies(args, kwargs, change)
+    return op(*run_args, **run_kwargs)
+
+
 def _fresh(t: Tensor) -> Tensor:
     copy = t.detach().clone()
     return copy.requires_grad_() if t.requires_grad else copy
@@ -108,8 +114,7 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
         def call(*inputs: Tensor) -> Any:
             rest = iter(inputs)
-            run_args, run_kwargs = _copies(args, kwargs, lambda t: next(rest) if t.requires_grad else t)
-            return op(*run_args, **run_kwargs)
+            return _run(op, args, kwargs, lambda t: next(rest) if t.requires_grad else t)
 
         gradcheck(call, copies)
 
@@ -117,11 +122,9 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """On Meta it gives shapes, strides and dtypes as it does with values."""
     with no_grad():
-        run_args, run_kwargs = _copies(args, kwargs, _fresh)
-        made = list(_tensors([op(*run_args, **run_kwargs)]))
-        meta_args, meta_kwargs = _copies(args, kwargs, lambda t: t.detach().to(device="meta"))
+        made = list(_tensors([_run(op, args, kwargs, _fresh)]))
         try:
-            told = list(_tensors([op(*meta_args, **meta_kwargs)]))
+            told = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="meta"))]))
         except NotImplementedError as error:
             raise OpCheckError(
                 f"{op.__name__} does nothing on Meta tensors: register what shape it gives with "
@@ -142,10 +145,9 @@ def _autocast(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Under autocast it takes what it takes without."""
     from tensorpy.amp import autocast
 
-    run_args, run_kwargs = _copies(args, kwargs, _fresh)
     with no_grad(), autocast("cpu", dtype=_C.bfloat16):
         try:
-            op(*run_args, **run_kwargs)
+            _run(op, args, kwargs, _fresh)
         except RuntimeError as error:
             raise OpCheckError(
                 f"{op.__name__} fails under autocast: {error}; register_autocast casts for it"
@@ -159,8 +161,8 @@ def _deterministic(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         return _C.stack([t.detach(), t.detach()], -1)[..., 0] if t.dim() else t.detach()
 
     with no_grad():
-        first = op(*_copies(args, {}, _fresh)[0], **_copies((), kwargs, _fresh)[1])
-        second = op(*_copies(args, {}, strided)[0], **_copies((), kwargs, strided)[1])
+        first = _run(op, args, kwargs, _fresh)
+        second = _run(op, args, kwargs, strided)
     for a, b in zip(_tensors([first]), _tensors([second]), strict=True):
         try:
             assert_close(b, a, equal_nan=True, check_stride=False)
@@ -179,9 +181,7 @@ def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
     def call(*inputs: Tensor) -> Any:
         rest = iter(inputs)
-        run_args, run_kwargs = _copies(args, kwargs, lambda t: next(rest))
-        made = op(*run_args, **run_kwargs)
-        return tuple(_tensors([made]))
+        return tuple(_tensors([_run(op, args, kwargs, lambda t: next(rest))]))
 
     with no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one that runs for each sample by itself
@@ -206,10 +206,9 @@ def _device(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     kernel = entries.get("OpenCL")
     if kernel is None or kernel.kind == "fallback" or not opencl.is_available():
         return
-    there_args, there_kwargs = _copies(args, kwargs, lambda t: t.detach().to(device="opencl"))
     with no_grad():
-        here = list(_tensors([op(*_copies(args, {}, _fresh)[0], **_copies((), kwargs, _fresh)[1])]))
-        there = list(_tensors([op(*there_args, **there_kwargs)]))
+        here = list(_tensors([_run(op, args, kwargs, _fresh)]))
+        there = list(_tensors([_run(op, args, kwargs, lambda t: t.detach().to(device="opencl"))]))
     for i, (a, b) in enumerate(zip(here, there, strict=True)):
         if b.device.type != "opencl":
             raise OpCheckError(f"{op.__name__}: result {i} of its kernel for OpenCL is on {b.device}")

@@ -263,28 +263,21 @@ TENSORPY_FORALL_TYPES(TENSORPY_TYPE)
 #undef TENSORPY_TYPE
 
 TENSORPY_INLINE tp_keyset tensorpy_take_keyset(const tensorpy_frame *f, int i) { return (void)i, f->ks; }
-TENSORPY_INLINE tp_opt_int tensorpy_take_opt_int(const tensorpy_frame *f, int i) {
-    const tp_value *v = &f->args[i - f->first];
-    tp_opt_int x = {v->tag != TP_NONE, v->tag != TP_NONE ? v->i : 0};
-    return x;
-}
-TENSORPY_INLINE tp_value tensorpy_give_opt_int(tp_opt_int x) {
-    tp_value v;
-    v.tag = x.has ? TP_INT : TP_NONE;
-    v.i = x.value;
-    return v;
-}
-TENSORPY_INLINE tp_opt_float tensorpy_take_opt_float(const tensorpy_frame *f, int i) {
-    const tp_value *v = &f->args[i - f->first];
-    tp_opt_float x = {v->tag != TP_NONE, v->tag != TP_NONE ? v->f : 0};
-    return x;
-}
-TENSORPY_INLINE tp_value tensorpy_give_opt_float(tp_opt_float x) {
-    tp_value v;
-    v.tag = x.has ? TP_FLOAT : TP_NONE;
-    v.f = x.value;
-    return v;
-}
+#define TENSORPY_OPT_TYPE(T, name, tag_, member)                             \
+    TENSORPY_INLINE T tensorpy_take_##name(const tensorpy_frame *f, int i) { \
+        const tp_value *v = &f->args[i - f->first];                          \
+        T x = {v->tag != TP_NONE, 0};                                        \
+        if (x.has) x.value = v->member;                                      \
+        return x;                                                            \
+    }                                                                        \
+    TENSORPY_INLINE tp_value tensorpy_give_##name(T x) {                     \
+        tp_value v;                                                          \
+        v.tag = x.has ? tag_ : TP_NONE;                                      \
+        v.member = x.value;                                                  \
+        return v;                                                            \
+    }
+TENSORPY_OPT_TYPE(tp_opt_int, opt_int, TP_INT, i)
+TENSORPY_OPT_TYPE(tp_opt_float, opt_float, TP_FLOAT, f)
 TENSORPY_INLINE tp_opt_bool tensorpy_take_opt_bool(const tensorpy_frame *f, int i) {
     const tp_value *v = &f->args[i - f->first];
     return v->tag == TP_NONE ? -1 : (tp_opt_bool)v->b;

@@ -1,6 +1,6 @@
 """Reductions.c: the CPU kernels of the reductions that the YAML gives as expressions. ReductionTable.{h,c}: the list.
 
-A kernel is cpu/reduction_of.h around four inline functions. The file is compiled once per CPU capability.
+A kernel is tensorpy/reduction_of.h around four inline functions. The file is compiled once per CPU capability.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def _kernel(op: ReductionOp, dtype: DtypeInfo) -> Iterator[str]:
     yield f"#define ELEMENT {element}"
     yield f"#define ACC {acc}"
     yield f"#define COUNT(n) {count}"
-    yield '#include "cpu/reduction_of.h"'
+    yield '#include "tensorpy/reduction_of.h"'
 
 
 def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
-    lines = [FIRST_LINE, '#include "cpu/pointwise_loop.h"', '#include "cpu/reduction.h"']
+    lines = [FIRST_LINE, '#include "cpu/loop.h"', '#include "cpu/reduction.h"']
     for op in ops:
         lines += ["", f"/* {op.name} */"]
         for dtype in op.dtypes:

@@ -4,11 +4,7 @@
  * is named TP_CAP(stem). The choice is made once, at load. */
 #pragma once
 
-typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512, TP_NUM_CAPABILITIES } tp_capability;
-
-#if defined(__x86_64__)
-#define TP_HAVE_X86_CAPABILITIES 1 /* the avx2 and avx512 objects are part of the build */
-#endif
+#include "tensorpy/program.h"
 
 /* The level in use: the highest that the CPU has, or a lower one that TENSORPY_CPU_CAPABILITY asks for (a higher one is
  * clamped). Found at the first call. */
@@ -16,9 +12,3 @@ tp_capability tp_cpu_capability(void);
 const char *tp_capability_name(tp_capability c); /* "baseline" */
 /* What was wrong with TENSORPY_CPU_CAPABILITY, for the Python layer to warn with at import; NULL if nothing. */
 const char *tp_capability_warning(void);
-
-#ifdef TP_CAPABILITY
-#define TP_CAP_PASTE(stem, capability) stem##_##capability
-#define TP_CAP_EXPAND(stem, capability) TP_CAP_PASTE(stem, capability)
-#define TP_CAP(stem) TP_CAP_EXPAND(stem, TP_CAPABILITY)
-#endif

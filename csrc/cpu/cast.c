@@ -4,7 +4,7 @@
  * the narrower types) and is cut to the integer's width; NaN is 0. A complex number gives its real part, and true where
  * any part is not zero. */
 #include "cpu/kernels.h"
-#include "cpu/pointwise_loop.h"
+#include "cpu/loop.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

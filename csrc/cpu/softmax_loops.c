@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "cpu/kernels.h"
-#include "cpu/pointwise_loop.h"
+#include "cpu/loop.h"
 
 #define LANES 32
 #define SHORT 16

@@ -12,18 +12,9 @@
 #endif
 
 #include "core/tensor.h"
+#include "tensorpy/program.h"
 
 #define TP_MAX_OPERANDS 8
-
-/* The kinds of type promotion, as PyTorch names them. */
-typedef enum {
-    TP_PROMOTE_DEFAULT,      /* the common dtype */
-    TP_PROMOTE_NO_OPMATH,    /* the same; the loop moves values without arithmetic (16-bit floats stay as they are) */
-    TP_PROMOTE_INT_TO_FLOAT, /* integers and bool become the default float */
-    TP_PROMOTE_ALWAYS_BOOL,  /* computes in the common dtype, gives bool */
-    TP_PROMOTE_COMPLEX_TO_FLOAT, /* computes in the common dtype, a complex one gives its real type */
-    TP_PROMOTE_BOOL_TO_LONG,     /* bool becomes int64 */
-} tp_promotion;
 
 /* An operand: a tensor, or a number that takes part in promotion as a 0-dimensional wrapped number would. */
 typedef struct {
@@ -75,6 +66,3 @@ int tp_check_internal_overlap(const tp_tensor *output);
  * asks tp_overlap_of and copies. A NULL input is skipped. */
 int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n);
 
-/* An inner loop: n elements; data[i] is operand i's first element and strides[i] its step in bytes. `params` are the
- * operator's other arguments, in schema order. */
-typedef void (*tp_loop_fn)(char *const *data, const int64_t *strides, int64_t n, const void *params);

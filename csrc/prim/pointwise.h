@@ -9,41 +9,6 @@
 #include "iter/iter.h"
 #include "prim/program.h"
 
-#define TP_MAP_INPUTS 4
-#define TP_MAP_PARAMS TP_PROGRAM_PARAMS
-
-typedef struct {
-    uint8_t tag; /* TP_SCALAR, TP_FLOAT, TP_INT, TP_BOOL_ or TP_STR */
-    bool optional;
-    const char *const *words; /* of a str: those that the expressions know, NULL-terminated */
-} tp_pointwise_param;
-
-struct tp_pointwise_case;
-typedef struct {
-    const char *name;                  /* "add.Tensor", for messages */
-    const char *inputs[TP_MAP_INPUTS]; /* the inputs' names */
-    uint16_t number;                   /* its place among all pointwise operators */
-    uint8_t ninputs, nparams;
-    uint8_t promotion;                 /* tp_promotion */
-    int8_t input_dtype[TP_MAP_INPUTS]; /* a dtype that input i is converted to, outside promotion; TP_NO_DTYPE: takes
-                                          part */
-    uint16_t loop_mask;                /* bit d: dtype d is taken (16-bit floats compute in float32, */
-    bool moves_halves;                 /* but where the values are only moved) */
-    uint16_t grain_shift;              /* cost: the CPU's grain is TP_GRAIN >> grain_shift */
-    uint16_t nchoices;                 /* how many programs it has; 1: its parameters are numbers that are there */
-    const tp_pointwise_param *params;
-    const tp_program *programs; /* by class */
-    const tp_loop_fn *loops;    /* the CPU's, by dtype; chosen at load */
-    int64_t ncases;             /* operators that take its place for some numbers: x ** 2 */
-    const struct tp_pointwise_case *cases;
-} tp_pointwise;
-
-typedef struct tp_pointwise_case {
-    const tp_pointwise *op;
-    double value;
-    int input; /* which is this number */
-} tp_pointwise_case;
-
 /* Generated (PointwiseTable.c), by number. */
 extern const tp_pointwise *const tp_pointwise_table[];
 extern const int64_t tp_pointwise_count;

@@ -11,26 +11,6 @@ TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
     return tp_compute_dtype(tp_is_complex(x) ? tp_to_complex_dtype(out) : out);
 }
 
-typedef enum {
-    TP_REDUCE_DEFAULT,    /* the result has the input's dtype */
-    TP_REDUCE_SUM,        /* the same, but int64 for integers and bool */
-    TP_REDUCE_ALWAYS_BOOL /* the input's dtype computes, the result is bool */
-} tp_reduce_promotion;
-
-/* The programs of a reduction: what an accumulator begins with; x1 folded into the accumulator x0; x0 and x1 put
- * together; the result from the accumulator x0 and the number of elements x1. */
-enum { TP_REDUCTION_START, TP_REDUCTION_STEP, TP_REDUCTION_JOIN, TP_REDUCTION_FINISH, TP_REDUCTION_PARTS };
-
-/* A reduction that the YAML gives as expressions. */
-typedef struct {
-    const char *name; /* "norm1", for messages */
-    uint16_t number;  /* its program: its place in tp_reduction_table */
-    uint8_t promotion;
-    uint32_t dtypes;                                  /* bit d: an input of dtype d is taken */
-    const tp_program (*programs)[TP_REDUCTION_PARTS]; /* by class */
-    const struct tp_reduction *kernels;               /* the CPU's, by the accumulator's dtype; chosen at load */
-} tp_reduction_op;
-
 /* Generated (ReductionTable.c), by number. */
 extern const tp_reduction_op *const tp_reduction_table[];
 extern const int64_t tp_reduction_count;

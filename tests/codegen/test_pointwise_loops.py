@@ -98,7 +98,7 @@ YAML = """
 
 # What the loops need of the core, and a way to fill in a parameter without knowing its layout here.
 SUPPORT = r"""
-#include "cpu/pointwise_loop.h"
+#include "cpu/loop.h"
 #include <stdlib.h>
 int64_t tp_scalar_int(const tp_scalar *s) { return s->kind == TP_SCALAR_FLOAT ? (int64_t)s->f : s->i; }
 uint64_t tp_scalar_uint(const tp_scalar *s) { return (uint64_t)tp_scalar_int(s); }

@@ -176,7 +176,7 @@ TP_SIMD(erf)
 TP_SIMD(erfc)
 TP_SIMD2(atan2)
 TP_SIMD2(hypot)
-#if defined(__AVX512F__) && defined(TP_CAPABILITY)
+#if defined(__AVX512F__) && defined(TP_FOLDER_cpu)
 /* Functions of cpu/vector_math.c, called likewise by the tree's own kernels. */
 #define TP_VECTOR_MATH 1
 #define TP_VECTOR(name) __attribute__((simd("notinbranch"), const)) float tp_vector_##name(float);

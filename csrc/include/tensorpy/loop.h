@@ -1,14 +1,21 @@
-/* pointwise_loop.h: what the generated inner loops are written in terms of.
+/* loop.h: what the generated inner loops are written in terms of (C, for the CPU).
  *
- * A loop reads its parameters once per call and knows nothing of tensors; see tp_loop_fn in iter/iter.h. */
-#pragma once
+ * A loop reads its parameters once per call and knows nothing of tensors; see tp_loop_fn in program.h. The functions
+ * that read numbers (tp_scalar_int, ...) are core/scalar.h's in the tree, and generated.h's outside. */
+#ifndef TENSORPY_LOOP_H
+#define TENSORPY_LOOP_H
 
-#include "cpu/capability.h"
-#include "dispatch/value.h"
-#include "iter/iter.h"
 #include "tensorpy/math.h"
+#include "tensorpy/program.h"
 
 #include <string.h>
+
+#ifndef TP_INLINE
+#define TP_INLINE static inline __attribute__((always_inline, unused))
+#endif
+#ifndef TP_UNUSED
+#define TP_UNUSED __attribute__((unused))
+#endif
 
 /* No iteration depends on an earlier one: an output is an input exactly, or does not overlap it. */
 #if defined(__clang__)
@@ -86,3 +93,5 @@ TP_UNUSED static void tp_block_scatter(const void *block, int64_t size, char *to
         else memcpy(to, from, (size_t)size);
     }
 }
+
+#endif

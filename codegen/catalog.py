@@ -55,6 +55,7 @@ class Operator:
     prims: tuple[str, ...] = ()  # the primitives that its kernel for Dense calls
     derivative: DerivativeEntry | None = None
     autocast: tuple[AutocastEntry, ...] = ()
+    prefix: str = "tp_"  # of the C function that calls it; outside the tree, "<namespace>_"
 
     @property
     def schema(self) -> FunctionSchema:
@@ -63,6 +64,11 @@ class Operator:
     @property
     def c(self) -> str:
         return self.schema.name.c_name
+
+    @property
+    def call(self) -> str:
+        """The C function that calls it through the dispatcher."""
+        return self.prefix + self.c
 
     @property
     def kind(self) -> str:

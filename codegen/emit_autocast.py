@@ -10,7 +10,7 @@ from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_functions import AUTOCAST, Kernels
 
-_TARGET = {
+TARGET = {
     "lower_precision_fp": "tp_autocast_dtype(device)",
     "fp32": "TP_FLOAT32",
 }
@@ -30,7 +30,7 @@ def _widest(op: Operator) -> str:
 def _kernel(op: Operator, policy: str) -> str:
     result = c_result(op.schema)
     body = "    tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS);\n    int device = tp_autocast_device(ks);\n"
-    body += _widest(op) if policy == "promote" else f"    tp_dtype to = {_TARGET[policy]};\n"
+    body += _widest(op) if policy == "promote" else f"    tp_dtype to = {TARGET[policy]};\n"
     casts = {}
     for a in c_arguments(op.schema):
         cast = f"{a.name_in_c}_cast"

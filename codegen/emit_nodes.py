@@ -5,6 +5,8 @@ formula, and its tp_node_type.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from .autograd_nodes import LIST_COPIES, Kept, Node, nodes_of, wants
 from .c_types import c_arguments
@@ -102,10 +104,27 @@ def _kept_variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     return _copy_variable(k)
 
 
-def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str]) -> dict[str, Variable]:
+@dataclass(frozen=True)
+class Form:
+    """What a formula's function calls the node and what it keeps: here, and in emit_library_nodes.py."""
+
+    this: str  # the node
+    kept: str  # `node`, of node->field
+    variable: Callable[[Kept, Use, list[str]], Variable]
+    parameters: Callable[[Node], str]
+
+    @property
+    def count_of(self) -> str:
+        return f"{self.kept}->{{}}_count"
+
+
+TREE = Form("&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out")
+
+
+def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str], form: Form) -> dict[str, Variable]:
     """`grad`, `grads` and `grad_<return>`; one that has not arrived is zeros, if another one has."""
     if node.returns_list:
-        prologue.append("tp_autoseq *all = tp_gradients_of_list(&node->base, grads);")
+        prologue.append(f"tp_autoseq *all = tp_gradients_of_list({form.this}, grads);")
         prologue.append("if (!all) return -1;")
         return {"grads": Variable("Tensor[]", "tp_tensor_seq_borrow(all)")}
     first = next((i for i in range(node.inputs) if node.differentiable(i)), 0)
@@ -130,7 +149,7 @@ def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str]) -
             variable = Variable("Tensor?", c)
         elif i in needed and len(needed) > 1:
             local = f"grad{i}"
-            prologue.append(f"tp_autoref *{local} = {c} ? tp_retain({c}) : tp_zeros_for_input(&node->base, {i});")
+            prologue.append(f"tp_autoref *{local} = {c} ? tp_retain({c}) : tp_zeros_for_input({form.this}, {i});")
             prologue.append(f"if (!{local}) return -1;")
             variable = Variable("Tensor", local)
         else:
@@ -143,10 +162,11 @@ def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str]) -
     return variables
 
 
-def _emit_formula(node: Node, index: int, catalog: Catalog) -> str:
+def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE) -> str:
+    """The function that computes the gradients of one formula."""
     formula, uses = node.formulas[index], node.uses[index]
     prologue: list[str] = []
-    variables = _gradient_variables(node, uses, prologue)
+    variables = _gradient_variables(node, uses, prologue, form)
     used_names = set(uses)
     for k in node.kept:
         names = (k.name,) if k.output < 0 else node.output_names(k.output)
@@ -156,20 +176,20 @@ def _emit_formula(node: Node, index: int, catalog: Catalog) -> str:
         for name in names:
             if name in uses:
                 use.merge(uses[name])
-        variable = _kept_variable(k, use, prologue)
+        variable = form.variable(k, use, prologue)
         for name in names:
             variables[name] = variable
     edges = {a.name: a for a in node.edges}
     if "grad_input_mask" in uses:
-        wanted = [wants(node, name, "&node->base") for name in formula.names]
+        wanted = [wants(node, name, form.this, form.count_of) for name in formula.names]
         prologue.append(f"const bool grad_input_mask[] = {{{', '.join(wanted)}}};")
         c = f"((tp_bools){{grad_input_mask, {len(wanted)}}})"
         variables["grad_input_mask"] = Variable("bool[]", c, length=len(wanted))
     slots = []
     for name in formula.names:
-        edge = node.edge(name)
+        edge = node.edge(name, form.count_of)
         if kind_of(edges[name].type) == "Tensor[]":
-            slots.append(Slot(f"out + {edge}" if edge != "0" else "out", f"node->{edges[name].name_in_c}_count"))
+            slots.append(Slot(f"out + {edge}" if edge != "0" else "out", form.count_of.format(edges[name].name_in_c)))
         else:
             slots.append(Slot(f"out[{edge}]"))
     for a in c_arguments(node.schema):  # the others, so that a misspelt name finds its neighbour
@@ -179,11 +199,11 @@ def _emit_formula(node: Node, index: int, catalog: Catalog) -> str:
         *lower_body(variables, formula.text, Result.of_slots(slots), catalog, formula.location),
     ]
     whole = "\n".join(body)
-    unused = [f"(void){name};" for name in ("node", "grads", "out") if not re.search(rf"\b{name}\b", whole)]
+    unused = [f"(void){name};" for name in (form.kept, "grads", "out") if not re.search(rf"\b{name}\b", whole)]
     text = "".join(f"    {line}\n" for line in unused + body)
     comment = "".join(f" * {line}\n" for line in formula.text.strip().splitlines())
     name = f"{node.name}_{'_'.join(formula.names)}"
-    head = f"static int {name}({node.name} *node, tp_tensor *const *grads, tp_tensor **out)"
+    head = f"static int {name}({form.parameters(node)})"
     return f"/* {', '.join(formula.names)}:\n{comment} */\n{head} {{\n{text}}}\n"
 
 
@@ -258,7 +278,7 @@ def emit_nodes(catalog: Catalog) -> str:
         out.append(_struct(node))
         for index in range(len(node.formulas)):
             try:
-                out.append(_emit_formula(node, index, catalog))
+                out.append(formula_function(node, index, catalog))
             except YamlError as error:
                 errors.add(error.location, error.what, error.fix)
         out.append(_emit_apply(node))

@@ -390,6 +390,14 @@ def loops_of(ops: Sequence[PointwiseOp]) -> dict[str, str]:
     return result
 
 
+def loops_text(ops: Sequence[PointwiseOp]) -> Iterator[str]:
+    """The loops of these operators, for a file that is compiled per capability."""
+    serving = loops_of(ops)
+    for op in ops:
+        if serving[op.c_name] == op.c_name:
+            yield from _op_text(op)
+
+
 def emit(ops: Sequence[PointwiseOp], shards: int) -> dict[str, str]:
     """Pointwise_<k>.c: the loops. An operator's name says in which file, so that a new one changes no other file."""
     serving = loops_of(ops)
@@ -442,7 +450,9 @@ def _programs(op: PointwiseOp, programs: Programs) -> str:
     return programs.by_class({leaf: flatten(block, inputs, params, words) for leaf, block in op.expressions.items()})
 
 
-def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
+def emit_table(
+    ops: Sequence[PointwiseOp], stem: str = "PointwiseTable", *, types: str = "prim/pointwise.h"
+) -> dict[str, str]:
     """PointwiseTable.c and .h: one tp_pointwise per operator, and the choice of loops for this CPU."""
     guard = "#ifdef TP_HAVE_X86_CAPABILITIES"
     every = with_cases(ops)
@@ -450,14 +460,14 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         FIRST_LINE,
         "#pragma once",
         "",
-        '#include "prim/pointwise.h"',
+        f'#include "{types}"',
         "",
         "/* Points every operator's loops at those of a capability (cpu/capability.h); called once at load. */",
         "void tp_pointwise_select(int capability);",
         "",
         *(f"extern tp_pointwise tp_pointwise_{op.c_name};" for op in every),
     ]
-    source = [FIRST_LINE, '#include "PointwiseTable.h"', '#include "cpu/capability.h"', ""]
+    source = [FIRST_LINE, f'#include "{stem}.h"', ""]
     serving = loops_of(ops)
     own = [op for op in every if serving[op.c_name] == op.c_name]
     for op in own:
@@ -529,4 +539,4 @@ def emit_table(ops: Sequence[PointwiseOp]) -> dict[str, str]:
         "        choices[i].op->loops = choices[i].loops[capability];",
         "}",
     ]
-    return {"PointwiseTable.h": "\n".join(header) + "\n", "PointwiseTable.c": "\n".join(source) + "\n"}
+    return {f"{stem}.h": "\n".join(header) + "\n", f"{stem}.c": "\n".join(source) + "\n"}

@@ -43,19 +43,23 @@ def _kernel(op: ReductionOp, dtype: DtypeInfo) -> Iterator[str]:
     yield '#include "tensorpy/reduction_of.h"'
 
 
-def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
-    lines = [FIRST_LINE, '#include "cpu/loop.h"', '#include "cpu/reduction.h"']
+def kernels_text(ops: Sequence[ReductionOp]) -> Iterator[str]:
+    """The kernels of these reductions, for a file that is compiled per capability."""
     for op in ops:
-        lines += ["", f"/* {op.name} */"]
+        yield from ("", f"/* {op.name} */")
         for dtype in op.dtypes:
-            lines += _kernel(op, dtype)
-        lines += ["", f"const tp_reduction TP_CAP({op.c_name}_reduction)[TP_NUM_DTYPES] = {{"]
+            yield from _kernel(op, dtype)
+        yield from ("", f"const tp_reduction TP_CAP({op.c_name}_reduction)[TP_NUM_DTYPES] = {{")
         for dtype in op.dtypes:
             name = f"{op.c_name}_{dtype.suffix}"
             out = "TP_BOOL" if op.promotion == "always_bool" else dtype.enumerator
             size = "1" if op.promotion == "always_bool" else str(dtype.size)
-            lines.append(f"    [{dtype.enumerator}] = TP_REDUCTION_ROW({name}, {dtype.enumerator}, {out}, {size}),")
-        lines.append("};")
+            yield f"    [{dtype.enumerator}] = TP_REDUCTION_ROW({name}, {dtype.enumerator}, {out}, {size}),"
+        yield "};"
+
+
+def emit(ops: Sequence[ReductionOp]) -> dict[str, str]:
+    lines = [FIRST_LINE, '#include "cpu/loop.h"', '#include "cpu/reduction.h"', *kernels_text(ops)]
     if not ops:
         lines.append("extern const int TP_CAP(tp_no_reductions);")
     return {"Reductions.c": "\n".join(lines) + "\n"}
@@ -76,20 +80,22 @@ def _programs(op: ReductionOp, programs: Programs) -> str:
     return f"{{{', '.join(rows)}}}"
 
 
-def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
+def emit_table(
+    ops: Sequence[ReductionOp], stem: str = "ReductionTable", *, types: str = "prim/reduce.h"
+) -> dict[str, str]:
+    """ReductionTable.c and .h: one tp_reduction_op per reduction, and the choice of kernels for this CPU."""
     header = [
         FIRST_LINE,
         "#pragma once",
         "",
-        '#include "prim/reduce.h"',
+        f'#include "{types}"',
         "",
         "/* Points every reduction's kernels at those of a capability (cpu/capability.h); called once at load. */",
         "void tp_reduction_select(int capability);",
         "",
         *(f"extern tp_reduction_op tp_reduction_{op.c_name};" for op in ops),
     ]
-    includes = ("ReductionTable.h", "cpu/capability.h", "cpu/reduction.h")
-    source = [FIRST_LINE, *(f'#include "{name}"' for name in includes), ""]
+    source = [FIRST_LINE, f'#include "{stem}.h"', ""]
     for op in ops:
         source.append(f"extern const tp_reduction {op.c_name}_reduction_baseline[TP_NUM_DTYPES];")
     source.append("#ifdef TP_HAVE_X86_CAPABILITIES")
@@ -126,4 +132,4 @@ def emit_table(ops: Sequence[ReductionOp]) -> dict[str, str]:
                 f"{op.c_name}_reduction_{c};"
             )
     source += ["#endif", "}"]
-    return {"ReductionTable.h": "\n".join(header) + "\n", "ReductionTable.c": "\n".join(source) + "\n"}
+    return {f"{stem}.h": "\n".join(header) + "\n", f"{stem}.c": "\n".join(source) + "\n"}

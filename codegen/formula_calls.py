@@ -46,9 +46,9 @@ class Calls(Context):
             case "sizes" | "strides":
                 return f"tp_{part}({v.c})"
             case "dtype":
-                return f"(tp_dtype){v.c}->dtype"
+                return f"tp_dtype_of({v.c})"
             case "device":
-                return f"{v.c}->device"
+                return f"tp_device_of({v.c})"
             case "offset":
                 return f"tp_storage_offset({v.c})"
             case "requires_grad":
@@ -110,7 +110,9 @@ class Calls(Context):
         if v.kind == "Tensor" and name == "conj" and not args and not kwargs and v.parts is None:
             local = self.fresh("t")  # a real tensor is its own conjugate: no call
             test = f"tp_is_complex_dtype({self.part(v, 'dtype', node)})"
-            self.emit(f"tp_autoref *{local} = {test} ? tp_conj({v.c}) : tp_retain({v.c});")
+            op = self.operators["conj"][0]
+            self.called.setdefault(str(op.schema.name), op)
+            self.emit(f"tp_autoref *{local} = {test} ? {op.call}({v.c}) : tp_retain({v.c});")
             self.check(f"!{local}")
             return Value("Tensor", local, owner=local, block=self.block)
         return self.operator(name, v, args, kwargs, node)
@@ -129,9 +131,9 @@ class Calls(Context):
             self.fail(node, f"`.{name}()` takes no arguments", f"write `.{name}()`")
         match name:
             case "numel":
-                return Value("int", f"{v.c}->numel" if v.parts is None else f"tp_ints_numel({v.parts['sizes']})")
+                return Value("int", f"tp_numel_of({v.c})" if v.parts is None else f"tp_ints_numel({v.parts['sizes']})")
             case "dim":
-                return Value("int", f"(int64_t){v.c}->ndim" if v.parts is None else f"{v.parts['sizes']}.size")
+                return Value("int", f"tp_ndim_of({v.c})" if v.parts is None else f"{v.parts['sizes']}.size")
             case "storage_offset":
                 return Value("int", self.part(v, part, node))
             case _:
@@ -268,7 +270,7 @@ class Calls(Context):
         schema = op.schema
         self.called.setdefault(str(schema.name), op)
         result = c_result(schema)
-        call = f"tp_{op.c}({', '.join(values)})"
+        call = f"{op.call}({', '.join(values)})"
         match result.kind:
             case "status":
                 self.check(f"{call} < 0")
@@ -297,6 +299,6 @@ class Calls(Context):
             case _:
                 name = self.fresh("v")
                 self.emit(f"{value_decl(result)}{name};")
-                self.check(f"tp_{op.c}({', '.join([*values, '&' + name])}) < 0")
+                self.check(f"{op.call}({', '.join([*values, '&' + name])}) < 0")
                 kind = kind_of(schema.returns[0].type)
                 return Value(kind, f"&{name}" if kind == "Scalar" else name)

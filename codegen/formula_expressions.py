@@ -122,7 +122,7 @@ class Expressions(Calls):
                 return Value("int[]", self.part(v, ATTRIBUTES[attr], node))
             case "ndim":
                 return Value(
-                    "int", f"(int64_t){v.c}->ndim" if v.parts is None else f"{self.part(v, 'sizes', node)}.size"
+                    "int", f"tp_ndim_of({v.c})" if v.parts is None else f"{self.part(v, 'sizes', node)}.size"
                 )
             case "dtype":
                 return Value("ScalarType", self.part(v, "dtype", node))

@@ -103,6 +103,10 @@ TP_INLINE tp_tensors tp_tensor_seq_borrow(const tp_tensor_seq *s) { return (tp_t
 /* ---- reading ---- */
 TP_INLINE tp_ints tp_sizes(const tp_tensor *t) { return (tp_ints){t->sizes, t->ndim}; }
 TP_INLINE tp_ints tp_strides(const tp_tensor *t) { return (tp_ints){t->strides, t->ndim}; }
+TP_INLINE tp_dtype tp_dtype_of(const tp_tensor *t) { return (tp_dtype)t->dtype; }
+TP_INLINE tp_device tp_device_of(const tp_tensor *t) { return t->device; }
+TP_INLINE int64_t tp_numel_of(const tp_tensor *t) { return t->numel; }
+TP_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return t->ndim; }
 TP_INLINE bool tp_is_contiguous(const tp_tensor *t) { return t->flags & TP_FLAG_CONTIGUOUS; }
 TP_INLINE bool tp_is_complex(const tp_tensor *t) { return tp_is_complex_dtype((tp_dtype)t->dtype); }
 TP_INLINE bool tp_is_floating(const tp_tensor *t) { return tp_is_floating_dtype((tp_dtype)t->dtype); }

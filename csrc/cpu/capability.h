@@ -4,7 +4,7 @@
  * is named TP_CAP(stem). The choice is made once, at load. */
 #pragma once
 
-#include "tensorpy/program.h"
+#include "tensorpy/expressions.h"
 
 /* The level in use: the highest that the CPU has, or a lower one that TENSORPY_CPU_CAPABILITY asks for (a higher one is
  * clamped). Found at the first call. */

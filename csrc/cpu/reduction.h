@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/tensor.h"
-#include "tensorpy/program.h"
+#include "tensorpy/expressions.h"
 
 #define TP_REDUCE_LEAF 4096
 

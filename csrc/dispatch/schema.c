@@ -413,6 +413,12 @@ tp_op *tp_define(const char *schema, const char *source) {
     return tp_declare_ops(&d->op, &d->info, 1) < 0 ? give_up(d) : &d->op;
 }
 
+void tp_describe_definition(tp_op *op, tp_op *const *prims, const struct tp_batch_rule *batching) {
+    definition *d = (definition *)op;
+    d->info.prims = prims;
+    d->info.batching = batching;
+}
+
 const tp_value *tp_default_of(const tp_op *op, int argument) {
     if (!tp_is_definition(op) || !op->info->args[argument].default_value) return NULL;
     return &((const definition *)op)->defaults[argument];

@@ -12,7 +12,7 @@
 #endif
 
 #include "core/tensor.h"
-#include "tensorpy/program.h"
+#include "tensorpy/expressions.h"
 
 #define TP_MAX_OPERANDS 8
 

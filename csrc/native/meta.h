@@ -19,7 +19,7 @@
 
 #define TP_MAX_OUTPUTS 5
 
-typedef struct {
+typedef struct tp_meta {
     const tp_op *op;
     tp_variant variant;
     int noutputs, ninputs;

@@ -185,4 +185,5 @@ const tensorpy_api tp_api = {
     .host_lock_acquire = tp_host_lock_acquire,
     .look_for_signals = tp_host_look,
     .opencl_run = tp_cl_run_source,
+    .generated = &tp_generated_api,
 };

@@ -113,8 +113,7 @@ int tp_library_define(tp_library *l, const char *schema) {
     return tp_register_defaults(op);
 }
 
-/* "scale" of the part's namespace as tp_find_op_qualified has it. */
-static tp_op *find_for(const tp_library *l, const char *op) {
+tp_op *tp_library_find(const tp_library *l, const char *op) {
     char name[160];
     const char *ns = l->part->ns;
     bool own = strcmp(ns, "aten") == 0;
@@ -174,7 +173,7 @@ int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed,
     tp_key key = TP_KEY_Undefined;
     if (check_part(l, op, &key) < 0) return -1;
     bool everything = op && !*op;
-    tp_op *found = everything ? NULL : find_for(l, op);
+    tp_op *found = everything ? NULL : tp_library_find(l, op);
     return found || everything ? add_kernel(l, key, found, boxed, context, free_context, name) : -1;
 }
 
@@ -182,7 +181,7 @@ int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel)
     char where[PLACE];
     tp_key key = TP_KEY_Undefined;
     if (!kernel || !kernel->boxed) return tp_fail(TP_ValueError, "tp_impl(%s): the kernel is NULL", op ? op : "NULL");
-    tp_op *found = find_for(l, op);
+    tp_op *found = tp_library_find(l, op);
     snprintf(where, sizeof where, "%s at %s:%d", kernel->name, kernel->file, kernel->line);
     if (!found || tp_check_codes(found, kernel->codes, where) < 0 || check_part(l, op, &key) < 0) return -1;
     return add_kernel(l, key, found, kernel->boxed, NULL, NULL, kernel->name);

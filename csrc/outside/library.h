@@ -10,6 +10,8 @@
 
 /* The table that a library is given. */
 extern const tensorpy_api tp_api;
+/* generated.c: the part of it that generated files call. */
+extern const tensorpy_generated tp_generated_api;
 
 /* Opens a shared object and runs its parts; one that is loaded already is left as it is. */
 int tp_load_library(const char *path);
@@ -38,6 +40,8 @@ int tp_library_define(tp_library *l, const char *schema);
 int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel);
 int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
                                void (*free_context)(void *), const char *name);
+/* "scale" of the part's namespace; NULL and the error set. */
+tp_op *tp_library_find(const tp_library *l, const char *op);
 /* Whether a C function of these codes (include/tensorpy/library.h) fits an operator: 0, or -1 with a TypeError that
  * says where not. */
 int tp_check_codes(const tp_op *op, const char *codes, const char *where);

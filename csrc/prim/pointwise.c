@@ -2,7 +2,34 @@
  * its parameters, one behind the other in mixed radix: 0 for None (or a word that no expression knows), 1 and up. */
 #include "prim/pointwise.h"
 
+#include "core/lock.h"
+
 #include <string.h>
+
+/* ---- the operators, and those from outside ---- */
+
+static const tp_pointwise *added[1024]; /* written under the lock Operators, then for ever the same */
+static int64_t nadded;
+
+const tp_pointwise *tp_pointwise_at(int64_t number) {
+    if (tp_likely(number >= 0 && number < tp_pointwise_count)) return tp_pointwise_table[number];
+    int64_t i = number - tp_pointwise_count;
+    return i >= 0 && i < __atomic_load_n(&nadded, __ATOMIC_ACQUIRE) ? added[i] : NULL;
+}
+
+int tp_add_pointwise(tp_pointwise *p) {
+    tp_lock(TP_LOCK_Operators);
+    bool there = tp_pointwise_at(p->number) == p, full = nadded == TP_COUNTOF(added);
+    if (!there && !full) {
+        p->number = (uint16_t)(tp_pointwise_count + nadded);
+        added[nadded] = p;
+        __atomic_store_n(&nadded, nadded + 1, __ATOMIC_RELEASE);
+    }
+    tp_unlock(TP_LOCK_Operators);
+    if (there || !full) return 0;
+    return tp_fail(TP_RuntimeError, "%s: there are %d pointwise operators from outside already", p->name,
+                   (int)TP_COUNTOF(added));
+}
 
 /* ---- programs ---- */
 
@@ -76,8 +103,8 @@ static int check(const tp_map_job *job, int64_t program, tp_tensors inputs, tp_s
 int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
                 tp_tensor *out) {
     int64_t number = program & 0xffff, choice = program >> 16;
-    if (program < 0 || number >= tp_pointwise_count) return fail_call("there is no such program");
-    const tp_pointwise *p = job->p = tp_pointwise_table[number];
+    const tp_pointwise *p = job->p = program < 0 ? NULL : tp_pointwise_at(number);
+    if (!p) return fail_call("there is no such program");
     if (check(job, program, inputs, numbers, compute) < 0) return -1;
     job->tensors[0] = out;
     for (int i = 0; i < p->ninputs; i++) job->tensors[i + 1] = inputs.data[i];

@@ -12,6 +12,10 @@
 /* Generated (PointwiseTable.c), by number. */
 extern const tp_pointwise *const tp_pointwise_table[];
 extern const int64_t tp_pointwise_count;
+/* By number, those from outside too, whose numbers come behind; NULL for none. */
+const tp_pointwise *tp_pointwise_at(int64_t number);
+/* Gives an operator from outside, which stays, its number, unless it has one. */
+int tp_add_pointwise(tp_pointwise *p);
 
 /* What the expressions compute in, for operands of dtype d. */
 TP_INLINE tp_dtype tp_pointwise_loop_dtype(const tp_pointwise *p, tp_dtype d) {

@@ -14,6 +14,10 @@ TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
 /* Generated (ReductionTable.c), by number. */
 extern const tp_reduction_op *const tp_reduction_table[];
 extern const int64_t tp_reduction_count;
+/* By number, those from outside too, whose numbers come behind; NULL for none. */
+const tp_reduction_op *tp_reduction_of(int64_t number);
+/* Gives a reduction from outside, which stays, its number, unless it has one. */
+int tp_add_reduction(tp_reduction_op *r);
 
 /* The reduction of a program; NULL and the error set for a number that is none's, or a dtype it does not compute in. */
 const tp_reduction_op *tp_reduction_at(int64_t program, tp_dtype compute);

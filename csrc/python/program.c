@@ -74,23 +74,28 @@ static PyObject *program(PyObject *self TP_UNUSED, PyObject *args) {
     int found = tp_py_to_dtype(dtype, &d);
     if (found == 0) PyErr_Format(PyExc_TypeError, "_program() takes a dtype, not %s", Py_TYPE(dtype)->tp_name);
     if (found <= 0) return NULL;
-    for (int64_t i = 0; i < tp_pointwise_count; i++)
-        if (strcmp(tp_pointwise_table[i]->name, name) == 0) return pointwise_program(tp_pointwise_table[i], d);
-    for (int64_t i = 0; i < tp_reduction_count; i++)
-        if (strcmp(tp_reduction_table[i]->name, name) == 0) return reduction_program(tp_reduction_table[i], d);
+    const tp_pointwise *p;
+    const tp_reduction_op *r;
+    for (int64_t i = 0; (p = tp_pointwise_at(i)); i++)
+        if (strcmp(p->name, name) == 0) return pointwise_program(p, d);
+    for (int64_t i = 0; (r = tp_reduction_of(i)); i++)
+        if (strcmp(r->name, name) == 0) return reduction_program(r, d);
     return PyErr_Format(PyExc_ValueError, "%s is not given as a scalar expression", name);
+}
+
+static void add_name(PyObject **names, const char *text) {
+    PyObject *name = PyUnicode_FromString(text);
+    if (!name || PySet_Add(*names, name) < 0) Py_CLEAR(*names);
+    Py_XDECREF(name);
 }
 
 /* _programs(): the names of operators that have one. */
 static PyObject *programs(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
     PyObject *names = PySet_New(NULL);
-    for (int64_t i = 0; names && i < tp_pointwise_count + tp_reduction_count; i++) {
-        bool reduction = i >= tp_pointwise_count;
-        PyObject *name = PyUnicode_FromString(reduction ? tp_reduction_table[i - tp_pointwise_count]->name
-                                                        : tp_pointwise_table[i]->name);
-        if (!name || PySet_Add(names, name) < 0) Py_CLEAR(names);
-        Py_XDECREF(name);
-    }
+    const tp_pointwise *p;
+    const tp_reduction_op *r;
+    for (int64_t i = 0; names && (p = tp_pointwise_at(i)); i++) add_name(&names, p->name);
+    for (int64_t i = 0; names && (r = tp_reduction_of(i)); i++) add_name(&names, r->name);
     return names;
 }
 

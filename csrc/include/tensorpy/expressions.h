@@ -1,15 +1,11 @@
-/* program.h: pointwise operators and reductions as the YAML gives them: their expressions as data (programs), and the
- * compiled loops that the CPU runs in their place.
- *
- * A program is a list of steps, each of which makes a value from earlier ones; the last value is the result. Programs
- * are typed by kinds relative to the dtype that is computed in, so one serves all dtypes of a class. What a device
- * without compiled loops translates or interprets is this; `prim::map` and `prim::reduce.program` name one by its number.
+/* expressions.h: pointwise operators and reductions as the YAML gives them: their expressions as programs (program.h),
+ * and the compiled loops that the CPU runs in their place.
  *
  * The generator writes these structs (python -m tensorpy.codegen), for tensorpy and for libraries from outside. */
-#ifndef TENSORPY_PROGRAM_H
-#define TENSORPY_PROGRAM_H
+#ifndef TENSORPY_EXPRESSIONS_H
+#define TENSORPY_EXPRESSIONS_H
 
-#include "tensorpy/types.h"
+#include "tensorpy/program.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,39 +27,8 @@ typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512,
 #define TP_CAP(stem) TP_CAP_EXPAND(stem, TP_CAPABILITY)
 #endif
 
-/* ---- expressions ---- */
-
-typedef enum {
-    TP_KIND_COMPUTE, /* the dtype that is computed in */
-    TP_KIND_REAL,    /* of a complex one the real dtype */
-    TP_KIND_BOOL,
-    TP_KIND_INT,    /* int64 */
-    TP_KIND_DOUBLE, /* float64: a float parameter where integers are computed */
-} tp_step_kind;
-#define TP_STEP_NAMED 0x80 /* in a step's kind: its value is used several times */
-
-/* What a, b and c are follows from the operation: mostly the numbers of earlier steps. */
-typedef struct {
-    uint8_t op, kind;
-    uint16_t a, b, c;
-} tp_step;
-
-typedef union {
-    uint64_t bits; /* of an int64 (or uint64), or of a float64 */
-    int64_t i;
-    double f;
-} tp_step_constant;
-
-typedef struct {
-    uint16_t nsteps; /* 0: there is no program for this class */
-    const tp_step *steps;
-    const tp_step_constant *constants;
-} tp_program;
-
 /* The classes of dtypes, for each of which an operator may have a program of its own. */
 typedef enum { TP_CLASS_BOOL, TP_CLASS_UINT, TP_CLASS_SINT, TP_CLASS_FLOAT, TP_CLASS_COMPLEX, TP_NUM_CLASSES } tp_class;
-
-#define TP_PROGRAM_PARAMS 6
 
 /* ---- pointwise operators ---- */
 
@@ -81,7 +46,7 @@ typedef enum {
  * operator's other arguments, in schema order. */
 typedef void (*tp_loop_fn)(char *const *data, const int64_t *strides, int64_t n, const void *params);
 
-#define TP_MAP_INPUTS 4
+#define TP_MAP_INPUTS TP_PROGRAM_INPUTS
 #define TP_MAP_PARAMS TP_PROGRAM_PARAMS
 
 typedef struct {
@@ -159,10 +124,6 @@ typedef enum {
     TP_REDUCE_SUM,        /* the same, but int64 for integers and bool */
     TP_REDUCE_ALWAYS_BOOL /* the input's dtype computes, the result is bool */
 } tp_reduce_promotion;
-
-/* The programs of a reduction: what an accumulator begins with; x1 folded into the accumulator x0; x0 and x1 put
- * together; the result from the accumulator x0 and the number of elements x1. */
-enum { TP_REDUCTION_START, TP_REDUCTION_STEP, TP_REDUCTION_JOIN, TP_REDUCTION_FINISH, TP_REDUCTION_PARTS };
 
 /* A reduction that the YAML gives as expressions. */
 typedef struct tp_reduction_op {

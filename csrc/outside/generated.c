@@ -1,0 +1,364 @@
+/* generated.c: what files of the generator call in a library from outside (tensorpy/generated.h): kernels from programs,
+ * structured kernels, variants, all boxed. */
+#include "outside/library.h"
+
+#include "Functions.h"
+#include "Primitives.h"
+#include "autograd/formula.h"
+#include "autograd/node.h"
+#include "autograd/undifferentiated.h"
+#include "batched/rule.h"
+#include "core/error.h"
+#include "core/scalar_math.h"
+#include "cpu/capability.h"
+#include "dispatch/schema.h"
+#include "native/meta.h"
+#include "native/pointwise.h"
+#include "native/reduction.h"
+#include "native/variants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int argument_of(const tp_op *op, const char *name) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (strcmp(op->info->args[i].name, name) == 0) return i;
+    return -1;
+}
+
+/* The first argument that is written: self of an in-place operator, out; -1 for a functional one. */
+static int target_of(const tp_op *op) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (op->info->args[i].is_write) return i;
+    return -1;
+}
+static tp_variant variant_of(const tp_op *op) {
+    int target = target_of(op);
+    if (target < 0) return TP_VARIANT_NEW;
+    return op->info->args[target].is_out ? TP_VARIANT_OUT_CAST : TP_VARIANT_INPLACE;
+}
+
+static int check_targets(const tp_op *op, const tp_value *args) {
+    char name[128];
+    for (int i = 0; i < op->info->nargs; i++)
+        if (op->info->args[i].is_write && args[i].tag == TP_TENSOR &&
+            tp_check_writable(args[i].tensor, tp_op_name(op, name)) < 0)
+            return -1;
+    return 0;
+}
+
+static int give(tp_tensor *t, tp_value *results) {
+    if (!t) return -1;
+    results[0] = (tp_value){.tag = TP_TENSOR, .tensor = t};
+    return 0;
+}
+
+/* Registers a kernel of the part's key that finds `context` again. */
+static int add(tp_library *l, const char *op, tp_boxed_fn boxed, const void *context, size_t size, const char *name) {
+    void *kept = malloc(size);
+    if (!kept) return tp_fail_memory((int64_t)size);
+    memcpy(kept, context, size);
+    int status = tp_library_implement_boxed(l, op, boxed, kept, free, name);
+    if (status < 0) free(kept);
+    return status;
+}
+
+/* ---- pointwise ---- */
+
+typedef struct {
+    const tp_pointwise *p;
+    int8_t inputs[TP_MAP_INPUTS], params[TP_MAP_PARAMS], target;
+    tp_variant variant;
+} pointwise_kernel;
+
+static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const pointwise_kernel *k = context;
+    tp_operand inputs[TP_MAP_INPUTS];
+    tp_value params[TP_MAP_PARAMS];
+    for (int i = 0; i < k->p->ninputs; i++) {
+        const tp_value *v = &args[k->inputs[i]];
+        inputs[i] = v->tag == TP_TENSOR ? (tp_operand){v->tensor, NULL} : (tp_operand){NULL, v->scalar};
+    }
+    for (int i = 0; i < k->p->nparams; i++) params[i] = args[k->params[i]];
+    if (k->target < 0) return give(tp_pointwise_new(k->p, inputs, params), results);
+    if (check_targets(op, args) < 0) return -1;
+    return tp_pointwise_into(k->p, inputs, params, args[k->target].tensor, k->variant);
+}
+
+/* How vmap sees an operator, for as long as that is there (batched/rule.h). */
+typedef struct {
+    tp_batch_rule rule;
+    char roles[TP_MAX_ARGUMENTS + 1];
+} described;
+
+static char role_of(const tp_argument *a, bool pointwise) {
+    if (a->tag == TP_TENSOR) return pointwise ? 'A' : 'T';
+    return strcmp(a->name, "dim") != 0 ? '.' : a->tag == TP_INT ? 'd' : 'a';
+}
+
+static int describe(tp_op *op, tp_op *const *prims, bool pointwise) {
+    described *d = calloc(1, sizeof *d);
+    if (!d) return tp_fail_memory(sizeof *d);
+    for (int i = 0; i < op->info->nargs; i++) d->roles[i] = role_of(&op->info->args[i], pointwise);
+    bool known = pointwise || argument_of(op, "dim") >= 0;
+    d->rule.kind = variant_of(op) == TP_VARIANT_OUT_CAST ? TP_BATCH_OUT : known ? TP_BATCH_LINES : TP_BATCH_LOOP;
+    d->rule.roles = d->roles;
+    tp_describe_definition(op, prims, &d->rule);
+    return 0;
+}
+
+static tp_op *own_operator(tp_library *l, const char *op) {
+    tp_op *found = tp_library_find(l, op);
+    if (found && !tp_is_definition(found))
+        return tp_fail_null(TP_RuntimeError, "%s is tensorpy's own operator: a program is for one of yours", op);
+    return found;
+}
+
+static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
+    tp_op *op = own_operator(l, name);
+    if (!op || tp_add_pointwise(p) < 0) return -1;
+    pointwise_kernel k = {.p = p, .target = (int8_t)target_of(op), .variant = variant_of(op)};
+    for (int i = 0; i < p->ninputs; i++)
+        if ((k.inputs[i] = (int8_t)argument_of(op, p->inputs[i])) < 0)
+            return tp_fail(TP_RuntimeError, "%s has no argument '%s': %s", name, p->inputs[i], op->info->schema);
+    int n = 0;
+    for (int i = 0; i < op->info->nargs && n < p->nparams; i++)
+        if (op->info->args[i].tag != TP_TENSOR && memchr(k.inputs, i, p->ninputs) == NULL) k.params[n++] = (int8_t)i;
+    if (n < p->nparams) return tp_fail(TP_RuntimeError, "%s has too few numbers: %s", name, op->info->schema);
+    static tp_op *const prims[] = {&tp_prims[TP_PRIM_map], NULL};
+    if (describe(op, prims, true) < 0) return -1;
+    return add(l, name, run_pointwise, &k, sizeof k, p->name);
+}
+
+/* ---- reductions ---- */
+
+typedef struct {
+    const tp_reduction_op *r;
+    int8_t self, dim, keepdim, dtype, target; /* -1: it has none */
+} reduction_kernel;
+
+static tp_ints dims_of(const tp_value *v) {
+    if (v->tag == TP_INT) return (tp_ints){&v->i, 1};
+    return v->tag == TP_INTS_ ? v->ints : TP_NO_INTS;
+}
+
+static int run_reduction(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const reduction_kernel *k = context;
+    tp_tensor *self = args[k->self].tensor;
+    tp_ints dim = k->dim < 0 ? TP_NO_INTS : dims_of(&args[k->dim]);
+    bool keepdim = k->keepdim >= 0 && args[k->keepdim].b;
+    tp_dtype dtype = k->dtype < 0 || args[k->dtype].tag == TP_NONE ? TP_NO_DTYPE : (tp_dtype)args[k->dtype].i;
+    if (k->target < 0) return give(tp_reduction_new(k->r, self, dim, keepdim, dtype), results);
+    if (check_targets(op, args) < 0) return -1;
+    return tp_reduction_into(k->r, self, dim, keepdim, dtype, args[k->target].tensor);
+}
+
+static int add_reduction(tp_library *l, const char *name, tp_reduction_op *r) {
+    tp_op *op = own_operator(l, name);
+    if (!op || tp_add_reduction(r) < 0) return -1;
+    reduction_kernel k = {r,
+                          (int8_t)argument_of(op, "self"),
+                          (int8_t)argument_of(op, "dim"),
+                          (int8_t)argument_of(op, "keepdim"),
+                          (int8_t)argument_of(op, "dtype"),
+                          (int8_t)target_of(op)};
+    if (k.self < 0) return tp_fail(TP_RuntimeError, "%s has no argument 'self': %s", name, op->info->schema);
+    static tp_op *const prims[] = {&tp_prims[TP_PRIM_reduce_program], NULL};
+    if (describe(op, prims, false) < 0) return -1;
+    return add(l, name, run_reduction, &k, sizeof k, r->name);
+}
+
+/* ---- structured kernels ---- */
+
+typedef struct {
+    tensorpy_structured meta, kernel;
+} structured_kernel;
+
+static int give_outputs(const tp_op *op, tp_meta *m, tp_value *results) {
+    if (m->variant != TP_VARIANT_NEW) return tp_meta_commit(m);
+    for (int i = 0; i < op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_TENSOR, .tensor = m->out[i]};
+    return 0;
+}
+
+static int run_structured(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const structured_kernel *k = context;
+    tp_meta m = {.op = op, .variant = variant_of(op), .noutputs = op->info->nreturns};
+    tp_tensor *inputs[TP_MAX_ARGUMENTS];
+    int n = 0, given = 0;
+    for (int i = 0; i < op->info->nargs; i++) {
+        if (args[i].tag != TP_TENSOR) continue;
+        if (op->info->args[i].is_write) m.given[given++] = args[i].tensor;
+        if (!op->info->args[i].is_out) inputs[n++] = args[i].tensor;
+    }
+    if (m.variant != TP_VARIANT_NEW) tp_meta_set_inputs(&m, inputs, n);
+    int status = check_targets(op, args) < 0 ? -1 : k->meta(&m, args);
+    for (int i = 0; status == 0 && i < m.noutputs; i++)
+        if (!m.out[i])
+            status = tp_fail(TP_RuntimeError, "%s: its meta function declares no output %d", op->info->name, i);
+    if (status == 0 && k->kernel) status = k->kernel(&m, args);
+    if (status == 0) return give_outputs(op, &m, results);
+    tp_meta_discard(&m);
+    return -1;
+}
+
+static int add_structured(tp_library *l, const char *name, tensorpy_structured meta, tensorpy_structured kernel) {
+    tp_op *op = own_operator(l, name);
+    if (!op) return -1;
+    if (op->info->nreturns > TP_MAX_OUTPUTS)
+        return tp_fail(TP_RuntimeError, "%s: a structured kernel has at most %d outputs", name, TP_MAX_OUTPUTS);
+    structured_kernel k = {meta, kernel};
+    return add(l, name, run_structured, &k, sizeof k, kernel ? "structured" : "structured: its outputs");
+}
+
+static tp_tensor *meta_out(tp_meta *m, int i) { return m->out[i]; }
+
+/* ---- variants ---- */
+
+typedef struct {
+    tp_op *of;
+    bool of_inplace, recorded; /* it writes self; what it does is recorded, part by part */
+} variant_kernel;
+
+/* The arguments of `of` from those of another variant; a factory's options from the tensor that is written. */
+static void arguments_for(const tp_op *of, const tp_op *op, const tp_value *args, tp_value *out) {
+    int target = target_of(op);
+    const tp_tensor *t = target < 0 ? NULL : args[target].tensor;
+    for (int i = 0; i < of->info->nargs; i++) {
+        const char *name = of->info->args[i].name;
+        int at = argument_of(op, name);
+        const tp_value *fallback = tp_default_of(of, i);
+        if (at >= 0) out[i] = args[at];
+        else if (t && strcmp(name, "dtype") == 0) out[i] = (tp_value){.tag = TP_DTYPE, .i = t->dtype};
+        else if (t && strcmp(name, "device") == 0) out[i] = (tp_value){.tag = TP_DEVICE, .device = t->device};
+        else out[i] = fallback ? *fallback : (tp_value){.tag = TP_NONE};
+    }
+}
+
+static int copy_results(const tp_op *op, const tp_value *args, tp_value *made, const variant_kernel *k) {
+    int n = 0, status = 0;
+    for (int i = 0; i < op->info->nargs && status == 0; i++) {
+        if (!op->info->args[i].is_write) continue;
+        tp_tensor *to = args[i].tensor, *from = made[n++].tensor;
+        if (op->info->args[i].is_out) status = tp_copy_into_out(to, from);
+        else status = k->recorded ? tp_copy_into_self_recorded(to, from) : tp_copy_into_self(to, from);
+    }
+    return status;
+}
+
+/* By the functional variant. */
+static int run_from_functional(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const variant_kernel *k = context;
+    tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
+    if (check_targets(op, args) < 0) return -1;
+    arguments_for(k->of, op, args, given);
+    if (tp_call_boxed(k->of, given, made) < 0) return -1;
+    int status = copy_results(op, args, made, k);
+    for (int i = 0; i < k->of->info->nreturns; i++) tp_value_release(&made[i]);
+    return status;
+}
+
+/* By the in-place variant, on a copy of self. */
+static int run_from_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const variant_kernel *k = context;
+    tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
+    int target = target_of(op), self = argument_of(k->of, "self");
+    if (check_targets(op, args) < 0) return -1;
+    arguments_for(k->of, op, args, given);
+    tp_autoref *copy = target < 0 ? tp_clone(args[argument_of(op, "self")].tensor, TP_NO_FORMAT) : NULL;
+    if (target < 0 ? !copy : tp_copy_into_out(args[target].tensor, given[self].tensor) < 0) return -1;
+    given[self].tensor = copy ? copy : args[target].tensor;
+    if (tp_call_boxed(k->of, given, made) < 0) return -1;
+    return copy ? give(tp_take(copy), results) : 0;
+}
+
+static int add_variant(tp_library *l, const char *name, const char *of) {
+    tp_op *found = own_operator(l, of);
+    if (!found) return -1;
+    bool inplace = variant_of(found) == TP_VARIANT_INPLACE;
+    variant_kernel k = {found, inplace, strcmp(l->part->key, "CompositeImplicitAutograd") == 0};
+    return add(l, name, inplace ? run_from_inplace : run_from_functional, &k, sizeof k, of);
+}
+
+static int below_autograd(const tp_op *op, tp_keyset ks, const tp_value *args, tp_value *results) {
+    tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);
+    return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
+}
+
+static int record_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const variant_kernel *k = context;
+    tp_tensor *self = args[target_of(op)].tensor;
+    tp_value given[TP_MAX_ARGUMENTS], made = {.tag = TP_NONE};
+    bool recorded = tp_is_recorded(op, args) || (tp_grad_enabled() && self->base && tp_requires_grad(self->base));
+    if (!recorded) return below_autograd(op, ks, args, results);
+    if (tp_check_inplace(self, op->info->name, true) < 0) return -1;
+    tp_autoref *before = tp_clone(self, TP_NO_FORMAT); /* which the record may keep: self changes */
+    if (!before) return -1;
+    arguments_for(k->of, op, args, given);
+    given[argument_of(k->of, "self")].tensor = before;
+    if (tp_call_boxed(k->of, given, &made) < 0) return -1;
+    tp_autoref *result = made.tensor;
+    return tp_copy_into_self_recorded(self, result);
+}
+
+static int refuse_record(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    char name[128];
+    if (tp_is_recorded(op, args)) return tp_out_no_grad(tp_op_name(op, name));
+    return below_autograd(op, ks, args, results);
+}
+
+static int add_record_variant(tp_library *l, const char *name, const char *of) {
+    tp_op *op = own_operator(l, name), *found = op ? own_operator(l, of) : NULL;
+    if (!found) return -1;
+    variant_kernel k = {found, false, true};
+    bool inplace = variant_of(op) == TP_VARIANT_INPLACE;
+    return add(l, name, inplace ? record_inplace : refuse_record, &k, sizeof k, "autograd");
+}
+
+/* ---- the rest ---- */
+
+static bool requires_grad(const tp_tensor *t) { return tp_requires_grad(t); }
+static bool grad_enabled(void) { return tp_grad_enabled(); }
+static int64_t storage_offset(const tp_tensor *t) { return tp_storage_offset(t); }
+static tp_tensors seq_borrow(const tp_tensor_seq *s) { return tp_tensor_seq_borrow(s); }
+static tp_tensor_seq *seq_of(tp_tensors list) { return tp_tensor_seq_of(list); }
+static tp_tensor_seq *gradients_of_list(const tp_record *r, tp_tensor *const *grads) {
+    return tp_gradients_of_list((tp_node *)r, grads);
+}
+
+const tensorpy_generated tp_generated_api = {
+    .size = sizeof(tensorpy_generated),
+    .scalar_add = tp_scalar_add,
+    .scalar_sub = tp_scalar_sub,
+    .scalar_mul = tp_scalar_mul,
+    .scalar_div = tp_scalar_div,
+    .scalar_pow = tp_scalar_pow,
+    .scalar_neg = tp_scalar_neg,
+    .scalar_conj = tp_scalar_conj,
+    .scalar_exp = tp_scalar_exp,
+    .scalar_log = tp_scalar_log,
+    .scalar_sqrt = tp_scalar_sqrt,
+    .scalar_equal = tp_scalar_equal,
+    .scalar_less = tp_scalar_less,
+    .scalar_less_equal = tp_scalar_less_equal,
+    .scalar_bool = tp_scalar_bool,
+    .scalar_uint = tp_scalar_uint,
+    .list_index = tp_list_index,
+    .ints_slice = tp_ints_slice,
+    .ints_join = tp_ints_join,
+    .wrap_dim = tp_wrap_dim,
+    .storage_offset = storage_offset,
+    .requires_grad = requires_grad,
+    .grad_enabled = grad_enabled,
+    .seq_borrow = seq_borrow,
+    .seq_of = seq_of,
+    .capability = tp_cpu_capability,
+    .pointwise = add_pointwise,
+    .reduction = add_reduction,
+    .structured = add_structured,
+    .meta_output = tp_meta_output,
+    .meta_out = meta_out,
+    .variant = add_variant,
+    .record_variant = add_record_variant,
+    .zeros_for_output = tp_zeros_for_input,
+    .gradients_of_list = gradients_of_list,
+};

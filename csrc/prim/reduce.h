@@ -17,10 +17,6 @@ typedef enum {
     TP_REDUCE_ALWAYS_BOOL /* the input's dtype computes, the result is bool */
 } tp_reduce_promotion;
 
-/* The programs of a reduction: what an accumulator begins with; x1 folded into the accumulator x0; x0 and x1 put
- * together; the result from the accumulator x0 and the number of elements x1. */
-enum { TP_REDUCTION_START, TP_REDUCTION_STEP, TP_REDUCTION_JOIN, TP_REDUCTION_FINISH, TP_REDUCTION_PARTS };
-
 /* A reduction that the YAML gives as expressions. */
 typedef struct {
     const char *name; /* "norm1", for messages */
@@ -37,3 +33,5 @@ extern const int64_t tp_reduction_count;
 
 /* The reduction of a program; NULL and the error set for a number that is none's, or a dtype it does not compute in. */
 const tp_reduction_op *tp_reduction_at(int64_t program, tp_dtype compute);
+/* The same described for a device from outside. */
+int tp_reduce_program_of(int64_t program, tp_dtype compute, tp_reduce_program *out);

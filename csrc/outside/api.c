@@ -211,4 +211,5 @@ const tensorpy_api tp_api = {
     .program_result = tp_program_result,
     .print_program = print_program,
     .raise_fault = raise_fault,
+    .current_stream = tp_backend_stream,
 };

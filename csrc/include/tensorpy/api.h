@@ -159,6 +159,10 @@ typedef struct tensorpy_api {
     /* Sets the error that the argument `fault` of a primitive stands for: -1. `where` ends the message ("": in the
      * call; else where it was found). */
     int (*raise_fault)(int64_t fault, int64_t value, int64_t dim, int64_t size, const char *where);
+
+    /* ---- streams ---- */
+    /* The number of this thread's current stream of a device from outside: where its work is enqueued. */
+    int64_t (*current_stream)(const char *backend, int device);
 } tensorpy_api;
 
 /* ---- what a library consists of ---- */

@@ -214,6 +214,9 @@ TENSORPY_INLINE int64_t tp_print_program(const tp_program *program, tp_dtype com
 TENSORPY_INLINE int tp_raise_fault(int64_t fault, int64_t value, int64_t dim, int64_t size, const char *where) {
     return tensorpy_functions->raise_fault(fault, value, dim, size, where);
 }
+TENSORPY_INLINE int64_t tp_current_stream(const char *backend, int device) {
+    return tensorpy_functions->current_stream(backend, device);
+}
 TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     tp_view v;
     tensorpy_functions->view(t, &v);

@@ -19,6 +19,7 @@ from .emit_backend import emit_native_functions_h
 from .emit_declarations import emit_reference, emit_registration_declarations, emit_registration_minimal
 from .emit_family import emit_families, emit_family
 from .emit_functions import emit_functions_h
+from .emit_library import generate_library
 from .emit_pointwise_cpu import emit as emit_pointwise
 from .emit_pointwise_cpu import emit_table
 from .emit_primitives import emit_primitive_kernels_h, emit_primitives_c, emit_primitives_h
@@ -32,6 +33,7 @@ from .emit_python import (
 from .emit_schema import emit_signatures
 from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
+from .library import load_library
 from .out_dtype import check_out_dtypes
 from .sources import check_sources, files_of_kernels
 
@@ -105,12 +107,27 @@ def write_changed(folder: Path, files: Mapping[str, str]) -> int:
     return changed
 
 
+def library_files(namespace: str, yaml: Path) -> dict[str, str]:
+    """The files of a library from outside."""
+    return generate_library(load_library(yaml, namespace), namespace)
+
+
+def write_library(namespace: str, yaml: Path, out: Path) -> int:
+    files = library_files(namespace, yaml)
+    changed = write_changed(out, files)
+    print(f"codegen: {len(files)} files for {namespace}, {changed} changed")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
+    parser.add_argument("--library", metavar="NAMESPACE", help="the YAML is a project's own: a library from outside")
     parser.add_argument("--yaml", type=Path, default=Path("yaml"), help="folder of native_functions/ and the others")
     parser.add_argument("--out", type=Path, default=Path("build/gen"), help="folder to write to")
     args = parser.parse_args()
     try:
+        if args.library is not None:
+            return write_library(args.library, args.yaml, args.out)
         catalog = load_catalog(args.yaml)
         if CSRC.is_dir():
             check_sources(catalog, CSRC)

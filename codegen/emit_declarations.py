@@ -42,12 +42,10 @@ def emit_registration_minimal(catalog: Catalog) -> str:
     return head + "".join(_line(op) for op in catalog if must_be_written(op))
 
 
-def _entry(function: PythonFunction) -> str:
-    name = (
-        f"Tensor.{function.name}"
-        if function.method
-        else f"tensorpy.{function.module + '.' if function.module else ''}{function.name}"
-    )
+def entry(function: PythonFunction, module: str = "tensorpy") -> str:
+    """What reference.md says of one function."""
+    inside = f"{module}.{function.module}" if function.module else module
+    name = f"{'Tensor' if function.method else inside}.{function.name}"
     first = function.signatures[0].op.function.origin
     doc = function.doc or ""
     tags = sorted({t for s in function.signatures for t in s.op.function.tags})
@@ -65,7 +63,7 @@ def emit_reference(catalog: Catalog) -> str:
     )
     count = sum(1 for _ in catalog)
     parts = [head + f"{count} operators under {len(functions)} names.\n", "## Functions\n"]
-    parts += [_entry(f) for f in functions if not f.method]
+    parts += [entry(f) for f in functions if not f.method]
     parts.append("## Methods\n")
-    parts += [_entry(f) for f in functions if f.method]
+    parts += [entry(f) for f in functions if f.method]
     return "\n".join(parts)

@@ -1,18 +1,18 @@
 """The files of a library from outside (library.py): C on tensorpy's public headers, and its Python side.
 
-    <ns>_kernels.h    what the project's own C has to define, and C functions that call its operators
-    <ns>_library.c    declarations, kernels, the layers above them, registered
-    <ns>_pointwise.*, <ns>_reductions.*, <ns>_loops.*
-                      programs, and the CPU's loops, compiled once per capability
-    ops.py, ops.pyi   the operators as functions of Python; reference.md; test_ops.py
+<ns>_kernels.h    what the project's own C has to define, and C functions that call its operators
+<ns>_library.c    declarations, kernels, the layers above them, registered
+<ns>_pointwise.*, <ns>_reductions.*, <ns>_loops.*
+                  programs, and the CPU's loops, compiled once per capability
+ops.py, ops.pyi   the operators as functions of Python; reference.md; test_ops.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from . import emit_reduction_cpu
+from .autograd_nodes import node_of
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, KernelSource, Operator, structured_name
 from .emit_autocast import TARGET
@@ -22,9 +22,8 @@ from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
-from .formula_lower import called_by, lower_body
+from .formula_lower import lower_body
 from .library import with_gradient
-from .autograd_nodes import node_of
 from .model import FunctionSchema
 from .text import c_string, lines
 
@@ -176,11 +175,11 @@ def _structured(op: Operator, source: KernelSource) -> tuple[str, str, str, str]
     taken = [f"tensorpy_take_{_TAKERS[a.c.code]}(&frame, {i})" for i, a in arguments]
     frame = f"    const tensorpy_frame frame = {{0, args, NULL, 0, {len(op.schema.arguments)}}};\n"
     meta, kernel = f"boxed_{stem}_meta", f"boxed_{source.name}" if source.name else "NULL"
-    head = "static int {}(tp_meta *m, tp_value *args) {{\n" + frame
-    texts = [head.format(meta) + f"    return {stem}_meta({', '.join(['m', *taken])});\n}}\n", ""]
+    head = "static int {}(tp_meta *m, tp_value *args) {{\n"
+    texts = [head.format(meta) + frame + f"    return {stem}_meta({', '.join(['m', *taken])});\n}}\n", ""]
     if source.name:
         made = [f"TENSORPY_GENERATED->meta_out(m, {i})" for i in range(max(1, len(op.schema.returns)))]
-        texts[1] = head.format(kernel) + f"    return {source.name}({', '.join([*taken, *made])});\n}}\n"
+        texts[1] = head.format(kernel) + frame + f"    return {source.name}({', '.join([*taken, *made])});\n}}\n"
     return meta, texts[0], kernel, texts[1]
 
 
@@ -201,8 +200,7 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
             parts.add("Dense", f"TENSORPY_GENERATED->reduction(m, {name}, &tp_reduction_{op.reduction.c_name})")
         case "structured":
             meta, meta_text, kernel, kernel_text = _structured(op, source)
-            key = f"{meta}_{len(op.schema.arguments)}"
-            parts.texts.setdefault(key if key in parts.texts else meta, meta_text)
+            parts.texts.setdefault(meta, meta_text)
             if kernel_text:
                 parts.texts.setdefault(kernel, kernel_text)
             parts.add(source.key, f"TENSORPY_GENERATED->structured(m, {name}, {meta}, {kernel})")
@@ -226,7 +224,7 @@ def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     if op.kind == "functional" and op.derivative is not None and node_of(op, catalog) is not None:
         head = _head(op, f"autograd_{op.c}", keyset=True)
         parts.kernel("Autograd", op, f"autograd_{op.c}", emit_node(op, catalog, head))
-    elif op.kind in ("inplace", "out") and op.derivative is not None or op.kind == "out":
+    elif (op.kind in ("inplace", "out") and op.derivative is not None) or op.kind == "out":
         parts.add("Autograd", f"TENSORPY_GENERATED->record_variant(m, {name}, {c_string(str(functional.name))})")
 
 
@@ -287,7 +285,9 @@ def _kernels_h(catalog: Catalog, ns: str) -> str:
     declared = native_declarations(catalog).values()
     return "".join(
         [
-            _banner(f"What the project's own C defines, and {ns}_<operator>(), which calls an operator of the library."),
+            _banner(
+                f"What the project's own C defines, and {ns}_<operator>(), which calls an operator of the library."
+            ),
             '#pragma once\n\n#include "tensorpy/generated.h"\n\n',
             *(text.replace("struct tp_generator", "tp_generator") for text in declared),
             "\n",

@@ -127,9 +127,7 @@ def _keep(k: Kept, source: str, failed: str) -> list[str]:
         for part in k.parts():
             there = f"{source} && " if k.kind == "Tensor?" and part != "defined" else ""
             if part in ("sizes", "strides"):
-                out.append(
-                    f"if ({there}tensorpy_keep_ints(&{field}_{part}, tp_{part}({source})) < 0) return {failed};"
-                )
+                out.append(f"if ({there}tensorpy_keep_ints(&{field}_{part}, tp_{part}({source})) < 0) return {failed};")
             else:
                 guard = f"if ({there.removesuffix(' && ')}) " if there else ""
                 out.append(f"{guard}{field}_{part} = {_PART_VALUES[part].format(source)};")

@@ -118,7 +118,9 @@ class Form:
         return f"{self.kept}->{{}}_count"
 
 
-TREE = Form("&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out")
+TREE = Form(
+    "&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out"
+)
 
 
 def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str], form: Form) -> dict[str, Variable]:

@@ -200,7 +200,8 @@ def _parameters(function: PythonFunction, signature: Signature, spread: bool) ->
     return ", ".join(parts)
 
 
-def _function(function: PythonFunction, indent: str) -> str:
+def function_stub(function: PythonFunction, indent: str = "") -> str:
+    """Its lines in a .pyi."""
     if keyword.iskeyword(function.name) or (function.method and f"    {function.name}: " in TENSOR_ATTRIBUTES):
         return ""
     forms = [(s, spread) for s in function.signatures for spread in ([False, True] if s.varargs else [False])]
@@ -226,7 +227,7 @@ def emit_stubs(catalog: Catalog) -> str:
         f"    def __{name}__(self, other: Any) -> Tensor: ...{EQUAL_MARKS if name in ('eq', 'ne') else ''}\n"
         for name in COMPARISONS
     ]
-    out += [_function(f, "    ") for f in functions if f.method]
+    out += [function_stub(f, "    ") for f in functions if f.method]
     out.append("\n")
-    out += [_function(f, "") for f in functions if not f.method and not f.module]
+    out += [function_stub(f) for f in functions if not f.method and not f.module]
     return "".join(out)

@@ -121,9 +121,7 @@ class Expressions(Calls):
             case "shape" | "strides":
                 return Value("int[]", self.part(v, ATTRIBUTES[attr], node))
             case "ndim":
-                return Value(
-                    "int", f"tp_ndim_of({v.c})" if v.parts is None else f"{self.part(v, 'sizes', node)}.size"
-                )
+                return Value("int", f"tp_ndim_of({v.c})" if v.parts is None else f"{self.part(v, 'sizes', node)}.size")
             case "dtype":
                 return Value("ScalarType", self.part(v, "dtype", node))
             case "device":

@@ -28,7 +28,7 @@ _IMPLIED_TAGS = frozenset(("pointwise", "reduction", "core", "generated", "pt2_c
 
 # Keys of an entry that only tensorpy's own operators can have, and what to do instead.
 _REFUSED = {
-    "python_module": "take it out: the operator is tensorpy.ops.{ns}.{name}, and a function of the module that is written",
+    "python_module": "take it out: the operator is tensorpy.ops.{ns}.{name}, and a function of ops.py",
     "prims": "take it out: a kernel from outside calls operators",
     "out_dtype": "take it out: a result is cast to what out= is, where that loses nothing",
     "batching": "take it out, and register a kernel for the key Batched, or tensorpy.library.register_vmap",

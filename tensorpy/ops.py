@@ -42,7 +42,7 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
         """Of the overload without a name: see OpOverload.redispatch."""
         return self.default.redispatch(*args, **kwargs)
 
-    def _resolve(self, *args: Any, **kwargs: Any) -> Any:
+    def _resolve(self, /, *args: Any, **kwargs: Any) -> Any:
         """What a call does: tries the overloads in the order of the YAML; a single one is called at once (ops.c)."""
         complaints = []
         for overload in self.overloads():

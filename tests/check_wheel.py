@@ -13,6 +13,7 @@ from pathlib import Path
 MAX_MEGABYTES = 10
 MAX_IMPORT_MS = 12
 RUNS = 15
+EXAMPLES = {"custom_operator": "myops", "operators_from_yaml": "signals"}  # and their packages
 
 PROGRAM = """
 import tensorpy as tp
@@ -49,13 +50,18 @@ def check_yaml(wheel: Path) -> None:
 
 
 def check_examples(python: Path, folder: Path) -> None:
-    """A project of its own, built and tested against the installed wheel."""
+    """Projects of their own, built and tested against the installed wheel."""
     subprocess.run([python, "-m", "pip", "install", "-q", "setuptools>=77", "pytest", "numpy"], check=True)
-    project = folder / "custom_operator"
-    shutil.copytree(Path(__file__).parent.parent / "examples" / "custom_operator", project)
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", project], check=True)
-    shutil.rmtree(project / "myops")  # the installed one is meant
-    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True, cwd=project)
+    for name, package in EXAMPLES.items():
+        project = folder / name
+        shutil.copytree(Path(__file__).parent.parent / "examples" / name, project)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", "--no-build-isolation", f"./{name}"], check=True, cwd=folder
+        )
+        shutil.rmtree(project / package)  # the installed one is meant
+        generated = [str(path) for path in project.glob("build/generated/test_*.py")]
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".", *generated]
+        subprocess.run(command, check=True, cwd=project)
 
 
 def main() -> int:

@@ -266,14 +266,18 @@ def test_what_does_not_compile(cache: Path) -> None:
         load("../wrong", "")
 
 
-def test_the_example(tmp_path: Path) -> None:
-    """examples/custom_operator is built by its setup.py and passes its own tests."""
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [("custom_operator", []), ("operators_from_yaml", ["test_signals.py", "build/generated/test_ops.py"])],
+)
+def test_the_examples(name: str, tests: list[str], tmp_path: Path) -> None:
+    """They are built by their setup.py and pass their own tests."""
     project = tmp_path / "project"
-    shutil.copytree(ROOT / "examples" / "custom_operator", project)
+    shutil.copytree(ROOT / "examples" / name, project)
     given = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), str(Path(tp.__file__).parents[1])])}
     built = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=project, env=given)
     assert built.returncode == 0
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q"], cwd=project, env=given, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", "-q", *tests], cwd=project, env=given, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/base.h"
+#include "tensorpy/backend.h"
 #include "tensorpy/types.h"
 
 #define TP_CPU ((tp_device){TP_DEVICE_CPU, -1})
@@ -17,6 +18,9 @@ TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.ty
 /* The set of dispatch keys of a new dense tensor on each device type. The core does not know what the keys mean: the
  * dispatcher fills the array at load, the core copies from it when it makes a tensor. */
 extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
+
+struct tp_stream_ops;
+struct tp_memory_ops; /* both in core/stream.h */
 
 typedef struct tp_device_ops {
     /* Memory of at least nbytes, 64-byte aligned; `*context` comes back at release. NULL and the error set on
@@ -37,6 +41,10 @@ typedef struct tp_device_ops {
     tp_storage *(*pin)(tp_device d, size_t nbytes);
     bool (*is_pinned)(const tp_storage *s);
     int (*copy_async)(tp_tensor *dst, const tp_tensor *src);
+    /* Optional: NULL where the device has none. */
+    const struct tp_stream_ops *streams;
+    const struct tp_memory_ops *memory;
+    int (*properties)(tp_device d, tensorpy_device_properties *out);
 } tp_device_ops;
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base.h"
-#include "core/half.h"
+#include "tensorpy/half.h"
 #include "tensorpy/types.h"
 
 #include <complex.h>

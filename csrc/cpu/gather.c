@@ -3,7 +3,7 @@
  * The walk has two inner loops, over the indexed dimension and over the last one, whichever is nearer in memory inside.
  * Elements that may go to one place are always in one thread and in order, so sums do not depend on the threads. */
 #include "PrimitiveKernels.h"
-#include "core/half.h"
+#include "tensorpy/half.h"
 #include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"

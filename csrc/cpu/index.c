@@ -5,7 +5,7 @@
  * so that of several writes to one place the last one wins, and sums do not depend on the number of threads. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
-#include "core/half.h"
+#include "tensorpy/half.h"
 #include "core/host.h"
 #include "core/parallel.h"
 #include "prim/fault.h"

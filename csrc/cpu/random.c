@@ -3,7 +3,7 @@
 #include "PrimitiveKernels.h"
 #include "core/host.h"
 #include "core/parallel.h"
-#include "core/philox.h"
+#include "tensorpy/philox.h"
 #include "cpu/kernels.h"
 #include "prim/plain.h"
 #include "cpu/run.h"

@@ -2,8 +2,8 @@
  * per capability.
  *
  * A kernel always makes a whole block, so an element's value does not depend on how much of the block is wanted or on
- * how the work was split. The words are laid out by Note [Words of an element] in core/philox.h. */
-#include "core/philox.h"
+ * how the work was split. The words are laid out by Note [Words of an element] in tensorpy/philox.h. */
+#include "tensorpy/philox.h"
 #include "cpu/kernels.h"
 #include "tensorpy/math.h"
 

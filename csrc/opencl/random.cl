@@ -1,4 +1,4 @@
-/* random.cl: random draws: element i of a draw from (seed, offset, i), as core/philox.h lays the words out, and by the
+/* random.cl: random draws: element i of a draw from (seed, offset, i), as tensorpy/philox.h lays the words out, and by the
  * same steps as cpu/random_loops.c.
  *
  * Defined in front: OUT_* (element.h), MADE (the type a draw is made in), DRAW_<kind>, WORDS (words for each element),

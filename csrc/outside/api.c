@@ -8,6 +8,12 @@
 #include "core/host.h"
 #include "native/host.h"
 #include "opencl/custom.h"
+#include "prim/fault.h"
+#include "prim/pointwise.h"
+#include "prim/reduce.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #ifndef TENSORPY_RELEASE
 #define TENSORPY_RELEASE "unknown"
@@ -124,6 +130,19 @@ static void note_write(tp_tensor *t, const char *op) { tp_note_write(t, op); }
 
 static tp_dtype autocast_dtype(int type) { return tp_autocast_enabled(type) ? tp_autocast_dtype(type) : TP_NO_DTYPE; }
 
+/* ---- primitives ---- */
+
+static int64_t print_program(const tp_program *program, tp_dtype compute, char *text, int64_t room) {
+    tp_autotext printed = {0};
+    tp_program_print(&printed, program, compute, NULL);
+    if (!printed.text) return tp_fail_memory(0);
+    if (room > 0) snprintf(text, (size_t)room, "%s", printed.text);
+    return (int64_t)strlen(printed.text);
+}
+static int raise_fault(int64_t fault, int64_t value, int64_t dim, int64_t size, const char *where) {
+    return tp_raise_fault((int)fault, value, dim, size, where);
+}
+
 const tensorpy_api tp_api = {
     .size = sizeof(tensorpy_api),
     .version = TENSORPY_API_VERSION,
@@ -185,5 +204,13 @@ const tensorpy_api tp_api = {
     .host_lock_acquire = tp_host_lock_acquire,
     .look_for_signals = tp_host_look,
     .opencl_run = tp_cl_run_source,
+    .map_program = tp_map_program_of,
+    .reduce_program = tp_reduce_program_of,
+    .step_name = tp_step_name,
+    .kind_dtype = tp_kind_dtype,
+    .program_result = tp_program_result,
+    .print_program = print_program,
+    .raise_fault = raise_fault,
+    .current_stream = tp_backend_stream,
     .generated = &tp_generated_api,
 };

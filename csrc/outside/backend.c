@@ -4,9 +4,9 @@
  * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels
  * come first, then the host (native/host.h).
  *
- * Invariant: backends[i] is written before its device type is registered, and then stays. What is begun, from `count`
- * on, belongs to the library that is being loaded, which has the turn. */
-#include "outside/library.h"
+ * Invariant: tp_backends[i] is written before its device type is registered, and then stays. What is begun, from
+ * `count` on, belongs to the library that is being loaded, which has the turn. */
+#include "outside/backend.h"
 
 #include "core/error.h"
 #include "core/lock.h"
@@ -17,39 +17,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tensorpy_backend backends[TENSORPY_MAX_BACKENDS];
+tensorpy_backend tp_backends[TENSORPY_MAX_BACKENDS];
 static char names[TENSORPY_MAX_BACKENDS][64];
 static int count, begun; /* of those whose devices are there; and that the library at hand brings */
 
 static _Thread_local int current[TENSORPY_MAX_BACKENDS];
 
 static tp_device_type type_of(int i) { return (tp_device_type)(TP_DEVICE_PRIVATEUSE1 + i); }
-static const tensorpy_backend *backend_of(tp_device d) { return &backends[d.type - TP_DEVICE_PRIVATEUSE1]; }
 
-/* A backend that fails without a word still gives an error. */
-static int checked(const tensorpy_backend *b, int status, const char *what) {
-    if (status == 0 || tp_error_pending()) return status == 0 ? 0 : -1;
+int64_t tp_backend_checked(const tensorpy_backend *b, int64_t status, const char *what) {
+    if (status >= 0 || tp_error_pending()) return status >= 0 ? status : -1;
     return tp_fail(TP_RuntimeError, "%s: %s failed", b->name, what);
+}
+
+static int checked(const tensorpy_backend *b, int status, const char *what) {
+    return (int)tp_backend_checked(b, status == 0 ? 0 : -1, what);
 }
 
 /* ---- the device ---- */
 
 static void *allocate(tp_device d, size_t nbytes, void **context) {
-    const tensorpy_backend *b = backend_of(d);
+    const tensorpy_backend *b = tp_backend_of(d);
     void *data = b->allocate(d.index, nbytes, context);
     if (!data && !tp_error_pending())
         tp_fail(TP_RuntimeError, "%s out of memory: %zu bytes cannot be allocated", b->name, nbytes);
     return data;
 }
 static void release(tp_device d, void *data, size_t nbytes, void *context) {
-    backend_of(d)->release(d.index, data, nbytes, context);
+    tp_backend_of(d)->release(d.index, data, nbytes, context);
 }
 static int copy_from_host(tp_device d, void *dst, const void *src, size_t nbytes) {
-    const tensorpy_backend *b = backend_of(d);
+    const tensorpy_backend *b = tp_backend_of(d);
     return nbytes ? checked(b, b->copy_from_host(d.index, dst, src, nbytes), "a copy from the host") : 0;
 }
 static int copy_to_host(tp_device d, void *dst, const void *src, size_t nbytes) {
-    const tensorpy_backend *b = backend_of(d);
+    const tensorpy_backend *b = tp_backend_of(d);
     return nbytes ? checked(b, b->copy_to_host(d.index, dst, src, nbytes), "a copy to the host") : 0;
 }
 static int through_host(tp_device d, void *dst, const void *src, size_t nbytes) {
@@ -60,50 +62,51 @@ static int through_host(tp_device d, void *dst, const void *src, size_t nbytes) 
     return status;
 }
 static int copy_inside(tp_device d, void *dst, const void *src, size_t nbytes) {
-    const tensorpy_backend *b = backend_of(d);
+    const tensorpy_backend *b = tp_backend_of(d);
     if (!nbytes) return 0;
     return b->copy_inside ? checked(b, b->copy_inside(d.index, dst, src, nbytes), "a copy")
                           : through_host(d, dst, src, nbytes);
 }
 static int synchronize(tp_device d) {
-    const tensorpy_backend *b = backend_of(d);
+    const tensorpy_backend *b = tp_backend_of(d);
     return b->synchronize ? checked(b, b->synchronize(d.index), "synchronize") : 0;
 }
 
 static int devices_of(const tensorpy_backend *b) { return b->device_count ? b->device_count() : 1; }
 
 static int set_current(int i, int index) {
-    int n = devices_of(&backends[i]);
+    int n = devices_of(&tp_backends[i]);
     if (index < 0 || index >= n)
         return tp_fail(TP_RuntimeError, "invalid device ordinal: %s:%d, but there are %d devices of that type",
-                       backends[i].name, index, n);
+                       tp_backends[i].name, index, n);
     current[i] = index;
     return 0;
 }
 
-#define DEVICE_OPS(i)                                                       \
-    static int count_##i(void) { return devices_of(&backends[i]); }         \
-    static int current_##i(void) { return current[i]; }                     \
-    static int set_##i(int index) { return set_current(i, index); }         \
-    static const tp_device_ops ops_##i = {.allocate = allocate,             \
-                                          .release = release,               \
-                                          .copy_from_host = copy_from_host, \
-                                          .copy_to_host = copy_to_host,     \
-                                          .copy_inside = copy_inside,       \
-                                          .device_count = count_##i,        \
-                                          .current_device = current_##i,    \
-                                          .set_device = set_##i,            \
-                                          .synchronize = synchronize};
+/* What is optional is filled in when the backend is registered. */
+#define DEVICE_OPS(i)                                                  \
+    static int count_##i(void) { return devices_of(&tp_backends[i]); } \
+    static int current_##i(void) { return current[i]; }                \
+    static int set_##i(int index) { return set_current(i, index); }    \
+    static tp_device_ops ops_##i = {.allocate = allocate,              \
+                                    .release = release,                \
+                                    .copy_from_host = copy_from_host,  \
+                                    .copy_to_host = copy_to_host,      \
+                                    .copy_inside = copy_inside,        \
+                                    .device_count = count_##i,         \
+                                    .current_device = current_##i,     \
+                                    .set_device = set_##i,             \
+                                    .synchronize = synchronize};
 DEVICE_OPS(0)
 DEVICE_OPS(1)
 DEVICE_OPS(2)
-static const tp_device_ops *const device_ops[TENSORPY_MAX_BACKENDS] = {&ops_0, &ops_1, &ops_2};
+static tp_device_ops *const device_ops[TENSORPY_MAX_BACKENDS] = {&ops_0, &ops_1, &ops_2};
 
 /* ---- its operators ---- */
 
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const tensorpy_backend *b = context;
-    tp_device_type type = type_of((int)(b - backends));
+    tp_device_type type = type_of((int)(b - tp_backends));
     tp_count_host_call(type, op);
     return tp_call_on_host(type, op, ks, args, results);
 }
@@ -127,6 +130,7 @@ static int take_backend(const tensorpy_backend *given, tensorpy_backend *b) {
                           : !b->copy_to_host   ? "copy_to_host"
                                                : NULL;
     if (missing) return tp_fail(TP_RuntimeError, "TENSORPY_BACKEND: %s is not filled in", missing);
+    if (tp_check_backend_groups(b) < 0) return -1;
     int n = devices_of(b);
     if (n < 1 || n > INT8_MAX)
         return tp_fail(TP_RuntimeError, "TENSORPY_BACKEND: %s has %d devices, not 1 to %d", b->name, n, INT8_MAX);
@@ -135,7 +139,7 @@ static int take_backend(const tensorpy_backend *given, tensorpy_backend *b) {
 
 static int find_backend(const char *name) {
     for (int i = 0; i < count + begun; i++)
-        if (strcmp(backends[i].name, name) == 0) return i;
+        if (strcmp(tp_backends[i].name, name) == 0) return i;
     return -1;
 }
 
@@ -163,9 +167,9 @@ int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char
     if (find_backend(b.name) >= 0) return tp_fail(TP_RuntimeError, "there is a backend %s already", b.name);
     if (tp_library_reserve(l) < 0) return -1;
     snprintf(names[i], sizeof names[i], "%s", b.name);
-    backends[i] = b;
-    backends[i].name = names[i];
-    if (tp_library_note(l, tp_register_fallback(tp_backend_key(type_of(i)), fall_back, &backends[i], NULL,
+    tp_backends[i] = b;
+    tp_backends[i].name = names[i];
+    if (tp_library_note(l, tp_register_fallback(tp_backend_key(type_of(i)), fall_back, &tp_backends[i], NULL,
                                                 "outside/backend.c: on the CPU")) < 0)
         return -1;
     begun++;
@@ -177,6 +181,7 @@ int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char
 int tp_publish_backends(void) {
     for (; begun; begun--, count++) {
         if (tp_rename_device(type_of(count), names[count]) < 0) return -1;
+        tp_backend_optional(count, device_ops[count]);
         tp_register_device(type_of(count), device_ops[count]);
     }
     return 0;

@@ -80,9 +80,10 @@ static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
         inputs[i] = v->tag == TP_TENSOR ? (tp_operand){v->tensor, NULL} : (tp_operand){NULL, v->scalar};
     }
     for (int i = 0; i < k->p->nparams; i++) params[i] = args[k->params[i]];
-    if (k->target < 0) return give(tp_pointwise_new(k->p, inputs, params), results);
+    const tp_pointwise *p = tp_pointwise_case_of(k->p, inputs);
+    if (k->target < 0) return give(tp_pointwise_new(p, inputs, params), results);
     if (check_targets(op, args) < 0) return -1;
-    return tp_pointwise_into(k->p, inputs, params, args[k->target].tensor, k->variant);
+    return tp_pointwise_into(p, inputs, params, args[k->target].tensor, k->variant);
 }
 
 /* How vmap sees an operator, for as long as that is there (batched/rule.h). */
@@ -117,6 +118,8 @@ static tp_op *own_operator(tp_library *l, const char *op) {
 static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
     tp_op *op = own_operator(l, name);
     if (!op || tp_add_pointwise(p) < 0) return -1;
+    for (int64_t i = 0; i < p->ncases; i++)
+        if (tp_add_pointwise((tp_pointwise *)p->cases[i].op) < 0) return -1;
     pointwise_kernel k = {.p = p, .target = (int8_t)target_of(op), .variant = variant_of(op)};
     for (int i = 0; i < p->ninputs; i++)
         if ((k.inputs[i] = (int8_t)argument_of(op, p->inputs[i])) < 0)
@@ -245,12 +248,23 @@ static int copy_results(const tp_op *op, const tp_value *args, tp_value *made, c
     return status;
 }
 
+static bool is_recorded_inplace(const tp_op *op, const tp_value *args) {
+    const tp_tensor *base = args[target_of(op)].tensor->base;
+    return tp_is_recorded(op, args) || (tp_grad_enabled() && base && tp_requires_grad(base));
+}
+
 /* By the functional variant. */
 static int run_from_functional(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const variant_kernel *k = context;
     tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
     if (check_targets(op, args) < 0) return -1;
     arguments_for(k->of, op, args, given);
+    int self = variant_of(op) == TP_VARIANT_INPLACE ? argument_of(k->of, "self") : -1;
+    tp_autoref *before = NULL; /* which its parts may save: self changes */
+    if (self >= 0 && k->recorded && is_recorded_inplace(op, args)) {
+        if (!(before = tp_clone(given[self].tensor, TP_NO_FORMAT))) return -1;
+        given[self].tensor = before;
+    }
     if (tp_call_boxed(k->of, given, made) < 0) return -1;
     int status = copy_results(op, args, made, k);
     for (int i = 0; i < k->of->info->nreturns; i++) tp_value_release(&made[i]);
@@ -288,8 +302,7 @@ static int record_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_valu
     const variant_kernel *k = context;
     tp_tensor *self = args[target_of(op)].tensor;
     tp_value given[TP_MAX_ARGUMENTS], made = {.tag = TP_NONE};
-    bool recorded = tp_is_recorded(op, args) || (tp_grad_enabled() && self->base && tp_requires_grad(self->base));
-    if (!recorded) return below_autograd(op, ks, args, results);
+    if (!is_recorded_inplace(op, args)) return below_autograd(op, ks, args, results);
     if (tp_check_inplace(self, op->info->name, true) < 0) return -1;
     tp_autoref *before = tp_clone(self, TP_NO_FORMAT); /* which the record may keep: self changes */
     if (!before) return -1;

@@ -54,6 +54,9 @@ void tp_forget_backends(void);
 /* The key that a name of a device from outside stands for: "mirror", "Autograd_mirror"; TP_KEY_Undefined for others. */
 tp_key tp_backend_slot(const char *name);
 
+/* stream.c: the number of this thread's current stream of a device from outside; 0 for one that is not there. */
+int64_t tp_backend_stream(const char *name, int device);
+
 /* record.c: nodes of backward for kernels from outside. */
 tp_record *tp_record_new(const char *name, tp_backward backward, tp_tensors inputs, const void *data, size_t nbytes);
 int tp_record_save(tp_record *r, tp_tensor *t, int output); /* output -1: no result */

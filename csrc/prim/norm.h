@@ -1,16 +1,10 @@
-/* norm.h: the walk of a normalisation: the words of the argument `rows` of its primitives. */
+/* norm.h: the walk of a normalisation: the words of the argument `rows` of its primitives, tp_norm_rows. */
 #pragma once
 
 #include "core/list.h"
+#include "tensorpy/program.h"
 
 #include <string.h>
-
-/* A row is `runs` runs of `length` neighbours, `next` elements apart; row r begins at r * first. */
-typedef struct {
-    int64_t rows, runs, length, first, next;
-    int64_t groups, per_row, per_run; /* run k of row r has weight and bias r % groups * per_row + k * per_run, */
-    int64_t each;                     /* or, if not 0, element i of a row has those of i */
-} tp_norm_rows;
 
 #define TP_NORM_WORDS ((int64_t)(sizeof(tp_norm_rows) / sizeof(int64_t)))
 

@@ -77,6 +77,44 @@ static tp_value param_of(const tp_pointwise_param *p, int64_t chosen, const tp_s
     return (tp_value){.tag = TP_SCALAR, .scalar = number};
 }
 
+static int fail_call(const char *what) { return tp_fail(TP_RuntimeError, "prim::map: %s", what); }
+
+/* The operator of a program; NULL and the error set for a number that is none's, or another dtype. */
+static const tp_pointwise *checked_at(int64_t program, tp_dtype compute) {
+    int64_t number = program & 0xffff;
+    const tp_pointwise *p = program >= 0 ? tp_pointwise_at(number) : NULL;
+    if (!p || program >> 16 >= p->nchoices) return fail_call("there is no such program"), NULL;
+    if (compute < 0 || compute >= TP_NUM_DTYPES || !(p->loop_mask >> compute & 1))
+        return fail_call("a dtype that the program does not compute in"), NULL;
+    return p;
+}
+
+/* What input i is converted to. */
+static tp_dtype input_dtype(const tp_pointwise *p, int i, tp_dtype compute) {
+    return p->input_dtype[i] != TP_NO_DTYPE ? (tp_dtype)p->input_dtype[i] : compute;
+}
+
+int tp_map_program_of(int64_t program, tp_dtype compute, tp_map_program *out) {
+    const tp_pointwise *p = checked_at(program, compute);
+    if (!p) return -1;
+    tp_map_program found = {.size = out->size,
+                            .name = p->name,
+                            .program = &p->programs[tp_class_of(compute)],
+                            .ninputs = p->ninputs,
+                            .nparams = p->nparams,
+                            .result = tp_promotion_result((tp_promotion)p->promotion, compute)};
+    for (int i = 0; i < p->ninputs; i++) found.inputs[i] = input_dtype(p, i, compute);
+    int64_t choice = program >> 16;
+    for (int i = 0; i < p->nparams; i++) {
+        int64_t n = p->nchoices == 1 ? 1 : choices_of(&p->params[i]), chosen = choice % n;
+        found.none[i] = n > 1 && !chosen;
+        found.word[i] = p->params[i].tag == TP_STR ? (int32_t)chosen - 1 : -1;
+        choice /= n;
+    }
+    memcpy(out, &found, out->size < sizeof found ? out->size : sizeof found);
+    return 0;
+}
+
 int tp_pointwise_refuse_params(const tp_pointwise *p, const tp_value *params, tp_dtype dtype) {
     for (int i = 0; i < p->nparams; i++)
         if (params[i].tag == TP_SCALAR && params[i].scalar && tp_scalar_check_fits(params[i].scalar, dtype) < 0)
@@ -86,33 +124,27 @@ int tp_pointwise_refuse_params(const tp_pointwise *p, const tp_value *params, tp
 
 /* ---- plans ---- */
 
-static int fail_call(const char *what) { return tp_fail(TP_RuntimeError, "prim::map: %s", what); }
-
-static int check(const tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute) {
+static int check(const tp_map_job *job, tp_tensors inputs, tp_scalars numbers) {
     const tp_pointwise *p = job->p;
     int64_t wanted = p->nparams;
     for (int64_t i = 0; i < inputs.size; i++) wanted += !inputs.data[i];
-    if (program >> 16 >= p->nchoices) return fail_call("there is no such program");
     if (inputs.size != p->ninputs) return fail_call("another number of inputs than the program has");
     if (numbers.size != wanted) return fail_call("another number of numbers than the program has");
-    if (compute < 0 || compute >= TP_NUM_DTYPES || !(p->loop_mask >> compute & 1))
-        return fail_call("a dtype that the program does not compute in");
     return 0;
 }
 
 int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
                 tp_tensor *out) {
-    int64_t number = program & 0xffff, choice = program >> 16;
-    const tp_pointwise *p = job->p = program < 0 ? NULL : tp_pointwise_at(number);
-    if (!p) return fail_call("there is no such program");
-    if (check(job, program, inputs, numbers, compute) < 0) return -1;
+    int64_t choice = program >> 16;
+    const tp_pointwise *p = job->p = checked_at(program, compute);
+    if (!p || check(job, inputs, numbers) < 0) return -1;
     job->tensors[0] = out;
     for (int i = 0; i < p->ninputs; i++) job->tensors[i + 1] = inputs.data[i];
     if (tp_iter_plan(&job->it, job->tensors, 1, p->ninputs + 1, tp_sizes(out)) < 0) return -1;
     job->it.loop_dtype[0] = tp_promotion_result((tp_promotion)p->promotion, compute);
     const tp_scalar *next = numbers.data;
     for (int i = 0; i < p->ninputs; i++) {
-        tp_dtype wanted = p->input_dtype[i] != TP_NO_DTYPE ? (tp_dtype)p->input_dtype[i] : compute;
+        tp_dtype wanted = input_dtype(p, i, compute);
         job->it.loop_dtype[i + 1] = wanted;
         if (inputs.data[i]) continue;
         tp_scalar_store(next++, wanted, &job->numbers[i]);

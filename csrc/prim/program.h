@@ -1,10 +1,10 @@
-/* program.h: what is asked of programs (tensorpy/program.h), and their text in C. The numbers of operations are in
- * ProgramSteps.h, which is generated (codegen/scalar_program.py), and never change. */
+/* program.h: what the tree does with programs (tensorpy/program.h): which classes of dtypes there are, what a program
+ * reads, and its text in C. */
 #pragma once
 
 #include "core/dtype.h"
 #include "core/error.h"
-#include "tensorpy/program.h"
+#include "tensorpy/expressions.h"
 
 tp_class tp_class_of(tp_dtype d);
 

@@ -3,6 +3,8 @@
 
 #include "core/lock.h"
 
+#include <string.h>
+
 static const tp_reduction_op *added[256]; /* from outside: written under the lock Operators, then for ever the same */
 static int64_t nadded;
 
@@ -30,4 +32,13 @@ const tp_reduction_op *tp_reduction_at(int64_t program, tp_dtype compute) {
     const tp_reduction_op *r = tp_reduction_of(program);
     if (r && compute >= 0 && compute < TP_NUM_DTYPES && r->dtypes >> compute & 1) return r;
     return tp_fail_null(TP_RuntimeError, "prim::reduce.program: there is no such program for this dtype");
+}
+
+int tp_reduce_program_of(int64_t program, tp_dtype compute, tp_reduce_program *out) {
+    const tp_reduction_op *op = tp_reduction_at(program, compute);
+    if (!op) return -1;
+    tp_reduce_program found = {.size = out->size, .name = op->name, .parts = op->programs[tp_class_of(compute)]};
+    found.result = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
+    memcpy(out, &found, out->size < sizeof found ? out->size : sizeof found);
+    return 0;
 }

@@ -21,3 +21,5 @@ int tp_add_reduction(tp_reduction_op *r);
 
 /* The reduction of a program; NULL and the error set for a number that is none's, or a dtype it does not compute in. */
 const tp_reduction_op *tp_reduction_at(int64_t program, tp_dtype compute);
+/* The same described for a device from outside. */
+int tp_reduce_program_of(int64_t program, tp_dtype compute, tp_reduce_program *out);

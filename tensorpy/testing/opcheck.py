@@ -95,13 +95,18 @@ def _schema(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             )
 
 
+def _gives_numbers(op: Any) -> bool:
+    """No tensor comes out: there is nothing to differentiate, and no shape to foretell."""
+    return "Tensor" not in op._schema.rpartition("->")[2]
+
+
 def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """What wants a gradient gets one, and it is right."""
     from tensorpy import dispatch
     from tensorpy.autograd.gradcheck import gradcheck
 
     wanting = [t for t in _tensors([list(args), list(kwargs.values())]) if t.requires_grad]
-    if not wanting:
+    if not wanting or _gives_numbers(op):
         return
     kernel = next((e for e in dispatch.table(op.__name__) if e.key == "AutogradCPU"), None)
     if kernel is None or kernel.source == "no derivative is registered":
@@ -113,7 +118,7 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         copies = [_fresh(t) for t in wanting]
 
         def call(*inputs: Tensor) -> Any:
-            rest = iter(inputs)
+            rest = (t.clone() if "!" in op._schema else t for t in inputs)  # what is written may be no leaf
             return _run(op, args, kwargs, lambda t: next(rest) if t.requires_grad else t)
 
         gradcheck(call, copies)
@@ -121,6 +126,8 @@ def _autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 def _meta(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """On Meta it gives shapes, strides and dtypes as it does with values."""
+    if _gives_numbers(op):
+        return
     with no_grad():
         made = list(_tensors([_run(op, args, kwargs, _fresh)]))
         try:
@@ -175,7 +182,7 @@ def _vmap(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     from tensorpy.func import vmap
 
     tensors = [t.detach() for t in _tensors([list(args), list(kwargs.values())])]
-    if not tensors or "!" in op._schema:
+    if not tensors or "!" in op._schema or _gives_numbers(op):
         return
     other = [t.flip(0) if t.dim() and t.is_floating_point() else t for t in tensors]
 

@@ -20,6 +20,7 @@ flags for everything else.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -35,9 +36,10 @@ from typing import Any
 
 from tensorpy import backends, ops
 
-__all__ = ["Extension", "compile_flags", "include_paths", "load", "load_inline", "load_installed"]
+__all__ = ["Extension", "compile_flags", "generate", "include_paths", "load", "load_inline", "load_installed"]
 
-_FLAGS = ["-O2", "-fPIC", "-fvisibility=hidden"]
+# The last three keep what tensorpy/math.h promises of NaN, infinities and rounding, and let its loops be vectors.
+_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 _loaded: dict[str, str] = {}  # what load() has loaded under a name
 
 
@@ -58,7 +60,29 @@ def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
 
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
     kwargs["extra_compile_args"] = [*_FLAGS, *kwargs.get("extra_compile_args", ())]
+    kwargs["libraries"] = [*kwargs.get("libraries", ()), "m"]
     return Extension(name, list(sources), **kwargs)
+
+
+def generate(
+    namespace: str, yaml: str | os.PathLike[str] = "yaml", out: str | os.PathLike[str] = "build/generated"
+) -> list[str]:
+    """Writes what the operators of a project's own YAML need, and gives the C files of it, for Extension's sources.
+
+        Extension("myops._ops", [*generate("myops"), "kernels.c"], include_dirs=["build/generated"])
+
+    docs/extending/operators_from_yaml.md says what else lies there. Mistakes in the YAML are all in one ValueError.
+    """
+    # In the tree the generator lies beside the package.
+    codegen = importlib.import_module("tensorpy.codegen" if importlib.util.find_spec("tensorpy.codegen") else "codegen")
+    library = importlib.import_module(f"{codegen.__name__}.__main__")
+    errors = importlib.import_module(f"{codegen.__name__}.errors")
+    try:
+        files = library.library_files(namespace, Path(yaml))
+    except (errors.YamlError, errors.YamlErrors) as error:
+        raise ValueError(str(error)) from None
+    library.write_changed(Path(out), files)
+    return [os.fspath(Path(out, name)) for name in sorted(files) if name.endswith(".c")]
 
 
 def load_installed(name: str) -> None:
@@ -146,7 +170,15 @@ def load(
         raise ValueError("load: there are no sources")
     includes = [f"-I{os.fspath(Path(path).resolve())}" for path in extra_include_paths]
     sources_of_command = [os.fspath(path) for path in paths]
-    command = [*_compiler(paths), *compile_flags(), *extra_cflags, *includes, *sources_of_command, *extra_ldflags]
+    command = [
+        *_compiler(paths),
+        *compile_flags(),
+        *extra_cflags,
+        *includes,
+        *sources_of_command,
+        *extra_ldflags,
+        "-lm",
+    ]
     folder = _cache() if build_directory is None else Path(build_directory)
     target = folder / f"{name}-{_key(command, paths)}.so"
     if not target.exists():

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "core/generator.h"
-#include "core/philox.h"
+#include "tensorpy/philox.h"
 
 #include <pthread.h>
 

@@ -200,6 +200,27 @@ typedef struct tensorpy_api {
     int (*opencl_run)(const char *name, const char *source, tp_tensor *on, tp_ints items, tp_ints group,
                       const tp_value *args, int nargs);
 
+    /* ---- primitives: for kernels of a device; but for raise_fault, any thread may call these ---- */
+    /* Describes the program of a call of prim::map, or of prim::reduce.program; `out->size` is filled in. */
+    int (*map_program)(int64_t program, tp_dtype compute, tp_map_program *out);
+    int (*reduce_program)(int64_t program, tp_dtype compute, tp_reduce_program *out);
+    const char *(*step_name)(int op); /* of a step ("add", "sigmoid"); NULL for a number that is none's */
+    /* The dtype of a kind where `compute` is computed in, and of what a program gives. */
+    tp_dtype (*kind_dtype)(int kind, tp_dtype compute);
+    tp_dtype (*program_result)(const tp_program *program, tp_dtype compute);
+    /* A program as the body of a function in C and OpenCL C, on tensorpy/math.h: inputs are x0, x1, ..., parameter k is
+     * p<k>, whether it is None n<k>, whether it is its word j w<k>_<j>. As snprintf: the text's length, of which as
+     * much as there is room for is written; -1 without memory. */
+    int64_t (*print_program)(const tp_program *program, tp_dtype compute, char *text, int64_t room);
+    /* Sets the error that the argument `fault` of a primitive stands for: -1. `where` ends the message ("": in the
+     * call; else where it was found). */
+    int (*raise_fault)(int64_t fault, int64_t value, int64_t dim, int64_t size, const char *where);
+
+    /* ---- streams ---- */
+    /* The number of this thread's current stream of a device from outside: where its work is enqueued. */
+    int64_t (*current_stream)(const char *backend, int device);
+
+    /* ---- for files that the generator writes (generated.h) ---- */
     const tensorpy_generated *generated;
 } tensorpy_api;
 

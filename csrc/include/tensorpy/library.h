@@ -193,6 +193,30 @@ TENSORPY_INLINE int tp_opencl_run(const char *name, const char *source, tp_tenso
                                   const tp_value *args, int nargs) {
     return tensorpy_functions->opencl_run(name, source, on, items, group, args, nargs);
 }
+TENSORPY_INLINE int tp_map_program_at(int64_t program, tp_dtype compute, tp_map_program *out) {
+    out->size = sizeof *out;
+    return tensorpy_functions->map_program(program, compute, out);
+}
+TENSORPY_INLINE int tp_reduce_program_at(int64_t program, tp_dtype compute, tp_reduce_program *out) {
+    out->size = sizeof *out;
+    return tensorpy_functions->reduce_program(program, compute, out);
+}
+TENSORPY_INLINE const char *tp_step_name(int op) { return tensorpy_functions->step_name(op); }
+TENSORPY_INLINE tp_dtype tp_kind_dtype(int kind, tp_dtype compute) {
+    return tensorpy_functions->kind_dtype(kind, compute);
+}
+TENSORPY_INLINE tp_dtype tp_program_result(const tp_program *program, tp_dtype compute) {
+    return tensorpy_functions->program_result(program, compute);
+}
+TENSORPY_INLINE int64_t tp_print_program(const tp_program *program, tp_dtype compute, char *text, int64_t room) {
+    return tensorpy_functions->print_program(program, compute, text, room);
+}
+TENSORPY_INLINE int tp_raise_fault(int64_t fault, int64_t value, int64_t dim, int64_t size, const char *where) {
+    return tensorpy_functions->raise_fault(fault, value, dim, size, where);
+}
+TENSORPY_INLINE int64_t tp_current_stream(const char *backend, int device) {
+    return tensorpy_functions->current_stream(backend, device);
+}
 TENSORPY_INLINE tp_view tp_view_of(const tp_tensor *t) {
     tp_view v;
     tensorpy_functions->view(t, &v);

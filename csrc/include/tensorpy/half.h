@@ -2,11 +2,13 @@
  *
  * IEEE 754 binary16 (`tp_half`) and bfloat16 (`tp_bfloat`, the upper half of a binary32). Arithmetic is always done in
  * float (DESIGN: float16 and bfloat16 compute in float32). */
-#pragma once
+#ifndef TENSORPY_HALF_H
+#define TENSORPY_HALF_H
 
-#include "core/base.h"
-
+#include <stdint.h>
 #include <string.h>
+
+#define TP_HALF_FN static inline __attribute__((always_inline, unused))
 
 typedef struct {
     uint16_t bits;
@@ -15,33 +17,34 @@ typedef struct {
     uint16_t bits;
 } tp_bfloat;
 
-TP_INLINE uint32_t tp_float_bits(float f) {
+TP_HALF_FN uint32_t tp_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, 4);
     return u;
 }
-TP_INLINE float tp_float_from_bits(uint32_t u) {
+TP_HALF_FN float tp_float_from_bits(uint32_t u) {
     float f;
     memcpy(&f, &u, 4);
     return f;
 }
 
-TP_INLINE float tp_bfloat_to_float(tp_bfloat b) { return tp_float_from_bits((uint32_t)b.bits << 16); }
-TP_INLINE tp_bfloat tp_float_to_bfloat(float f) {
+TP_HALF_FN float tp_bfloat_to_float(tp_bfloat b) { return tp_float_from_bits((uint32_t)b.bits << 16); }
+TP_HALF_FN tp_bfloat tp_float_to_bfloat(float f) {
     uint32_t u = tp_float_bits(f);
     uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return (tp_bfloat){(uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded)};
+    tp_bfloat b = {(uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded)};
+    return b;
 }
 
 /* The magnitude is scaled through float arithmetic, which gets subnormals and rounding right without branches (the
  * method of M. Dukhan's FP16 library). */
-TP_INLINE float tp_half_to_float(tp_half h) {
+TP_HALF_FN float tp_half_to_float(tp_half h) {
     uint32_t w = (uint32_t)h.bits << 16, sign = w & 0x80000000u, two_w = w + w;
     float normal = tp_float_from_bits((two_w >> 4) + (0xE0u << 23)) * 0x1.0p-112f;
     float subnormal = tp_float_from_bits((two_w >> 17) | (126u << 23)) - 0.5f;
     return tp_float_from_bits(sign | tp_float_bits(two_w < (1u << 27) ? subnormal : normal));
 }
-TP_INLINE tp_half tp_float_to_half(float f) {
+TP_HALF_FN tp_half tp_float_to_half(float f) {
     uint32_t w = tp_float_bits(f), two_w = w + w, sign = w & 0x80000000u;
     float base = (tp_float_from_bits(w & 0x7fffffffu) * 0x1.0p+112f) * 0x1.0p-110f;
     uint32_t bias = two_w & 0xFF000000u;
@@ -49,5 +52,9 @@ TP_INLINE tp_half tp_float_to_half(float f) {
     base = tp_float_from_bits((bias >> 1) + 0x07800000u) + base;
     uint32_t bits = tp_float_bits(base);
     uint32_t nonsign = ((bits >> 13) & 0x7C00u) + (bits & 0x0FFFu);
-    return (tp_half){(uint16_t)((sign >> 16) | (two_w > 0xFF000000u ? 0x7E00u : nonsign))};
+    tp_half h = {(uint16_t)((sign >> 16) | (two_w > 0xFF000000u ? 0x7E00u : nonsign))};
+    return h;
 }
+
+#undef TP_HALF_FN
+#endif

@@ -1,0 +1,16 @@
+/* backend.h: a device from outside, between the files of this folder. */
+#pragma once
+
+#include "core/device.h"
+#include "outside/library.h"
+
+extern tensorpy_backend tp_backends[TENSORPY_MAX_BACKENDS];
+TP_INLINE const tensorpy_backend *tp_backend_of(tp_device d) { return &tp_backends[d.type - TP_DEVICE_PRIVATEUSE1]; }
+
+/* What a backend's function gave, if it is not negative; else -1. One that fails without a word still gives an error.
+ */
+int64_t tp_backend_checked(const tensorpy_backend *b, int64_t status, const char *what);
+
+/* stream.c: what a backend may leave out. */
+int tp_check_backend_groups(const tensorpy_backend *b); /* of each group all functions or none */
+void tp_backend_optional(int i, tp_device_ops *ops);    /* those that it has */

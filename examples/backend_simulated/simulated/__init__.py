@@ -1,4 +1,4 @@
-"""The device "simulated": `tensorpy.ones(2, device="simulated")` loads it by its entry point; `import simulated` too."""
+"""The device "simulated": loaded by its entry point when its name is first used; `import simulated` does it too."""
 
 from tensorpy.utils.extension import load_installed
 

@@ -255,6 +255,34 @@ def test_another_version_of_a_cell(cache: Path) -> None:
     assert cache.stat().st_mode & 0o77 == 0
 
 
+def test_a_handle_outlives_its_library(cache: Path) -> None:
+    """An operator that is taken out and declared again is the same: in handles of C, in Python, in what was pickled."""
+    declared = """
+        TENSORPY_LIBRARY(again, m) { return tp_def(m, "f(Tensor self) -> Tensor"); }
+        TENSORPY_KERNEL(tp_tensor *, f, (tp_tensor *, self)) { return tp_retain(self); }
+        TENSORPY_LIBRARY_IMPL(again, CPU, m) { return tp_impl(m, "f", f); }"""
+    caller = """
+        TENSORPY_HANDLE(tp_tensor *, f, "again::f", (tp_tensor *, self))
+        TENSORPY_LIBRARY(calls_again, m) { return tp_def(m, "g(Tensor self) -> Tensor"); }
+        TENSORPY_KERNEL(tp_tensor *, g, (tp_tensor *, self)) { return f(self); }
+        TENSORPY_LIBRARY_IMPL(calls_again, CompositeImplicitAutograd, m) { return tp_impl(m, "g", g); }"""
+    x = tp.ones(2, requires_grad=True)
+    extension.load_inline("calls_again", caller)
+    with pytest.raises(RuntimeError, match="there is no operator again::f"):
+        tp.ops.calls_again.g(x)
+    path = extension.load_inline("again", declared)
+    kept = tp.ops.again.f.default
+    assert tp.ops.calls_again.g(x.detach()).tolist() == [1, 1]
+    for _ in range(3):
+        tp.ops.unload_library(path)
+        with pytest.raises(NotImplementedError, match="again::f"):
+            tp.ops.calls_again.g(x.detach())
+        tp.ops.load_library(path)
+        assert tp.ops.calls_again.g(x.detach()).tolist() == kept(x.detach()).tolist() == [1, 1]
+    entry = next(e for e in tp.dispatch.table("again::f") if e.key == "AutogradCPU")
+    assert entry.source == "no derivative is registered"
+
+
 def test_what_does_not_compile(cache: Path) -> None:
     with pytest.raises(RuntimeError, match=r"wrong does not compile:\n(.|\n)*no_such_name"):
         load("wrong", "int f(void) { return no_such_name; }")

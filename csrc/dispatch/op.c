@@ -343,7 +343,18 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
     return register_one(op, &r, boxed, context, free_context, allow_override);
 }
 
+/* Of an operator that was taken out and declared again it is there still. */
+static int64_t default_of(const tp_op *op, tp_key key) {
+    tp_lock(TP_LOCK_Operators);
+    const registration_node *node = slot_of(op, key);
+    while (node && !node->r.is_default) node = node->older;
+    tp_unlock(TP_LOCK_Operators);
+    return node ? node->r.handle : 0;
+}
+
 int64_t tp_register_default(tp_op *op, tp_key key, tp_boxed_fn boxed, const char *source) {
+    int64_t there = default_of(op, key);
+    if (there) return there;
     tp_registration r = {.key = key, .source = source, .is_default = true};
     return register_one(op, &r, boxed, NULL, NULL, false);
 }

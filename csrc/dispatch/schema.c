@@ -12,11 +12,15 @@
 #define LONGEST_NAME 120 /* what tp_op_name has room for */
 
 /* A declared operator with all that its info points to. */
-typedef struct {
+typedef struct definition {
     tp_op op; /* first: an operator of `dynamic` is one of these */
     tp_op_info info;
     tp_value *defaults; /* one per argument; those without a default are not read */
+    struct definition *next_undefined;
 } definition;
+
+/* Taken out; who found one before calls it again when it is declared again. Under the lock Operators. */
+static definition *undefined;
 
 typedef struct {
     const char *text, *at;
@@ -393,6 +397,34 @@ static tp_op *give_up(definition *d) {
     return NULL;
 }
 
+void tp_undefine(tp_op *op) {
+    tp_withdraw_op(op);
+    tp_lock(TP_LOCK_Operators);
+    ((definition *)op)->next_undefined = undefined;
+    undefined = (definition *)op;
+    tp_unlock(TP_LOCK_Operators);
+}
+
+static definition *take_undefined(const char *schema) {
+    tp_lock(TP_LOCK_Operators);
+    definition **at = &undefined, *found;
+    while (*at && strcmp((*at)->info.schema, schema) != 0) at = &(*at)->next_undefined;
+    found = *at;
+    if (found) *at = found->next_undefined;
+    tp_unlock(TP_LOCK_Operators);
+    return found;
+}
+
+/* The operator that had this schema before, in place of `d`. */
+static tp_op *define_again(definition *again, definition *d) {
+    again->info.declared_at = d->info.declared_at; /* the texts of d stay for it */
+    again->info.prims = NULL;
+    again->info.batching = NULL;
+    free(d);
+    if (tp_declare_ops(&again->op, &again->info, 1) == 0) return &again->op;
+    return NULL;
+}
+
 bool tp_is_definition(const tp_op *op) { return strstr(op->info->name, "::") && !op->info->is_primitive; }
 
 tp_op *tp_define(const char *schema, const char *source) {
@@ -410,6 +442,8 @@ tp_op *tp_define(const char *schema, const char *source) {
                 there->info->declared_at, there->info->schema, source, schema);
         return give_up(d);
     }
+    definition *again = take_undefined(schema);
+    if (again) return define_again(again, d);
     return tp_declare_ops(&d->op, &d->info, 1) < 0 ? give_up(d) : &d->op;
 }
 

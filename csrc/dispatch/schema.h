@@ -2,7 +2,8 @@
  *
  *     myops::scale(Tensor self, float by=2.0, *, int[]? dim=None) -> Tensor
  *
- * An operator, once declared, stays: handles and calls may know it for ever. */
+ * An operator, once declared, stays: handles and calls may know it for ever. Taken out, it has no kernels; declared
+ * again with the same schema, it is the same. */
 #pragma once
 
 #include "dispatch/op.h"
@@ -15,6 +16,8 @@
  * RuntimeError with both places. NULL and the error set: ValueError with the place in the text if it does not parse. */
 tp_op *tp_define(const char *schema, const char *source);
 
+/* Takes a definition out of the list, so that its name is free. */
+void tp_undefine(tp_op *op);
 /* Whether an operator was declared here, not by the YAML. */
 bool tp_is_definition(const tp_op *op);
 /* The default of an argument as a value that lives as long as the operator; NULL if it has none. */

@@ -65,4 +65,3 @@ int tp_check_internal_overlap(const tp_tensor *output);
 /* Fails where an output overlaps itself, or overlaps an input in part. TP_OVERLAP_UNKNOWN passes: whoever must be right
  * asks tp_overlap_of and copies. A NULL input is skipped. */
 int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n);
-

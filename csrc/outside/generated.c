@@ -1,5 +1,5 @@
-/* generated.c: what files of the generator call in a library from outside (tensorpy/generated.h): kernels from programs,
- * structured kernels, variants, all boxed. */
+/* generated.c: what files of the generator call in a library from outside (tensorpy/generated.h): kernels from
+ * programs, structured kernels, variants, all boxed. */
 #include "outside/library.h"
 
 #include "Functions.h"

@@ -109,7 +109,7 @@ int tp_library_define(tp_library *l, const char *schema) {
     if (tp_op_count() == before)
         return tp_fail(TP_RuntimeError, "%s is declared already, at %s; now at %s", op->info->name,
                        op->info->declared_at, place);
-    if (keep_op(l, op) < 0) return tp_withdraw_op(op), -1;
+    if (keep_op(l, op) < 0) return tp_undefine(op), -1;
     return tp_register_defaults(op);
 }
 
@@ -225,7 +225,7 @@ static void close_namespaces(const tp_library *l) {
 /* Takes out all that a library declared and registered. */
 static void take_out(tp_library *l) {
     while (l->nhandles) tp_deregister(l->handles[--l->nhandles]);
-    while (l->nops) tp_withdraw_op(l->ops[--l->nops]);
+    while (l->nops) tp_undefine(l->ops[--l->nops]);
     close_namespaces(l);
 }
 

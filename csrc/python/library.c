@@ -191,7 +191,7 @@ static PyObject *withdraw(PyObject *module TP_UNUSED, PyObject *arg) {
     tp_op *op = name ? find(name) : NULL;
     if (!op) return NULL;
     if (!tp_is_definition(op)) return PyErr_Format(PyExc_RuntimeError, "%s is tensorpy's own", name);
-    tp_withdraw_op(op);
+    tp_undefine(op);
     Py_RETURN_NONE;
 }
 

@@ -36,7 +36,16 @@ from typing import Any
 
 from tensorpy import backends, ops
 
-__all__ = ["Extension", "compile_flags", "generate", "include_paths", "load", "load_inline", "load_installed"]
+__all__ = [
+    "Extension",
+    "compile_flags",
+    "generate",
+    "include_paths",
+    "load",
+    "load_inline",
+    "load_installed",
+    "load_yaml",
+]
 
 # The last three keep what tensorpy/math.h promises of NaN, infinities and rounding, and let its loops be vectors.
 _FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
@@ -191,6 +200,16 @@ def load(
     return path
 
 
+def _put(path: Path, text: str) -> None:
+    """A file that is named after its text: whoever comes second finds it whole."""
+    if path.exists():
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
 def load_inline(name: str, source: str, *, language: str = "c", verbose: bool = False, **kwargs: Any) -> str:
     """The same from the text of a file in "c" or "c++"; `#include "tensorpy/library.h"` may be left out."""
     _check_name(name)
@@ -201,12 +220,32 @@ def load_inline(name: str, source: str, *, language: str = "c", verbose: bool = 
     suffix = ".c" if language == "c" else ".cpp"
     folder = Path(kwargs.get("build_directory") or _cache())
     path = folder / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:24]}{suffix}"
-    if not path.exists():
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=name)
-        with os.fdopen(handle, "w") as file:
-            file.write(source)
-        os.replace(temporary, path)
+    _put(path, source)
     return load(name, path, verbose=verbose, **kwargs)
+
+
+def load_yaml(
+    namespace: str,
+    native_functions: str,
+    derivatives: str = "",
+    *,
+    sources: Sequence[str | os.PathLike[str]] = (),
+    verbose: bool = False,
+    **kwargs: Any,
+) -> str:
+    """The same for operators that are declared in YAML: the texts of native_functions.yaml and derivatives.yaml.
+
+    `sources` have the kernels in C that the YAML names, if any; `#include "<namespace>_kernels.h"` declares them.
+    """
+    _check_name(namespace)
+    key = hashlib.sha256("\0".join([namespace, native_functions, derivatives]).encode()).hexdigest()[:24]
+    folder = Path(kwargs.get("build_directory") or _cache()) / f"{namespace}-{key}"
+    folder.mkdir(exist_ok=True)
+    _put(folder / "native_functions.yaml", native_functions)
+    _put(folder / "derivatives.yaml", derivatives)
+    generated = generate(namespace, folder, folder / "generated")
+    includes = [folder / "generated", *kwargs.pop("extra_include_paths", ())]
+    return load(namespace, [*generated, *sources], extra_include_paths=includes, verbose=verbose, **kwargs)
 
 
 if __name__ == "__main__":

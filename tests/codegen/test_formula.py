@@ -224,7 +224,7 @@ def test_lists() -> None:
 def test_metadata() -> None:
     assert "tp_expand(grads[0], node->shapeless_sizes, false)" in lower("grad.expand(shapeless.shape)")
     assert "tp_ints_numel(node->shapeless_sizes)" in lower("grad * shapeless.numel()")
-    assert "self->numel" in lower("grad * self.numel()")
+    assert "tp_numel_of(self)" in lower("grad * self.numel()")
 
 
 def test_inplace_on_own_tensor() -> None:
@@ -321,7 +321,7 @@ def test_composite() -> None:
     text = composite("both(Tensor self) -> Tensor[]", "[self, self]")
     assert "return tp_tensor_seq_of(" in text
     text = composite("count(Tensor self) -> int", "self.numel() * 2")
-    assert "*result = (self->numel * 2);" in text
+    assert "*result = (tp_numel_of(self) * 2);" in text
     text = composite("twice_(Tensor(a!) self) -> Tensor(a!)", "self.mul_(self)\nself.add_(self)")
     assert "tp_mul__Tensor(self, self) < 0" in text and text.endswith("return 0;\n}\n")
     with pytest.raises(YamlError, match="return a tensor in every case"):

@@ -72,10 +72,10 @@ typedef struct tensorpy_generated {
 
     /* ---- lists and tensors ---- */
     int64_t (*list_index)(int64_t size, int64_t i); /* counted from the end if negative; -1 and an IndexError outside */
-    tp_ints (*ints_slice)(tp_ints v, int64_t low, int64_t high);  /* as in Python; shares v's memory */
-    tp_ints (*ints_join)(int64_t *room, tp_ints a, tp_ints b);    /* in room for 64; size -1 and an error beyond */
-    int64_t (*wrap_dim)(int64_t dim, int64_t ndim);               /* -1 and an IndexError outside */
-    int64_t (*storage_offset)(const tp_tensor *t);                /* in elements */
+    tp_ints (*ints_slice)(tp_ints v, int64_t low, int64_t high); /* as in Python; shares v's memory */
+    tp_ints (*ints_join)(int64_t *room, tp_ints a, tp_ints b);   /* in room for 64; size -1 and an error beyond */
+    int64_t (*wrap_dim)(int64_t dim, int64_t ndim);              /* -1 and an IndexError outside */
+    int64_t (*storage_offset)(const tp_tensor *t);               /* in elements */
     bool (*requires_grad)(const tp_tensor *t);
     bool (*grad_enabled)(void);
     tp_tensors (*seq_borrow)(const tp_tensor_seq *s);
@@ -97,7 +97,7 @@ typedef struct tensorpy_generated {
     int (*record_variant)(tp_library *library, const char *op, const char *of);
 
     /* ---- backward ---- */
-    tp_tensor *(*zeros_for_output)(const tp_record *r, int output);                     /* new */
+    tp_tensor *(*zeros_for_output)(const tp_record *r, int output);                   /* new */
     tp_tensor_seq *(*gradients_of_list)(const tp_record *r, tp_tensor *const *grads); /* new; zeros for those missing */
 } tensorpy_generated;
 

@@ -13,8 +13,8 @@ extern "C" {
 
 /* ---- the CPU's capabilities ---- */
 
-/* Loops are compiled once per capability, with -DTP_CAPABILITY=<name> and the matching -m flags, and what they export is
- * named TP_CAP(stem); which ones run is chosen at load. */
+/* Loops are compiled once per capability, with -DTP_CAPABILITY=<name> and the matching -m flags, and what they export
+ * is named TP_CAP(stem); which ones run is chosen at load. */
 typedef enum { TP_CAPABILITY_BASELINE, TP_CAPABILITY_AVX2, TP_CAPABILITY_AVX512, TP_NUM_CAPABILITIES } tp_capability;
 
 #if defined(__x86_64__)

@@ -61,9 +61,9 @@ TENSORPY_INLINE void tensorpy_end_exclude(tp_keyset *before) { tp_restore(*befor
 
 /* ---- the vocabulary of formulas ---- */
 
-#define TENSORPY_SCALAR_2(name)                                                                    \
-    TENSORPY_INLINE tp_scalar tp_scalar_##name(const tp_scalar *a, const tp_scalar *b) {           \
-        return TENSORPY_GENERATED->scalar_##name(a, b);                                            \
+#define TENSORPY_SCALAR_2(name)                                                          \
+    TENSORPY_INLINE tp_scalar tp_scalar_##name(const tp_scalar *a, const tp_scalar *b) { \
+        return TENSORPY_GENERATED->scalar_##name(a, b);                                  \
     }
 TENSORPY_SCALAR_2(add)
 TENSORPY_SCALAR_2(sub)
@@ -79,9 +79,9 @@ TENSORPY_SCALAR_1(exp)
 TENSORPY_SCALAR_1(log)
 TENSORPY_SCALAR_1(sqrt)
 #undef TENSORPY_SCALAR_1
-#define TENSORPY_SCALAR_TEST(name)                                                      \
+#define TENSORPY_SCALAR_TEST(name)                                                  \
     TENSORPY_INLINE bool tp_scalar_##name(const tp_scalar *a, const tp_scalar *b) { \
-        return TENSORPY_GENERATED->scalar_##name(a, b);                                 \
+        return TENSORPY_GENERATED->scalar_##name(a, b);                             \
     }
 TENSORPY_SCALAR_TEST(equal)
 TENSORPY_SCALAR_TEST(less)
@@ -171,17 +171,17 @@ typedef struct {
     char text[TP_MAX_DIMS];
 } tensorpy_kept_str;
 
-#define TENSORPY_KEEP(name, list)                                                                          \
-    TENSORPY_INLINE int tensorpy_keep_##name(tensorpy_kept_##name *kept, list given) {                     \
-        if (given.size > TP_MAX_DIMS)                                                                      \
-            return tp_fail(TP_RuntimeError, "a backward keeps lists of at most %d numbers", TP_MAX_DIMS);  \
-        kept->size = given.size;                                                                           \
-        for (int64_t i = 0; i < given.size; i++) kept->data[i] = given.data[i];                            \
-        return 0;                                                                                          \
-    }                                                                                                      \
-    TENSORPY_INLINE list tensorpy_kept_##name##_of(const tensorpy_kept_##name *kept) {                     \
-        list given = {kept->data, kept->size};                                                             \
-        return given;                                                                                      \
+#define TENSORPY_KEEP(name, list)                                                                         \
+    TENSORPY_INLINE int tensorpy_keep_##name(tensorpy_kept_##name *kept, list given) {                    \
+        if (given.size > TP_MAX_DIMS)                                                                     \
+            return tp_fail(TP_RuntimeError, "a backward keeps lists of at most %d numbers", TP_MAX_DIMS); \
+        kept->size = given.size;                                                                          \
+        for (int64_t i = 0; i < given.size; i++) kept->data[i] = given.data[i];                           \
+        return 0;                                                                                         \
+    }                                                                                                     \
+    TENSORPY_INLINE list tensorpy_kept_##name##_of(const tensorpy_kept_##name *kept) {                    \
+        list given = {kept->data, kept->size};                                                            \
+        return given;                                                                                     \
     }
 TENSORPY_KEEP(ints, tp_ints)
 TENSORPY_KEEP(floats, tp_floats)

@@ -1,7 +1,7 @@
 /* loop.h: what the generated inner loops are written in terms of (C, for the CPU).
  *
- * A loop reads its parameters once per call and knows nothing of tensors; see tp_loop_fn in expressions.h. The functions
- * that read numbers (tp_scalar_int, ...) are core/scalar.h's in the tree, and generated.h's outside. */
+ * A loop reads its parameters once per call and knows nothing of tensors; see tp_loop_fn in expressions.h. The
+ * functions that read numbers (tp_scalar_int, ...) are core/scalar.h's in the tree, and generated.h's outside. */
 #ifndef TENSORPY_LOOP_H
 #define TENSORPY_LOOP_H
 

@@ -48,10 +48,10 @@ static tp_tensor *signal_of(tp_tensor *grad, int64_t length, int64_t step) {
     return tp_new_empty((tp_ints){sizes, ndim - 1}, v.dtype, v.device);
 }
 
-#define ADD_FRAMES(type)                                                                  \
+#define ADD_FRAMES(type)                                                                               \
     static void add_frames_##type(type *to, const type *from, int64_t n, int64_t size, int64_t step) { \
-        for (int64_t i = 0; i < n; i++)                                                   \
-            for (int64_t k = 0; k < size; k++) to[i * step + k] += from[i * size + k];    \
+        for (int64_t i = 0; i < n; i++)                                                                \
+            for (int64_t k = 0; k < size; k++) to[i * step + k] += from[i * size + k];                 \
     }
 ADD_FRAMES(float)
 ADD_FRAMES(double)
@@ -71,9 +71,7 @@ tp_tensor *frames_backward_cpu(tp_tensor *grad, int64_t length, int64_t step) {
     }
     return tp_take(out);
 }
-tp_tensor *frames_backward_meta(tp_tensor *grad, int64_t length, int64_t step) {
-    return signal_of(grad, length, step);
-}
+tp_tensor *frames_backward_meta(tp_tensor *grad, int64_t length, int64_t step) { return signal_of(grad, length, step); }
 
 /* ---- rms ---- */
 
@@ -104,9 +102,9 @@ tp_tensor *mix_meta(tp_tensors signals, tp_floats gains) {
                : tp_new_empty(tp_sizes(signals.data[0]), tp_dtype_of(signals.data[0]), tp_device_of(signals.data[0]));
 }
 
-#define ADD_SIGNAL(type)                                                                         \
+#define ADD_SIGNAL(type)                                                                          \
     static void add_signal_##type(type *to, const type *from, int64_t n, type gain, bool first) { \
-        for (int64_t i = 0; i < n; i++) to[i] = (first ? 0 : to[i]) + gain * from[i];            \
+        for (int64_t i = 0; i < n; i++) to[i] = (first ? 0 : to[i]) + gain * from[i];             \
     }
 ADD_SIGNAL(float)
 ADD_SIGNAL(double)

@@ -1,0 +1,170 @@
+"""Libraries from a project's own YAML: what is refused, and what is generated for each kind of entry."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tensorpy as tp
+from codegen.__main__ import library_files
+from codegen.errors import YamlErrors
+from tensorpy.utils.extension import compile_flags, generate, load_yaml
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLE = ROOT / "examples" / "operators_from_yaml"
+
+
+def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str, str]:
+    (tmp_path / "native_functions.yaml").write_text(functions)
+    (tmp_path / "derivatives.yaml").write_text(derivatives)
+    return library_files("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "derivative", "what", "fix"),
+    [
+        ("- func: f(Tensor self) -> Tensor\n  variants: method\n  composite: self", "", "to be a method", "no methods"),
+        ("- func: f(Tensor self) -> Tensor\n  python_module: nn\n  composite: self", "", "'python_module'", "mine.f"),
+        (
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    Dense: f_dense",
+            "",
+            "for every dense backend",
+            "CompositeExplicitAutograd:",
+        ),
+        (
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu\n  prims: [map]",
+            "",
+            "'prims'",
+            "calls operators",
+        ),
+        (
+            "- func: f(Tensor self) -> Tensor\n  tags: nondeterministic_seeded\n  dispatch:\n    CPU: f_cpu",
+            "",
+            "nothing comes of that",
+            "take it out",
+        ),
+        ("- func: f() -> Tensor\n  dispatch:\n    CPU: f_cpu", "", "f takes nothing", "an argument"),
+        (
+            "- func: f(Tensor self) -> Scalar\n  dispatch:\n    CPU: f_cpu",
+            "",
+            "returns a number of any kind",
+            "an int, a float or a bool",
+        ),
+        (
+            "- func: f(Tensor self) -> Tensor\n  composite: selff * 2",
+            "",
+            "unknown name 'selff'",
+            "self",
+        ),
+        (
+            "- func: f(Tensor self, Tensor other) -> Tensor\n  dispatch:\n    CPU: f_cpu",
+            "- name: f(Tensor self, Tensor other) -> Tensor\n  self: grad\n",
+            "f has no formula for 'Tensor other'",
+            "non_differentiable",
+        ),
+        (
+            "- func: f(Tensor[] self) -> Tensor\n  dispatch:\n    CPU: f_cpu",
+            "- name: f(Tensor[] self) -> Tensor\n  self: grad.split_with_sizes(self.sizes(0), 0)\n",
+            "the sizes of the list 'self'",
+            "make it a composite",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: str) -> None:
+    with pytest.raises(Exception) as caught:
+        files_of(tmp_path, entry + "\n", derivative)
+    assert type(caught.value).__name__ in ("YamlError", "YamlErrors")
+    assert what in str(caught.value) and fix in str(caught.value)
+    assert "native_functions.yaml:" in str(caught.value) or "derivatives.yaml:" in str(caught.value)
+
+
+def test_all_mistakes_at_once(tmp_path: Path) -> None:
+    text = "- func: f(Tensor self) -> Tensor\n  variants: method\n  composite: self\n"
+    with pytest.raises(YamlErrors, match="2 mistakes"):
+        files_of(tmp_path, text + text.replace("f(", "g("))
+    with pytest.raises(YamlErrors, match=r"there is no native_functions.yaml"):
+        library_files("mine", tmp_path / "nowhere")
+
+
+def test_a_name_of_tensorpy_is_the_librarys_own(tmp_path: Path) -> None:
+    text = "- func: relu(Tensor self) -> Tensor\n  dispatch:\n    CPU: mine_cpu\n"
+    text += "- func: twice(Tensor self) -> Tensor\n  composite: relu(self) * 2\n"
+    made = files_of(tmp_path, text)["mine_library.c"]
+    assert "mine_relu(self)" in made and "aten_mul_Scalar(" in made and "aten_relu" not in made
+
+
+def test_the_files_are_written_once(tmp_path: Path) -> None:
+    generated = generate("signals", EXAMPLE / "yaml", tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    assert generate("signals", EXAMPLE / "yaml", tmp_path / "out") == generated
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    command = [sys.executable, "-m", "codegen", "--library", "signals", "--yaml", EXAMPLE / "yaml"]
+    done = subprocess.run([*command, "--out", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"codegen: {len(before)} files for signals, 0 changed\n"
+
+
+def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
+    sources = generate("signals", EXAMPLE / "yaml", tmp_path)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-O1", f"-I{tmp_path}"]
+    command = [*compiler, *compile_flags(), *flags, *sources, str(EXAMPLE / "csrc" / "kernels.c"), "-lm"]
+    done = subprocess.run([*command, "-o", str(tmp_path / "signals.so")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_types_of_its_functions(tmp_path: Path) -> None:
+    generate("signals", EXAMPLE / "yaml", tmp_path)
+    shutil.copy(tmp_path / "ops.pyi", tmp_path / "signals_ops.pyi")
+    (tmp_path / "program.py").write_text(
+        "import tensorpy as tp\nimport signals_ops as ops\nx: tp.Tensor = ops.softclip(tp.ones(2), limit=2.0)\n"
+        "y: float = ops.rms(x)\nz: tp.Tensor = ops.energy(x, 0, keepdim=True)\nops.softclip(x, 'two')  # wrong\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if "No module named mypy" in done.stderr:
+        pytest.skip("mypy is not installed")
+    wrong = [line for line in done.stdout.splitlines() if "error" in line and line.startswith("program.py")]
+    assert len(wrong) == 1 and wrong[0].startswith("program.py:6:"), done.stdout
+
+
+def test_another_text_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell of a notebook, run again; the one before ends with its tensors' gradients still to come."""
+    monkeypatch.setenv("TENSORPY_EXTENSIONS_DIR", str(tmp_path / "cache"))
+    text = "- func: scaled(Tensor self) -> Tensor\n  pointwise:\n    float: self * {}\n"
+    gradient = "- name: scaled(Tensor self) -> Tensor\n  self: grad * {}\n"
+    x = tp.ones(3, requires_grad=True)
+    results = []
+    for factor in (2, 3, 2):
+        path = load_yaml("cells", text.format(factor), gradient.format(factor))
+        results.append(tp.ops.cells.scaled(x))
+    assert [r[0].item() for r in results] == [2, 3, 2]
+    sum(r.sum() for r in results).backward()
+    assert x.grad.tolist() == [7, 7, 7]
+    assert "scaled" in tp._C._programs()
+    tp.ops.unload_library(path)
+    with pytest.raises(AttributeError):
+        tp.ops.cells.scaled  # noqa: B018
+
+
+def test_an_operator_that_is_not_of_the_library(tmp_path: Path) -> None:
+    """What the generator never writes, written by hand: a program for an operator of tensorpy's."""
+    from tensorpy.utils.extension import load
+
+    source = tmp_path / "wrong.c"
+    source.write_text(
+        '#include "tensorpy/generated.h"\nstatic tp_pointwise p = {.name = "neg"};\n'
+        'TENSORPY_LIBRARY_IMPL(aten, CPU, m) { return TENSORPY_GENERATED->pointwise(m, "neg", &p); }\n'
+    )
+    with pytest.raises(RuntimeError, match="neg is tensorpy's own operator"):
+        load("wrong_program", source, build_directory=tmp_path)

@@ -74,6 +74,8 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import version as version
     from tensorpy import xpu as xpu
     from tensorpy._settings import *  # noqa: F403
+    from tensorpy._streams import Event as Event
+    from tensorpy._streams import Stream as Stream
     from tensorpy._tensor_types import *  # noqa: F403
     from tensorpy.func import vmap as vmap
     from tensorpy.serialization import load as load
@@ -147,6 +149,8 @@ _LAZY = {
     "codegen",
 }
 _LAZY_NAMES = {
+    "Event": "_streams",
+    "Stream": "_streams",
     "GradScaler": "amp",
     "compile": "_compile",
     "vmap": "func",

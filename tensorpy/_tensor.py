@@ -168,7 +168,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 
 def record_stream(self: Tensor, s: Any) -> None:
     """Says that a stream uses the tensor's memory, which goes to nobody else before the stream is done with it."""
-    _C._opencl.stream_use(self, s.device_index, s.stream_id)
+    _C._streams.stream_use(self, s.device, s.stream_id)
 
 
 def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:

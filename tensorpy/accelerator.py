@@ -5,12 +5,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from tensorpy import _C, opencl
+from tensorpy import _C, _streams, opencl
 from tensorpy._C import device as _device
+from tensorpy._streams import Stream
 
 _chosen: list[str] = []  # the type that set_device_index was last given by name
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What a device says of itself; bytes, and 0 for what it does not know."""
+
+    name: str
+    total_memory: int
+    multi_processor_count: int
 
 
 def _types() -> list[str]:
@@ -91,34 +102,61 @@ class device_index:
             set_device_index(self._before)
 
 
+# ---- streams ----
+
+
+def current_stream(device: Any = None, /) -> Stream:
+    """This thread's current stream of a device."""
+    return _streams.current_stream(device, None)
+
+
+def set_stream(stream: Stream, /) -> None:
+    """Makes a stream the current one of this thread, and its device the current one."""
+    _C._set_device(stream.device)
+    _streams.set_stream(stream)
+
+
+# ---- memory ----
+
+
+def get_device_properties(device: Any = None, /) -> DeviceProperties:
+    """What a device is: its name, and what it says of itself."""
+    return DeviceProperties(**_C._streams.properties(_resolve(device)))
+
+
 def empty_cache() -> None:
     """Gives back the memory that no tensor holds, where the device keeps any."""
-    if is_available() and _type() == "opencl":
-        opencl.empty_cache()
+    if is_available():
+        _C._streams.empty_cache(_resolve(None))
 
 
-def _opencl_memory(function: str, device: Any) -> Any:
-    found = _resolve(device)
-    if found.type != "opencl":
-        raise NotImplementedError(f"{function}: the device {found.type} does not say how much memory it uses")
-    return getattr(opencl, function)(device)
+def memory_stats(device: Any = None, /) -> dict[str, int]:
+    """What is held on a device, and the most that was: bytes by tensors (allocated) and those kept for later, too
+    (reserved), and how many storages there are.
+    """
+    return dict(_C._streams.memory_stats(_resolve(device)))
 
 
 def memory_allocated(device: Any = None, /) -> int:
     """Bytes that tensors hold on a device."""
-    return int(_opencl_memory("memory_allocated", device))
+    return memory_stats(device)["allocated_bytes.all.current"]
 
 
 def max_memory_allocated(device: Any = None, /) -> int:
     """The most bytes that tensors held at once on a device."""
-    return int(_opencl_memory("max_memory_allocated", device))
+    return memory_stats(device)["allocated_bytes.all.peak"]
 
 
 def memory_reserved(device: Any = None, /) -> int:
     """Bytes taken from a device, those kept for later included."""
-    return int(_opencl_memory("memory_reserved", device))
+    return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device: Any = None, /) -> int:
+    """The most bytes that were taken from a device at once."""
+    return memory_stats(device)["reserved_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
     """Starts the count of the most bytes anew."""
-    _opencl_memory("reset_peak_memory_stats", device)
+    _C._streams.reset_peaks(_resolve(device))

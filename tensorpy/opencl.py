@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tensorpy import _C
+from tensorpy import _C, _streams
 
 _cl = _C._opencl
 _MODES = ("error", "warn", "allow")
@@ -178,110 +178,24 @@ def cache_info() -> dict[str, int]:
 # ---- streams and events ----
 
 
-class Event:
+class Event(_streams.Event):
     """A mark in a stream: `record()` sets it behind all that is enqueued there."""
 
+    _type = "opencl"
+
     def __init__(self, enable_timing: bool = False) -> None:
-        self.enable_timing = enable_timing
-        self._mark: Any = None
-
-    def record(self, stream: Stream | None = None) -> None:
-        """Marks the end of what is enqueued by now on a stream (the current one)."""
-        device, number = (-1, -1) if stream is None else (stream.device_index, stream.stream_id)
-        self._mark = _cl.event_new(device, number, self.enable_timing)
-
-    def query(self) -> bool:
-        """Whether all before the mark is done."""
-        return self._mark is None or bool(_cl.event_query(self._mark))
-
-    def synchronize(self) -> None:
-        """Waits for all before the mark."""
-        if self._mark is not None:
-            _cl.event_synchronize(self._mark)
-
-    def wait(self, stream: Stream | None = None) -> None:
-        """Makes a stream (the current one) wait for the mark; the host goes on."""
-        if self._mark is not None:
-            device, number = (-1, -1) if stream is None else (stream.device_index, stream.stream_id)
-            _cl.event_hold(self._mark, device, number)
-
-    def elapsed_time(self, end: Event) -> float:
-        """The milliseconds between this mark and a later one."""
-        if self._mark is None or end._mark is None:
-            raise RuntimeError("both events must be recorded before calculating elapsed time")
-        return float(_cl.event_elapsed(self._mark, end._mark))
+        super().__init__(None, enable_timing=enable_timing)
 
 
-class Stream:
-    """A queue of a device, in order, beside its default one. `with stream:` sends there what this thread enqueues.
-
-    Streams do not know of each other: `wait_stream` and events put their work in order, and a tensor that another
-    stream than its own uses is named to `Tensor.record_stream`, so that its memory is not given to others too early.
-    A device has seven streams beside the default one; from the eighth on they are shared.
+class Stream(_streams.Stream):
+    """A queue of a device: tensorpy.Stream. A device has seven beside the default one; from the eighth on they are
+    shared.
     """
 
+    _type = "opencl"
+
     def __init__(self, device: Any = None, priority: int = 0) -> None:
-        index = _index(device)
-        self.device_index = current_device() if index < 0 else index
-        self.stream_id = int(_cl.stream_new(self.device_index))
-        self._entered: list[tuple[int, int]] = []
-
-    @classmethod
-    def _of(cls, device: int, number: int) -> Stream:
-        self = cls.__new__(cls)
-        self.device_index, self.stream_id, self._entered = device, number, []
-        return self
-
-    @property
-    def device(self) -> _C.device:
-        """The device whose queue this is."""
-        return _C.device("opencl", self.device_index)
-
-    def synchronize(self) -> None:
-        """Waits until all that was enqueued here is done."""
-        self.record_event().synchronize()
-
-    def query(self) -> bool:
-        """Whether all that was enqueued here is done."""
-        return self.record_event().query()
-
-    def record_event(self, event: Event | None = None) -> Event:
-        """Records an event, a new one by default."""
-        event = event or Event()
-        event.record(self)
-        return event
-
-    def wait_event(self, event: Event) -> None:
-        """What is enqueued here from now on comes after an event."""
-        event.wait(self)
-
-    def wait_stream(self, stream: Stream) -> None:
-        """What is enqueued here from now on comes after all that another stream was given so far."""
-        self.wait_event(stream.record_event())
-
-    def __enter__(self) -> Stream:
-        before = current_device()
-        set_device(self.device_index)
-        self._entered.append((before, current_stream(self.device_index).stream_id))
-        _cl.stream_set(self.device_index, self.stream_id)
-        return self
-
-    def __exit__(self, *unused: Any) -> None:
-        device, number = self._entered.pop()
-        _cl.stream_set(self.device_index, number)
-        set_device(device)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and (other.device_index, other.stream_id) == (
-            self.device_index,
-            self.stream_id,
-        )
-
-    def __hash__(self) -> int:
-        return hash(("opencl", self.device_index, self.stream_id))
-
-    def __repr__(self) -> str:
-        return f"<tensorpy.opencl.Stream device={self.device} stream_id={self.stream_id}>"
+        super().__init__(device, priority=priority)
 
 
 def stream(stream: Stream | None) -> Any:
@@ -289,22 +203,17 @@ def stream(stream: Stream | None) -> Any:
     return contextlib.nullcontext() if stream is None else stream
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Any = None) -> _streams.Stream:
     """This thread's current stream of a device."""
-    index = _index(device)
-    index = current_device() if index < 0 else index
-    return Stream._of(index, int(_cl.stream_current(index)))
+    return _streams.current_stream(device, "opencl", Stream)
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Any = None) -> _streams.Stream:
     """The stream of a device that is current until another is chosen."""
-    index = _index(device)
-    return Stream._of(current_device() if index < 0 else index, 0)
+    return _streams.default_stream(device, "opencl", Stream)
 
 
-def set_stream(stream: Stream) -> None:
-    """Makes a stream the current one of this thread."""
-    _cl.stream_set(stream.device_index, stream.stream_id)
+set_stream = _streams.set_stream
 
 
 # ---- operators without a kernel ----

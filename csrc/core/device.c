@@ -173,12 +173,18 @@ int tp_rename_device(tp_device_type type, const char *name) {
     return 0;
 }
 
+int (*tp_find_device_type)(const char *name);
+static char installed[256]; /* under the host lock */
+
+void tp_set_installed_devices(const char *names) { snprintf(installed, sizeof installed, "%s", names); }
+
 static int fail_unknown_type(const char *text) {
     tp_autotext names = {0};
     for (int type = 0; type < TP_NUM_DEVICES; type++)
         if (registered[type]) tp_text_add(&names, "%s%s", type ? ", " : "", tp_device_type_name((tp_device_type)type));
-    return tp_fail(TP_RuntimeError, "'%s' is no device: there are %s%s", text, names.text,
-                   registered[TP_DEVICE_OPENCL] ? "; a GPU is one of opencl's" : "");
+    return tp_fail(TP_RuntimeError, "'%s' is no device: there are %s%s%s%s", text, names.text,
+                   registered[TP_DEVICE_OPENCL] ? "; a GPU is one of opencl's" : "", *installed ? "; installed: " : "",
+                   installed);
 }
 
 /* Digits without a leading zero, up to INT8_MAX; -1 otherwise. */
@@ -193,11 +199,21 @@ static int parse_index(const char *digits) {
     return value;
 }
 
+/* The type that the first n characters name; -1 for one that is not there and cannot be found, -2: error. */
+static int find_type(const char *text, size_t n) {
+    int type = type_of_name(text, n);
+    char name[MAX_NAME + 1];
+    if (type >= 0 || !tp_find_device_type || n > MAX_NAME) return type;
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    int found = is_name(name) ? tp_find_device_type(name) : 0;
+    return found > 0 ? type_of_name(text, n) : found < 0 ? -2 : -1;
+}
+
 int tp_device_parse(const char *text, tp_device *out) {
     if (!*text) return tp_fail(TP_RuntimeError, "Device string must not be empty");
     const char *colon = strchr(text, ':');
-    int type = type_of_name(text, colon ? (size_t)(colon - text) : strlen(text));
-    if (type < 0) return fail_unknown_type(text);
+    int type = find_type(text, colon ? (size_t)(colon - text) : strlen(text));
+    if (type < 0) return type == -1 ? fail_unknown_type(text) : -1;
     int index = colon ? parse_index(colon + 1) : -1;
     if (colon && index < 0) return tp_fail(TP_RuntimeError, "Invalid device string: '%s'", text);
     *out = (tp_device){(int8_t)type, (int8_t)index};

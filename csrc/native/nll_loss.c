@@ -3,8 +3,11 @@
  * A row's loss is -weight[target] * self[target]; rows whose target is ignore_index count for nothing. The mean divides
  * by the sum of the weights of the rows that count. */
 #include "NativeFunctions.h"
+#include "Primitives.h"
 #include "iter/iter.h"
 #include "native/checks.h"
+#include "prim/fault.h"
+#include "prim/transfer.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,6 +62,84 @@ int nll_loss_backward_meta(tp_meta *m, tp_tensor *grad_output, tp_tensor *self, 
                        (long long)wanted, (long long)grad_output->numel);
     tp_contiguous_strides(tp_sizes(self), strides);
     return tp_meta_output(m, 0, tp_sizes(self), (tp_ints){strides, self->ndim}, (tp_dtype)self->dtype, self->device);
+}
+
+/* ---- of primitives: for a device that has no kernel of its own ---- */
+
+#define OUT_OF_RANGE TP_INDEX_FAULT(TP_IndexError, "nll_loss")
+
+/* What a loss and its gradient are made of: rows [n, classes], and of each row whether it counts (used), its class (0
+ * where it does not), and its weight in the compute dtype (0 where it does not count). */
+typedef struct {
+    tp_tensor *rows, *ignored, *classes, *share;
+} loss_rows;
+static void free_rows(loss_rows *r) {
+    tp_release(r->rows), tp_release(r->ignored), tp_release(r->classes), tp_release(r->share);
+}
+
+static tp_tensor *as_rows(tp_tensor *self) { return self->ndim == 2 ? tp_retain(self) : tp_unsqueeze(self, 0); }
+
+/* Elements of a line by their places, as the compute dtype. */
+static tp_tensor *take_wide(tp_tensor *from, int64_t dim, tp_tensor *places) {
+    tp_dtype dtype = (tp_dtype)from->dtype;
+    tp_autoref *taken = tp_new_empty(tp_sizes(places), dtype, from->device);
+    if (!taken || (taken->numel && tp_prim_take(from, dim, places, OUT_OF_RANGE, false, taken) < 0)) return NULL;
+    return tp_to_dtype(taken, tp_compute_dtype(dtype), false, false, TP_NO_FORMAT);
+}
+
+static int start_rows(loss_rows *r, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t ignore_index) {
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
+    tp_autoref *line = tp_reshape(target, TP_INTS(-1)),
+               *given = line ? tp_to_dtype(line, TP_INT64, false, false, TP_NO_FORMAT) : NULL;
+    r->rows = given ? as_rows(self) : NULL;
+    r->ignored = r->rows ? tp_eq_Scalar(given, TP_SCALAR_I(ignore_index)) : NULL;
+    r->classes = r->ignored ? tp_masked_fill_Scalar(given, r->ignored, TP_SCALAR_I(0)) : NULL;
+    if (!r->classes) return -1;
+    tp_autoref *of = weight ? take_wide(weight, 0, r->classes) : tp_new_empty(tp_sizes(given), dtype, self->device);
+    if (!of || (!weight && tp_fill_data(of, TP_SCALAR_I(1)) < 0)) return -1;
+    r->share = tp_masked_fill_Scalar(of, r->ignored, TP_SCALAR_I(0));
+    return r->share ? 0 : -1;
+}
+
+int nll_loss_forward_dense(tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
+                           int64_t ignore_index, tp_tensor *output, tp_tensor *total_weight) {
+    TP_CLEANUP(free_rows) loss_rows r = {0};
+    if (start_rows(&r, self, target, weight, ignore_index) < 0) return -1;
+    tp_autoref *places = tp_unsqueeze(r.classes, 1), *picked = places ? take_wide(r.rows, 1, places) : NULL,
+               *line = picked ? tp_squeeze_dim(picked, 1) : NULL, *product = line ? tp_mul_Tensor(line, r.share) : NULL,
+               *loss = product ? tp_neg(product) : NULL,
+               *losses = loss ? tp_masked_fill_Scalar(loss, r.ignored, TP_SCALAR_I(0)) : NULL;
+    if (!losses) return -1;
+    if (reduction == NONE) {
+        tp_autoref *shaped = tp_reshape(losses, tp_sizes(output));
+        return shaped && tp_copy_data(output, shaped) == 0 ? tp_fill_data(total_weight, TP_SCALAR_I(0)) : -1;
+    }
+    tp_autoref *total = tp_sum(r.share, TP_NO_DTYPE), *sum = total ? tp_sum(losses, TP_NO_DTYPE) : NULL,
+               *result = !sum                ? NULL
+                         : reduction == MEAN ? tp_div_Tensor(sum, total)
+                                             : tp_retain(sum);
+    return result && tp_copy_data(output, result) == 0 ? tp_copy_data(total_weight, total) : -1;
+}
+
+int nll_loss_backward_dense(tp_tensor *grad_output, tp_tensor *self, tp_tensor *target, tp_tensor *weight,
+                            int64_t reduction, int64_t ignore_index, tp_tensor *total_weight, tp_tensor *grad_input) {
+    TP_CLEANUP(free_rows) loss_rows r = {0};
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)self->dtype);
+    if (tp_fill_data(grad_input, TP_SCALAR_I(0)) < 0) return -1;
+    if (start_rows(&r, self, target, weight, ignore_index) < 0) return -1;
+    tp_autoref *grad = tp_to_dtype(grad_output, dtype, false, false, TP_NO_FORMAT),
+               *line = grad ? tp_reshape(grad, reduction == NONE ? TP_INTS(-1) : TP_EMPTY_INTS) : NULL,
+               *product = line ? tp_mul_Tensor(r.share, line) : NULL, *slope = product ? tp_neg(product) : NULL,
+               *total = slope ? tp_to_dtype(total_weight, dtype, false, false, TP_NO_FORMAT) : NULL,
+               *scaled = !total              ? NULL
+                         : reduction == MEAN ? tp_div_Tensor(slope, total)
+                                             : tp_retain(slope),
+               *kept = scaled ? tp_masked_fill_Scalar(scaled, r.ignored, TP_SCALAR_I(0)) : NULL,
+               *narrow = kept ? tp_to_dtype(kept, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *places = narrow ? tp_unsqueeze(r.classes, 1) : NULL, *src = places ? tp_unsqueeze(narrow, 1) : NULL,
+               *to = src ? as_rows(grad_input) : NULL;
+    if (!to || !places->numel) return to ? 0 : -1;
+    return tp_prim_put_set(to, 1, places, src, OUT_OF_RANGE, false);
 }
 
 /* ---- the user's forms ---- */

@@ -97,6 +97,7 @@ static int add_segment(pool *p, tp_cl_segment *s) {
     for (; at > 0 && p->segments[at - 1]->base > s->base; at--) p->segments[at] = p->segments[at - 1];
     p->segments[at] = s;
     p->stats.reserved += (int64_t)s->size;
+    if (p->stats.reserved > p->stats.peak_reserved) p->stats.peak_reserved = p->stats.reserved;
     return 0;
 }
 
@@ -300,6 +301,7 @@ void tp_cl_reset_peak(int device) {
     pool *p = &pools[device];
     lock_pool(p);
     p->stats.peak = p->stats.allocated;
+    p->stats.peak_reserved = p->stats.reserved;
     unlock_pool(p);
 }
 

@@ -48,6 +48,7 @@ TP_INLINE tp_cl_place tp_cl_place_of(const tp_tensor *t, const void *address) {
 typedef struct {
     int64_t allocated, peak; /* bytes in tensors, and their largest sum so far */
     int64_t reserved;        /* bytes taken from the driver */
+    int64_t peak_reserved;   /* the most that was */
     int64_t limit;           /* the most that is taken from the driver; 0: none */
     int64_t blocks, segments, reused, retries;
 } tp_cl_memory_stats;

@@ -106,6 +106,23 @@ FUNCTION(outside_devices) {
     return names;
 }
 
+/* tensorpy.backends looks among the packages that are installed for one with a device of that name. */
+static int find_device_type(const char *name) {
+    PyObject *module = PyImport_ImportModule("tensorpy.backends._entry_points");
+    PyObject *found = module ? PyObject_CallMethod(module, "find", "s", name) : NULL;
+    int there = found ? PyObject_IsTrue(found) : -1;
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    return there < 0 ? tp_py_error_to_core() : there;
+}
+FUNCTION(set_installed_devices) {
+    (void)self;
+    const char *names = PyUnicode_AsUTF8(arg);
+    if (!names) return NULL;
+    tp_set_installed_devices(names);
+    Py_RETURN_NONE;
+}
+
 FUNCTION(get_default_device) {
     (void)self, (void)arg;
     return tp_py_device_object(tp_default_device());
@@ -261,6 +278,7 @@ static PyMethodDef functions[] = {
     {"_set_device", set_device, METH_O, NULL},
     {"_synchronize", synchronize, METH_O, NULL},
     {"_outside_devices", outside_devices, METH_NOARGS, NULL},
+    {"_set_installed_devices", set_installed_devices, METH_O, NULL},
     {"get_default_device", get_default_device, METH_NOARGS,
      "get_default_device()\n--\n\nWhere factories make tensors."},
     {"set_default_device", set_default_device, METH_O,
@@ -331,6 +349,7 @@ static int locate_blas(char **out) {
 }
 
 int tp_py_init_context(PyObject *m) {
+    tp_find_device_type = find_device_type;
     tp_blas_set_locator(locate_blas);
     tp_set_warning_sink(warn);
     tp_set_host_lock((tp_host_lock){release_gil, acquire_gil, holds_gil, interrupted});

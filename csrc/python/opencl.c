@@ -1,9 +1,9 @@
-/* opencl.c: what tensorpy.opencl (the Python module) asks of the OpenCL runtime: devices, memory, events, caches. */
+/* opencl.c: what tensorpy.opencl (the Python module) asks of the OpenCL runtime: devices, memory, caches.
+ * Streams and events are those of every device (stream.c). */
 #include "python/common.h"
 
 #include "core/generator.h"
 #include "opencl/custom.h"
-#include "opencl/event.h"
 #include "opencl/fallback.h"
 #include "opencl/fault.h"
 #include "opencl/memory.h"
@@ -128,50 +128,6 @@ FUNCTION(fall_back_end) {
     Py_RETURN_NONE;
 }
 
-/* ---- streams ---- */
-
-/* A started device; NULL with the exception set. */
-static tp_cl_device *device_of(PyObject *o) {
-    int index = index_of(o);
-    tp_cl_device *d = index < 0 ? NULL : tp_cl_get(index);
-    if (!d && index >= 0) tp_py_raise();
-    return d;
-}
-
-FUNCTION(stream_new) {
-    tp_cl_device *d = device_of(arg);
-    int stream = d ? tp_cl_stream_new(d) : -1;
-    if (!d) return NULL;
-    return stream < 0 ? tp_py_raise() : PyLong_FromLong(stream);
-}
-
-FUNCTION(stream_current) {
-    tp_cl_device *d = device_of(arg);
-    return d ? PyLong_FromLong(tp_cl_stream(d)) : NULL;
-}
-
-static PyObject *stream_set(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *device;
-    int stream;
-    if (!PyArg_ParseTuple(args, "Oi", &device, &stream)) return NULL;
-    tp_cl_device *d = device_of(device);
-    if (!d || tp_py_check(tp_cl_stream_set(d, stream)) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *stream_use(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *tensor;
-    int device, stream;
-    if (!PyArg_ParseTuple(args, "Oii", &tensor, &device, &stream)) return NULL;
-    tp_tensor *t = tp_py_is_tensor(tensor) ? tp_py_tensor_borrow(tensor) : NULL;
-    if (!t || t->device.type != TP_DEVICE_OPENCL || t->device.index != device) {
-        PyErr_Format(PyExc_RuntimeError, "record_stream: expected a tensor on opencl:%d", device);
-        return NULL;
-    }
-    if (t->storage->context && !t->storage->deleter) tp_cl_stream_use(t, stream);
-    Py_RETURN_NONE;
-}
-
 /* ---- memory ---- */
 
 FUNCTION(memory_stats) {
@@ -249,54 +205,6 @@ FUNCTION(set_fallback) {
 
 FUNCTION(get_fallback) { return PyLong_FromLong((long)tp_cl_fallback()); }
 
-/* ---- events: capsules ---- */
-
-#define EVENT "tensorpy.opencl.event"
-
-static void free_event(PyObject *capsule) { tp_cl_event_free(PyCapsule_GetPointer(capsule, EVENT)); }
-
-static PyObject *event_new(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *device;
-    int stream, timing;
-    if (!PyArg_ParseTuple(args, "Oip", &device, &stream, &timing)) return NULL;
-    int index = index_of(device);
-    tp_cl_marker *e = index < 0 ? NULL : tp_cl_event_record(index, stream, timing);
-    if (index < 0) return NULL;
-    return e ? PyCapsule_New(e, EVENT, free_event) : tp_py_raise();
-}
-
-FUNCTION(event_query) {
-    tp_cl_marker *e = PyCapsule_GetPointer(arg, EVENT);
-    int done = e ? tp_cl_event_query(e) : -1;
-    if (!e) return NULL;
-    return done < 0 ? tp_py_raise() : PyBool_FromLong(done);
-}
-
-FUNCTION(event_synchronize) {
-    tp_cl_marker *e = PyCapsule_GetPointer(arg, EVENT);
-    if (!e || tp_py_check(tp_cl_event_wait(e)) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *event_hold(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *capsule, *device;
-    int stream;
-    if (!PyArg_ParseTuple(args, "OOi", &capsule, &device, &stream)) return NULL;
-    tp_cl_marker *e = PyCapsule_GetPointer(capsule, EVENT);
-    int index = e ? index_of(device) : -1;
-    if (index < 0 || tp_py_check(tp_cl_event_hold(e, index, stream)) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *event_elapsed(PyObject *self TP_UNUSED, PyObject *args) {
-    PyObject *a, *b;
-    if (!PyArg_ParseTuple(args, "OO", &a, &b)) return NULL;
-    tp_cl_marker *from = PyCapsule_GetPointer(a, EVENT), *to = from ? PyCapsule_GetPointer(b, EVENT) : NULL;
-    double milliseconds;
-    if (!to || tp_py_check(tp_cl_event_elapsed(from, to, &milliseconds)) < 0) return NULL;
-    return PyFloat_FromDouble(milliseconds);
-}
-
 static PyMethodDef functions[] = {
     {"device_count", device_count, METH_NOARGS, NULL},
     {"run_source", run_source, METH_VARARGS, NULL},
@@ -317,15 +225,6 @@ static PyMethodDef functions[] = {
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
     {"fall_back_for", fall_back_for, METH_O, NULL},
     {"fall_back_end", fall_back_end, METH_O, NULL},
-    {"event_new", event_new, METH_VARARGS, NULL},
-    {"stream_new", stream_new, METH_O, NULL},
-    {"stream_current", stream_current, METH_O, NULL},
-    {"stream_set", stream_set, METH_VARARGS, NULL},
-    {"stream_use", stream_use, METH_VARARGS, NULL},
-    {"event_hold", event_hold, METH_VARARGS, NULL},
-    {"event_query", event_query, METH_O, NULL},
-    {"event_synchronize", event_synchronize, METH_O, NULL},
-    {"event_elapsed", event_elapsed, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

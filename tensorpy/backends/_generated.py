@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 import tensorpy
-from tensorpy import _C
+from tensorpy import _C, _streams, accelerator, opencl
 from tensorpy._C import Tensor
 
 _done: set[str] = set()
@@ -43,9 +43,67 @@ def _module(name: str) -> types.ModuleType:
         """Waits until a device has done what was asked of it."""
         _C._synchronize(index_of(device))
 
-    for function in (is_available, device_count, current_device, set_device, synchronize):
+    def manual_seed(seed: int) -> None:
+        """Starts the current device's random numbers that belong to a seed."""
+        _C._streams.generator(index_of(None)).manual_seed(int(seed))
+
+    def manual_seed_all(seed: int) -> None:
+        """The same on all devices of this type."""
+        for i in range(device_count()):
+            _C._streams.generator(index_of(i)).manual_seed(int(seed))
+
+    def get_rng_state(device: Any = None) -> Tensor:
+        """The seed and the position of a device's random numbers, 16 bytes of the host."""
+        return _C._streams.generator(index_of(device)).get_state()
+
+    def set_rng_state(new_state: Tensor, device: Any = None) -> None:
+        """Takes a device's random numbers back to a state."""
+        _C._streams.generator(index_of(device)).set_state(new_state)
+
+    def get_device_name(device: Any = None) -> str:
+        """What the device is called."""
+        return accelerator.get_device_properties(index_of(device)).name
+
+    def current_stream(device: Any = None) -> _streams.Stream:
+        """This thread's current stream of a device."""
+        return _streams.current_stream(index_of(device), name)
+
+    def default_stream(device: Any = None) -> _streams.Stream:
+        """The stream of a device that is current until another is chosen."""
+        return _streams.default_stream(index_of(device), name)
+
+    def empty_cache() -> None:
+        """Gives back the memory that no tensor holds."""
+        _C._streams.empty_cache(index_of(None))
+
+    def of_accelerator(function: Any) -> Any:
+        def of_device(device: Any = None) -> Any:
+            return function(index_of(device))
+
+        of_device.__name__, of_device.__doc__ = function.__name__, function.__doc__
+        return of_device
+
+    shared = (
+        accelerator.get_device_properties,
+        accelerator.memory_stats,
+        accelerator.memory_allocated,
+        accelerator.max_memory_allocated,
+        accelerator.memory_reserved,
+        accelerator.max_memory_reserved,
+        accelerator.reset_peak_memory_stats,
+    )
+    own = (
+        *(is_available, device_count, current_device, set_device, synchronize),
+        *(manual_seed, manual_seed_all, get_rng_state, set_rng_state, get_device_name),
+        *(current_stream, default_stream, empty_cache),
+    )
+    for function in (*own, *map(of_accelerator, shared)):
         setattr(module, function.__name__, function)
         function.__module__ = module.__name__
+    for cls in (_streams.Stream, _streams.Event):
+        setattr(module, cls.__name__, type(cls.__name__, (cls,), {"_type": name, "__module__": module.__name__}))
+    module.Stream._event = module.Event  # type: ignore[attr-defined]
+    module.stream, module.set_stream = opencl.stream, _streams.set_stream  # type: ignore[attr-defined]
     return module
 
 

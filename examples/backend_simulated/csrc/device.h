@@ -48,6 +48,9 @@ number converted(number x, tp_dtype from, tp_dtype to);
 /* The result of arithmetic that was done in int64, double or double complex as the dtype would have it. */
 number narrowed(number x, tp_dtype d);
 number number_of(tp_scalar s, tp_dtype d);
+/* In int64, double or double complex; of bools it is or, and and. */
+number plus(number a, number b, tp_dtype d);
+number times(number a, number b, tp_dtype d);
 bool is_zero(number x, tp_dtype d);
 bool is_nan(number x, tp_dtype d);
 /* -1, 0 or 1; NaN after all others, and equal to itself. */
@@ -80,6 +83,8 @@ void put(const view *v, int64_t i, number x); /* of v's dtype */
 int64_t get_int(const view *v, int64_t i);
 /* Stretched to the sizes of another. */
 view broadcast(const view *v, const view *like);
+/* With the sizes of another and its own steps: the elements at the other's coordinates. */
+view at_coordinates_of(const view *v, const view *like);
 /* The same memory along some of the dimensions only, each element of which begins what the other dimensions reach. */
 view along(const view *v, const int64_t *dims, int64_t ndims);
 view across(const view *v, const int64_t *dims, int64_t ndims);

@@ -109,6 +109,23 @@ number number_of(tp_scalar s, tp_dtype d) {
     }
 }
 
+/* ---- arithmetic ---- */
+
+number plus(number a, number b, tp_dtype d) {
+    if (is_complex(d)) return (number){.c = a.c + b.c};
+    if (d == TP_BOOL) return (number){.i = a.i | b.i};
+    return is_floating(d) ? (number){.f = a.f + b.f} : (number){.u = a.u + b.u};
+}
+
+number times(number a, number b, tp_dtype d) {
+    if (is_complex(d)) {
+        double x = creal(a.c), y = cimag(a.c), z = creal(b.c), w = cimag(b.c);
+        return (number){.c = CMPLX(x * z - y * w, x * w + y * z)};
+    }
+    if (d == TP_BOOL) return (number){.i = a.i & b.i};
+    return is_floating(d) ? (number){.f = a.f * b.f} : (number){.u = a.u * b.u};
+}
+
 /* ---- questions ---- */
 
 bool is_zero(number x, tp_dtype d) {

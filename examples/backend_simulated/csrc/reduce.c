@@ -2,9 +2,8 @@
  * errors of sums do not grow with their number. */
 #include "interpret.h"
 
-#include <math.h>
-
 #include <complex.h>
+#include <math.h>
 
 #define BLOCK 128
 
@@ -19,11 +18,6 @@ static walk walk_over(const view *x, const argument *dim) {
 static number element_at(const walk *w, int64_t output, int64_t i, tp_dtype d) {
     const char *p = at(&w->kept, output) + (at(&w->reduced, i) - w->reduced.data);
     return converted(number_at(p, w->kept.dtype), w->kept.dtype, d);
-}
-
-static number plus(number a, number b, tp_dtype d) {
-    if (is_complex(d)) return (number){.c = a.c + b.c};
-    return is_floating(d) ? (number){.f = a.f + b.f} : (number){.u = a.u + b.u};
 }
 
 /* The sum of what is wanted of the elements begin to end. */

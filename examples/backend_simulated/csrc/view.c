@@ -23,6 +23,13 @@ view broadcast(const view *v, const view *like) {
     return made;
 }
 
+view at_coordinates_of(const view *v, const view *like) {
+    view made = *like;
+    made.data = v->data, made.dtype = v->dtype, made.item = v->item;
+    for (int d = 0; d < like->ndim; d++) made.strides[d] = d < v->ndim ? v->strides[d] : 0;
+    return made;
+}
+
 static view some_dims(const view *v, const int64_t *dims, int64_t ndims, bool wanted) {
     view made = {.data = v->data, .dtype = v->dtype, .item = v->item, .numel = 1};
     for (int d = 0; d < v->ndim; d++) {

@@ -1,0 +1,30 @@
+"""Devices of packages that are installed: one is loaded when its name is first used.
+
+A package names its devices as entry points of the group `tensorpy.backends`: the device's name, and a module whose import
+loads its library.
+"""
+
+from __future__ import annotations
+
+from tensorpy import _C
+
+GROUP = "tensorpy.backends"
+_asked: set[str] = set()
+
+
+def find(name: str) -> bool:
+    """Whether a device of that name has come: its package, if there is one, is imported, the first time it is asked for."""
+    if name in _asked:
+        return name in _C._outside_devices()
+    _asked.add(name)
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    _C._set_installed_devices(", ".join(sorted(points)))
+    if name in points:
+        try:
+            points[name].load()
+        except BaseException:
+            _asked.discard(name)  # the next one to ask is told, too
+            raise
+    return name in _C._outside_devices()

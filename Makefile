@@ -92,6 +92,9 @@ support: native
 bc: $(VENV)/installed
 	$(BIN)/python -m codegen.compatibility $(ARGS)
 
+abi: $(VENV)/installed
+	$(BIN)/python -m codegen.abi $(ARGS)
+
 bench: native
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl
 	$(BIN)/python -m benchmarks --device=$(DEVICE)

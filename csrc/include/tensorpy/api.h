@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 #define TENSORPY_API_VERSION 0 /* 0: may still change with every release */
+#define TENSORPY_API_MINOR 0   /* raised when something is added; "Since 0.1" in a comment counts these */
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .c_headers import HEADERS, public_headers
+
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ROOT / "csrc" / "include"
 SAVED = ROOT / "tests" / "compatibility" / "abi.txt"
 
 PROBE = """
-#include "tensorpy/library.h"
 #ifndef TENSORPY_API_MINOR
 #define TENSORPY_API_MINOR 0
 #endif
@@ -219,7 +219,8 @@ def read_abi(headers: Path = HEADERS) -> Abi:
     compiler = shlex.split(os.environ.get("CC", "cc"))[:1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "probe.c").write_text(PROBE)
+        includes = (f'#include "tensorpy/{header}"\n' for header in public_headers(headers))
+        (folder / "probe.c").write_text("".join(includes) + PROBE)
         command = [*compiler, *FLAGS, f"-I{headers.resolve()}", "probe.c", "-o", "probe.o"]
         subprocess.run(command, cwd=folder, check=True)
         dump = subprocess.run(

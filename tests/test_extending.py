@@ -16,7 +16,6 @@ from tensorpy.utils import extension
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ROOT / "tests" / "libraries"
-HEADERS = ("types.h", "backend.h", "api.h", "library.h")
 
 
 @pytest.fixture(autouse=True)
@@ -43,20 +42,6 @@ TENSORPY_KERNEL(tp_tensor *, twice, (tp_tensor *, x)) {
 TENSORPY_LIBRARY(NAMESPACE, m) { return tp_def(m, "twice(Tensor x) -> Tensor"); }
 TENSORPY_LIBRARY_IMPL(NAMESPACE, CompositeImplicitAutograd, m) { return tp_impl(m, "twice", twice); }
 """
-
-
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize(
-    "compiler", ["cc -x c -std=c11", "cc -x c -std=gnu17", "c++ -x c++ -std=c++14", "c++ -x c++ -std=c++20"]
-)
-def test_headers_stand_alone(tmp_path: Path, header: str, compiler: str) -> None:
-    command = [*compiler.split(), "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{extension.include_paths()[0]}"]
-    source = tmp_path / "alone"
-    source.write_text(f'#include "tensorpy/{header}"\n#include "tensorpy/{header}"\n')
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"there is no {command[0]}")
-    done = subprocess.run([*command, str(source)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("language", ["c", CPP])

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 
+/* How many there may be in a process. */
 #define TENSORPY_MAX_BACKENDS 3
 
 /* The device's memory. An address need not be readable by the host, but arithmetic on it stays inside a block.
@@ -26,8 +27,11 @@ typedef struct {
     size_t size;      /* sizeof(tensorpy_backend); filled in by TENSORPY_BACKEND, as the name is */
     const char *name; /* letters, digits, underscores; of no other device, nor of one that PyTorch has ("cuda") */
     void *(*allocate)(int device, size_t nbytes, void **context); /* NULL: failed; `*context` comes back at release */
+    /* Once for each block, with what it was made of; cannot fail. */
     void (*release)(int device, void *data, size_t nbytes, void *context);
+    /* `from` may be written again when it is back. */
     int (*copy_from_host)(int device, void *to, const void *from, size_t nbytes);
+    /* `to` holds the bytes when it is back, whatever the device had been told to do before. */
     int (*copy_to_host)(int device, void *to, const void *from, size_t nbytes);
     int (*copy_inside)(int device, void *to, const void *from, size_t nbytes); /* NULL: by way of the host */
     int (*device_count)(void);                                                 /* at least 1; NULL: 1 */

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy.utils import extension
@@ -262,3 +263,33 @@ def test_the_example(tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q"], cwd=project, env=given, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+def run_example(path: str, **given: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(Path(tp.__file__).parents[1]), **given}
+    done = subprocess.run([sys.executable, ROOT / "examples" / path], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_layer_in_c() -> None:
+    """It sees forward and backward, in all threads that include its key, and goes without a trace."""
+    assert int(run_example("counting_layer/counting.py").split()[0]) >= 15
+    sys.path.insert(0, str(ROOT / "examples" / "counting_layer"))
+    try:
+        from counting import counted  # type: ignore[import-not-found]
+    finally:
+        sys.path.pop(0)
+    before = str(tp.dispatch.table("add.Tensor"))
+    for _ in range(2):
+        with counted() as taken:
+            tp.ones(2).add(1)
+            assert taken() == 4  # ones, of empty and fill_; add
+        assert str(tp.dispatch.table("add.Tensor")) == before
+    with pytest.raises(AttributeError):
+        tp.ops.counting.taken()
+
+
+@needs_device
+def test_the_operator_over_an_opencl_kernel() -> None:
+    assert run_example("axpy.py") == "tensor([1., 3., 5., 7.], device='opencl:0')\n"

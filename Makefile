@@ -8,7 +8,7 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support bench demo wheel sanitize tsan oclgrind clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support bench demo wheel sanitize tsan oclgrind bc abi c-api clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -22,6 +22,9 @@ help:
 	@echo "make tsan      run the C tests of locks, dispatch, autograd and the allocator under ThreadSanitizer"
 	@echo "make fuzz      compare random calls with an installed torch, with a new seed (SECONDS=..., DEVICE=...)"
 	@echo "make oclgrind  run the OpenCL kernels of a reduced table in a simulator that sees races and bad accesses"
+	@echo "make bc        schemas that changed since the release, and who is hurt"
+	@echo "make abi       the C interface as the compiler lays it out, against the saved one (ARGS=--save)"
+	@echo "make c-api     write docs/extending/c_api.md from the headers"
 	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
 
 $(BIN)/python:
@@ -91,6 +94,12 @@ support: native
 
 bc: $(VENV)/installed
 	$(BIN)/python -m codegen.compatibility $(ARGS)
+
+abi: $(VENV)/installed
+	$(BIN)/python -m codegen.abi $(ARGS)
+
+c-api: $(VENV)/installed
+	$(BIN)/python -m codegen.c_api
 
 bench: native
 	$(BIN)/python -m pip install -q matplotlib threadpoolctl

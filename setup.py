@@ -57,12 +57,17 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
 
 
 def install(built: Path, folder: Path) -> None:
-    """Copies the module and its stubs next to the package; the module by a rename, since it may be loaded."""
+    """Copies the module, its stubs and the generated headers into the package; the module by a rename, since it may be
+    loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / (built.name + ".new")
     shutil.copyfile(built, fresh)
     fresh.replace(folder / built.name)
     shutil.copyfile(built.parent / "gen" / "_C.pyi", folder / "_C.pyi")
+    headers = folder / "include" / "tensorpy"
+    headers.mkdir(parents=True, exist_ok=True)
+    for name in ("RegistrationDeclarations.h", "RegistrationMinimal.h"):
+        shutil.copyfile(built.parent / "gen" / name, headers / name)
 
 
 def install_symbols(built: Path) -> None:

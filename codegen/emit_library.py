@@ -327,7 +327,7 @@ def _loops(catalog: Catalog, ns: str) -> dict[str, str]:
     if not pointwise and not reductions:
         return {}
     head = [_banner("The CPU's loops; included once per capability."), '#include "tensorpy/generated.h"']
-    text = [*head, '#include "tensorpy/loop.h"', *loops_text(pointwise), *emit_reduction_cpu.kernels_text(reductions)]
+    text = [*head, '#include "tensorpy/loop.inc"', *loops_text(pointwise), *emit_reduction_cpu.kernels_text(reductions)]
     files = {f"{ns}_loops.inc": "\n".join(text) + "\n"}
     for capability in CAPABILITIES:
         target = _TARGETS.get(capability)

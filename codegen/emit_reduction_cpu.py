@@ -1,6 +1,6 @@
 """Reductions.c: the CPU kernels of the reductions that the YAML gives as expressions. ReductionTable.{h,c}: the list.
 
-A kernel is tensorpy/reduction_of.h around four inline functions. The file is compiled once per CPU capability.
+A kernel is tensorpy/reduction_of.inc around four inline functions. The file is compiled once per CPU capability.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _kernel(op: ReductionOp, dtype: DtypeInfo) -> Iterator[str]:
     yield f"#define ELEMENT {element}"
     yield f"#define ACC {acc}"
     yield f"#define COUNT(n) {count}"
-    yield '#include "tensorpy/reduction_of.h"'
+    yield '#include "tensorpy/reduction_of.inc"'
 
 
 def kernels_text(ops: Sequence[ReductionOp]) -> Iterator[str]:

@@ -54,7 +54,7 @@ class trace:
         above: list[tuple[str, int]] = []  # (operator, bit) of the layers that enclose the next one
         for op, key, arguments, seconds, depth, word in self._raw:
             del above[depth:]
-            bit = _C._KEYS[key]
+            bit = _C._KEYS.get(key, 1)  # the lowest: Undefined, of a call without tensors
             ceiling = above[-1][1] if above and above[-1][0] == op else 1 << 64
             passed = tuple(
                 n for n, b in sorted(_C._KEYS.items(), key=lambda i: -i[1]) if word & b and bit < b < ceiling
@@ -313,6 +313,8 @@ def layers(operator: str, keys: int) -> Iterator[Layer]:
                 reached = "the kernel above calls other operators"
             what = _kernel(entry) + (_missing(entry) if entry.kind == "fallback" else "")
             yield Layer(name, True, what, _primitives_of(entries, entry) if backend else ())
+    if not reached and "Undefined" in entries:
+        yield Layer("Undefined", True, _kernel(entries["Undefined"]))
 
 
 def explain(operator: str, *args: Any, **kwargs: Any) -> str:

@@ -49,6 +49,16 @@ def check_yaml(wheel: Path) -> None:
     assert not missing, f"not in the wheel: {sorted(missing)}"
 
 
+def check_headers(wheel: Path) -> None:
+    """The public headers, and those that are generated for writers of backends."""
+    folder = Path(__file__).parent.parent / "csrc" / "include"
+    ours = {f"tensorpy/include/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.*")}
+    ours |= {f"tensorpy/include/tensorpy/Registration{name}.h" for name in ("Declarations", "Minimal")}
+    with zipfile.ZipFile(wheel) as archive:
+        missing = ours - set(archive.namelist())
+    assert not missing, f"not in the wheel: {sorted(missing)}"
+
+
 def check_examples(python: Path, folder: Path) -> None:
     """Projects of their own, built and tested against the installed wheel."""
     subprocess.run([python, "-m", "pip", "install", "-q", "setuptools>=77", "pytest", "numpy"], check=True)
@@ -69,6 +79,7 @@ def main() -> int:
     megabytes = wheel.stat().st_size / 1e6
     print(f"{wheel.name}: {megabytes:.2f} MB (bar: {MAX_MEGABYTES})")
     check_yaml(wheel)
+    check_headers(wheel)
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin/python")

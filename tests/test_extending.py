@@ -10,13 +10,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy.utils import extension
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ROOT / "tests" / "libraries"
-HEADERS = ("types.h", "backend.h", "api.h", "library.h")
 
 
 @pytest.fixture(autouse=True)
@@ -43,20 +43,6 @@ TENSORPY_KERNEL(tp_tensor *, twice, (tp_tensor *, x)) {
 TENSORPY_LIBRARY(NAMESPACE, m) { return tp_def(m, "twice(Tensor x) -> Tensor"); }
 TENSORPY_LIBRARY_IMPL(NAMESPACE, CompositeImplicitAutograd, m) { return tp_impl(m, "twice", twice); }
 """
-
-
-@pytest.mark.parametrize("header", HEADERS)
-@pytest.mark.parametrize(
-    "compiler", ["cc -x c -std=c11", "cc -x c -std=gnu17", "c++ -x c++ -std=c++14", "c++ -x c++ -std=c++20"]
-)
-def test_headers_stand_alone(tmp_path: Path, header: str, compiler: str) -> None:
-    command = [*compiler.split(), "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{extension.include_paths()[0]}"]
-    source = tmp_path / "alone"
-    source.write_text(f'#include "tensorpy/{header}"\n#include "tensorpy/{header}"\n')
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"there is no {command[0]}")
-    done = subprocess.run([*command, str(source)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("language", ["c", CPP])
@@ -309,3 +295,33 @@ def test_the_examples(name: str, tests: list[str], tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", *tests], cwd=project, env=given, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+def run_example(path: str, **given: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(Path(tp.__file__).parents[1]), **given}
+    done = subprocess.run([sys.executable, ROOT / "examples" / path], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_layer_in_c() -> None:
+    """It sees forward and backward, in all threads that include its key, and goes without a trace."""
+    assert int(run_example("counting_layer/counting.py").split()[0]) >= 15
+    sys.path.insert(0, str(ROOT / "examples" / "counting_layer"))
+    try:
+        from counting import counted  # type: ignore[import-not-found]
+    finally:
+        sys.path.pop(0)
+    before = str(tp.dispatch.table("add.Tensor"))
+    for _ in range(2):
+        with counted() as taken:
+            tp.ones(2).add(1)
+            assert taken() == 4  # ones, of empty and fill_; add
+        assert str(tp.dispatch.table("add.Tensor")) == before
+    with pytest.raises(AttributeError):
+        tp.ops.counting.taken()
+
+
+@needs_device
+def test_the_operator_over_an_opencl_kernel() -> None:
+    assert run_example("axpy.py") == "tensor([1., 3., 5., 7.], device='opencl:0')\n"

@@ -524,3 +524,46 @@ def test_opencl_kernels_that_are_wrong() -> None:
         library.opencl_kernel("f", "kernel void f(global float *x, long at) { no_such_name; }")[1](x)
     kernel[0](1.0, x, x, 2)
     assert x.tolist() == [1, 1]
+
+
+# ---- operators without tensors ----
+
+
+@library.custom_op("testlib::following", mutates_args=())
+def following(n: int) -> int:
+    return n + 1
+
+
+@library.custom_op("testlib::row", mutates_args=())
+def row(n: int, values: list[float]) -> Tensor:
+    return tp.ones(n) * sum(values)
+
+
+@pytest.mark.parametrize("key", ["CompositeExplicitAutograd", "CompositeImplicitAutograd"])
+def test_an_operator_that_takes_no_tensors(lib: library.Library, key: str) -> None:
+    """What serves every backend serves a call that names none, until it is taken out."""
+    assert following(3) == tp.ops.testlib.following(3) == 4
+    assert row(2, [1.0, 2.0]).tolist() == [3, 3]
+    name = lib.define(f"without_{key}(int n) -> int")
+    lib.impl(name, lambda n: n * 2, key)
+    op = getattr(getattr(tp.ops, lib.ns), name).default
+    assert op(4) == 8
+    with tp.dispatch.trace() as calls:
+        op(4)
+    assert [call.key for call in calls] == ["Undefined"]
+    assert "Undefined" in tp.dispatch.explain(f"{lib.ns}::{name}", 4)
+    lib._destroy()
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        op(4)
+
+
+def test_an_operator_without_tensors_and_kernels(lib: library.Library) -> None:
+    """A backend's kernel is none: nothing says which. And one that may take tensors is not served without them."""
+    lib.define("on_cpu(int n) -> int")
+    lib.impl("on_cpu", lambda n: n, "CPU")
+    lib.define("of_some(Tensor? x) -> int")
+    lib.impl("of_some", lambda x: 1, "CompositeExplicitAutograd")
+    mine = getattr(tp.ops, lib.ns)
+    for call in (lambda: mine.on_cpu(1), lambda: mine.of_some(None)):
+        with pytest.raises(NotImplementedError, match="on no backend"):
+            call()

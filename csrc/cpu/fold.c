@@ -36,13 +36,13 @@ FOLD(nansum_f64, double, 0, PLUS_NUMBER, PLUS)
 #define ELEMENT float
 #define ACC float
 #define COUNT(n) ((float){0})
-#include "tensorpy/reduction_of.h"
+#include "tensorpy/reduction_of.inc"
 
 #define OF nansum_f64
 #define ELEMENT double
 #define ACC double
 #define COUNT(n) ((double){0})
-#include "tensorpy/reduction_of.h"
+#include "tensorpy/reduction_of.inc"
 
 /* ---- any, all, count_nonzero ---- */
 

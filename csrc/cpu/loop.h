@@ -1,7 +1,7 @@
-/* loop.h: tensorpy/loop.h, on the tree's own headers: for loops that are compiled once per capability. */
+/* loop.h: tensorpy/loop.inc, on the tree's own headers: for loops that are compiled once per capability. */
 #pragma once
 
 #include "cpu/capability.h"
 #include "dispatch/value.h"
 #include "iter/iter.h"
-#include "tensorpy/loop.h"
+#include "tensorpy/loop.inc"

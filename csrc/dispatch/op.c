@@ -3,10 +3,11 @@
  * Note [Kernel precedence]
  * For an operator and a key, the first of these that exists is the table's entry:
  *   1. the kernel registered for the key itself (the newest one, if it was overridden);
- *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key:
- *      CompositeExplicitAutogradNonFunctional, then CompositeExplicitAutograd;
- *   3. CompositeImplicitAutograd, for a backend or layout key, for Batched, and for an Autograd key; there only if the
- *      operator has no kernel of its own for the backend (that backend then wants the derivative formula, or none);
+ *   2. for a dense backend that has the primitives it calls: Dense; for a backend or layout key, and for Undefined
+ *      (a call without tensors) of an operator that takes none: CompositeExplicitAutogradNonFunctional, then
+ *      CompositeExplicitAutograd;
+ *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
+ *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
@@ -183,11 +184,17 @@ static bool has_primitives(const tp_op *op, tp_key backend) {
     return true;
 }
 
+static bool takes_tensors(const tp_op *op) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (op->info->args[i].tag == TP_TENSOR || op->info->args[i].tag == TP_TENSORS) return true;
+    return false;
+}
+
 /* Note [Kernel precedence]. NULL: nothing. */
 static registration_node *resolve(const tp_op *op, tp_key key) {
     registration_node *r = slot_of(op, key);
     if (r) return r;
-    if (is_backend(key)) {
+    if (is_backend(key) || (key == TP_KEY_Undefined && !takes_tensors(op))) {
         r = TP_BACKEND_KEYS >> key & 1 ? slot_of(op, TP_ALIAS_KEY(Dense)) : NULL;
         if (r && has_primitives(op, key)) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))) return r;
@@ -216,7 +223,7 @@ static void compute_entry(tp_op *op, tp_key key) {
     tp_fn entry = cell ? op->info->box : r ? r->r.fn : NULL;
     if (op->registrations) atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
     put_bit(&op->boxed_keys, bit, cell != NULL);
-    if (entry || is_backend(key)) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
+    if (entry || is_backend(key) || key == TP_KEY_Undefined) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
     put_bit(&op->live, bit, !fallthrough);
 }
 
@@ -227,7 +234,7 @@ static void compute_key(tp_key key) {
 }
 
 static void compute_table(tp_op *op) {
-    for (int k = 1; k < TP_NUM_KEYS; k++) compute_entry(op, (tp_key)k);
+    for (int k = TP_KEY_Undefined; k < TP_NUM_KEYS; k++) compute_entry(op, (tp_key)k);
 }
 
 /* A primitive that came or went also decides which operators a backend runs itself. */

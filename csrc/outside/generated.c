@@ -16,6 +16,7 @@
 #include "native/pointwise.h"
 #include "native/reduction.h"
 #include "native/variants.h"
+#include "tensorpy/expressions.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 /* The table that a library is given. */
 extern const tensorpy_api tp_api;
 /* generated.c: the part of it that generated files call. */
-extern const tensorpy_generated tp_generated_api;
+extern const struct tensorpy_generated tp_generated_api;
 
 /* Opens a shared object and runs its parts; one that is loaded already is left as it is. */
 int tp_load_library(const char *path);

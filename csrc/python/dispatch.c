@@ -119,13 +119,15 @@ static tp_op *find_op(const char *name) {
     return op;
 }
 
-/* _dispatch_table(name): list of (key, registered as, source, kind, file) for every runtime key that has an entry. */
+/* _dispatch_table(name): list of (key, registered as, source, kind, file) for every runtime key that has an entry; at the
+ * end for Undefined, where calls without tensors go. */
 static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);
     tp_op *op = name ? find_op(name) : NULL;
     PyObject *rows = op ? PyList_New(0) : NULL;
-    for (int k = 1; rows && k < TP_NUM_KEYS; k++) {
+    for (int i = 1; rows && i <= TP_NUM_KEYS; i++) {
+        int k = i % TP_NUM_KEYS;
         tp_origin r;
         if (!tp_find_origin(op, (tp_key)k, &r)) continue;
         const char *kind = r.is_fallback      ? "fallback"

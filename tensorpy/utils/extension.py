@@ -53,8 +53,9 @@ _loaded: dict[str, str] = {}  # what load() has loaded under a name
 
 
 def include_paths() -> list[str]:
-    """The folders to give the compiler (-I) for "tensorpy/library.h"."""
-    return [backends.include()]
+    """The folders to give the compiler (-I) for "tensorpy/library.h", and for the headers that are generated."""
+    generated = str(Path(backends.__file__).resolve().parents[1] / "include")
+    return list(dict.fromkeys([backends.include(), generated]))
 
 
 def compile_flags() -> list[str]:

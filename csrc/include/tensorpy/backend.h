@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How many there may be in a process. */
 #define TENSORPY_MAX_BACKENDS 3
 
 /* Bytes, and how many tensors' storages there are. `reserved` counts what is kept for later as well. */
@@ -43,9 +44,11 @@ typedef struct {
     size_t size;      /* sizeof(tensorpy_backend); filled in by TENSORPY_BACKEND, as the name is */
     const char *name; /* letters, digits, underscores; of no other device, nor of one that PyTorch has ("cuda") */
     void *(*allocate)(int device, size_t nbytes, void **context); /* NULL: failed; `*context` comes back at release */
-    void (*release)(int device, void *data, size_t nbytes,
-                    void *context); /* any thread may call it, without the lock */
+    /* Once for each block, with what it was made of; cannot fail. Any thread may call it, without the lock. */
+    void (*release)(int device, void *data, size_t nbytes, void *context);
+    /* `from` may be written again when it is back. */
     int (*copy_from_host)(int device, void *to, const void *from, size_t nbytes);
+    /* `to` holds the bytes when it is back, whatever the device had been told to do before. */
     int (*copy_to_host)(int device, void *to, const void *from, size_t nbytes);
     int (*copy_inside)(int device, void *to, const void *from, size_t nbytes); /* NULL: by way of the host */
     int (*device_count)(void);                                                 /* at least 1; NULL: 1 */

@@ -1,0 +1,282 @@
+/* types.h: the values that tensorpy's tree and libraries from outside pass to each other: dtypes, devices, dispatch
+ * keys, numbers, lists, and the boxed value that holds any of them.
+ *
+ * The one home of these types: the tree includes this file as a library does. Layouts and enumerators are part of the
+ * binary interface, so lists only grow at their ends. */
+#ifndef TENSORPY_TYPES_H
+#define TENSORPY_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- dtypes ---- */
+
+typedef float _Complex tp_complex64;
+typedef double _Complex tp_complex128;
+
+/* The only list of dtypes: X(enumerator, name, C type, category). The order inside a category is the order of width.
+ * The C type is that of memory: a bool is read as its byte, which a view of other memory may have set to anything, and
+ * is true when it is not 0. `ScalarType` in a schema and `tensorpy.<name>` in Python use the names. */
+#define TP_FORALL_DTYPES(X)                        \
+    X(BOOL, bool, uint8_t, BOOLEAN)                \
+    X(UINT8, uint8, uint8_t, UNSIGNED)             \
+    X(UINT16, uint16, uint16_t, UNSIGNED)          \
+    X(UINT32, uint32, uint32_t, UNSIGNED)          \
+    X(UINT64, uint64, uint64_t, UNSIGNED)          \
+    X(INT8, int8, int8_t, SIGNED)                  \
+    X(INT16, int16, int16_t, SIGNED)               \
+    X(INT32, int32, int32_t, SIGNED)               \
+    X(INT64, int64, int64_t, SIGNED)               \
+    X(FLOAT16, float16, tp_half, FLOATING)         \
+    X(BFLOAT16, bfloat16, tp_bfloat, FLOATING)     \
+    X(FLOAT32, float32, float, FLOATING)           \
+    X(FLOAT64, float64, double, FLOATING)          \
+    X(COMPLEX64, complex64, tp_complex64, COMPLEX) \
+    X(COMPLEX128, complex128, tp_complex128, COMPLEX)
+
+typedef enum {
+#define TP_DTYPE_ENUM(id, name, ctype, category) TP_##id,
+    TP_FORALL_DTYPES(TP_DTYPE_ENUM)
+#undef TP_DTYPE_ENUM
+        TP_NUM_DTYPES,
+    TP_NO_DTYPE = -1 /* None of a `ScalarType?` */
+} tp_dtype;
+
+typedef enum { TP_BOOLEAN, TP_UNSIGNED, TP_SIGNED, TP_FLOATING, TP_COMPLEX } tp_category;
+
+typedef enum {
+    TP_CONTIGUOUS_FORMAT,
+    TP_PRESERVE_FORMAT,
+    TP_CHANNELS_LAST,
+    TP_CHANNELS_LAST_3D,
+    TP_NO_FORMAT = -1
+} tp_memory_format;
+
+typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
+
+/* ---- devices ---- */
+
+/* X(enumerator, name, dispatch key). */
+#define TP_FORALL_DEVICES(X)                   \
+    X(CPU, cpu, CPU)                           \
+    X(META, meta, Meta)                        \
+    X(OPENCL, opencl, OpenCL)                  \
+    X(PRIVATEUSE1, privateuseone, PrivateUse1) \
+    X(PRIVATEUSE2, privateusetwo, PrivateUse2) \
+    X(PRIVATEUSE3, privateusethree, PrivateUse3)
+
+typedef enum {
+#define TP_DEVICE_ENUM(id, name, key) TP_DEVICE_##id,
+    TP_FORALL_DEVICES(TP_DEVICE_ENUM)
+#undef TP_DEVICE_ENUM
+        TP_NUM_DEVICES
+} tp_device_type;
+
+typedef struct {
+    int8_t type;  /* tp_device_type; -1 is None of a `Device?` */
+    int8_t index; /* -1: the current device of that type */
+} tp_device;
+
+/* ---- dispatch keys ---- */
+
+/* Dense backends first: their order is that of TP_FORALL_DEVICES, and the other per-backend groups repeat it. */
+#define TP_FORALL_BACKENDS(X, prefix) \
+    X(prefix##CPU)                    \
+    X(prefix##Meta)                   \
+    X(prefix##OpenCL)                 \
+    X(prefix##PrivateUse1)            \
+    X(prefix##PrivateUse2)            \
+    X(prefix##PrivateUse3)
+
+/* From low to high priority. */
+#define TP_FORALL_KEYS(X)           \
+    X(Undefined)                    \
+    TP_FORALL_BACKENDS(X, )         \
+    X(Mkldnn)                       \
+    X(Sparse)                       \
+    X(SparseCsr)                    \
+    X(Quantized)                    \
+    X(NestedTensor)                 \
+    X(ZeroTensor)                   \
+    X(Python)                       \
+    X(BackendSelect)                \
+    X(Functionalize)                \
+    X(ADInplaceOrView)              \
+    X(AutogradOther)                \
+    TP_FORALL_BACKENDS(X, Autograd) \
+    X(Profiler)                     \
+    X(Tracer)                       \
+    TP_FORALL_BACKENDS(X, Autocast) \
+    X(Batched)                      \
+    X(PythonMode)                   \
+    X(Trace)
+
+typedef enum {
+#define TP_KEY_ENUM(name) TP_KEY_##name,
+    TP_FORALL_KEYS(TP_KEY_ENUM)
+#undef TP_KEY_ENUM
+        TP_NUM_KEYS
+} tp_key;
+
+/* A set of dispatch keys: bit k is key k. */
+typedef uint64_t tp_keyset;
+#define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
+/* What is left for a layer's redispatch; the trace bit stays (Note [Trace bit] in dispatch/key.h). */
+#define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))
+#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
+#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
+#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
+
+/* ---- errors ---- */
+
+#define TP_FORALL_ERRORS(X) \
+    X(RuntimeError)         \
+    X(TypeError)            \
+    X(ValueError)           \
+    X(IndexError)           \
+    X(NotImplementedError)  \
+    X(MemoryError)          \
+    X(OverflowError)        \
+    X(AssertionError)       \
+    X(BufferError)          \
+    X(PythonError) /* the interpreter's own exception is already set */
+
+typedef enum {
+    TP_NoError,
+#define TP_ERROR_ENUM(name) TP_##name,
+    TP_FORALL_ERRORS(TP_ERROR_ENUM)
+#undef TP_ERROR_ENUM
+} tp_error_class;
+
+/* ---- numbers and lists ---- */
+
+typedef enum { TP_SCALAR_BOOL, TP_SCALAR_INT, TP_SCALAR_UINT, TP_SCALAR_FLOAT, TP_SCALAR_COMPLEX } tp_scalar_kind;
+
+/* A Python number as it travels through the dispatcher (schema type `Scalar`), passed by const pointer; NULL is None of
+ * a `Scalar?`. An int stays an exact 64-bit integer; a Python int between 2**63 and 2**64-1 is UINT. */
+typedef struct {
+    tp_scalar_kind kind;
+    union {
+        bool b;
+        int64_t i;
+        uint64_t u;
+        double f;
+        tp_complex128 c;
+    };
+} tp_scalar;
+
+typedef struct tp_tensor tp_tensor;         /* a strided view of a storage */
+typedef struct tp_storage tp_storage;       /* a block of memory on a device */
+typedef struct tp_generator tp_generator;   /* of random numbers */
+typedef struct tp_tensor_seq tp_tensor_seq; /* a result of type Tensor[] */
+typedef struct tp_op tp_op;                 /* an operator */
+
+/* Lists are passed by value and borrowed; `size < 0` is None of an optional list. */
+typedef struct {
+    const int64_t *data;
+    int64_t size;
+} tp_ints; /* int[], SymInt[], int[2], int[]? */
+typedef struct {
+    const double *data;
+    int64_t size;
+} tp_floats; /* float[], float[]? */
+typedef struct {
+    const bool *data;
+    int64_t size;
+} tp_bools; /* bool[3] */
+typedef struct {
+    const tp_scalar *data;
+    int64_t size;
+} tp_scalars; /* Scalar[] */
+typedef struct {
+    tp_tensor *const *data;
+    int64_t size;
+} tp_tensors; /* Tensor[], Tensor?[] (an element may be NULL) */
+
+typedef struct {
+    bool has;
+    int64_t value;
+} tp_opt_int; /* int?, SymInt? */
+typedef struct {
+    bool has;
+    double value;
+} tp_opt_float;
+typedef int8_t tp_opt_bool; /* -1 is None */
+
+/* Several results: each new, all NULL after an error. */
+typedef struct {
+    tp_tensor *v[2];
+} tp_tensor2;
+typedef struct {
+    tp_tensor *v[3];
+} tp_tensor3;
+typedef struct {
+    tp_tensor *v[4];
+} tp_tensor4;
+typedef struct {
+    tp_tensor *v[5];
+} tp_tensor5;
+
+/* ---- the boxed value ---- */
+
+typedef enum {
+    TP_NONE,
+    TP_TENSOR,     /* .tensor; also an optional one, then NONE stands for absent */
+    TP_TENSORS,    /* .tensors (argument) */
+    TP_TENSOR_SEQ, /* .seq (result) */
+    TP_SCALAR,     /* .scalar (argument) */
+    TP_NUMBER,     /* .number (result: the number itself) */
+    TP_INT,        /* .i */
+    TP_FLOAT,      /* .f */
+    TP_BOOL_,      /* .b */
+    TP_STR,        /* .str */
+    TP_INTS_,      /* .ints */
+    TP_FLOATS,     /* .floats */
+    TP_BOOLS,      /* .bools */
+    TP_SCALARS,    /* .scalars */
+    TP_DTYPE,      /* .i, a tp_dtype; likewise the next three */
+    TP_LAYOUT,
+    TP_MEMORY_FORMAT,
+    TP_DEVICE,    /* .device */
+    TP_GENERATOR, /* .generator */
+    TP_STORAGE,   /* .storage */
+} tp_tag;
+
+/* Any argument or result of any operator, with its type. Inside an argument array it is borrowed; a result is new. */
+typedef struct tp_value {
+    tp_tag tag;
+    union {
+        tp_tensor *tensor;
+        tp_tensors tensors;
+        tp_tensor_seq *seq;
+        const tp_scalar *scalar;
+        tp_scalar number;
+        int64_t i;
+        tp_dtype dtype; /* while a result is being written; read as `i` */
+        double f;
+        bool b;
+        const char *str;
+        tp_ints ints;
+        tp_floats floats;
+        tp_bools bools;
+        tp_scalars scalars;
+        tp_device device;
+        tp_generator *generator;
+        tp_storage *storage;
+    };
+} tp_value;
+
+/* A kernel in the boxed convention. args: one value per schema argument, borrowed. results: one per schema return, new.
+ * `ks` is the set of keys that led here; a layer passes `ks & TP_BELOW_...` on. Returns 0, or -1 with the error set and
+ * no results. An operator whose returns are all aliases of arguments (in-place, out=) leaves results NONE. */
+typedef int (*tp_boxed_fn)(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -17,7 +17,7 @@ HEADERS = Path(__file__).resolve().parent.parent / "csrc" / "include"
 Kind: TypeAlias = Literal["macro", "function", "type", "member"]
 
 # How kernels are boxed: included by library.h, whose macros are what people write. What the generator writes against.
-INSIDE = ("boxing.h", "expressions.h", "generated.h")
+INSIDE = ("boxing.h", "expressions.h", "generated.h", "generated_api.h")
 # Functions of numbers, compiled in: nothing of them passes between a library and tensorpy. scalar_math.py lists them.
 MATH = re.compile(r"(math(_\w+)?|half|philox)\.h")
 OWN = re.compile(r"(tp|TP|tensorpy|TENSORPY)_\w+")

@@ -16,7 +16,7 @@
 #include "native/pointwise.h"
 #include "native/reduction.h"
 #include "native/variants.h"
-#include "tensorpy/expressions.h"
+#include "tensorpy/generated_api.h"
 
 #include <stdlib.h>
 #include <string.h>

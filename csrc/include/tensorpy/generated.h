@@ -6,7 +6,7 @@
 #define TENSORPY_GENERATED_H
 
 #include "tensorpy/library.h"
-#include "tensorpy/expressions.h"
+#include "tensorpy/generated_api.h"
 
 #include <math.h>
 #include <string.h>

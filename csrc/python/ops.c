@@ -92,9 +92,10 @@ static void fill_in_written(const tp_op_info *info, const tp_value *args, tp_val
 static PyObject *call_boxed(const py_overload *o, const tp_keyset *ks, PyObject *const *args, Py_ssize_t nargs,
                             PyObject *kwnames) {
     tp_py_args a;
-    tp_value results[TP_MAX_RESULTS] = {{0}};
+    tp_value results[TP_MAX_RESULTS];
     const tp_py_signature *s = tp_py_select(o->function, &a, NULL, args, nargs, kwnames);
     if (!s) return NULL;
+    for (int i = 0; i < o->op->info->nreturns; i++) results[i] = (tp_value){.tag = TP_NONE};
     if (a.kind && !ks && tp_py_asks_call(a.kind, NULL, args, nargs, kwnames)) {
         tp_py_args_free(&a);
         return tp_py_ask_steal(Py_NewRef((PyObject *)o), NULL, args, nargs, kwnames);
@@ -251,6 +252,8 @@ static PyObject *packet_call(PyObject *o, PyObject *const *args, size_t nargs, P
 }
 
 static PyObject *packet_new(PyTypeObject *type, PyObject *args TP_UNUSED, PyObject *kwargs TP_UNUSED) {
+    /* A class of Python's does not inherit this from its base; it has no __call__ of its own. */
+    if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
     py_packet *p = (py_packet *)type->tp_alloc(type, 0);
     if (p) p->vectorcall = packet_call;
     return (PyObject *)p;

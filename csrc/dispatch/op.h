@@ -86,6 +86,7 @@ typedef struct {
     bool is_primitive;                    /* Note [Primitives] */
     uint8_t guide;                        /* of a primitive: the argument whose backend runs it */
     const struct tp_batch_rule *batching; /* batched/rule.h; NULL: nothing is known */
+    const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
 } tp_op_info;
 
 /* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a

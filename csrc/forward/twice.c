@@ -101,8 +101,19 @@ static void take_moved(const tp_forward_call *c, passes *p, tp_tensor **out) {
     for (int i = 0; i < c->op->info->nreturns; i++) {
         tp_tensors list = tp_tensors_in(&p->results[i]);
         for (int64_t k = 0; k < list.size; k++, at++)
-            if (root < p->nroots && list.data[k] == p->roots[root]) out[at] = tp_take(p->moved[root++]);
+            if (root < p->nroots && list.data[k] == p->roots[root]) {
+                out[at] = tp_take(p->moved[root]);
+                root++;
+            }
     }
+}
+
+/* Whether anything else is behind the tangents than the leaves that are made here. */
+static bool hangs_on_others(const tp_forward_call *c) {
+    const tp_tangent_list *l = c->tangents;
+    for (int i = 0; i < c->op->info->nargs; i++)
+        if (tp_wants_grad_list(tp_tensors_in(&c->args[i]))) return true;
+    return tp_wants_grad_list((tp_tensors){l->all, l->first[TP_FORWARD_ARGUMENTS]});
 }
 
 int tp_forward_twice(const tp_forward_call *c, tp_tensor **out) {
@@ -119,7 +130,7 @@ int tp_forward_twice(const tp_forward_call *c, tp_tensor **out) {
         !(p.moved = zeroed(most, sizeof *p.moved)) || !(p.gradients = zeroed(p.nby, sizeof *p.gradients)))
         return -1;
     if (find_roots(c, &p) < 0) return -1;
-    if (p.nroots && there_and_back(&p, !disabled) < 0) return -1;
+    if (p.nroots && there_and_back(&p, !disabled && hangs_on_others(c)) < 0) return -1;
     take_moved(c, &p, out);
     return 0;
 }

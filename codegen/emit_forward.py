@@ -14,7 +14,7 @@ from .forward import Forward, Term, forward_of
 from .text import c_string
 
 _PARAMETERS = "const tp_value *args, const tp_value *results, tp_tensor *const *tangents"
-_RESULT = Result("tensor", "tp_tensor *", "NULL", ("Tensor",))
+_RESULT = Result("tensor", "tp_tensor *", "NULL", ("Tensor?",))
 
 
 def forwards_of(catalog: Catalog) -> dict[str, Forward]:

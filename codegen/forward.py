@@ -54,9 +54,21 @@ def _smooth(entry: DerivativeEntry) -> tuple[Formula, ...]:
     return tuple(f for f in entry.formulas if not f.non_differentiable and f.text.strip() != ZEROS)
 
 
+class _WithoutLikes(ast.NodeTransformer):
+    """Takes out what reads of a tensor its shape alone."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node.func:
+            case ast.Name(id="zeros_like" | "ones_like") | ast.Attribute(attr="new_zeros"):
+                return ast.Constant(0)
+        return self.generic_visit(node)
+
+
 def _values_used(formula: Formula) -> frozenset[str]:
     """The names whose values, not shapes, a formula reads."""
-    return frozenset(name for name, use in used(formula.text, formula.location).items() if use.whole or use.indices)
+    body = [_WithoutLikes().visit(statement) for statement in parse(formula.text, formula.location)]
+    uses = used("\n".join(map(ast.unparse, body)), formula.location)
+    return frozenset(name for name, use in uses.items() if use.whole or use.indices)
 
 
 def _results(schema: FunctionSchema) -> frozenset[str]:

@@ -144,6 +144,7 @@ typedef struct {
     tp_value *args;
     tp_value old[TP_FORWARD_ARGUMENTS]; /* args, with what is written as it was */
     tp_tensor *saved;                   /* self as it was; owned */
+    int64_t offset;                     /* of self's elements in its storage, before the call */
     int visible;
 } call;
 
@@ -172,6 +173,9 @@ static int differentiate_geometry(call *c, tp_tangent_list *l) {
     tp_autoref *alias = tp_alias(l->all[0]);
     memcpy(args, c->args, sizeof(tp_value) * c->op->info->nargs);
     args[0].tensor = alias;
+    int last = c->op->info->nargs - 1; /* where as_strided_ begins is counted from the storage's beginning */
+    if (alias && args[last].tag == TP_INT && strcmp(c->op->info->args[last].name, "storage_offset") == 0)
+        args[last].i += tp_storage_offset(alias) - c->offset;
     if (!alias || tp_call_boxed(c->op, args, none) < 0) return -1;
     return tp_put_tangent(c->args[0].tensor, l->number, alias);
 }
@@ -181,6 +185,7 @@ static int differentiate_written(call *c, tp_tangent_list *l) {
     if (rule && rule->kind == TP_FORWARD_GEOMETRY) return differentiate_geometry(c, l);
     if (!rule || c->args[0].tag != TP_TENSOR || !c->op->info->args[0].is_write) return fail_no_formula(c->op);
     bool variant = rule->kind == TP_FORWARD_INPLACE;
+    if (rule->kind == TP_FORWARD_TWICE) return fail_no_formula(c->op); /* self would be a leaf */
     const tp_op *op = variant ? rule->other : c->op;
     tp_value now[1] = {{.tag = TP_TENSOR, .tensor = c->args[0].tensor}};
     tp_forward_call f = {op, c->old, now, l};
@@ -204,6 +209,7 @@ static int keep_old(call *c) {
     memcpy(c->old, c->args, sizeof(tp_value) * c->op->info->nargs);
     if (c->saved || !writes(c->op) || c->args[0].tag != TP_TENSOR) return 0;
     const tp_forward_rule *rule = rule_of(c->op);
+    c->offset = tp_storage_offset(c->args[0].tensor);
     if (!rule || rule->kind == TP_FORWARD_GEOMETRY) return 0;
     c->saved = tp_clone(c->args[0].tensor, TP_NO_FORMAT);
     c->old[0].tensor = c->saved;

@@ -91,10 +91,10 @@ int tp_forward_linear(const tp_forward_call *c, tp_tensor **out) {
 
 /* ---- sums ---- */
 
-/* Adds (stolen) to what is there. */
+/* Adds (stolen) to what is there; nothing, without an error, is no part. */
 static int add_steal(tp_tensor **sum, tp_tensor *t) {
     tp_autoref *part = t;
-    if (!part) return -1;
+    if (!part) return tp_error_pending() ? -1 : 0;
     if (!*sum) return *sum = tp_take(part), 0;
     tp_autoref *before = *sum;
     return (*sum = tp_add_Tensor(before, part, TP_SCALAR_I(1))) ? 0 : -1;
@@ -144,7 +144,9 @@ static tp_tensor *other_term(const tp_forward_call *c, const tp_forward_term *te
     return t;
 }
 
+/* Whether the result is there, and depends on a tangent that is. */
 static bool has_part(const tp_forward_call *c, const tp_forward_term *term) {
+    if (c->results[term->output].tag == TP_TENSOR && !c->results[term->output].tensor) return false;
     for (int i = 0; i < c->op->info->nargs; i++)
         if (term->uses >> i & 1 && tp_has_tangent(c->tangents, i)) return true;
     return false;

@@ -96,3 +96,33 @@ def check(case: Case, places: tuple[int, ...]) -> bool:
             msg=lambda text, i=i: f"{case.what}, along {places}: tangent {i}: {text}",
         )
     return True
+
+
+def check_gradient(case: Case, places: tuple[int, ...]) -> bool:
+    """Forward over reverse: the tangents of gradients are those of a gradient's gradient."""
+    f, given = case.of(places)
+    try:
+        outputs = f(*(t.detach().requires_grad_() for t in given))
+        seeds = tuple(direction(o.detach(), 5) for o in outputs)
+    except (RuntimeError, NotImplementedError):
+        return False
+    if not outputs or not any(o.requires_grad for o in outputs):
+        return False
+
+    def gradient(*some: tp.Tensor) -> tuple[tp.Tensor, ...]:
+        return func.vjp(lambda *a: tuple(f(*a)), *some)[1](seeds)
+
+    along = tuple(direction(t, i) for i, t in enumerate(given))
+    expected = by_reverse(lambda *some: list(gradient(*some)), given, along)
+    if expected is None:
+        return False
+    try:
+        _, tangents = func.jvp(gradient, given, along)
+    except Exception as error:
+        raise AssertionError(f"{case.what}, along {places}: {type(error).__name__}: {error}") from error
+    for i, (got, wanted) in enumerate(zip(tangents, expected[1], strict=True)):
+        assert_close(
+            got, wanted, equal_nan=True, rtol=1e-7, atol=1e-9,
+            msg=lambda text, i=i: f"{case.what}, gradient along {places}: tangent {i}: {text}",
+        )
+    return True

@@ -1,7 +1,7 @@
 """jvp, jacrev, jacfwd, hessian and linearize.
 
-A Jacobian is a vjp for each element of the outputs, or a jvp for each of the inputs, under vmap. A jvp is one call of the
-function with tangents (forward mode), and a Hessian a jvp of a vjp: forward over reverse.
+A jvp is one call of the function with tangents: forward mode. A Jacobian is a vjp for each element of the outputs, or a
+linear map for each of the inputs, under vmap: `linearize` calls the function once, where a jvp would for each column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
-from tensorpy.func.gradients import _chosen, _replaced, vjp, with_aux
+from tensorpy.func.gradients import _chosen, _replaced, linearize, vjp, with_aux
 from tensorpy.func.vmap import name_of, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
@@ -166,9 +166,10 @@ def jacfwd(
                 kept.append(result[1])
             return result[0] if has_aux else result
 
+        _, forward = linearize(outputs_of, inner.tree)
         inputs, spec = tree_flatten(inner.tree)
         directions = tree_unflatten(_basis(inputs), spec)
-        columns = vmap(lambda t: jvp(outputs_of, (inner.tree,), (t,))[1], randomness=randomness)(directions)
+        columns = vmap(forward, randomness=randomness)(directions)
         shapes = [x.shape for x in inputs]
         jacobian = [tree_unflatten(_split(column, shapes, False), spec) for column in columns]
         result = tree_unflatten(jacobian, inner.spec)
@@ -179,4 +180,4 @@ def jacfwd(
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """The function that gives the second derivatives of `func`: the Jacobian of its Jacobian."""
-    return jacfwd(jacrev(func, argnums), argnums)
+    return jacrev(jacrev(func, argnums), argnums)

@@ -161,7 +161,7 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
     bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
                 atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 && tp_is_dense(grad);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
-    return ours ? tp_detached_alias(grad) : tp_clone(grad, TP_NO_FORMAT);
+    return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
 
 /* In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there

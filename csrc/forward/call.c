@@ -143,7 +143,8 @@ typedef struct {
     tp_keyset ks;
     tp_value *args;
     tp_value old[TP_FORWARD_ARGUMENTS]; /* args, with what is written as it was */
-    tp_tensor *saved;                   /* self as it was; owned */
+    tp_tensor *saved[TP_FORWARD_ARGUMENTS]; /* copies in `old`; owned */
+    bool kept;
     int64_t offset;                     /* of self's elements in its storage, before the call */
     int visible;
 } call;
@@ -204,16 +205,21 @@ static bool writes(const tp_op *op) {
 
 static bool is_out(const tp_op *op) { return op->info->nargs > 0 && op->info->args[op->info->nargs - 1].is_out; }
 
-/* What is written is kept as it was, tangents and all. */
+/* What is written, and what shares its memory, is kept as it was, tangents and all. */
 static int keep_old(call *c) {
-    memcpy(c->old, c->args, sizeof(tp_value) * c->op->info->nargs);
-    if (c->saved || !writes(c->op) || c->args[0].tag != TP_TENSOR) return 0;
+    if (c->kept || !writes(c->op) || c->args[0].tag != TP_TENSOR) return 0;
     const tp_forward_rule *rule = rule_of(c->op);
-    c->offset = tp_storage_offset(c->args[0].tensor);
+    const tp_tensor *self = c->args[0].tensor;
+    memcpy(c->old, c->args, sizeof(tp_value) * c->op->info->nargs);
+    c->kept = true;
+    c->offset = tp_storage_offset(self);
     if (!rule || rule->kind == TP_FORWARD_GEOMETRY) return 0;
-    c->saved = tp_clone(c->args[0].tensor, TP_NO_FORMAT);
-    c->old[0].tensor = c->saved;
-    return c->saved ? 0 : -1;
+    for (int i = 0; i < c->op->info->nargs; i++) {
+        if (c->args[i].tag != TP_TENSOR || c->args[i].tensor->storage != self->storage) continue;
+        c->old[i].tensor = c->saved[i] = tp_clone(c->args[i].tensor, TP_NO_FORMAT);
+        if (!c->saved[i]) return -1;
+    }
+    return 0;
 }
 
 /* The innermost level below `below` that an argument is noted down at; -1: none, -2: failed. */
@@ -255,7 +261,7 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     call c = {.op = op, .ks = ks, .args = args, .visible = visible};
     int status = run(&c, visible, results);
     tp_forward_show(visible);
-    tp_release(c.saved);
+    for (int i = 0; c.kept && i < op->info->nargs; i++) tp_release(c.saved[i]);
     return status;
 }
 

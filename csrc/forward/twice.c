@@ -65,9 +65,10 @@ static int make_leaves(const tp_forward_call *c, passes *p) {
     return 0;
 }
 
-static tp_tensor *zero_cotangent(tp_tensor *root) {
-    tp_autoref *zeros = tp_zeros_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
-    return zeros && tp_set_requires_grad(zeros, true) == 0 ? tp_take(zeros) : NULL;
+/* Any would do; a formula that goes over logarithms would not have zeros. */
+static tp_tensor *new_cotangent(tp_tensor *root) {
+    tp_autoref *ones = tp_ones_like(root, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    return ones && tp_set_requires_grad(ones, true) == 0 ? tp_take(ones) : NULL;
 }
 
 static int find_roots(const tp_forward_call *c, passes *p) {
@@ -76,7 +77,7 @@ static int find_roots(const tp_forward_call *c, passes *p) {
         for (int64_t k = 0; k < list.size; k++) {
             if (!tp_requires_grad(list.data[k])) continue;
             p->roots[p->nroots] = list.data[k];
-            if (!(p->cotangents[p->nroots++] = zero_cotangent(list.data[k]))) return -1;
+            if (!(p->cotangents[p->nroots++] = new_cotangent(list.data[k]))) return -1;
         }
     }
     return 0;

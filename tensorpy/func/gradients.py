@@ -225,7 +225,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if not outputs or not all(isinstance(o, Tensor) for o in outputs):
             raise RuntimeError(f"{what}: the function returns tensors")
         wholes = [physical(o, inputs.levels) for o in outputs]
-        cotangents = [_C.zeros_like(w.detach()).requires_grad_() for w in wholes]
+        cotangents = [_C.ones_like(w.detach()).requires_grad_() for w in wholes]
         back = inputs.gradients(wholes, cotangents, True, True)
     again = inputs.settled(wholes)
 

@@ -82,7 +82,8 @@ def _terms(op: Operator, forward: Forward, catalog: Catalog) -> tuple[str, str]:
 
 
 def emit_forward(catalog: Catalog) -> str:
-    out, rows = [], []
+    out: list[str] = []
+    rows: list[str] = []
     operators = {op.c: op for op in catalog}
     for name, forward in forwards_of(catalog).items():
         op = operators[name]

@@ -8,7 +8,7 @@ from typing import Any
 import tensorpy as tp
 from tensorpy import func
 from tensorpy.testing import assert_close
-from tensorpy.testing.harness import arguments, call, fresh, function_of, inputs_of
+from tensorpy.testing.harness import arguments, call, function_of, inputs_of
 from tensorpy.testing.samples import OpInfo, OpSample
 
 DTYPES = ("float64", "complex128")
@@ -67,7 +67,7 @@ def cases(info: OpInfo, device: str, limit: int, inplace: bool = False) -> Itera
 
 
 def by_reverse(f: Callable[..., Any], given: tuple[tp.Tensor, ...], along: tuple[tp.Tensor, ...]) -> Any:
-    """Outputs and tangents by a gradient's gradient; None where reverse mode cannot, as in place on what it has saved."""
+    """Outputs and tangents by a gradient's gradient; None where reverse mode cannot, as in place on what it saved."""
     try:
         if not any(o.requires_grad for o in f(*(t.detach().requires_grad_() for t in given))):
             return None
@@ -92,7 +92,11 @@ def check(case: Case, places: tuple[int, ...]) -> bool:
         assert_close(got, wanted, equal_nan=True, msg=lambda text, i=i: f"{case.what}: value {i}: {text}")
     for i, (got, wanted) in enumerate(zip(tangents, expected[1], strict=True)):
         assert_close(
-            got, wanted, equal_nan=True, rtol=1e-7, atol=1e-9,
+            got,
+            wanted,
+            equal_nan=True,
+            rtol=1e-7,
+            atol=1e-9,
             msg=lambda text, i=i: f"{case.what}, along {places}: tangent {i}: {text}",
         )
     return True
@@ -122,7 +126,11 @@ def check_gradient(case: Case, places: tuple[int, ...]) -> bool:
         raise AssertionError(f"{case.what}, along {places}: {type(error).__name__}: {error}") from error
     for i, (got, wanted) in enumerate(zip(tangents, expected[1], strict=True)):
         assert_close(
-            got, wanted, equal_nan=True, rtol=1e-7, atol=1e-9,
+            got,
+            wanted,
+            equal_nan=True,
+            rtol=1e-7,
+            atol=1e-9,
             msg=lambda text, i=i: f"{case.what}, gradient along {places}: tangent {i}: {text}",
         )
     return True

@@ -79,8 +79,8 @@ typedef struct tp_autograd_meta {
     tp_node *grad_fn;
     tp_node *accumulator; /* weak: of a leaf */
     uint32_t output_nr;
-    bool requires_grad;        /* of a leaf */
-    struct tp_py_hooks *hooks; /* of a leaf */
+    bool requires_grad;           /* of a leaf */
+    struct tp_py_hooks *hooks;    /* of a leaf */
     struct tp_tangents *tangents; /* forward/forward.h; owned, shared with saved aliases; NULL: none */
 } tp_autograd_meta;
 

@@ -1,7 +1,7 @@
 /* tangent.c: the levels of a thread and the tangents of tensors; see tangent.h.
  *
- * A tensor's tangents are a cell, which a saved alias of it shares. The cell's entries are linked into their levels too,
- * so that the end of a level finds them; links change under the leaf lock Autograd. */
+ * A tensor's tangents are a cell, which a saved alias of it shares. The cell's entries are linked into their levels
+ * too, so that the end of a level finds them; links change under the leaf lock Autograd. */
 #include "autograd/tangent.h"
 
 #include "Functions.h"
@@ -14,8 +14,8 @@
 
 typedef struct entry {
     uint32_t number;
-    tp_tensor *tangent; /* owned; NULL: a constant, or the level has ended */
-    struct entry *next; /* of the cell */
+    tp_tensor *tangent;          /* owned; NULL: a constant, or the level has ended */
+    struct entry *next;          /* of the cell */
     struct entry **slot, *after; /* of the level: what points here, and who comes next; NULL: the level has ended */
 } entry;
 
@@ -247,8 +247,8 @@ tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent) {
 int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) { return put(t, number, tangent); }
 
 static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
-    tp_autoref *zeros = tp_op_new_empty_strided(kind, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT,
-                                                TP_NO_DEVICE, -1);
+    tp_autoref *zeros =
+        tp_op_new_empty_strided(kind, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
     return zeros && tp_zero_(zeros) == 0 ? tp_take(zeros) : NULL;
 }
 

@@ -63,7 +63,7 @@ static int gather(tp_tangent_list *l, const tp_op *op, const tp_value *args, uin
 
 /* ---- errors ---- */
 
-static int fail_no_formula(const tp_op *op) {
+int tp_fail_no_forward(const tp_op *op) {
     char name[128];
     return tp_fail(TP_NotImplementedError,
                    "Trying to use forward AD with %s, which has no forward formula: none is derived from its schema, "
@@ -89,7 +89,7 @@ static int apply(const tp_forward_call *c, const tp_forward_rule *rule, tp_tenso
     case TP_FORWARD_MULTILINEAR: return tp_forward_multilinear(c, out);
     case TP_FORWARD_TERMS: return tp_forward_terms(c, out);
     case TP_FORWARD_TWICE: return tp_forward_twice(c, out);
-    default: return fail_no_formula(c->op);
+    default: return tp_fail_no_forward(c->op);
     }
 }
 
@@ -142,10 +142,10 @@ typedef struct {
     const tp_op *op;
     tp_keyset ks;
     tp_value *args;
-    tp_value old[TP_FORWARD_ARGUMENTS]; /* args, with what is written as it was */
+    tp_value old[TP_FORWARD_ARGUMENTS];     /* args, with what is written as it was */
     tp_tensor *saved[TP_FORWARD_ARGUMENTS]; /* copies in `old`; owned */
     bool kept;
-    int64_t offset;                     /* of self's elements in its storage, before the call */
+    int64_t offset; /* of self's elements in its storage, before the call */
     int visible;
 } call;
 
@@ -184,9 +184,9 @@ static int differentiate_geometry(call *c, tp_tangent_list *l) {
 static int differentiate_written(call *c, tp_tangent_list *l) {
     const tp_forward_rule *rule = rule_of(c->op);
     if (rule && rule->kind == TP_FORWARD_GEOMETRY) return differentiate_geometry(c, l);
-    if (!rule || c->args[0].tag != TP_TENSOR || !c->op->info->args[0].is_write) return fail_no_formula(c->op);
+    if (!rule || c->args[0].tag != TP_TENSOR || !c->op->info->args[0].is_write) return tp_fail_no_forward(c->op);
     bool variant = rule->kind == TP_FORWARD_INPLACE;
-    if (rule->kind == TP_FORWARD_TWICE) return fail_no_formula(c->op); /* self would be a leaf */
+    if (rule->kind == TP_FORWARD_TWICE) return tp_fail_no_forward(c->op); /* self would be a leaf */
     const tp_op *op = variant ? rule->other : c->op;
     tp_value now[1] = {{.tag = TP_TENSOR, .tensor = c->args[0].tensor}};
     tp_forward_call f = {op, c->old, now, l};

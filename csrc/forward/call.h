@@ -9,14 +9,14 @@
 /* The tangents of a call's arguments at one level. */
 typedef struct {
     uint32_t number;
-    bool known, any;                       /* some argument is noted down; some has a tangent */
-    int first[TP_FORWARD_ARGUMENTS + 1];   /* where those of an argument begin in `all` */
-    tp_tensor **all;                       /* owned, with the tensors in them; NULL: a constant */
+    bool known, any;                     /* some argument is noted down; some has a tangent */
+    int first[TP_FORWARD_ARGUMENTS + 1]; /* where those of an argument begin in `all` */
+    tp_tensor **all;                     /* owned, with the tensors in them; NULL: a constant */
 } tp_tangent_list;
 
 /* What the tangents of the results are computed from. */
 typedef struct {
-    const tp_op *op; /* the functional one, for an in-place operator */
+    const tp_op *op;         /* the functional one, for an in-place operator */
     const tp_value *args;    /* as they were before the call */
     const tp_value *results; /* of the call */
     const tp_tangent_list *tangents;
@@ -37,6 +37,9 @@ int tp_forward_linear(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_multilinear(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_terms(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_twice(const tp_forward_call *c, tp_tensor **out);
+
+/* NotImplementedError: op has no forward formula. */
+int tp_fail_no_forward(const tp_op *op) TP_COLD;
 
 int tp_count_tensors(const tp_value *values, int n);
 void tp_release_values(tp_value *values, int n);

@@ -16,7 +16,8 @@ typedef enum {
 } tp_forward_kind;
 
 /* A part of a result's tangent. Tangents that a term uses and that are absent are zeros, unless all are: then it is
- * left out. One that is `pointwise` is a backward formula: the gradient is the tangent's conjugate, as is what comes. */
+ * left out. One that is `pointwise` is a backward formula: the gradient is the tangent's conjugate, as is what comes.
+ */
 typedef struct {
     uint8_t output;
     bool pointwise;

@@ -13,7 +13,7 @@
 typedef struct {
     tp_value args[TP_FORWARD_ARGUMENTS];
     tp_value *results;
-    tp_tensor **leaves;   /* aliases of the arguments, in the order of the tangents; owned, NULL: a constant */
+    tp_tensor **leaves;     /* aliases of the arguments, in the order of the tangents; owned, NULL: a constant */
     tp_tensor **by, **with; /* those that are not NULL, and their tangents; borrowed */
     tp_tensor **roots, **cotangents; /* the results that hang on them (borrowed), and gradients of these (owned) */
     tp_tensor **gradients, **moved;  /* of the leaves, and of the cotangents; owned */
@@ -71,11 +71,18 @@ static tp_tensor *new_cotangent(tp_tensor *root) {
     return ones && tp_set_requires_grad(ones, true) == 0 ? tp_take(ones) : NULL;
 }
 
+/* One that stands for an operator without a gradient. */
+static bool is_missing(tp_tensor *root) {
+    const tp_node *node = tp_grad_fn_borrow(root);
+    return node && strcmp(node->type->name, "NotImplemented") == 0;
+}
+
 static int find_roots(const tp_forward_call *c, passes *p) {
     for (int i = 0; i < c->op->info->nreturns; i++) {
         tp_tensors list = tp_tensors_in(&p->results[i]);
         for (int64_t k = 0; k < list.size; k++) {
             if (!tp_requires_grad(list.data[k])) continue;
+            if (is_missing(list.data[k])) return tp_fail_no_forward(c->op);
             p->roots[p->nroots] = list.data[k];
             if (!(p->cotangents[p->nroots++] = new_cotangent(list.data[k]))) return -1;
         }

@@ -1,8 +1,8 @@
 """Forward mode: tensors with a tangent, which every operator hands on (Note [Tangents] in csrc/autograd/tangent.h).
 
-    with dual_level():
-        dual = make_dual(x, direction)
-        primal, tangent = unpack_dual(f(dual))
+with dual_level():
+    dual = make_dual(x, direction)
+    primal, tangent = unpack_dual(f(dual))
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _current = _Current()
 
 
 def enter_dual_level() -> int:
-    """Opens the level that tangents belong to, and gives its number. There is one at a time; tensorpy.func.jvp nests."""
+    """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp."""
     if _current.number:
         raise RuntimeError(
             "Nested forward mode AD is not supported by dual levels: leave the first one, or call tensorpy.func.jvp of "

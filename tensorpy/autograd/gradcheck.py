@@ -184,9 +184,7 @@ def gradcheck(
     return True
 
 
-def _forward_check(
-    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool
-) -> None:
+def _forward_check(func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool) -> None:
     from tensorpy.autograd.gradcheck_forward import batched_mismatch, forward_mismatch
 
     values, chosen = _checked_inputs(inputs)
@@ -287,8 +285,8 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Compares the gradients of the gradients of func with central differences; with `check_fwd_over_rev` the tangents of
-    the gradients too."""
+    """Compares the gradients of the gradients of func with central differences, and with `check_fwd_over_rev` the
+    tangents of the gradients."""
     values, chosen = _checked_inputs(inputs)
     if grad_outputs is None:
         seeds = tuple(_seed_like(o) for o in _differentiable(func(*values)))

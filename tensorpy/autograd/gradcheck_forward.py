@@ -1,4 +1,4 @@
-"""Checks of forward mode against the same finite differences, and of tangents that are batched against one at a time."""
+"""Checks of forward mode against the same finite differences, and of batched tangents against one at a time."""
 
 from __future__ import annotations
 

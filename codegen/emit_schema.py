@@ -21,6 +21,7 @@ from .c_types import (
 )
 from .catalog import Catalog, Operator
 from .emit_batching import rules_of
+from .emit_forward import forwards_of
 from .emit_functions import YAML, kernel_types, op_of
 from .model import FunctionSchema
 from .text import Tables, banner, c_string
@@ -171,7 +172,7 @@ def emit_infos(catalog: Catalog) -> str:
     tags = Tables("const char *const ", "tags")
     prims = Tables("tp_op *const ", "prims")
     infos = []
-    batched = rules_of(catalog)
+    batched, tangents = rules_of(catalog), forwards_of(catalog)
     for op in catalog:
         schema = op.schema
         needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
@@ -187,7 +188,8 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .returns = {arguments.name(return_rows(schema))}, .nreturns = {len(schema.returns)},\n"
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
             f"        .prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
-            f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},\n"
+            f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
+            f" .forward = {f'&forward[OP_{op.c}]' if op.c in tangents else 'NULL'},\n"
             f"    }},\n"
         )
     return "".join(

@@ -149,7 +149,7 @@ class Calls(Context):
         if name == "is_grad_enabled":
             if args:
                 self.fail(node, "`is_grad_enabled()` takes no arguments", "write `is_grad_enabled()`")
-            return Value("bool", "tp_grad_enabled()")
+            return Value("bool", "tp_is_differentiated()")
         if name == "len":
             if len(args) != 1 or not (args[0].kind.endswith("[]") or args[0].kind == "tuple"):
                 self.fail(node, f"`{ast.unparse(node)}`", "`len` takes one list; a tensor has `.shape` and `.ndim`")

@@ -168,9 +168,6 @@ def check_c_name(name: str, what: str, where: Location, errors: ErrorCollector) 
 
 def check_supported_derivatives(entries: Iterable[DerivativeEntry], errors: ErrorCollector) -> None:
     for entry in entries:
-        for formula in entry.forward:
-            what = f"a tangent of {entry.name.name}: '{', '.join(formula.names)}'"
-            errors.add(formula.location, what, "take it out: there is no forward mode")
         for keyed in entry.per_key:
             what = f"a derivative of {entry.name.name} for {keyed.key} alone"
             where = keyed.formulas[0].location if keyed.formulas else entry.location

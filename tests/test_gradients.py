@@ -1,4 +1,4 @@
-"""First and second gradients of every differentiable operator against finite differences."""
+"""Gradients, tangents and second gradients of every differentiable operator against finite differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_gradient(info: OpInfo, order: int, device: str) -> None:
             if not any(r.requires_grad for r in f(*inputs)):
                 continue
             try:
-                check = gradcheck if order == 1 else gradgradcheck
-                check(f, inputs, atol=1e-5 if order == 1 else 1e-4)
+                if order == 1:
+                    gradcheck(f, inputs, atol=1e-5, check_forward_ad=True)
+                else:
+                    gradgradcheck(f, inputs, atol=1e-4)
             except (RuntimeError, NotImplementedError) as e:
                 pytest.fail(f"{info.name}{sample}, derivative {order}: {e}")

@@ -2,6 +2,10 @@
 #pragma once
 
 #include "autograd/node.h"
+#include "dispatch/key.h"
+
+/* `is_grad_enabled()` of a formula: whether what it calls is differentiated, in reverse or forward. */
+TP_INLINE bool tp_is_differentiated(void) { return tp_grad_enabled() || tp_tls.include & TP_BIT(ForwardAD); }
 
 /* Copies; data is NULL and the error set on failure (as with tp_save_ints). */
 tp_floats tp_save_floats(tp_floats v);

@@ -19,6 +19,7 @@
 struct tp_node;
 struct tp_py_hooks;
 struct tp_grad_keeper;
+struct tp_tangents;
 
 typedef struct {
     struct tp_node *node; /* NULL: no gradient wanted */
@@ -78,8 +79,9 @@ typedef struct tp_autograd_meta {
     tp_node *grad_fn;
     tp_node *accumulator; /* weak: of a leaf */
     uint32_t output_nr;
-    bool requires_grad;        /* of a leaf */
-    struct tp_py_hooks *hooks; /* of a leaf */
+    bool requires_grad;           /* of a leaf */
+    struct tp_py_hooks *hooks;    /* of a leaf */
+    struct tp_tangents *tangents; /* forward/forward.h; owned, shared with saved aliases; NULL: none */
 } tp_autograd_meta;
 
 /* ---- nodes ---- */
@@ -185,6 +187,8 @@ tp_node *tp_not_differentiable_node(const char *op, int nedges);
 /* Marks `view` (new) as a view of `base` and returns it. */
 tp_tensor *tp_as_view(tp_tensor *base, tp_tensor *view);
 tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views);
+/* The part of `whole`, which is laid out as the view's base, that the view is of it. New. */
+tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole);
 /* The same memory and geometry without history; writes are tracked together (detach) or not at all (data). */
 tp_tensor *tp_detached_alias(tp_tensor *t);
 /* Forgets the history of t itself; fails for a view that has one. */

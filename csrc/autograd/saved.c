@@ -2,6 +2,7 @@
 #include "autograd/node.h"
 
 #include "autograd/engine.h"
+#include "autograd/tangent.h"
 #include "core/alloc.h"
 
 #include <stdlib.h>
@@ -36,6 +37,7 @@ int tp_save_output(tp_saved *s, tp_tensor *t, int output_nr) {
     tp_tensor *alias = tp_detached_alias(t);
     if (!alias) return -1;
     s->version = tp_version(alias);
+    if (tp_unlikely(tp_tls.forward != NULL) && tp_share_tangents(alias, t) < 0) return tp_release(alias), -1;
     s->is_output = true;
     s->output_nr = (uint32_t)output_nr;
     return keep_steal(s, alias);
@@ -72,6 +74,7 @@ static tp_tensor *with_history(const tp_saved *s, tp_tensor *t, tp_node *owner) 
     m->grad_fn = tp_node_retain(owner);
     m->output_nr = s->output_nr;
     alias->flags |= TP_FLAG_REQUIRES_GRAD;
+    if (tp_unlikely(tp_tls.forward != NULL) && tp_share_tangents(alias, t) < 0) return NULL;
     return tp_take(alias);
 }
 

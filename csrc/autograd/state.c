@@ -4,6 +4,7 @@
 #include "Functions.h"
 #include "autograd/engine.h"
 #include "autograd/internal.h"
+#include "autograd/tangent.h"
 #include "core/alloc.h"
 #include "core/lock.h"
 #include "dispatch/key.h"
@@ -26,6 +27,7 @@ static void free_meta(tp_tensor *t) {
     t->autograd = NULL;
     if (t->flags & TP_FLAG_RETAINS_GRAD && m->grad_fn) tp_forget_keeper(m->grad_fn, t);
     tp_release(m->grad);
+    tp_tangents_release(m->tangents);
     tp_node_release(m->grad_fn);
     if (m->hooks) tp_autograd_host.free_hooks(m->hooks);
     tp_free(m, sizeof *m);
@@ -152,14 +154,14 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
 static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
     bool by_host = (grad->keys | variable->keys) & TP_BIT(Python); /* classes have memory of their own, or none */
     if (!by_host && !tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
-        tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
+        tp_exclude_guard guard = tp_exclude((TP_AUTOGRAD_KEYS & ~TP_BIT(ForwardAD)) | TP_BIT(ADInplaceOrView));
         tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);
         return own && tp_copy_(own, grad, false) == 0 ? tp_take(own) : NULL;
     }
     bool ours = atomic_load_explicit(&grad->refcount, memory_order_relaxed) == 1 && !grad->base &&
                 atomic_load_explicit(&grad->storage->refcount, memory_order_relaxed) == 1 && tp_is_dense(grad);
     if (tp_grad_enabled()) return ours ? tp_retain(grad) : tp_clone(grad, TP_NO_FORMAT);
-    return ours ? tp_detached_alias(grad) : tp_clone(grad, TP_NO_FORMAT);
+    return ours ? tp_detached_dual(grad) : tp_clone(grad, TP_NO_FORMAT);
 }
 
 /* In the accumulator's turn. Who sets .grad meanwhile takes no turn: the sum is added to, or replaces, what was there

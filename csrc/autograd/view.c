@@ -83,6 +83,13 @@ static tp_tensor *view_region(const region *r, tp_tensor *base) {
     return tp_view_as_complex(real);
 }
 
+tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole) {
+    TP_CLEANUP(free_region) region r = {0};
+    if (save_region(&r, view->base, view) < 0) return NULL;
+    tp_autoref *plain = r.complex_base ? tp_view_as_real(whole) : tp_retain(whole);
+    return plain ? view_region(&r, plain) : NULL;
+}
+
 typedef struct {
     tp_node base;
     region region;

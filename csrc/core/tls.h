@@ -28,6 +28,7 @@ typedef struct tp_thread_state {
     void *asked;                      /* not NULL: modes of the host are asked before a call (python/overrides.h) */
     void *saved_hooks;                /* the innermost saved-tensor hooks of the host, or NULL */
     int32_t backward_depth;           /* engine runs that this thread is inside of */
+    bool forward_disabled;            /* forward mode computes no tangents */
     bool in_parallel;                 /* inside a chunk of tp_parallel_for */
     bool registered;                  /* the thread's exit handler is in place */
     uint8_t away_since;               /* host.c: the generation in which the host lock was given up */
@@ -45,7 +46,8 @@ typedef struct tp_thread_state {
     tp_text error_text;
     struct tp_thread_state *next, *previous; /* in the registry */
     struct tp_autocast_state *autocast;
-    struct tp_batch_state *batched; /* the open vmaps, or NULL */
+    struct tp_batch_state *batched;   /* the open vmaps, or NULL */
+    struct tp_forward_state *forward; /* the open levels of forward mode, or NULL */
 } tp_thread_state;
 _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 

@@ -157,7 +157,9 @@ static registration_node *slot_of(const tp_op *op, int slot) {
 }
 
 static bool is_backend(tp_key key) { return (TP_BACKEND_KEYS | TP_LAYOUT_KEYS) >> key & 1; }
-static bool is_autograd(tp_key key) { return TP_AUTOGRAD_KEYS >> key & 1; }
+static bool is_autograd(tp_key key) { return key != TP_KEY_ForwardAD && TP_AUTOGRAD_KEYS >> key & 1; }
+/* Layers that never meet a composite: they see its parts. */
+static bool is_above_parts(tp_key key) { return key == TP_KEY_Batched || key == TP_KEY_ForwardAD; }
 
 /* Whether the backend that an Autograd key stands above has a kernel that is not made of differentiable parts. */
 static bool backend_needs_formula(const tp_op *op, tp_key autograd) {
@@ -201,7 +203,7 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     }
-    if (key == TP_KEY_Batched && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
+    if (is_above_parts(key) && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     if (is_autograd(key)) {
         registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
         if (implicit && !backend_needs_formula(op, key)) return implicit;

@@ -80,12 +80,13 @@ typedef struct {
     const tp_argument *args, *returns;
     uint16_t nargs, nreturns;
     uint32_t tag_bits;
-    const tp_signature *signature;        /* NULL for a custom operator: boxed only */
-    tp_fn box;                            /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
-    tp_op *const *prims;                  /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
-    bool is_primitive;                    /* Note [Primitives] */
-    uint8_t guide;                        /* of a primitive: the argument whose backend runs it */
-    const struct tp_batch_rule *batching; /* batched/rule.h; NULL: nothing is known */
+    const tp_signature *signature;         /* NULL for a custom operator: boxed only */
+    tp_fn box;                             /* unboxed entry that packs its arguments and calls tp_call_boxed_kernel */
+    tp_op *const *prims;                   /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
+    bool is_primitive;                     /* Note [Primitives] */
+    uint8_t guide;                         /* of a primitive: the argument whose backend runs it */
+    const struct tp_batch_rule *batching;  /* batched/rule.h; NULL: nothing is known */
+    const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
 } tp_op_info;
 
 /* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a

@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD tp_node *node; /* weak; NULL without a graph, or when the node is gone */
-    PyObject *saved, *dirty, *non_differentiable, *needs_input_grad;
+    PyObject *saved, *saved_for_forward, *dirty, *non_differentiable, *needs_input_grad;
     bool materialize_grads;
     PyObject *dict, *weakrefs;
 } function_ctx;
@@ -356,6 +356,7 @@ static PyObject *apply_function(PyObject *self, PyObject *const *args, Py_ssize_
     if (outputs && fn && save_tensors(ctx, fn, result, outputs) < 0) Py_CLEAR(outputs);
     Py_XDECREF(m.dirty);
     Py_XDECREF(m.non_differentiable);
+    if (PyType_Check(cls)) Py_CLEAR(ctx->saved_for_forward); /* else jvp() comes next */
 done:
     if (fn) tp_node_release(&fn->base);
     Py_XDECREF(result);
@@ -375,6 +376,7 @@ static PyObject *ctx_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 static int ctx_traverse(PyObject *o, visitproc visit, void *arg) {
     function_ctx *self = CTX(o);
     Py_VISIT(self->saved);
+    Py_VISIT(self->saved_for_forward);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
     Py_VISIT(self->needs_input_grad);
@@ -384,6 +386,7 @@ static int ctx_traverse(PyObject *o, visitproc visit, void *arg) {
 static int ctx_clear(PyObject *o) {
     function_ctx *self = CTX(o);
     Py_CLEAR(self->saved);
+    Py_CLEAR(self->saved_for_forward);
     Py_CLEAR(self->dirty);
     Py_CLEAR(self->non_differentiable);
     Py_CLEAR(self->dict);
@@ -413,6 +416,9 @@ static PyObject *keep_tuple(PyObject **slot, PyObject *args, bool none_allowed, 
 static PyObject *save_for_backward(PyObject *o, PyObject *args) {
     return keep_tuple(&CTX(o)->saved, args, true, "save_for_backward");
 }
+static PyObject *save_for_forward(PyObject *o, PyObject *args) {
+    return keep_tuple(&CTX(o)->saved_for_forward, args, true, "save_for_forward");
+}
 static PyObject *mark_dirty(PyObject *o, PyObject *args) {
     return keep_tuple(&CTX(o)->dirty, args, false, "mark_dirty");
 }
@@ -437,6 +443,7 @@ static PyObject *get_saved(tp_node *n, int64_t i) {
 
 static PyObject *get_saved_tensors(PyObject *o, void *unused) {
     (void)unused;
+    if (CTX(o)->saved_for_forward) return Py_NewRef(CTX(o)->saved_for_forward); /* jvp() runs */
     tp_node *n = CTX(o)->node;
     if (!n || (!NODE(n)->saved && !n->released)) return CTX(o)->saved ? Py_NewRef(CTX(o)->saved) : PyTuple_New(0);
     if (n->released) return get_saved(n, 0);
@@ -466,6 +473,8 @@ static PyMethodDef ctx_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS,
      "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward(), where they are ctx.saved_tensors; "
      "changes to them are noticed."},
+    {"save_for_forward", save_for_forward, METH_VARARGS,
+     "save_for_forward($self, /, *tensors)\n--\n\nKeeps tensors for jvp(), where they are ctx.saved_tensors."},
     {"mark_dirty", mark_dirty, METH_VARARGS,
      "mark_dirty($self, /, *args)\n--\n\nSays which arguments forward() has changed in place."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
@@ -497,7 +506,15 @@ static PyTypeObject ctx_type = {
     .tp_weaklistoffset = offsetof(function_ctx, weakrefs),
 };
 
+/* _forward_done(ctx): jvp() has run. */
+static PyObject *forward_done(PyObject *self TP_UNUSED, PyObject *o) {
+    if (!PyObject_TypeCheck(o, &ctx_type)) return PyErr_Format(PyExc_TypeError, "_forward_done() takes a context");
+    Py_CLEAR(CTX(o)->saved_for_forward);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_forward_done", forward_done, METH_O, NULL},
     {"_apply_function", (PyCFunction)(void (*)(void))apply_function, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -6,6 +6,7 @@
 #include "batched/batched.h"
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
+#include "forward/forward.h"
 #include "opencl/backend.h"
 #include "python/autograd.h"
 #include "python/methods.h"
@@ -88,7 +89,7 @@ static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_generated() < 0) return -1;
-    if (tp_cl_load() < 0 || tp_batch_load() < 0) return -1;
+    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_forward_load() < 0) return -1;
     tp_compute_all_tables();
     return 0;
 }
@@ -114,7 +115,7 @@ __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
         tp_py_init_autograd,  tp_py_init_autocast,     tp_py_init_dispatch,   tp_py_init_library,
         tp_py_init_program,   tp_py_init_pickle,       tp_py_init_ops,        tp_py_init_opencl,
         tp_py_init_resolve,   tp_py_init_overrides,    tp_py_init_python_key, tp_py_init_profiler,
-        tp_py_init_tracer,    tp_py_init_batched,      tp_py_init_stream,
+        tp_py_init_tracer,    tp_py_init_batched,      tp_py_init_stream,     tp_py_init_forward,
     };
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;

@@ -95,11 +95,11 @@ Variable = Tensor
 
 
 def __getattr__(name: str) -> object:
-    """The profiler is imported at first use."""
-    if name == "profiler":
+    """What few programs need is imported at first use."""
+    if name in ("forward_ad", "functional", "profiler"):
         import importlib
 
-        return importlib.import_module("tensorpy.autograd.profiler")
+        return importlib.import_module(f"tensorpy.autograd.{name}")
     raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
 
 

@@ -58,6 +58,12 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Computes the tangents of the outputs from those of the arguments, zeros where one has none and None for what
+        is no tensor."""
+        raise NotImplementedError("a Function that is differentiated forward defines jvp as a static method")
+
+    @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Computes the outputs for a batch of arguments, whose samples are counted in the dimensions in_dims, and says
         in which dimensions of the outputs: (outputs, out_dims). Without one `generate_vmap_rule = True` has apply()
@@ -67,7 +73,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Calls forward and records the call for backward."""
-        with_setup = cls.setup_context is not _no_setup_context
+        with_setup = cls._has_setup_context()
         if with_setup:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -79,7 +85,16 @@ class Function(metaclass=FunctionMeta):
 
             if batch_number(args):
                 return cls._apply_batched(args)
+        if _C._forward_levels():
+            from tensorpy.autograd.forward_ad import apply_function, has_tangents
+
+            if has_tangents(args):
+                return apply_function(cls, args)
         return _C._apply_function(cls, cls._ctx_class, with_setup, *args)
+
+    @classmethod
+    def _has_setup_context(cls) -> bool:
+        return cls.setup_context is not _no_setup_context
 
     @classmethod
     def _apply_batched(cls, args: tuple[Any, ...]) -> Any:

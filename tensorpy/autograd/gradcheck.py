@@ -156,6 +156,8 @@ def gradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
     check_backward_ad: bool = True,
     fast_mode: bool = False,
     masked: bool = False,
@@ -163,14 +165,43 @@ def gradcheck(
     """Compares the gradients of func, a function of the given tensors, with central differences.
 
     The inputs that require a gradient should be float64 or complex128 and must not share memory among their elements.
+    With `check_forward_ad` the tangents of forward mode are compared too, along each element of each input, and with
+    `check_batched_forward_grad` tangents under vmap with those.
     """
+    if not (check_backward_ad or check_forward_ad):
+        raise ValueError("gradcheck: check_backward_ad or check_forward_ad has to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck: check_batched_forward_grad=True needs check_forward_ad=True")
     try:
-        _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked)
+        if check_forward_ad:
+            _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad)
+        if check_backward_ad:
+            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked)
     except GradcheckError:
         if raise_exception:
             raise
         return False
     return True
+
+
+def _forward_check(func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, batched: bool) -> None:
+    from tensorpy.autograd.gradcheck_forward import batched_mismatch, forward_mismatch
+
+    values, chosen = _checked_inputs(inputs)
+    outputs = _tensors(func(*values))
+    least = [atol + _noise(n, eps) for o in outputs for n in _numbers(o)]
+
+    def close(got: complex, expected: complex, place: int) -> bool:
+        return _close(got, expected, least[place], rtol)
+
+    for i in chosen:
+        numeric = _numeric(func, values, i, eps, len(outputs))
+        problem = forward_mismatch(func, values, i, numeric, _tensors, _numbers, close)
+        if problem:
+            raise GradcheckError(f"Jacobian mismatch of forward mode with respect to input {i}: {problem}")
+        problem = batched_mismatch(func, values, i, _tensors, atol) if batched else None
+        if problem:
+            raise GradcheckError(f"While considering batched tangents of input {i}: {problem}")
 
 
 def _gradcheck(
@@ -249,10 +280,13 @@ def gradgradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Compares the gradients of the gradients of func with central differences."""
+    """Compares the gradients of the gradients of func with central differences, and with `check_fwd_over_rev` the
+    tangents of the gradients."""
     values, chosen = _checked_inputs(inputs)
     if grad_outputs is None:
         seeds = tuple(_seed_like(o) for o in _differentiable(func(*values)))
@@ -283,6 +317,8 @@ def gradgradcheck(
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         masked=masked,
     )
 

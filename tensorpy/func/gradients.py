@@ -40,7 +40,7 @@ def batched(t: Tensor, levels: Levels) -> Tensor:
 
 def _leaf(t: Tensor, levels: Levels) -> Tensor:
     whole = physical(t, levels)
-    return _C.alias(whole) if whole.requires_grad else whole.detach().requires_grad_()
+    return _C.alias(whole) if whole.requires_grad else _C._detached_dual(whole).requires_grad_()
 
 
 class Inputs:
@@ -86,7 +86,9 @@ class Inputs:
 
     def _released(self, t: Tensor) -> Tensor:
         whole = physical(t, self.levels) if _C._is_batched(t) else t
-        return t if whole.requires_grad and self.hangs_on_others([whole]) else t.detach()
+        if whole.requires_grad and self.hangs_on_others([whole]):
+            return t
+        return batched(_C._detached_dual(whole), self.levels) if whole is not t else _C._detached_dual(t)
 
 
 def with_aux(what: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -223,7 +225,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if not outputs or not all(isinstance(o, Tensor) for o in outputs):
             raise RuntimeError(f"{what}: the function returns tensors")
         wholes = [physical(o, inputs.levels) for o in outputs]
-        cotangents = [_C.zeros_like(w.detach()).requires_grad_() for w in wholes]
+        cotangents = [_C.ones_like(w.detach()).requires_grad_() for w in wholes]
         back = inputs.gradients(wholes, cotangents, True, True)
     again = inputs.settled(wholes)
 

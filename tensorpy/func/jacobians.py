@@ -1,17 +1,19 @@
 """jvp, jacrev, jacfwd, hessian and linearize.
 
-A Jacobian is a vjp for each element of the outputs, or a jvp for each of the inputs, under vmap. A jvp is the gradient
-of a vjp, which is linear in its cotangents: every backward formula is differentiable.
+A jvp is one call of the function with tangents: forward mode. A Jacobian is a vjp for each element of the outputs, or a
+linear map for each of the inputs, under vmap: `linearize` calls the function once, where a jvp would for each column.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.autograd.forward_ad import make, tangent_of
 from tensorpy.func.gradients import _chosen, _replaced, linearize, vjp, with_aux
 from tensorpy.func.vmap import name_of, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
@@ -91,20 +93,51 @@ def jacrev(
     return wrapper
 
 
+@contextmanager
+def _forward_level() -> Iterator[int]:
+    """A level of forward mode that is open for the length of the block."""
+    number = _C._forward_open()
+    try:
+        yield number
+    finally:
+        _C._forward_close(number)
+
+
+def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], Any]:
+    """The leaves of both, and their structure."""
+    given, spec = tree_flatten(primals)
+    along, other = tree_flatten(tangents)
+    if spec != other:
+        raise RuntimeError(f"{what}: the tangents have the structure {other}, the arguments {spec}")
+    for value, tangent in zip(given, along, strict=True):
+        if not isinstance(value, Tensor) or not isinstance(tangent, Tensor):
+            raise RuntimeError(f"{what}: only tensors can be differentiated by, got {type(value).__name__}")
+        if value.shape != tangent.shape:
+            raise RuntimeError(
+                f"{what}: a tangent of shape {tuple(tangent.shape)} for an argument of shape {tuple(value.shape)}"
+            )
+    return given, along, spec
+
+
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux)."""
+    """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux). With `strict` an output
+    that does not depend on the arguments is an error, and else its tangent is zeros."""
+    what = f"jvp({name_of(func)})"
     if not isinstance(primals, tuple) or not primals or not isinstance(tangents, tuple):
-        raise RuntimeError("jvp: primals and tangents are tuples that are not empty")
-    kept: list[Any] = []
-
-    def without_aux(*args: Any) -> Any:
-        output, aux = with_aux(f"jvp({name_of(func)})", func(*args), has_aux)
-        kept.append(aux)
-        return output
-
-    output, forward = linearize(without_aux, *primals)
-    result = output, forward(*tangents)
-    return (*result, _detached(kept[0])) if has_aux else result
+        raise RuntimeError(f"{what}: primals and tangents are tuples that are not empty")
+    given, along, spec = _check_tangents(what, primals, tangents)
+    with _forward_level() as number:
+        duals = [make(x, t, number) for x, t in zip(given, along, strict=True)]
+        output, aux = with_aux(what, func(*tree_unflatten(duals, spec)), has_aux)
+        outputs, out_spec = tree_flatten(output)
+        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
+            raise RuntimeError(f"{what}: the function returns tensors, got {type(output).__name__}")
+        moved = [tangent_of(o, number) for o in outputs]
+        if strict and any(t is None for t in moved):
+            raise RuntimeError(f"{what}: with strict=True each output depends on the arguments, and one does not")
+        filled = [_C.zeros_like(o) if t is None else t for o, t in zip(outputs, moved, strict=True)]
+    result = output, tree_unflatten(filled, out_spec)
+    return (*result, aux) if has_aux else result
 
 
 def _detached(tree: Any) -> Any:

@@ -221,7 +221,8 @@ def test_what_is_refused(folder: Path, text: str, line: int, what: str, fix: str
 @pytest.mark.parametrize(
     ("formula", "what"),
     [
-        ("  self: grad\n  result: self_t\n", "a tangent"),
+        ("  self: grad\n  result: self_p\n", "not linear in the tangents"),
+        ("  self: grad\n  result: self_t + self_p\n", "not linear in the tangents"),
         (
             "  dispatch:\n    Default:\n      self: grad\n    AutogradCUDA:\n      self: grad\n",
             "for AutogradCUDA alone",

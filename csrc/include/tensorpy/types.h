@@ -118,6 +118,7 @@ typedef struct {
     X(ADInplaceOrView)              \
     X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \
+    X(ForwardAD)                    \
     X(Profiler)                     \
     X(Tracer)                       \
     TP_FORALL_BACKENDS(X, Autocast) \

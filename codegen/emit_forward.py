@@ -1,0 +1,100 @@
+"""The tangents of a family's operators: a rule for each as a row of a table (csrc/forward/rule.h), and a C function for
+each term of those that are sums.
+"""
+
+from __future__ import annotations
+
+from .autograd_nodes import Node, node_of
+from .c_types import c_arguments
+from .catalog import Catalog, Operator
+from .emit_functions import op_of
+from .formula import Result, Variable, kind_of, used
+from .formula_lower import lower_function
+from .forward import Forward, Term, forward_of
+from .text import c_string
+
+_PARAMETERS = "const tp_value *args, const tp_value *results, tp_tensor *const *tangents"
+_RESULT = Result("tensor", "tp_tensor *", "NULL", ("Tensor?",))
+
+
+def forwards_of(catalog: Catalog) -> dict[str, Forward]:
+    """By the operator's C name."""
+    found = ((op, forward_of(op, catalog)) for op in catalog)
+    return {op.c: forward for op, forward in found if forward is not None}
+
+
+def _argument_variables(op: Operator, term: Term, names: set[str]) -> tuple[dict[str, Variable], list[str]]:
+    variables: dict[str, Variable] = {}
+    prologue = []
+    for i, a in enumerate(c_arguments(op.schema)):
+        kind = kind_of(a.type)
+        shown = (a.name, f"{a.name}_p") if kind.startswith("Tensor") else (a.name,)
+        for name in shown:
+            variables[name] = Variable(kind, a.name_in_c)
+        if names.intersection(shown):
+            prologue.append(f"{a.c.declare(a.name_in_c)} = tp_unbox_{a.c.code}(&args[{i}]);")
+        if a.name in term.uses:
+            variables["grad" if term.pointwise else f"{a.name}_t"] = Variable("Tensor", f"tangents[{i}]")
+    return variables, prologue
+
+
+def _result_variables(node: Node) -> dict[str, Variable]:
+    return {
+        name: Variable("Tensor", f"results[{i}].tensor")
+        for i in range(len(node.schema.returns))
+        for name in node.output_names(i)
+    }
+
+
+def _function(op: Operator, node: Node, term: Term, name: str, catalog: Catalog) -> str:
+    names = set(used(term.text, term.formula.location))
+    variables, prologue = _argument_variables(op, term, names)
+    results = _result_variables(node)
+    unused = [] if names.intersection(results) else ["(void)results;"]
+    unused += [] if prologue else ["(void)args;"]
+    text = lower_function(
+        name,
+        _PARAMETERS,
+        {**results, **variables},
+        term.text,
+        _RESULT,
+        catalog,
+        term.formula.location,
+        prologue=[*prologue, *unused],
+    )
+    comment = "".join(f" * {line}\n" for line in term.text.strip().splitlines())
+    return f"/* {op.schema.name}, by {', '.join(term.uses)}:\n{comment} */\n{text}"
+
+
+def _terms(op: Operator, forward: Forward, catalog: Catalog) -> tuple[str, str]:
+    """The functions, and the table of them."""
+    node = node_of(op, catalog)
+    assert node is not None
+    places = {a.name: i for i, a in enumerate(c_arguments(op.schema))}
+    functions, rows = [], []
+    for k, term in enumerate(forward.terms):
+        name = f"forward_{op.c}_{k}"
+        functions.append(_function(op, node, term, name, catalog))
+        uses = sum(1 << places[used_name] for used_name in term.uses)
+        rows.append(f"    {{{term.output}, {str(term.pointwise).lower()}, {uses:#x}, {name}}},\n")
+    table = f"static const tp_forward_term forward_terms_{op.c}[] = {{\n{''.join(rows)}}};\n"
+    return "".join(functions), table
+
+
+def emit_forward(catalog: Catalog) -> str:
+    out: list[str] = []
+    rows: list[str] = []
+    operators = {op.c: op for op in catalog}
+    for name, forward in forwards_of(catalog).items():
+        op = operators[name]
+        roles = "".join("t" if a.name in forward.counts else "." for a in c_arguments(op.schema))
+        terms = "NULL"
+        if forward.terms:
+            out += _terms(op, forward, catalog)
+            terms = f"forward_terms_{name}"
+        other = op_of(forward.other) if forward.other is not None else "NULL"
+        cells = f"TP_FORWARD_{forward.kind}, {len(forward.terms)}, {c_string(roles)}, {terms}, {other}"
+        rows.append(f"    [OP_{name}] = {{{cells}}},\n")
+    if not rows:
+        return ""
+    return "".join([*out, f"static const tp_forward_rule forward[OP_COUNT] = {{\n{''.join(rows)}}};\n"])

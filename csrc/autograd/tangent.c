@@ -1,0 +1,283 @@
+/* tangent.c: the levels of a thread and the tangents of tensors; see tangent.h.
+ *
+ * A tensor's tangents are a cell, which a saved alias of it shares. The cell's entries are linked into their levels
+ * too, so that the end of a level finds them; links change under the leaf lock Autograd. */
+#include "autograd/tangent.h"
+
+#include "Functions.h"
+#include "core/alloc.h"
+#include "core/lock.h"
+#include "dispatch/key.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef struct entry {
+    uint32_t number;
+    tp_tensor *tangent;          /* owned; NULL: a constant, or the level has ended */
+    struct entry *next;          /* of the cell */
+    struct entry **slot, *after; /* of the level: what points here, and who comes next; NULL: the level has ended */
+} entry;
+
+struct tp_tangents {
+    _Atomic int32_t refcount;
+    entry *first;
+};
+
+typedef struct {
+    uint32_t number;
+    entry *first;
+} level;
+
+typedef struct tp_forward_state {
+    int depth, visible;
+    level at[TP_MAX_FORWARD_LEVELS];
+} tp_forward_state;
+
+static _Atomic uint32_t last_number;
+
+/* ---- levels ---- */
+
+static void show(tp_forward_state *s, int visible) {
+    s->visible = visible;
+    if (visible && !tp_tls.forward_disabled) tp_tls.include |= TP_BIT(ForwardAD);
+    else tp_tls.include &= ~TP_BIT(ForwardAD);
+}
+
+uint32_t tp_forward_open(void) {
+    tp_forward_state *s = tp_tls.forward;
+    if (!s && !(s = tp_tls.forward = calloc(1, sizeof *s))) return tp_fail_memory(sizeof *s), 0;
+    if (s->depth == TP_MAX_FORWARD_LEVELS)
+        return tp_fail(TP_RuntimeError, "forward mode: more than %d levels are nested", TP_MAX_FORWARD_LEVELS), 0;
+    uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
+    s->at[s->depth++] = (level){.number = number};
+    show(s, s->depth);
+    return number;
+}
+
+static void unlink_entry(entry *e) {
+    if (!e->slot) return;
+    *e->slot = e->after;
+    if (e->after) e->after->slot = e->slot;
+    e->slot = NULL;
+    e->after = NULL;
+}
+
+/* The tangent of one entry at a time: what its end leads to may come back here. */
+static void let_tangents_go(level *l) {
+    for (;;) {
+        tp_lock(TP_LOCK_Autograd);
+        entry *e = l->first;
+        tp_tensor *tangent = e ? tp_take(e->tangent) : NULL;
+        if (e) unlink_entry(e);
+        tp_unlock(TP_LOCK_Autograd);
+        if (!e) return;
+        tp_release(tangent);
+    }
+}
+
+int tp_forward_close(uint32_t number) {
+    tp_forward_state *s = tp_tls.forward;
+    if (!s || s->at[s->depth - 1].number != number)
+        return tp_fail(TP_RuntimeError,
+                       "Exiting a forward AD level that is not the last one that was entered, or by another thread");
+    let_tangents_go(&s->at[s->depth - 1]);
+    show(s, --s->depth);
+    if (s->depth == 0) free(tp_take(tp_tls.forward));
+    return 0;
+}
+
+int tp_forward_count(void) { return tp_tls.forward ? tp_tls.forward->depth : 0; }
+uint32_t tp_forward_number(int i) { return tp_tls.forward->at[i].number; }
+
+int tp_forward_show(int n) {
+    tp_forward_state *s = tp_tls.forward;
+    int before = s ? s->visible : 0;
+    if (s) show(s, n);
+    return before;
+}
+
+bool tp_forward_enable(bool on) {
+    bool before = !tp_tls.forward_disabled;
+    tp_tls.forward_disabled = !on;
+    if (tp_tls.forward) show(tp_tls.forward, tp_tls.forward->visible);
+    return before;
+}
+
+static level *find_level(uint32_t number) {
+    tp_forward_state *s = tp_tls.forward;
+    for (int i = 0; s && i < s->depth; i++)
+        if (s->at[i].number == number) return &s->at[i];
+    return NULL;
+}
+
+/* ---- cells ---- */
+
+static struct tp_tangents *cell_of(const tp_tensor *t) {
+    tp_autograd_meta *m = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    return m ? __atomic_load_n(&m->tangents, __ATOMIC_ACQUIRE) : NULL;
+}
+
+static struct tp_tangents *ensure_cell(tp_tensor *t) {
+    struct tp_tangents *there = cell_of(t);
+    if (there) return there;
+    tp_autograd_meta *m = tp_autograd_meta_ensure(t);
+    struct tp_tangents *fresh = m ? tp_alloc(sizeof *fresh) : NULL;
+    if (!fresh) return NULL;
+    *fresh = (struct tp_tangents){.refcount = 1};
+    if (__atomic_compare_exchange_n(&m->tangents, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh;
+    tp_free(fresh, sizeof *fresh); /* another thread was faster */
+    return there;
+}
+
+void tp_tangents_release(struct tp_tangents *cell) {
+    if (!cell || atomic_fetch_sub_explicit(&cell->refcount, 1, memory_order_acq_rel) != 1) return;
+    while (cell->first) {
+        entry *e = cell->first;
+        cell->first = e->next;
+        tp_lock(TP_LOCK_Autograd);
+        unlink_entry(e);
+        tp_unlock(TP_LOCK_Autograd);
+        tp_release(e->tangent);
+        tp_free(e, sizeof *e);
+    }
+    tp_free(cell, sizeof *cell);
+}
+
+int tp_share_tangents(tp_tensor *alias, tp_tensor *output) {
+    if (!tp_tls.forward) return 0;
+    struct tp_tangents *cell = ensure_cell(output);
+    tp_autograd_meta *m = cell ? tp_autograd_meta_ensure(alias) : NULL;
+    if (!m) return -1;
+    atomic_fetch_add_explicit(&cell->refcount, 1, memory_order_relaxed);
+    tp_tangents_release(tp_take(m->tangents));
+    m->tangents = cell;
+    return 0;
+}
+
+/* The entry of a level that is open; under the lock. */
+static entry *find_entry(struct tp_tangents *cell, uint32_t number) {
+    entry *e = cell ? cell->first : NULL;
+    while (e && (e->number != number || !e->slot)) e = e->next;
+    return e;
+}
+
+static void link_entry(struct tp_tangents *cell, level *l, entry *e) {
+    e->next = cell->first;
+    cell->first = e;
+    e->after = l->first;
+    e->slot = &l->first;
+    if (e->after) e->after->slot = &e->after;
+    l->first = e;
+}
+
+/* Without any fitting; NULL: a constant. */
+static int put(tp_tensor *t, uint32_t number, tp_tensor *tangent) {
+    level *l = find_level(number);
+    if (!l) return tp_fail(TP_RuntimeError, "forward mode: the level has ended, or is another thread's");
+    struct tp_tangents *cell = ensure_cell(t);
+    entry *fresh = cell ? tp_alloc(sizeof *fresh) : NULL;
+    if (!fresh) return -1;
+    *fresh = (entry){.number = number};
+    tp_lock(TP_LOCK_Autograd);
+    entry *e = find_entry(cell, number);
+    if (!e) link_entry(cell, l, e = tp_take(fresh));
+    tp_tensor *old = e->tangent;
+    e->tangent = tp_retain(tangent);
+    tp_unlock(TP_LOCK_Autograd);
+    if (fresh) tp_free(fresh, sizeof *fresh);
+    tp_release(old);
+    return 0;
+}
+
+static tp_tangent_of own_tangent(const tp_tensor *t, uint32_t number) {
+    struct tp_tangents *cell = cell_of(t);
+    if (!cell) return (tp_tangent_of){0};
+    tp_lock(TP_LOCK_Autograd);
+    entry *e = find_entry(cell, number);
+    tp_tangent_of found = {e ? tp_retain(e->tangent) : NULL, e != NULL};
+    tp_unlock(TP_LOCK_Autograd);
+    return found;
+}
+
+/* ---- tangents ---- */
+
+int tp_find_tangent(tp_tensor *t, uint32_t number, tp_tangent_of *found) {
+    *found = own_tangent(t, number);
+    if (found->known || !t->base) return 0;
+    tp_tangent_of base = own_tangent(t->base, number);
+    tp_autoref *whole = base.tangent;
+    if (!whole) return 0;
+    *found = (tp_tangent_of){tp_same_view(t, whole), true};
+    return found->tangent ? 0 : -1;
+}
+
+static bool same_strides(const tp_tensor *a, const tp_tensor *b) {
+    for (int i = 0; i < a->ndim; i++)
+        if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
+    return true;
+}
+
+/* In memory of its own that is laid out as t. */
+static tp_tensor *laid_out_as(const tp_tensor *t, tp_tensor *tangent) {
+    tp_autoref *own = tp_op_new_empty_strided(tangent, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT,
+                                              TP_NO_DEVICE, -1);
+    return own && tp_copy_(own, tangent, false) == 0 ? tp_take(own) : NULL;
+}
+
+tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent) {
+    tp_autoref *fit = tp_retain(tangent);
+    if (tp_is_complex(fit) && !tp_is_complex(t)) {
+        tp_autoref *whole = fit;
+        if (!(fit = tp_real(whole))) return NULL;
+    }
+    if (fit->dtype != t->dtype) {
+        tp_autoref *other = fit;
+        if (!(fit = tp_to_dtype(other, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT))) return NULL;
+    }
+    if (!tp_same_sizes(t, fit)) {
+        tp_autoref *smaller = fit;
+        if (!(fit = tp_expand(smaller, tp_sizes(t), false))) return NULL;
+    }
+    if (same_strides(t, fit) || !tp_is_dense(t)) return tp_take(fit);
+    return laid_out_as(t, fit);
+}
+
+int tp_put_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) { return put(t, number, tangent); }
+
+static tp_tensor *zeros_as(const tp_tensor *t, tp_tensor *kind) {
+    tp_autoref *zeros =
+        tp_op_new_empty_strided(kind, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
+    return zeros && tp_zero_(zeros) == 0 ? tp_take(zeros) : NULL;
+}
+
+/* The base of a view has been a constant so far. */
+static int write_first(tp_tensor *view, uint32_t number, tp_tensor *tangent) {
+    tp_autoref *whole = zeros_as(view->base, tangent);
+    if (!whole || put(view->base, number, whole) < 0) return -1;
+    tp_autoref *part = tp_same_view(view, whole);
+    return part && tp_copy_(part, tangent, false) == 0 ? put(view, number, part) : -1;
+}
+
+int tp_write_tangent(tp_tensor *t, uint32_t number, tp_tensor *tangent) {
+    tp_tangent_of found;
+    if (tp_find_tangent(t, number, &found) < 0) return -1;
+    tp_autoref *there = found.tangent;
+    if (there) return tangent ? tp_copy_(there, tangent, false) : tp_zero_(there);
+    if (!tangent) return 0;
+    if (t->base && !found.known) return write_first(t, number, tangent);
+    tp_autoref *own = tp_is_dense(t) ? laid_out_as(t, tangent) : tp_clone(tangent, TP_NO_FORMAT);
+    return own ? put(t, number, own) : -1;
+}
+
+tp_tensor *tp_detached_dual(tp_tensor *t) {
+    tp_autoref *alias = tp_detached_alias(t);
+    for (int i = 0; alias && i < tp_forward_count(); i++) {
+        tp_tangent_of found;
+        if (tp_find_tangent(t, tp_forward_number(i), &found) < 0) return NULL;
+        tp_autoref *tangent = found.tangent;
+        if (tangent && put(alias, tp_forward_number(i), tangent) < 0) return NULL;
+    }
+    return tp_take(alias);
+}

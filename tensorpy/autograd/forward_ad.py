@@ -1,0 +1,239 @@
+"""Forward mode: tensors with a tangent, which every operator hands on (Note [Tangents] in csrc/autograd/tangent.h).
+
+with dual_level():
+    dual = make_dual(x, direction)
+    primal, tangent = unpack_dual(f(dual))
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._modes import ContextDecorator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class _Current(threading.local):
+    """The level that dual_level has opened in this thread; 0: none."""
+
+    number = 0
+
+
+_current = _Current()
+
+
+def enter_dual_level() -> int:
+    """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp."""
+    if _current.number:
+        raise RuntimeError(
+            "Nested forward mode AD is not supported by dual levels: leave the first one, or call tensorpy.func.jvp of "
+            "a function that calls jvp"
+        )
+    _current.number = _C._forward_open()
+    return _current.number
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Ends the level: the tangents that belong to it are let go."""
+    if not _current.number:
+        raise RuntimeError("Trying to exit a forward AD level, but none was entered in this thread")
+    if level is not None and level != _current.number:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    _C._forward_close(_current.number)
+    _current.number = 0
+
+
+class dual_level(ContextDecorator):
+    """A context in which tensors may have tangents. What is left of them ends with it."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, kind: type | None, value: BaseException | None, where: TracebackType | None) -> None:
+        exit_dual_level()
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor and its tangent, None for a constant."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+# ---- between batched and physical ----
+
+
+def _physical(t: Tensor, levels: Any) -> Tensor:
+    from tensorpy.func.gradients import physical
+
+    return physical(t, levels) if levels else t
+
+
+def _batched(t: Tensor, levels: Any) -> Tensor:
+    from tensorpy.func.gradients import batched
+
+    return batched(t, levels) if levels else t
+
+
+def make(primal: Tensor, tangent: Tensor, number: int) -> Tensor:
+    """A view of `primal` that has the tangent at a level. Inside vmap both have all samples."""
+    levels = _C._vmap_levels()
+    if not levels:
+        return _C._make_dual(primal, tangent, number)
+    return _batched(_C._make_dual(_physical(primal, levels), _physical(tangent, levels), number), levels)
+
+
+def tangent_of(t: Tensor, number: int) -> Tensor | None:
+    """None for a constant."""
+    levels = _C._vmap_levels() if _C._is_batched(t) else ()
+    found = _C._tangent(_physical(t, levels), number)
+    return None if found is None else _batched(found, levels)
+
+
+def _primal_of(t: Tensor, number: int) -> Tensor:
+    levels = _C._vmap_levels() if _C._is_batched(t) else ()
+    return _batched(_C._primal(_physical(t, levels), number), levels)
+
+
+# ---- dual tensors ----
+
+
+def _check_smooth(name: str, t: Tensor) -> None:
+    if not isinstance(t, Tensor):
+        raise TypeError(f"make_dual(): {name} must be a Tensor, not {type(t).__name__}")
+    if not (t.is_floating_point() or t.is_complex()):
+        raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor` with a tangent: of its shape and dtype, and kept as it is where it has its strides too."""
+    number = _current.number if level is None else level
+    if not number:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    _check_smooth("primal", tensor)
+    _check_smooth("tangent", tangent)
+    return make(tensor, tangent, number)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor as a constant, and its tangent: a named tuple (primal, tangent)."""
+    number = _current.number if level is None else level
+    if not number:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(_primal_of(tensor, number), tangent_of(tensor, number))
+
+
+class _set_fwd_grad_enabled(ContextDecorator):
+    """Switches the computing of tangents on or off, at once and as a context."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.previous = _C._forward_enable(mode)
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        return _set_fwd_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
+        _C._forward_enable(self.previous)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return _C._forward_enabled()
+
+
+# ---- a Function's own ----
+
+
+class Recording:
+    """Stands for the class of a Function while its forward() runs: without tangents, and its context is kept."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+        self.ctx: Any = None
+        self.with_setup = cls._has_setup_context()
+
+    def forward(self, *args: Any) -> Any:
+        if not self.with_setup:
+            self.ctx = args[0]
+        before = _C._forward_show(0)
+        try:
+            return self.cls.forward(*args)
+        finally:
+            _C._forward_show(before)
+
+    def setup_context(self, ctx: Any, inputs: Any, output: Any) -> Any:
+        self.ctx = ctx
+        return self.cls.setup_context(ctx, inputs, output)
+
+
+def _tangents_at(args: tuple[Any, ...], number: int) -> list[Tensor | None]:
+    return [tangent_of(a, number) if isinstance(a, Tensor) else None for a in args]
+
+
+def has_tangents(args: tuple[Any, ...]) -> bool:
+    return _C._forward_enabled() and any(
+        isinstance(a, Tensor) and tangent_of(a, number) is not None for number in _C._forward_levels() for a in args
+    )
+
+
+def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
+    """What Function.apply() does where an argument has a tangent: forward(), and jvp() for each level."""
+    from tensorpy.autograd.function import Function
+
+    if cls.jvp is Function.jvp:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {cls.__name__}, which defines no static method jvp(ctx, *tangents)"
+        )
+    levels = _C._forward_levels()
+    tangents = [_tangents_at(args, number) for number in levels]
+    recording = Recording(cls)
+    outputs = _C._apply_function(recording, cls._ctx_class, recording.with_setup, *args)
+    before = _C._forward_show(0)
+    try:
+        for i, number in enumerate(levels):
+            _C._forward_show(i)
+            if any(t is not None for t in tangents[i]):
+                _put(cls, recording.ctx, args, outputs, tangents[i], number)
+    finally:
+        _C._forward_show(before)
+        _C._forward_done(recording.ctx)
+    return outputs
+
+
+def _put(cls: Any, ctx: Any, args: Any, outputs: Any, tangents: list[Tensor | None], number: int) -> None:
+    """The tangents of the outputs at one level."""
+    given = [
+        _C.zeros_like(a) if t is None and isinstance(a, Tensor) and (a.is_floating_point() or a.is_complex()) else t
+        for a, t in zip(args, tangents, strict=True)
+    ]
+    moved = cls.jvp(ctx, *given)
+    values = outputs if isinstance(outputs, tuple) else (outputs,)
+    found = moved if isinstance(moved, tuple) else (moved,)
+    if len(found) != len(values):
+        raise RuntimeError(f"{cls.__name__}.jvp() gave {len(found)} tangents of {len(values)} outputs")
+    for value, t in zip(values, found, strict=True):
+        if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+            _C._set_tangent(value, t, number, any(value is a for a in args))
+
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]

@@ -1,0 +1,67 @@
+"""Checks of forward mode against the same finite differences, and of batched tangents against one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.autograd.forward_ad import make, tangent_of
+
+
+def _directions(t: Tensor) -> Iterator[Tensor]:
+    """Element by element, real then imaginary."""
+    for element in range(t.numel()):
+        for step in (1, 1j) if t.is_complex() else (1,):
+            flat = _C.zeros(t.numel(), dtype=t.dtype, device=t.device)
+            flat[element] = step
+            yield flat.reshape(t.shape)
+
+
+def _tangents(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, tensors: Any) -> list[Tensor]:
+    """Of the outputs, where one input moves."""
+    given = [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in values]
+    number = _C._forward_open()
+    try:
+        given[which] = make(given[which], along, number)
+        outputs = tensors(func(*given))
+        found = [tangent_of(o, number) for o in outputs]
+        return [_C.zeros_like(o) if t is None else t for o, t in zip(outputs, found, strict=True)]
+    finally:
+        _C._forward_close(number)
+
+
+def forward_mismatch(
+    func: Callable[..., Any],
+    values: Sequence[Any],
+    which: int,
+    numeric: list[list[Any]],
+    tensors: Callable[[Any], list[Tensor]],
+    numbers: Callable[[Tensor], list[Any]],
+    close: Callable[[complex, complex, int], bool],
+) -> str | None:
+    """None, or the first place where a tangent is not the derivative along its direction."""
+    for row, along in enumerate(_directions(values[which].detach())):
+        moved = [n for t in _tangents(func, values, which, along, tensors) for n in numbers(t)]
+        for place, (got, expected) in enumerate(zip(moved, numeric[row], strict=True)):
+            if not close(got, expected, place):
+                return f"output element {place} along direction {row}: forward {got!r}, numerical {expected!r}"
+    return None
+
+
+def batched_mismatch(
+    func: Callable[..., Any], values: Sequence[Any], which: int, tensors: Callable[[Any], list[Tensor]], atol: float
+) -> str | None:
+    """None, or where tangents of all directions at once, under vmap, are not those of one direction at a time."""
+    from tensorpy.func import vmap
+
+    rows = list(_directions(values[which].detach()))
+    if not rows:
+        return None
+    together = vmap(lambda along: tuple(_tangents(func, values, which, along, tensors)))(_C.stack(rows))
+    for row, along in enumerate(rows):
+        for i, (got, alone) in enumerate(zip(together, _tangents(func, values, which, along, tensors), strict=True)):
+            if not _C.allclose(got[row], alone, atol=atol, equal_nan=True):
+                return f"output {i} along direction {row}: {got[row].tolist()} under vmap, {alone.tolist()} alone"
+    return None

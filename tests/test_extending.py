@@ -16,7 +16,7 @@ from tensorpy.utils import extension
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ROOT / "tests" / "libraries"
-HEADERS = ("types.h", "backend.h", "api.h", "library.h")
+HEADERS = ("types.h", "backend.h", "api.h", "library.h", "program.h", "half.h", "philox.h")
 
 
 @pytest.fixture(autouse=True)

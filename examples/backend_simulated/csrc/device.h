@@ -97,6 +97,8 @@ typedef struct {
     kernel run;
 } primitive;
 
+/* Enqueues a kernel on such arguments in the current stream of their device: for a kernel of a whole operator. */
+int enqueue_call(kernel run, const char *name, const tp_value *args, int n);
 int register_primitives(tp_library *m, const primitive *list, size_t n);
 #define PRIMITIVES(...)                                                           \
     static const primitive primitives[] = {__VA_ARGS__};                          \

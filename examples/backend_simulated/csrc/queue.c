@@ -229,19 +229,22 @@ static int device_of_call(const tp_value *args, int n) {
     return 0;
 }
 
-static int enqueue(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
-    const primitive *p = context;
-    int n = tp_op_arguments(op);
+int enqueue_call(kernel run, const char *name, const tp_value *args, int n) {
     argument counted;
     room r = {0};
-    (void)ks, (void)results;
     for (int i = 0; i < n; i++) copy_argument(&counted, &args[i], &r);
     call *c = calloc(1, sizeof *c + r.used);
-    if (!c) return tp_fail(TP_MemoryError, "%s: a call of prim::%s cannot be kept", DEVICE_NAME, p->name);
+    if (!c) return tp_fail(TP_MemoryError, "%s: a call of %s cannot be kept", DEVICE_NAME, name);
     r = (room){(char *)(c + 1), 0};
     for (int i = 0; i < n; i++) copy_argument(&c->arguments[i], &args[i], &r);
-    c->base.run = run_call, c->run = p->run;
+    c->base.run = run_call, c->run = run;
     return give(here(device_of_call(args, n)), &c->base) < 0 ? -1 : 0;
+}
+
+static int enqueue(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    const primitive *p = context;
+    (void)ks, (void)results;
+    return enqueue_call(p->run, p->name, args, tp_op_arguments(op));
 }
 
 int register_primitives(tp_library *m, const primitive *list, size_t n) {

@@ -10,7 +10,7 @@ _calls = _C._streams
 
 
 def _device(device: Any, type: str | None) -> _C.device:
-    """A device given as None (the current one), a number, a name or a tensorpy.device; of a type, else an accelerator."""
+    """A device given as None (the current one), a number, a name or a device; of a type, else an accelerator."""
     if type is None:
         from tensorpy import accelerator
 

@@ -2,7 +2,8 @@
  *
  * Streams know nothing of one another: what one does after another's work waits for a mark in it (a ticket: how many
  * jobs it had been given). A fault that a kernel finds is noted, the first one of a device, and raised where the host
- * next waits for it. Invariant: a queue's fields are read and written under its lock; a device's faults under theirs. */
+ * next waits for it. Invariant: a queue's fields are read and written under its lock; a device's faults under theirs.
+ */
 #include "device.h"
 
 #include <pthread.h>
@@ -69,8 +70,9 @@ static void *work(void *context) {
 
 static int start(queue *q) {
     pthread_t thread;
-    if (q->started) return 0;
-    if (forked) return tp_fail(TP_RuntimeError, "%s cannot be used after a fork: its threads are the parent's", DEVICE_NAME);
+    if (q->started && !forked) return 0;
+    if (forked)
+        return tp_fail(TP_RuntimeError, "%s cannot be used after a fork: its threads are the parent's", DEVICE_NAME);
     if (pthread_create(&thread, NULL, work, q) != 0)
         return tp_fail(TP_RuntimeError, "%s: a stream's thread cannot be started", DEVICE_NAME);
     pthread_detach(thread);
@@ -81,7 +83,7 @@ static int start(queue *q) {
 /* Takes the job over; its ticket, or -1. */
 static int64_t give(queue *q, job *j) {
     pthread_mutex_lock(&q->lock);
-    int64_t ticket = start(q) < 0 || forked ? -1 : ++q->given;
+    int64_t ticket = start(q) < 0 ? -1 : ++q->given;
     if (ticket > 0) {
         if (q->last) q->last->next = j;
         else q->first = j;
@@ -292,7 +294,7 @@ static int stream_synchronize(int device, int64_t stream) {
 typedef struct {
     queue *of;
     int64_t ticket;
-    double when; /* milliseconds; taken by the stream when it gets there */
+    double when;    /* milliseconds; taken by the stream when it gets there */
     int references; /* the event's own, and the job's that takes the time */
 } event;
 

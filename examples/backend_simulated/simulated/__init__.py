@@ -1,4 +1,4 @@
-"""The device "simulated": `tensorpy.ones(2, device="simulated")` loads it by its entry point, `import simulated` too."""
+"""The device "simulated": loaded by its entry point when the name is first used, or by `import simulated`."""
 
 from tensorpy.utils.extension import load_installed
 

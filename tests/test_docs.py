@@ -49,10 +49,11 @@ def test_links() -> None:
 
 
 def test_listings_are_files() -> None:
-    """What docs/extending shows in C is part of an example, which is built and run."""
-    squeezed = {re.sub(r"\s+", " ", path.read_text()) for path in (ROOT / "examples").rglob("*.[ch]")}
+    """What docs/extending shows as `c` or `py` is part of an example, which is built and run."""
+    files = [path for ending in ("[ch]", "py") for path in (ROOT / "examples").rglob(f"*.{ending}")]
+    squeezed = {re.sub(r"\s+", " ", path.read_text()) for path in files}
     for page in (ROOT / "docs" / "extending").glob("*.md"):
-        for listing in re.findall(r"```c\n(.*?)```", page.read_text(), re.S):
+        for listing in re.findall(r"```(?:c|py)\n(.*?)```", page.read_text(), re.S):
             found = [text for text in squeezed if re.sub(r"\s+", " ", listing).strip() in text]
             assert found, f"{page.name}: no file under examples/ has\n{listing}"
 

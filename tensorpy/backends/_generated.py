@@ -103,7 +103,8 @@ def _module(name: str) -> types.ModuleType:
     for cls in (_streams.Stream, _streams.Event):
         setattr(module, cls.__name__, type(cls.__name__, (cls,), {"_type": name, "__module__": module.__name__}))
     module.Stream._event = module.Event
-    module.stream, module.set_stream = opencl.stream, _streams.set_stream
+    for function in (opencl.stream, _streams.set_stream):
+        setattr(module, function.__name__, function)
     return module
 
 

@@ -56,7 +56,7 @@ bool is_nan(number x, tp_dtype d);
 /* -1, 0 or 1; NaN after all others, and equal to itself. */
 int compared(number a, number b, tp_dtype d);
 
-/* ---- tensors and arguments (queue.c) ---- */
+/* ---- tensors and arguments (view.c, call.c) ---- */
 
 typedef struct {
     char *data; /* in the device's memory */

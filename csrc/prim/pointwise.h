@@ -55,8 +55,8 @@ TP_INLINE tp_dtype tp_pointwise_loop_dtype(const tp_pointwise *p, tp_dtype d) {
 
 /* The program of an operator with these parameters (boxed, in schema order). */
 int64_t tp_program_of(const tp_pointwise *p, const tp_value *params);
-/* The same described for a device from outside; RuntimeError for a number that is none's, or a dtype that the program does
- * not compute in. */
+/* The same described for a device from outside; RuntimeError for a number that is none's, or a dtype that the program
+ * does not compute in. */
 int tp_map_program_of(int64_t program, tp_dtype compute, tp_map_program *out);
 /* A parameter as a number: 0 for None and for a str. */
 tp_scalar tp_program_number(const tp_value *param);

@@ -49,13 +49,18 @@ def check_yaml(wheel: Path) -> None:
 
 
 def check_examples(python: Path, folder: Path) -> None:
-    """A project of its own, built and tested against the installed wheel."""
-    subprocess.run([python, "-m", "pip", "install", "-q", "setuptools>=77", "pytest", "numpy"], check=True)
-    project = folder / "custom_operator"
-    shutil.copytree(Path(__file__).parent.parent / "examples" / "custom_operator", project)
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", project], check=True)
-    shutil.rmtree(project / "myops")  # the installed one is meant
-    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True, cwd=project)
+    """Projects of their own, built and tested against the installed wheel; of the device's tests, all but the table."""
+    needed = ["setuptools>=77", "pytest", "numpy", "pyyaml"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *needed], check=True)
+    for name, package, chosen in (
+        ("custom_operator", "myops", ""),
+        ("backend_simulated", "simulated", "not test_operator and not host_computed"),
+    ):
+        project = folder / name
+        shutil.copytree(Path(__file__).parent.parent / "examples" / name, project)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", project], check=True)
+        shutil.rmtree(project / package)  # the installed one is meant
+        subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen], check=True, cwd=project)
 
 
 def main() -> int:

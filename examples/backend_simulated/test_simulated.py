@@ -58,6 +58,8 @@ def test_figures():
         a.get_device_properties("simulated:1").name == tp.simulated.get_device_name(1) == "the other simulated device"
     )
     assert tp.simulated.get_device_properties(0).total_memory == 4 << 30
+    free, total = a.get_memory_info("simulated:0")
+    assert total == 4 << 30 and free == total - a.memory_reserved("simulated:0")
 
 
 def test_pinned_memory():

@@ -10,7 +10,7 @@ _calls = _C._streams
 
 
 def _device(device: Any, type: str | None) -> _C.device:
-    """A device given as None (the current one), a number, a name or a tensorpy.device; of a type, else an accelerator."""
+    """A device given as None (the current one), a number, a name or a device; of a type, else an accelerator."""
     if type is None:
         from tensorpy import accelerator
 
@@ -72,7 +72,7 @@ class Stream:
 
     Streams do not know of each other: `wait_stream` and events put their work in order, and a tensor that another
     stream than its own uses is named to `Tensor.record_stream`, so that its memory is not given to others too early.
-    A device has so many streams beside the default one; beyond that they are shared.
+    A device has a number of streams beside the default one, from which on they are shared.
     """
 
     _type: ClassVar[str | None] = None
@@ -93,6 +93,11 @@ class Stream:
     def device_index(self) -> int:
         """The index of the device whose queue this is."""
         return int(self.device.index or 0)
+
+    @property
+    def device_type(self) -> str:
+        """The type of the device whose queue this is."""
+        return str(self.device.type)
 
     def synchronize(self) -> None:
         """Waits until all that was enqueued here is done."""

@@ -81,6 +81,9 @@ def set_device_index(device: Any, /) -> None:
         _chosen[:] = [found.type]
 
 
+current_device_idx, set_device_idx = current_device_index, set_device_index  # older names
+
+
 def synchronize(device: Any = None, /) -> None:
     """Waits until a device has done what was asked of it."""
     _C._synchronize(_resolve(device))
@@ -128,6 +131,13 @@ def empty_cache() -> None:
     """Gives back the memory that no tensor holds, where the device keeps any."""
     if is_available():
         _C._streams.empty_cache(_resolve(None))
+
+
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Bytes of a device that nobody has taken here, and all of them."""
+    found = _resolve(device)
+    total = get_device_properties(found).total_memory
+    return total - memory_reserved(found), total
 
 
 def memory_stats(device: Any = None, /) -> dict[str, int]:

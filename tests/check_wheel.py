@@ -13,7 +13,12 @@ from pathlib import Path
 MAX_MEGABYTES = 10
 MAX_IMPORT_MS = 12
 RUNS = 15
-EXAMPLES = {"custom_operator": "myops", "operators_from_yaml": "signals"}  # and their packages
+# Their packages, and which of their tests.
+EXAMPLES = {
+    "custom_operator": ("myops", ""),
+    "operators_from_yaml": ("signals", ""),
+    "backend_simulated": ("simulated", "not test_operator and not host_computed"),
+}
 
 PROGRAM = """
 import tensorpy as tp
@@ -60,9 +65,10 @@ def check_headers(wheel: Path) -> None:
 
 
 def check_examples(python: Path, folder: Path) -> None:
-    """Projects of their own, built and tested against the installed wheel."""
-    subprocess.run([python, "-m", "pip", "install", "-q", "setuptools>=77", "pytest", "numpy"], check=True)
-    for name, package in EXAMPLES.items():
+    """Projects of their own, built and tested against the installed wheel; of the device's tests, all but the table."""
+    needed = ["setuptools>=77", "pytest", "numpy", "pyyaml"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *needed], check=True)
+    for name, (package, chosen) in EXAMPLES.items():
         project = folder / name
         shutil.copytree(Path(__file__).parent.parent / "examples" / name, project)
         subprocess.run(
@@ -70,7 +76,7 @@ def check_examples(python: Path, folder: Path) -> None:
         )
         shutil.rmtree(project / package)  # the installed one is meant
         generated = [str(path) for path in project.glob("build/generated/test_*.py")]
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".", *generated]
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, ".", *generated]
         subprocess.run(command, check=True, cwd=project)
 
 

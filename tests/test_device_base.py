@@ -125,8 +125,14 @@ NAMES = """
     a.synchronize()
     a.synchronize("mirror:0")
     a.empty_cache()
-    with pytest.raises(NotImplementedError):
-        a.memory_allocated()
+    for lacking in (a.memory_allocated, lambda: tp.Stream("mirror"), tp.mirror.current_stream, tp.mirror.memory_stats):
+        with pytest.raises(NotImplementedError, match="mirror"):
+            lacking()
+    assert tp.mirror.get_device_name() == "mirror"
+    tp.mirror.manual_seed(3)
+    drawn = tp.rand(4, device="mirror")
+    tp.mirror.manual_seed_all(3)
+    assert tp.equal(tp.rand(4, device="mirror").cpu(), drawn.cpu())
     with pytest.raises(ValueError):
         a.synchronize("meta")
     with tp.device("mirror:0"):

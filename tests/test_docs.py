@@ -53,7 +53,7 @@ def test_listings_are_files() -> None:
     examples = [p for p in (ROOT / "examples").rglob("*.*") if p.suffix in (".c", ".h", ".py")]
     squeezed = {re.sub(r"\s+", " ", path.read_text()) for path in examples}
     for page in (ROOT / "docs" / "extending").glob("*.md"):
-        for listing in re.findall(r"```(?:c|python)\n(.*?)```", page.read_text(), re.S):
+        for listing in re.findall(r"```(?:c|py|python)\n(.*?)```", page.read_text(), re.S):
             found = [text for text in squeezed if re.sub(r"\s+", " ", listing).strip() in text]
             assert found, f"{page.name}: no file under examples/ has\n{listing}"
 

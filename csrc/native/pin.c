@@ -5,9 +5,11 @@
 #include "iter/iter.h"
 #include "prim/transfer.h"
 
-/* The operations of the device that a caller names, else of the first type with a device that pins. */
+/* The operations of the device that a caller names, else of the first type with a device that pins, those from outside
+ * before the others, as tensorpy.accelerator takes them. */
 static const tp_device_ops *pinning_ops(const char *op, tp_device *d) {
-    for (int type = 0; type < TP_NUM_DEVICES; type++) {
+    for (int k = 0; k < TP_NUM_DEVICES; k++) {
+        int type = (TP_DEVICE_PRIVATEUSE1 + k) % TP_NUM_DEVICES;
         if (d->type >= 0 ? type != d->type : type == TP_DEVICE_CPU || type == TP_DEVICE_META) continue;
         const tp_device_ops *ops = tp_device_find_ops((tp_device_type)type);
         if (!ops || !ops->pin || ops->device_count() <= 0) continue;

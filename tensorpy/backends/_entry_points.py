@@ -1,7 +1,7 @@
 """Devices of packages that are installed: one is loaded when its name is first used.
 
-A package names its devices as entry points of the group `tensorpy.backends`: the device's name, and a module whose import
-loads its library.
+A package names its devices as entry points of the group `tensorpy.backends`: the device's name, and a module whose
+import loads its library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _asked: set[str] = set()
 
 
 def find(name: str) -> bool:
-    """Whether a device of that name has come: its package, if there is one, is imported, the first time it is asked for."""
+    """Whether a device of that name has come: its package, if any, is imported the first time it is asked for."""
     if name in _asked:
         return name in _C._outside_devices()
     _asked.add(name)

@@ -102,8 +102,9 @@ def _module(name: str) -> types.ModuleType:
         function.__module__ = module.__name__
     for cls in (_streams.Stream, _streams.Event):
         setattr(module, cls.__name__, type(cls.__name__, (cls,), {"_type": name, "__module__": module.__name__}))
-    module.Stream._event = module.Event  # type: ignore[attr-defined]
-    module.stream, module.set_stream = opencl.stream, _streams.set_stream  # type: ignore[attr-defined]
+    module.Stream._event = module.Event
+    for function in (opencl.stream, _streams.set_stream):
+        setattr(module, function.__name__, function)
     return module
 
 

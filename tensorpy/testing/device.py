@@ -27,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
+import math
 import os
 import sys
 from collections import Counter
@@ -171,9 +172,18 @@ class Report:
         rows = [*sorted({r for r, _ in counts} - {"all"}), "all"] if counts else []
         return [["", *names], *([r, *(_cell(counts.get((r, n), Counter())) for n in names)] for r in rows)]
 
+    def compliance(self) -> float:
+        """Per cent of the outcomes that are right and the device's own: neither the CPU's nor refused."""
+        own = sum(o.outcome == PASSED for o in self.outcomes)
+        return 100.0 * own / len(self.outcomes) if self.outcomes else 0.0
+
     def text(self) -> str:
         """The table by family and the one by dtype, and what failed."""
-        parts = [f"compliance of {self.device}: passed, +by the CPU, -refused, !failed (operators x dtypes)"]
+        per_cent = math.floor(self.compliance() * 10) / 10  # so that 100.0 means all
+        parts = [
+            f"compliance of {self.device}: {per_cent} % of {len(self.outcomes)} checks",
+            "passed, +by the CPU, -refused, !failed (operators x dtypes)",
+        ]
         parts += [_columns(self.table()), _columns(self.table(lambda o: o.dtype))]
         refused = Counter(o.reason for o in self.outcomes if o.outcome == REFUSED)
         parts += [f"refused, {n}: {reason}" for reason, n in refused.most_common()]

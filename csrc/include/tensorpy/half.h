@@ -1,7 +1,7 @@
 /* half.h: the two 16-bit floating types as storage formats, with conversions that round to nearest even.
  *
  * IEEE 754 binary16 (`tp_half`) and bfloat16 (`tp_bfloat`, the upper half of a binary32). Arithmetic is always done in
- * float (DESIGN: float16 and bfloat16 compute in float32). */
+ * float. */
 #ifndef TENSORPY_HALF_H
 #define TENSORPY_HALF_H
 
@@ -36,17 +36,20 @@ TP_HALF_FN tp_bfloat tp_float_to_bfloat(float f) {
     return b;
 }
 
+/* 2**n: no C++ before 17 has it as a number. */
+#define TP_HALF_POWER(n) tp_float_from_bits((uint32_t)(127 + (n)) << 23)
+
 /* The magnitude is scaled through float arithmetic, which gets subnormals and rounding right without branches (the
  * method of M. Dukhan's FP16 library). */
 TP_HALF_FN float tp_half_to_float(tp_half h) {
     uint32_t w = (uint32_t)h.bits << 16, sign = w & 0x80000000u, two_w = w + w;
-    float normal = tp_float_from_bits((two_w >> 4) + (0xE0u << 23)) * 0x1.0p-112f;
+    float normal = tp_float_from_bits((two_w >> 4) + (0xE0u << 23)) * TP_HALF_POWER(-112);
     float subnormal = tp_float_from_bits((two_w >> 17) | (126u << 23)) - 0.5f;
     return tp_float_from_bits(sign | tp_float_bits(two_w < (1u << 27) ? subnormal : normal));
 }
 TP_HALF_FN tp_half tp_float_to_half(float f) {
     uint32_t w = tp_float_bits(f), two_w = w + w, sign = w & 0x80000000u;
-    float base = (tp_float_from_bits(w & 0x7fffffffu) * 0x1.0p+112f) * 0x1.0p-110f;
+    float base = (tp_float_from_bits(w & 0x7fffffffu) * TP_HALF_POWER(112)) * TP_HALF_POWER(-110);
     uint32_t bias = two_w & 0xFF000000u;
     if (bias < 0x71000000u) bias = 0x71000000u;
     base = tp_float_from_bits((bias >> 1) + 0x07800000u) + base;
@@ -57,4 +60,5 @@ TP_HALF_FN tp_half tp_float_to_half(float f) {
 }
 
 #undef TP_HALF_FN
+#undef TP_HALF_POWER
 #endif

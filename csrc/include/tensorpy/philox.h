@@ -68,7 +68,7 @@ TP_SHARED void tp_philox(TP_U64 seed, TP_U64 offset, TP_U64 index, TP_U32 out[4]
 TP_SHARED TP_U64 tp_random_u64(TP_U32 low, TP_U32 high) { return (TP_U64)high << 32 | low; }
 
 /* Uniform in [0, 1): multiples of 2**-24, from the upper 24 bits. */
-TP_SHARED float tp_uniform_float(TP_U32 word) { return (float)(word >> 8) * 0x1p-24f; }
+TP_SHARED float tp_uniform_float(TP_U32 word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
 
 /* Two standard normal numbers from two words (Box and Muller, 1958). 1 - u is in (0, 1], so the logarithm is finite. */
 TP_SHARED void tp_normal_float(TP_U32 w0, TP_U32 w1, float out[2]) {
@@ -81,7 +81,7 @@ TP_SHARED void tp_normal_float(TP_U32 w0, TP_U32 w1, float out[2]) {
 #ifdef TP_PHILOX_DOUBLE
 /* The same in double: 53 bits, from two words each. */
 TP_SHARED double tp_uniform_double(TP_U32 low, TP_U32 high) {
-    return (double)(tp_random_u64(low, high) >> 11) * 0x1p-53;
+    return (double)(tp_random_u64(low, high) >> 11) * (1.0 / 9007199254740992.0);
 }
 
 TP_SHARED void tp_normal_double(const TP_U32 words[4], double out[2]) {

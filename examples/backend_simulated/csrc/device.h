@@ -1,8 +1,8 @@
 /* device.h: what the files of the device share: its memory, its streams, and how a kernel sees its arguments.
  *
- * A primitive is enqueued: the call's arguments are copied, tensors as views, and a thread of the stream runs the kernel
- * on the copy later. So a kernel is a plain C function that reads its arguments by their places in the schema, and that
- * may only touch the device's memory. */
+ * A primitive is enqueued: the call's arguments are copied, tensors as views, and a thread of the stream runs the
+ * kernel on the copy later. So a kernel is a plain C function that reads its arguments by their places in the schema,
+ * and that may only touch the device's memory. */
 #ifndef SIMULATED_DEVICE_H
 #define SIMULATED_DEVICE_H
 
@@ -56,7 +56,7 @@ bool is_nan(number x, tp_dtype d);
 /* -1, 0 or 1; NaN after all others, and equal to itself. */
 int compared(number a, number b, tp_dtype d);
 
-/* ---- tensors and arguments (queue.c) ---- */
+/* ---- tensors and arguments (view.c, call.c) ---- */
 
 typedef struct {
     char *data; /* in the device's memory */
@@ -97,12 +97,12 @@ typedef struct {
     kernel run;
 } primitive;
 
+/* Enqueues a kernel on such arguments in the current stream of their device: for a kernel of a whole operator. */
+int enqueue_call(kernel run, const char *name, const tp_value *args, int n);
 int register_primitives(tp_library *m, const primitive *list, size_t n);
-#define PRIMITIVES(...)                                                           \
-    static const primitive primitives[] = {__VA_ARGS__};                          \
-    IMPLEMENT(prim, DEVICE, m) {                                                  \
-        return register_primitives(m, primitives, sizeof primitives / sizeof primitives[0]); \
-    }
+#define PRIMITIVES(...)                                  \
+    static const primitive primitives[] = {__VA_ARGS__}; \
+    IMPLEMENT(prim, DEVICE, m) { return register_primitives(m, primitives, sizeof primitives / sizeof primitives[0]); }
 #define IMPLEMENT(ns, key, m) TENSORPY_LIBRARY_IMPL(ns, key, m)
 
 /* In a kernel: what is wrong with a value; the host raises it when it next waits for the device. A fault of -1 cannot

@@ -55,15 +55,15 @@ static double geometric(const draw *d, int64_t i) {
 static double bernoulli(const draw *d, int64_t i) { return (double)word(d, i) < floor(d->a * 0x1p32); }
 
 static draw draw_of(const argument *a) {
-    return (draw){.seed = (uint64_t)a[2].i, .offset = (uint64_t)a[3].i, .a = a[0].f, .b = a[1].f, .dtype = a[4].tensors->dtype};
+    return (draw){
+        .seed = (uint64_t)a[2].i, .offset = (uint64_t)a[3].i, .a = a[0].f, .b = a[1].f, .dtype = a[4].tensors->dtype};
 }
 
 /* draw.uniform(float a, float b, int seed, int offset, *, Tensor(a!) out) -> (), and those shaped like it */
 static void each(const argument *a, double (*make)(const draw *d, int64_t i)) {
     const view *out = a[4].tensors;
     draw d = draw_of(a);
-    for (int64_t i = 0; i < out->numel; i++)
-        put(out, i, converted((number){.f = make(&d, i)}, TP_FLOAT64, out->dtype));
+    for (int64_t i = 0; i < out->numel; i++) put(out, i, converted((number){.f = make(&d, i)}, TP_FLOAT64, out->dtype));
 }
 static void draw_uniform(const argument *a) { each(a, uniform); }
 static void draw_normal(const argument *a) { each(a, normal); }
@@ -111,7 +111,8 @@ static void multinomial(const argument *a) {
             if (p > 0) last = i;
             if (!a[1].b) order[i] = (arrival){p > 0 ? -log(1 - uniform_53(&d, first + i)) / p : HUGE_VAL, i};
         }
-        if (!a[1].b) qsort(order, (size_t)n, sizeof *order, by_time); /* exponential arrivals: the first are the sample */
+        if (!a[1].b)
+            qsort(order, (size_t)n, sizeof *order, by_time); /* exponential arrivals: the first are the sample */
         for (int64_t k = 0; k < wanted; k++) {
             int64_t chosen = 0;
             double u = a[1].b ? uniform_53(&d, first + k) * sum : 0;

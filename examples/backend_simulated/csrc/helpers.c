@@ -8,34 +8,34 @@ static inline number of_int(int64_t x) { return (number){.i = x}; }
 static inline number of_word(uint64_t x) { return (number){.u = x}; }
 static inline number of_real(double x) { return (number){.f = x}; }
 static inline number of_complex(double _Complex x) { return (number){.c = x}; }
-#define NUMBER(x)                       \
-    _Generic((x),                       \
-        uint64_t: of_word,              \
-        float: of_real,                 \
-        double: of_real,                \
-        float _Complex: of_complex,     \
-        double _Complex: of_complex,    \
+#define NUMBER(x)                    \
+    _Generic((x),                    \
+        uint64_t: of_word,           \
+        float: of_real,              \
+        double: of_real,             \
+        float _Complex: of_complex,  \
+        double _Complex: of_complex, \
         default: of_int)(x)
 
 /* One function for each helper and dtype, and a table of them. */
 #define ARGUMENTS_1(T, member) (T) a.member
 #define ARGUMENTS_2(T, member) (T) a.member, (T)b.member
-#define ONE(name, n, suffix, T, member)                              \
-    static number name##_##suffix(number a, number b) {              \
-        (void)a, (void)b;                                            \
+#define ONE(name, n, suffix, T, member)                                \
+    static number name##_##suffix(number a, number b) {                \
+        (void)a, (void)b;                                              \
         return NUMBER(tp_##name##_##suffix(ARGUMENTS_##n(T, member))); \
     }
 #define BOOLS_0(name, n)
 #define BOOLS_1(name, n) ONE(name, n, bool, bool, i)
 #define INTS_0(name, n)
-#define INTS_1(name, n)             \
-    ONE(name, n, u8, uint8_t, i)    \
-    ONE(name, n, u16, uint16_t, i)  \
-    ONE(name, n, u32, uint32_t, i)  \
-    ONE(name, n, u64, uint64_t, u)  \
-    ONE(name, n, i8, int8_t, i)     \
-    ONE(name, n, i16, int16_t, i)   \
-    ONE(name, n, i32, int32_t, i)   \
+#define INTS_1(name, n)            \
+    ONE(name, n, u8, uint8_t, i)   \
+    ONE(name, n, u16, uint16_t, i) \
+    ONE(name, n, u32, uint32_t, i) \
+    ONE(name, n, u64, uint64_t, u) \
+    ONE(name, n, i8, int8_t, i)    \
+    ONE(name, n, i16, int16_t, i)  \
+    ONE(name, n, i32, int32_t, i)  \
     ONE(name, n, i64, int64_t, i)
 #define REALS_0(name, n)
 #define REALS_1(name, n) ONE(name, n, f32, float, f) ONE(name, n, f64, double, f)
@@ -47,7 +47,7 @@ TP_FORALL_STEP_HELPERS(FUNCTIONS)
 #define BOOLS_IN_0(name)
 #define BOOLS_IN_1(name) [TP_BOOL] = name##_bool,
 #define INTS_IN_0(name)
-#define INTS_IN_1(name)                                                                              \
+#define INTS_IN_1(name)                                                                                   \
     [TP_UINT8] = name##_u8, [TP_UINT16] = name##_u16, [TP_UINT32] = name##_u32, [TP_UINT64] = name##_u64, \
     [TP_INT8] = name##_i8, [TP_INT16] = name##_i16, [TP_INT32] = name##_i32, [TP_INT64] = name##_i64,
 #define REALS_IN_0(name)

@@ -31,7 +31,10 @@ static number arithmetic(int op, tp_dtype d, number a, number b) {
         }
     }
     if (is_floating(d)) {
-        double x = op == TP_STEP_ADD ? a.f + b.f : op == TP_STEP_SUB ? a.f - b.f : op == TP_STEP_MUL ? a.f * b.f : a.f / b.f;
+        double x = op == TP_STEP_ADD   ? a.f + b.f
+                   : op == TP_STEP_SUB ? a.f - b.f
+                   : op == TP_STEP_MUL ? a.f * b.f
+                                       : a.f / b.f;
         return narrowed((number){.f = x}, d);
     }
     uint64_t x = op == TP_STEP_ADD   ? a.u + b.u
@@ -73,7 +76,8 @@ static number largest(tp_dtype d, bool negative) {
     return (number){.f = negative ? -x : x};
 }
 
-static number step_value(const tp_program *p, const tp_step *s, const number *v, const tp_dtype *made, const element *e) {
+static number step_value(const tp_program *p, const tp_step *s, const number *v, const tp_dtype *made,
+                         const element *e) {
     tp_dtype d = dtype_of(s->kind, e->compute);
     switch (s->op) {
     case TP_STEP_INPUT: return e->inputs[s->a];

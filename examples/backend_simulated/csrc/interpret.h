@@ -6,8 +6,8 @@
 
 typedef struct {
     tp_dtype compute;
-    const tp_map_program *map;    /* of map, for what it says of its parameters; or NULL */
-    const tp_scalar *params;      /* its parameters */
+    const tp_map_program *map;        /* of map, for what it says of its parameters; or NULL */
+    const tp_scalar *params;          /* its parameters */
     number inputs[TP_PROGRAM_INPUTS]; /* of this element, as the program wants them */
 } element;
 

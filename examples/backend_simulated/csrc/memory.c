@@ -1,8 +1,8 @@
 /* memory.c: the device's memory, and what it tells of itself.
  *
- * A device has an arena of shared memory, of which the host is given addresses in another range, which nothing is mapped
- * to: taken for the host's own they fault at once. Blocks that were released stay with the stream that they were made
- * for, in whose order they are used again; empty_cache gives them back. A block that other streams used, too
+ * A device has an arena of shared memory, of which the host is given addresses in another range, which nothing is
+ * mapped to: taken for the host's own they fault at once. Blocks that were released stay with the stream that they were
+ * made for, in whose order they are used again; empty_cache gives them back. A block that other streams used, too
  * (record_stream), makes its own wait for them first. Invariant: blocks lie side by side in the order of the list; all
  * is under the arena's lock. */
 #define _GNU_SOURCE

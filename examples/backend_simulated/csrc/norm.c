@@ -61,7 +61,8 @@ static void softmax_log_backward(const argument *a) { softmax_gradient(a, true);
 
 static tp_norm_rows rows_of(const argument *words) {
     tp_norm_rows r = {0};
-    for (int64_t i = 0; i < words->n && i < (int64_t)(sizeof r / sizeof(int64_t)); i++) ((int64_t *)&r)[i] = words->ints[i];
+    for (int64_t i = 0; i < words->n && i < (int64_t)(sizeof r / sizeof(int64_t)); i++)
+        ((int64_t *)&r)[i] = words->ints[i];
     return r;
 }
 /* The place of element i of a row, and of its weight. */
@@ -76,7 +77,8 @@ static void set(const argument *t, int64_t i, double x) {
     if (t->n) put(t->tensors, i, (number){.f = x});
 }
 
-static void normalise(const tp_norm_rows *w, const argument *a, const view *out, int64_t row, double mean, double rstd) {
+static void normalise(const tp_norm_rows *w, const argument *a, const view *out, int64_t row, double mean,
+                      double rstd) {
     for (int64_t i = 0; i < w->runs * w->length; i++) {
         int64_t e = element_of(w, row, i), k = weight_of(w, row, i);
         double x = (get(a[0].tensors, e).f - mean) * rstd * value(&a[1], k, 1) + value(&a[2], k, 0);
@@ -85,8 +87,7 @@ static void normalise(const tp_norm_rows *w, const argument *a, const view *out,
 }
 
 static void move(const argument *running, int64_t row, double momentum, double x) {
-    if (running->n && momentum != 0)
-        set(running, row, (1 - momentum) * get(running->tensors, row).f + momentum * x);
+    if (running->n && momentum != 0) set(running, row, (1 - momentum) * get(running->tensors, row).f + momentum * x);
 }
 
 /* norm.forward(Tensor x, Tensor? weight, Tensor? bias, int[] rows, float eps, float momentum, *, Tensor(a!) out,
@@ -109,7 +110,8 @@ static void norm_forward(const argument *a) {
     }
 }
 
-/* norm.frozen(Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, int[] rows, float eps, *, Tensor(a!) out)
+/* norm.frozen(Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, int[] rows, float eps, *, Tensor(a!)
+ * out)
  * -> () */
 static void norm_frozen(const argument *a) {
     tp_norm_rows w = rows_of(&a[5]);
@@ -149,7 +151,8 @@ static void norm_frozen_backward(const argument *a) {
         row_backward(&w, a, r, value(&a[3], r, 0), 1 / sqrt(value(&a[4], r, 0) + a[6].f), true, a + 7);
 }
 
-/* norm.columns(Tensor grad, Tensor x, Tensor mean, Tensor rstd, int[] rows, *, Tensor(a!)? to_weight, Tensor(b!)? to_bias)
+/* norm.columns(Tensor grad, Tensor x, Tensor mean, Tensor rstd, int[] rows, *, Tensor(a!)? to_weight, Tensor(b!)?
+ * to_bias)
  * -> () */
 static void norm_columns(const argument *a) {
     tp_norm_rows w = rows_of(&a[4]);

@@ -44,7 +44,9 @@ static items line_at(const view *lines, int64_t line, bool descending) {
     return (items){lines->data + line * length_of(lines) * lines->item, lines->dtype, lines->item, 1,
                    descending ? -1 : 1};
 }
-static bool is_nan_at(const items *it, int64_t i) { return is_nan(number_at(it->data + i * it->item, it->dtype), it->dtype); }
+static bool is_nan_at(const items *it, int64_t i) {
+    return is_nan(number_at(it->data + i * it->item, it->dtype), it->dtype);
+}
 
 /* ---- places of each line in order ---- */
 
@@ -135,7 +137,8 @@ static bool is_same(const items *it, int64_t a, int64_t b) {
 }
 
 /* Groups of neighbours in order: the first item of each, its size, each item's group; how many groups. */
-static int64_t group(const items *it, const int64_t *order, int64_t n, int64_t *firsts, int64_t *counts, int64_t *inverse) {
+static int64_t group(const items *it, const int64_t *order, int64_t n, int64_t *firsts, int64_t *counts,
+                     int64_t *inverse) {
     int64_t groups = 0;
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || !is_same(it, order[i], order[i - 1])) firsts[groups] = order[i], counts[groups++] = 0;
@@ -165,12 +168,12 @@ TENSORPY_KERNEL(tp_tensor3, distinct, (tp_tensor *, given), (bool, sorted)) {
     else
         for (int64_t i = 0; i < n; i++) order[i] = i;
     int64_t groups = group(&it, order, n, firsts, counts, inverse);
-    made = (tp_tensor3){{new_places(firsts, groups, device), new_places(counts, groups, device),
-                         new_places(inverse, n, device)}};
+    made = (tp_tensor3){
+        {new_places(firsts, groups, device), new_places(counts, groups, device), new_places(inverse, n, device)}};
     free(room);
     return made;
 }
 
 IMPLEMENT(prim, DEVICE, m) { return tp_impl(m, "distinct", distinct); }
-PRIMITIVES({"sort", sort}, {"topk", topk}, {"kth", kth}, {"median", median}, {"mode", mode}, {"search.left", search_left},
-           {"search.right", search_right})
+PRIMITIVES({"sort", sort}, {"topk", topk}, {"kth", kth}, {"median", median}, {"mode", mode},
+           {"search.left", search_left}, {"search.right", search_right})

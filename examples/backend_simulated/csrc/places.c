@@ -66,7 +66,8 @@ typedef struct {
 } grid;
 
 static grid grid_of(const argument *self, const argument *index, const argument *dims, const argument *fault) {
-    return (grid){self->tensors, index->tensors, dims->ints, dims->n, fault->i, across(self->tensors, dims->ints, dims->n)};
+    return (grid){self->tensors, index->tensors, dims->ints,
+                  dims->n,       fault->i,       across(self->tensors, dims->ints, dims->n)};
 }
 /* Where self has the place that element i of the indices names, less its data; false: it names none. */
 static bool offset_of(const grid *g, int64_t i, int64_t *offset) {

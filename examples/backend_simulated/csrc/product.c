@@ -33,8 +33,8 @@ typedef struct {
 } plan;
 
 static plan plan_of(const view *large, const view *weight, const view *small, const argument *lists, int64_t groups) {
-    plan p = {large->sizes[0], groups, weight->sizes[1], weight->sizes[0] / groups, {1, 1, 1}, {1, 1, 1}, {1, 1, 1},
-              {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+    plan p = {large->sizes[0], groups,    weight->sizes[1], weight->sizes[0] / groups, {1, 1, 1}, {1, 1, 1}, {1, 1, 1},
+              {1, 1, 1},       {0, 0, 0}, {1, 1, 1}};
     for (int d = 5 - weight->ndim, i = 0; d < 3; d++, i++) {
         p.in[d] = large->sizes[i + 2], p.out[d] = small->sizes[i + 2], p.kernel[d] = weight->sizes[i + 2];
         p.stride[d] = lists[0].ints[i], p.padding[d] = lists[1].ints[i], p.dilation[d] = lists[2].ints[i];
@@ -100,8 +100,8 @@ static void run(const plan *p, convolution c, visitor visit, const view *out, co
     free(c.sums);
 }
 
-/* convolution.forward(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups, *,
- * Tensor(a!) out) -> () */
+/* convolution.forward(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups,
+ * *, Tensor(a!) out) -> () */
 static void forward(const argument *a) {
     const view *x = a[0].tensors, *weight = a[1].tensors, *out = a[7].tensors;
     plan p = plan_of(x, weight, out, a + 3, a[6].i);

@@ -2,18 +2,14 @@
  *
  * Streams know nothing of one another: what one does after another's work waits for a mark in it (a ticket: how many
  * jobs it had been given). A fault that a kernel finds is noted, the first one of a device, and raised where the host
- * next waits for it. Invariant: a queue's fields are read and written under its lock; a device's faults under theirs. */
-#include "device.h"
+ * next waits for it. Invariant: a queue's fields are read and written under its lock; a device's faults under theirs.
+ */
+#include "queue.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-typedef struct job {
-    struct job *next;
-    void (*run)(struct job *j);
-} job;
 
 typedef struct {
     pthread_mutex_t lock;
@@ -69,8 +65,9 @@ static void *work(void *context) {
 
 static int start(queue *q) {
     pthread_t thread;
-    if (q->started) return 0;
-    if (forked) return tp_fail(TP_RuntimeError, "%s cannot be used after a fork: its threads are the parent's", DEVICE_NAME);
+    if (q->started && !forked) return 0;
+    if (forked)
+        return tp_fail(TP_RuntimeError, "%s cannot be used after a fork: its threads are the parent's", DEVICE_NAME);
     if (pthread_create(&thread, NULL, work, q) != 0)
         return tp_fail(TP_RuntimeError, "%s: a stream's thread cannot be started", DEVICE_NAME);
     pthread_detach(thread);
@@ -81,7 +78,7 @@ static int start(queue *q) {
 /* Takes the job over; its ticket, or -1. */
 static int64_t give(queue *q, job *j) {
     pthread_mutex_lock(&q->lock);
-    int64_t ticket = start(q) < 0 || forked ? -1 : ++q->given;
+    int64_t ticket = start(q) < 0 ? -1 : ++q->given;
     if (ticket > 0) {
         if (q->last) q->last->next = j;
         else q->first = j;
@@ -96,6 +93,8 @@ static int64_t give(queue *q, job *j) {
 
 static queue *queue_of(int device, int64_t stream) { return &queues[device][stream % STREAMS]; }
 static queue *here(int device) { return queue_of(device, tp_current_stream(DEVICE_NAME, device)); }
+
+int enqueue_job(int device, job *j) { return give(here(device), j) < 0 ? -1 : 0; }
 
 static int64_t ticket_of(queue *q) {
     pthread_mutex_lock(&q->lock);
@@ -172,84 +171,6 @@ int wait_for_device(int device) {
     return raise_noted(device);
 }
 
-/* ---- primitives as jobs ---- */
-
-typedef struct {
-    job base;
-    kernel run;
-    argument arguments[16];
-} call;
-
-static void run_call(job *j) { ((call *)j)->run(((call *)j)->arguments); }
-
-/* Room behind a call, handed out piece by piece; without `base` it is only counted. */
-typedef struct {
-    char *base;
-    size_t used;
-} room;
-
-static void *take(room *r, size_t nbytes) {
-    void *piece = r->base ? r->base + r->used : NULL;
-    r->used += (nbytes + 15) / 16 * 16;
-    return piece;
-}
-static void *copied(room *r, const void *from, size_t nbytes) {
-    void *to = take(r, nbytes);
-    if (to && nbytes) memcpy(to, from, nbytes);
-    return to;
-}
-
-static void copy_argument(argument *a, const tp_value *v, room *r) {
-    *a = (argument){0};
-    tp_tensors list = {&v->tensor, 1};
-    switch (v->tag) {
-    case TP_TENSORS: list = v->tensors; /* fall through */
-    case TP_TENSOR:
-        a->n = list.size;
-        a->tensors = take(r, (size_t)list.size * sizeof(view));
-        for (int64_t i = 0; a->tensors && i < list.size; i++)
-            a->tensors[i] = list.data[i] ? view_of(list.data[i]) : (view){.ndim = -1};
-        return;
-    case TP_INTS_: a->n = v->ints.size, a->ints = copied(r, v->ints.data, (size_t)a->n * sizeof(int64_t)); return;
-    case TP_SCALARS:
-        a->n = v->scalars.size, a->scalars = copied(r, v->scalars.data, (size_t)a->n * sizeof(tp_scalar));
-        return;
-    case TP_SCALAR: a->n = 1, a->scalars = copied(r, v->scalar, sizeof(tp_scalar)); return;
-    case TP_FLOAT: a->f = v->f; return;
-    case TP_BOOL_: a->b = v->b; return;
-    case TP_NONE: return;
-    default: a->i = v->i; return;
-    }
-}
-
-static int device_of_call(const tp_value *args, int n) {
-    for (int i = 0; i < n; i++) {
-        if (args[i].tag == TP_TENSOR && args[i].tensor) return tp_view_of(args[i].tensor).device.index;
-    }
-    return 0;
-}
-
-static int enqueue(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
-    const primitive *p = context;
-    int n = tp_op_arguments(op);
-    argument counted;
-    room r = {0};
-    (void)ks, (void)results;
-    for (int i = 0; i < n; i++) copy_argument(&counted, &args[i], &r);
-    call *c = calloc(1, sizeof *c + r.used);
-    if (!c) return tp_fail(TP_MemoryError, "%s: a call of prim::%s cannot be kept", DEVICE_NAME, p->name);
-    r = (room){(char *)(c + 1), 0};
-    for (int i = 0; i < n; i++) copy_argument(&c->arguments[i], &args[i], &r);
-    c->base.run = run_call, c->run = p->run;
-    return give(here(device_of_call(args, n)), &c->base) < 0 ? -1 : 0;
-}
-
-int register_primitives(tp_library *m, const primitive *list, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (tp_impl_boxed(m, list[i].name, enqueue, (void *)&list[i], NULL) < 0) return -1;
-    return 0;
-}
-
 /* ---- streams and events ---- */
 
 typedef struct {
@@ -289,7 +210,7 @@ static int stream_synchronize(int device, int64_t stream) {
 typedef struct {
     queue *of;
     int64_t ticket;
-    double when; /* milliseconds; taken by the stream when it gets there */
+    double when;    /* milliseconds; taken by the stream when it gets there */
     int references; /* the event's own, and the job's that takes the time */
 } event;
 
@@ -364,7 +285,7 @@ static int copy_async(int device, void *to, const void *from, size_t nbytes, boo
     t->base.run = run_transfer, t->nbytes = nbytes, t->done = done, t->context = context;
     t->to = to_device ? memory_at(device, to) : to;
     t->from = to_device ? from : memory_at(device, from);
-    return give(here(device), &t->base) < 0 ? -1 : 0;
+    return enqueue_job(device, &t->base);
 }
 
 void fill_in_streams(tensorpy_backend *b) {

@@ -1,5 +1,5 @@
-/* reduce.c: the primitives reduce.*: an output's elements one after another, in blocks whose results are joined, so that
- * errors of sums do not grow with their number. */
+/* reduce.c: the primitives reduce.*: an output's elements one after another, in blocks whose results are joined, so
+ * that errors of sums do not grow with their number. */
 #include "interpret.h"
 
 #include <complex.h>
@@ -35,9 +35,7 @@ static number sum_of(const walk *w, int64_t output, int64_t begin, int64_t end, 
 static number itself(number x, tp_dtype d) { return (void)d, x; }
 static number unless_nan(number x, tp_dtype d) { return is_nan(x, d) ? (number){.c = 0} : x; }
 
-static tp_dtype sum_dtype(tp_dtype out) {
-    return is_floating(out) || is_complex(out) ? compute_of(out) : TP_INT64;
-}
+static tp_dtype sum_dtype(tp_dtype out) { return is_floating(out) || is_complex(out) ? compute_of(out) : TP_INT64; }
 
 static void sum_into(const argument *a, part wanted, bool mean) {
     const view *out = a[2].tensors;

@@ -61,13 +61,14 @@ static void each_window(const plan *p, const argument *a, visitor visit) {
         visit(p, a, i, i / windows * p->in[0] * p->in[1] * p->in[2], r);
     }
 }
-#define EACH_PLACE(p, r, at)                                              \
-    for (int64_t z = r[0].begin; z < r[0].end; z += r[0].step)            \
-        for (int64_t y = r[1].begin; y < r[1].end; y += r[1].step)        \
+#define EACH_PLACE(p, r, at)                                               \
+    for (int64_t z = r[0].begin; z < r[0].end; z += r[0].step)             \
+        for (int64_t y = r[1].begin; y < r[1].end; y += r[1].step)         \
             for (int64_t x = r[2].begin, at; x < r[2].end; x += r[2].step) \
                 if (at = (z * p->in[1] + y) * p->in[2] + x, true)
 
-/* pool.max(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, *, Tensor(a!) out, Tensor(b!) at) -> () */
+/* pool.max(Tensor x, int[] kernel, int[] stride, int[] padding, int[] dilation, *, Tensor(a!) out, Tensor(b!) at) -> ()
+ */
 static void max_of_window(const plan *p, const argument *a, int64_t small, int64_t plane, const range r[3]) {
     const view *x_ = a[0].tensors;
     tp_dtype d = x_->dtype;

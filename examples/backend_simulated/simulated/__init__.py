@@ -1,4 +1,4 @@
-"""The device "simulated": loaded by its entry point when its name is first used; `import simulated` does it too."""
+"""The device "simulated": loaded by its entry point when the name is first used, or by `import simulated`."""
 
 from tensorpy.utils.extension import load_installed
 

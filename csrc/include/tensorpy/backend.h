@@ -36,6 +36,11 @@ typedef struct {
     int (*copy_inside)(int device, void *to, const void *from, size_t nbytes); /* NULL: by way of the host */
     int (*device_count)(void);                                                 /* at least 1; NULL: 1 */
     int (*synchronize)(int device);                                            /* NULL: there is nothing to wait for */
+    /* 1: what `allocate` gives is a handle and no address (Note [Opaque tensors] in core/storage.h). The functions get
+     * it as it was given, and all of its bytes; a tensor is the whole of a handle, in the order of rows, and has no
+     * views. Operators are kernels of the backend's own for whole operators, or the host's; primitives are not asked.
+     * 0: an address. Since 0.1. */
+    int opaque;
 } tensorpy_backend;
 
 #endif

@@ -276,6 +276,23 @@ def test_a_device_of_all_primitives(outside: tuple[Path, dict[str, str]], bare: 
         assert registered.get("CPU") == "CPU", f"{name} goes to the host: {registered}"
 
 
+def test_a_device_that_shows_no_memory(tmp_path: Path) -> None:
+    """examples/backend_opaque: the values of the whole table, with nothing refused but views."""
+    for file in (ROOT / "examples" / "backend_opaque").iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    compiler = os.environ.get("CC", "cc").split()
+    command = [*compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", tp.backends.include(), "vault.c"]
+    subprocess.run([*command, "-o", "vault.so"], cwd=tmp_path, check=True)
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "VAULT": str(tmp_path / "vault.so")}
+    done = run((tmp_path, given), "-m", "tensorpy.testing.device", "test_vault.py")
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 1200 and re.search(
+        r"^refused, \d+: no views$", done.stdout, re.M
+    )
+    assert "!" not in done.stdout.partition("compliance of vault")[2].partition("\n")[2]
+
+
 # ---- outcomes ----
 
 

@@ -15,6 +15,7 @@
 #define MAX_NAME 31 /* with ":127" it fits into tp_device_print's buffer */
 
 tp_keyset tp_device_keys[TP_NUM_DEVICES];
+bool tp_device_opaque[TP_NUM_DEVICES];
 
 static const char *const own_names[TP_NUM_DEVICES] = {
 #define NAME(id, name, key) #name,

@@ -18,6 +18,11 @@ TP_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.ty
 /* The set of dispatch keys of a new dense tensor on each device type. The core does not know what the keys mean: the
  * dispatcher fills the array at load, the core copies from it when it makes a tensor. */
 extern tp_keyset tp_device_keys[TP_NUM_DEVICES];
+/* Whether a device shows no memory: Note [Opaque tensors] in storage.h. */
+extern bool tp_device_opaque[TP_NUM_DEVICES];
+TP_INLINE bool tp_is_opaque_device(tp_device d) {
+    return d.type >= TP_DEVICE_PRIVATEUSE1 && d.type < TP_NUM_DEVICES && tp_device_opaque[d.type];
+}
 
 struct tp_stream_ops;
 struct tp_memory_ops; /* both in core/stream.h */

@@ -11,7 +11,14 @@
  * Bytes are not trusted: a bool's may be anything (dtype.h). Only what computes on a device, copies, or lends memory
  * out reads `data`; native/ does not even see core/memory.h. A geometry that came from outside is checked against
  * nbytes (tp_check_in_storage) before a tensor is made of it; one that an operator made of a checked one needs no
- * check. */
+ * check.
+ *
+ * Note [Opaque tensors]
+ * A device from outside may have no memory that it can show: `data` is then a handle. Such a storage is one tensor:
+ * all of its bytes, contiguous, from the first on. It is made and copied whole, to and from the host as to and from
+ * tensors of the device, where its backend converts. No geometry but that one is made over it, so
+ * there are no views but aliases; the strides of its tensors follow from the sizes. Operators that others would make
+ * of views and primitives the host computes whole (whole_keys in dispatch/op.c, outside/opaque.c). */
 #pragma once
 
 #include "core/device.h"
@@ -26,8 +33,9 @@ struct tp_storage {
     size_t nbytes;
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
-    bool resizable;
-    bool readonly;                              /* memory that must not be written: see tp_check_writable */
+    bool resizable : 1;
+    bool readonly : 1;                          /* memory that must not be written: see tp_check_writable */
+    bool opaque : 1;                            /* Note [Opaque tensors] */
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 };
@@ -39,6 +47,8 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
                                  void *context);
 /* The deleter that leaves the memory alone; what a NULL deleter stands for. */
 void tp_storage_keep_blob(void *context, void *data);
+/* RuntimeError of `what` ("data_ptr()") for a storage that shows no address. */
+int tp_check_address(const tp_storage *s, const char *what);
 /* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
  * enough; after a failure it is as it was. */
 int tp_storage_resize(tp_storage *s, size_t nbytes);

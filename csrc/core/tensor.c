@@ -156,9 +156,21 @@ static int span_bytes(tp_ints sizes, tp_ints strides, tp_dtype dtype, int64_t *b
     return 0;
 }
 
+/* Note [Opaque tensors]: t's geometry over such a storage, which is all of it. */
+static int check_whole(const tp_tensor *t, const tp_storage *s) {
+    bool whole = t->byte_offset == 0 && t->flags & TP_FLAG_CONTIGUOUS &&
+                 (size_t)(t->numel * tp_itemsize((tp_dtype)t->dtype)) == s->nbytes;
+    if (tp_likely(whole)) return 0;
+    return tp_fail(TP_RuntimeError,
+                   "a tensor on %s has no views: the device shows no memory. Make a copy of the part or shape that is "
+                   "wanted (select_copy, view_copy, ...), or call .cpu() first",
+                   tp_device_type_name((tp_device_type)s->device.type));
+}
+
 tp_tensor *tp_new_empty_strided(tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device) {
     int64_t before = 0, nbytes = 0;
     if (sizes.size != strides.size) return fail_lengths(sizes, strides), NULL;
+    if (tp_unlikely(tp_is_opaque_device(device))) return tp_new_empty(sizes, dtype, device);
     tp_tensor *t = new_with_room(dtype, sizes.size);
     if (!t) return NULL;
     if (tp_unlikely(!write_geometry(t, sizes, strides))) return fail_sizes(t, sizes);
@@ -216,6 +228,10 @@ tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides
     if (tp_unlikely(!write_geometry(t, sizes, strides))) return fail_sizes(t, sizes);
     attach_storage_steal(t, tp_storage_retain(storage));
     t->byte_offset = byte_offset;
+    if (tp_unlikely(storage->opaque) && check_whole(t, storage) < 0) {
+        tp_release(t);
+        return NULL;
+    }
     return t;
 }
 
@@ -229,7 +245,18 @@ tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int6
 
 /* ---- changing ---- */
 
-int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
+/* Sizes of as many elements may change, as those of a result do that nobody else has seen. */
+static int check_still_whole(const tp_tensor *t, tp_ints sizes, tp_ints strides) {
+    tp_tensor other = {.dtype = t->dtype, .numel = tp_checked_numel(sizes), .byte_offset = t->byte_offset};
+    int64_t contiguous[TP_MAX_DIMS];
+    bool same = true;
+    tp_contiguous_strides(sizes, contiguous);
+    for (int64_t i = 0; i < sizes.size; i++) same &= sizes.data[i] == 1 || strides.data[i] == contiguous[i];
+    if (same || other.numel == 0) other.flags = TP_FLAG_CONTIGUOUS;
+    return check_whole(&other, t->storage);
+}
+
+static int set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
     if (check_geometry(sizes, strides) < 0) return -1;
     int64_t copy[2 * TP_MAX_DIMS], n = sizes.size; /* the arguments may lie in what is overwritten or freed */
     if (n) {
@@ -249,6 +276,13 @@ int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
     }
     write_geometry(t, (tp_ints){copy, n}, (tp_ints){copy + n, n});
     return 0;
+}
+
+int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
+    if (tp_unlikely(t->storage->opaque)) {
+        if (check_geometry(sizes, strides) < 0 || check_still_whole(t, sizes, strides) < 0) return -1;
+    }
+    return set_geometry(t, sizes, strides);
 }
 
 int tp_tensor_resize(tp_tensor *t, tp_ints sizes, tp_ints strides_or_none) {
@@ -271,7 +305,7 @@ static void release_storage(void *storage, size_t unused TP_UNUSED) { tp_storage
 
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     if (t == src) return 0;
-    if (tp_tensor_set_geometry(t, tp_sizes(src), tp_strides(src)) < 0) return -1;
+    if (set_geometry(t, tp_sizes(src), tp_strides(src)) < 0) return -1;
     tp_storage *old = t->storage;
     t->storage = tp_storage_retain(src->storage);
     t->byte_offset = src->byte_offset;

@@ -10,6 +10,8 @@
  *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
  *   4. for an Autograd key: the alias Autograd;
  *   5. the key's fallback: boxed, or fallthrough.
+ * Of a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 are for operators that give views
+ * or take a tensor to a device; all others are taken whole, from the backend or from the fallback.
  * Backends without any of these have no kernel (NULL). Layer keys (autocast, autograd, tracing, ...) without any are
  * skipped: they are not `live`.
  *
@@ -186,17 +188,34 @@ static bool has_primitives(const tp_op *op, tp_key backend) {
     return true;
 }
 
-static bool takes_tensors(const tp_op *op) {
+static tp_keyset whole_keys; /* of devices that show no memory, and their autograd keys */
+
+static bool gives_views(const tp_op *op) {
+    for (const char *const *tag = op->info->tags; *tag; tag++)
+        if (strcmp(*tag, "inplace_view") == 0) return true;
+    const char *results = strstr(op->info->schema, ") -> ");
+    return results && strstr(results, "Tensor(") && !strchr(results, '!');
+}
+
+static bool takes(const tp_op *op, tp_tag tag) {
     for (int i = 0; i < op->info->nargs; i++)
-        if (op->info->args[i].tag == TP_TENSOR || op->info->args[i].tag == TP_TENSORS) return true;
+        if (op->info->args[i].tag == tag) return true;
     return false;
+}
+
+/* Whether nothing but a kernel for all of the operator, or the host's, computes it at a key; not of one that takes a
+ * tensor to another device, or makes one like it. */
+static bool is_taken_whole(const tp_op *op, tp_key key) {
+    if (tp_likely(!(whole_keys >> key & 1)) || op->info->is_primitive || gives_views(op)) return false;
+    return !(takes(op, TP_DEVICE) && takes(op, TP_TENSOR));
 }
 
 /* Note [Kernel precedence]. NULL: nothing. */
 static registration_node *resolve(const tp_op *op, tp_key key) {
     registration_node *r = slot_of(op, key);
     if (r) return r;
-    if (is_backend(key) || (key == TP_KEY_Undefined && !takes_tensors(op))) {
+    bool whole = is_taken_whole(op, key);
+    if (!whole && (is_backend(key) || (key == TP_KEY_Undefined && !takes(op, TP_TENSOR) && !takes(op, TP_TENSORS)))) {
         r = TP_BACKEND_KEYS >> key & 1 ? slot_of(op, TP_ALIAS_KEY(Dense)) : NULL;
         if (r && has_primitives(op, key)) return r;
         if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))) return r;
@@ -206,7 +225,7 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
     if (is_above_parts(key) && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
     if (is_autograd(key)) {
         registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
-        if (implicit && !backend_needs_formula(op, key)) return implicit;
+        if (implicit && !whole && !backend_needs_formula(op, key)) return implicit;
         if ((r = slot_of(op, TP_ALIAS_KEY(Autograd)))) return r;
     }
     return fallbacks[key];
@@ -233,6 +252,14 @@ static void compute_entry(tp_op *op, tp_key key) {
 static void compute_key(tp_key key) {
     atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
     for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
+}
+
+void tp_take_whole(tp_keyset keys) {
+    tp_lock(TP_LOCK_Operators);
+    whole_keys |= keys;
+    for (int k = 0; k < TP_NUM_KEYS; k++)
+        if (keys >> k & 1) compute_key((tp_key)k);
+    tp_unlock(TP_LOCK_Operators);
 }
 
 static void compute_table(tp_op *op) {

@@ -143,6 +143,8 @@ int64_t tp_register_default(tp_op *op, tp_key key, tp_boxed_fn boxed, const char
 int64_t tp_register_fallback(tp_key key, tp_boxed_fn boxed, void *context, void (*free_context)(void *),
                              const char *source);
 int tp_deregister(int64_t handle);
+/* From now on operators are taken whole at these keys: Note [Kernel precedence]. */
+void tp_take_whole(tp_keyset keys);
 /* Computes every operator's table; called once at load, after the generated registrations. */
 void tp_compute_all_tables(void);
 /* The name of a runtime or alias key, and back (TP_KEY_Undefined for an unknown one). */

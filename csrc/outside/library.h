@@ -51,6 +51,8 @@ int tp_check_codes(const tp_op *op, const char *codes, const char *where);
 int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char *name);
 int tp_publish_backends(void);
 void tp_forget_backends(void);
+/* opaque.c: the device shows no memory. */
+int tp_make_opaque(tp_device_type type);
 /* The key that a name of a device from outside stands for: "mirror", "Autograd_mirror"; TP_KEY_Undefined for others. */
 tp_key tp_backend_slot(const char *name);
 

@@ -119,8 +119,8 @@ static tp_op *find_op(const char *name) {
     return op;
 }
 
-/* _dispatch_table(name): list of (key, registered as, source, kind, file) for every runtime key that has an entry; at the
- * end for Undefined, where calls without tensors go. */
+/* _dispatch_table(name): list of (key, registered as, source, kind, file) for every runtime key that has an entry; at
+ * the end for Undefined, where calls without tensors go. */
 static PyObject *dispatch_table(PyObject *self, PyObject *arg) {
     (void)self;
     const char *name = PyUnicode_AsUTF8(arg);

@@ -27,7 +27,7 @@ METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
 METHOD(is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
 METHOD(data_ptr) {
     const tp_tensor *t = TENSOR(self);
-    if (tp_check_unbatched(t, "data_ptr()") < 0) return tp_py_raise();
+    if (tp_check_unbatched(t, "data_ptr()") < 0 || tp_check_address(t->storage, "data_ptr()") < 0) return tp_py_raise();
     return PyLong_FromUnsignedLongLong(t->storage->data ? (uintptr_t)tp_data(t) : 0);
 }
 METHOD(get_device) { return PyLong_FromLong(TENSOR(self)->device.index); }

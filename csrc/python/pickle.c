@@ -61,6 +61,7 @@ static PyObject *storage_nbytes(PyObject *o, PyObject *unused) {
 }
 static PyObject *storage_data_ptr(PyObject *o, PyObject *unused) {
     (void)unused;
+    if (tp_check_address(STORAGE(o), "data_ptr()") < 0) return tp_py_raise();
     return PyLong_FromVoidPtr(STORAGE(o)->data);
 }
 static Py_ssize_t storage_length(PyObject *o) { return (Py_ssize_t)STORAGE(o)->nbytes; }
@@ -322,7 +323,15 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
     return fresh;
 }
 
+/* _has_storage(t): whether it has memory to show; not on a device that is opaque. */
+static PyObject *has_storage(PyObject *self, PyObject *arg) {
+    (void)self;
+    if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_has_storage() takes a Tensor");
+    return PyBool_FromLong(!tp_py_tensor_borrow(arg)->storage->opaque);
+}
+
 static PyMethodDef functions[] = {
+    {"_has_storage", has_storage, METH_O, NULL},
     {"_rebuild_storage", rebuild_storage, METH_VARARGS, NULL},
     {"_rebuild_wrapper", rebuild_wrapper, METH_VARARGS, NULL},
     {"_rebuild_tensor", rebuild_tensor, METH_VARARGS, NULL},

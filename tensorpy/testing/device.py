@@ -250,11 +250,15 @@ class _Plugin:
 
 
 class DeviceTests:
-    """Tests of one device: a subclass whose name begins with Test names it. `checks` and `operators` may leave out."""
+    """Tests of one device: a subclass whose name begins with Test names it.
+
+    `checks`, `operators` and `device_wide` (tests of the device itself) may leave out.
+    """
 
     device: ClassVar[Device]
     checks: ClassVar[Sequence[str]] = tuple(CHECKS)
     operators: ClassVar[Callable[[OpInfo], Any]] = staticmethod(lambda info: True)
+    device_wide: ClassVar[Sequence[str]] = tuple(device_checks.CHECKS)
 
     @classmethod
     def declared(cls, config: pytest.Config) -> Device:
@@ -270,8 +274,8 @@ class DeviceTests:
             cases = [(c, i) for c in chosen for i in infos if c.when(i)]
             metafunc.parametrize("check,info", cases, ids=[f"{c.name.replace(' ', '_')}-{i.name}" for c, i in cases])
         if "device_check" in metafunc.fixturenames:
-            checks = device_checks.CHECKS
-            metafunc.parametrize("device_check", checks.values(), ids=list(checks))
+            checks = [device_checks.CHECKS[name] for name in self.device_wide]
+            metafunc.parametrize("device_check", checks, ids=self.device_wide)
 
     @pytest.fixture(autouse=True)
     def _ready(self, request: pytest.FixtureRequest) -> None:

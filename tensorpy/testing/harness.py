@@ -195,7 +195,7 @@ def check_same(
     """Equal in everything, or to a few last places; of elements that are not set only what they are."""
     assert got.dtype == expected.dtype, f"{what}: {got.dtype}, expected {expected.dtype}"
     assert got.shape == expected.shape, f"{what}: {got.shape}, expected {expected.shape}"
-    if strides:
+    if strides and tp._C._has_storage(got):  # what shows no memory has those of its sizes
         assert got.stride() == expected.stride(), f"{what}: {got.stride()}, expected {expected.stride()}"
     if info.unset:
         return

@@ -23,11 +23,11 @@ extern "C" {
  * hears when it is loaded. While it is 0 that may be with every release. */
 #define TENSORPY_API_VERSION 0
 /* How often something was added since; what is new names version and minor. */
-#define TENSORPY_API_MINOR 0
+#define TENSORPY_API_MINOR 1
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {
-    void *data; /* of the first element, on the device; NULL for Meta, and where a device's memory is no address */
+    void *data; /* of the first element, on the device; an opaque device's handle; NULL for Meta and OpenCL */
     const int64_t *sizes, *strides; /* `ndim` each; strides in elements, of either sign */
     int64_t numel;                  /* the product of the sizes: 1 without dimensions */
     tp_keyset keys;                 /* its backend's and those of its layers */

@@ -85,6 +85,11 @@ typedef struct {
                       void *context);
 
     int (*properties)(int device, tensorpy_device_properties *out); /* NULL: its name is the device type's */
+    /* 1: what `allocate` gives is a handle and no address (Note [Opaque tensors] in core/storage.h). The functions get
+     * it as it was given, and all of its bytes; a tensor is the whole of a handle, in the order of rows, and has no
+     * views. Operators are kernels of the backend's own for whole operators, or the host's; primitives are not asked.
+     * 0: an address. Since 0.1. */
+    int opaque;
 } tensorpy_backend;
 
 #endif

@@ -226,7 +226,9 @@ def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
         head = _head(op, f"autograd_{op.c}", keyset=True)
         parts.kernel("Autograd", op, f"autograd_{op.c}", emit_node(op, catalog, head))
     elif (op.kind in ("inplace", "out") and op.derivative is not None) or op.kind == "out":
-        parts.add("Autograd", f"TENSORPY_GENERATED->record_variant(m, {name}, {c_string(str(functional.name))})")
+        call = f"TENSORPY_GENERATED->record_variant(m, {name}, {c_string(str(functional.name))})"
+        for key in ("Autograd", "ForwardAD") if op.kind == "inplace" else ("Autograd",):
+            parts.add(key, call)
 
 
 def _view(op: Operator, parts: _Parts) -> None:

@@ -43,7 +43,7 @@ def test_each_stands_alone(tmp_path: Path, header: str, compiler: str) -> None:
     flags = ["-fsyntax-only"]
     if "C, not C++" in (HEADERS / "tensorpy" / header).read_text() and compiler.startswith("C++"):
         pytest.skip("it is C")
-    if header in ("math.h", "half.h", "philox.h"):  # these have many functions, and numbers that C++ writes so since 2017
+    if header in ("math.h", "half.h", "philox.h"):  # many functions, and numbers that C++ writes so since 2017
         flags += ["-Wno-unused-function", *(["-std=gnu++14", "-Wno-pedantic"] if compiler == "C++14" else [])]
     done = compile_text(tmp_path, compiler, f'#include "tensorpy/{header}"\n' * 2, *flags)
     assert done.returncode == 0, done.stderr

@@ -181,7 +181,7 @@ int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char
 int tp_publish_backends(void) {
     for (; begun; begun--, count++) {
         if (tp_rename_device(type_of(count), names[count]) < 0) return -1;
-        if (backends[count].opaque && tp_make_opaque(type_of(count)) < 0) return -1;
+        if (tp_backends[count].opaque && tp_make_opaque(type_of(count)) < 0) return -1;
         tp_backend_optional(count, device_ops[count]);
         tp_register_device(type_of(count), device_ops[count]);
     }

@@ -299,12 +299,11 @@ static int below_autograd(const tp_op *op, tp_keyset ks, const tp_value *args, t
     return tp_redispatch_boxed(op, ks & TP_BELOW_AUTOGRAD, args, results);
 }
 
-static int record_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+/* In place as the functional variant and a copy, each with its gradient and its tangent. */
+static int run_by_parts(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const variant_kernel *k = context;
     tp_tensor *self = args[target_of(op)].tensor;
     tp_value given[TP_MAX_ARGUMENTS], made = {.tag = TP_NONE};
-    if (!is_recorded_inplace(op, args)) return below_autograd(op, ks, args, results);
-    if (tp_check_inplace(self, op->info->name, true) < 0) return -1;
     tp_autoref *before = tp_clone(self, TP_NO_FORMAT); /* which the record may keep: self changes */
     if (!before) return -1;
     arguments_for(k->of, op, args, given);
@@ -312,6 +311,12 @@ static int record_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_valu
     if (tp_call_boxed(k->of, given, &made) < 0) return -1;
     tp_autoref *result = made.tensor;
     return tp_copy_into_self_recorded(self, result);
+}
+
+static int record_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
+    if (!is_recorded_inplace(op, args)) return below_autograd(op, ks, args, results);
+    if (tp_check_inplace(args[target_of(op)].tensor, op->info->name, true) < 0) return -1;
+    return run_by_parts(op, ks, args, results, context);
 }
 
 static int refuse_record(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
@@ -324,6 +329,7 @@ static int add_record_variant(tp_library *l, const char *name, const char *of) {
     tp_op *op = own_operator(l, name), *found = op ? own_operator(l, of) : NULL;
     if (!found) return -1;
     variant_kernel k = {found, false, true};
+    if (strcmp(l->part->key, "ForwardAD") == 0) return add(l, name, run_by_parts, &k, sizeof k, "tangents");
     bool inplace = variant_of(op) == TP_VARIANT_INPLACE;
     return add(l, name, inplace ? record_inplace : refuse_record, &k, sizeof k, "autograd");
 }

@@ -43,6 +43,15 @@ def test_in_place_and_its_gradient() -> None:
         ops.softclip(x, out=tp.empty(6, dtype=tp.float64))
 
 
+def test_tangents() -> None:
+    x, t = tp.randn(6, dtype=tp.float64), tp.randn(6, dtype=tp.float64)
+    slope = (1 - x.tanh() ** 2) * t
+    for call in (ops.softclip, lambda v: ops.softclip_(v * 1), lambda v: ops.softclip_((v * 1).reshape(2, 3)[1:])):
+        made, tangent = tp.func.jvp(call, (x,), (t,))
+        np.testing.assert_allclose(tangent.numpy().ravel(), slope.numpy()[-made.numel() :])
+    assert tp.func.hessian(ops.energy)(x).tolist() == (2 * tp.eye(6)).tolist()
+
+
 def test_reductions() -> None:
     x = tp.randn(50, 40)
     np.testing.assert_allclose(ops.energy(x).item(), float((x.numpy().astype("f8") ** 2).sum()), rtol=1e-5)

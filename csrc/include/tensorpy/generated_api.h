@@ -55,8 +55,8 @@ typedef struct tensorpy_generated {
     /* Declares output i, in a meta function; strides {NULL, -1}: contiguous for a new one, any for a given one. */
     int (*meta_output)(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device);
     tp_tensor *(*meta_out)(tp_meta *m, int i); /* what the kernel writes; borrowed */
-    /* op calls the variant `of`, in place or not, and copies; and as an Autograd kernel: of an in-place operator, which
-     * is recorded as that, or of one with out=, which refuses to be recorded. */
+    /* op calls the variant `of`, in place or not, and copies; and as a kernel for Autograd, or ForwardAD: of an in-place
+     * operator, which is recorded as that, or of one with out=, which refuses to be recorded. */
     int (*variant)(tp_library *library, const char *op, const char *of);
     int (*record_variant)(tp_library *library, const char *op, const char *of);
 

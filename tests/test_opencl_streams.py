@@ -38,6 +38,41 @@ def test_current_and_default_stream() -> None:
     assert len({cl.Stream().stream_id for _ in range(20)}) == 7
 
 
+def test_the_functions_of_every_accelerator() -> None:
+    """tensorpy.Stream, Event and accelerator are the same for OpenCL and for devices from outside."""
+    a = tp.accelerator
+    s, begin, end = (
+        tp.Stream("opencl:0"),
+        tp.Event("opencl", enable_timing=True),
+        tp.Event("opencl", enable_timing=True),
+    )
+    assert isinstance(cl.Stream(), tp.Stream) and s.device_type == "opencl" and a.current_stream("opencl") != s
+    with s:
+        assert a.current_stream("opencl") == cl.current_stream() == s
+        begin.record()
+        x = tp.ones(1000, device="opencl") + 1
+        end.record()
+    end.wait(cl.current_stream())
+    x.record_stream(cl.current_stream())
+    assert x.sum().item() == 2000 and s.query() and end.query() and begin.elapsed_time(end) >= 0
+    s.synchronize()
+    a.set_stream(s)
+    assert cl.current_stream() == s
+    a.set_stream(cl.default_stream())
+    stats = a.memory_stats("opencl")
+    assert stats["allocated_bytes.all.current"] == cl.memory_allocated() == a.memory_allocated("opencl")
+    assert stats["reserved_bytes.all.peak"] >= stats["reserved_bytes.all.current"] == cl.memory_reserved()
+    properties = a.get_device_properties("opencl")
+    assert properties.name == cl.get_device_name() and properties.total_memory > 0
+    with pytest.raises(RuntimeError, match="record_stream: expected a tensor on opencl:0"):
+        tp.ones(3).record_stream(s)
+    with pytest.raises(RuntimeError, match="enable_timing"):
+        s.record_event().elapsed_time(s.record_event())
+    for lacking in (lambda: tp._C._streams.stream_new("cpu", 0), lambda: tp._C._streams.memory_stats("cpu")):
+        with pytest.raises(NotImplementedError, match="the device cpu"):
+            lacking()
+
+
 def test_work_on_two_streams_in_order() -> None:
     first, second = cl.Stream(), cl.Stream()
     with first:

@@ -18,6 +18,7 @@ import pytest
 
 import tensorpy as tp
 from tensorpy.dispatch import Program
+from tensorpy.utils import extension
 
 INCLUDE = Path(tp.backends.include())
 CC = shutil.which("cc")
@@ -160,3 +161,53 @@ def test_operations_keep_their_numbers() -> None:
     pinned |= {"isnan": 78, "pow": 83, "maximum": 92, "xlogy": 98, "rshift": 103, "complex": 106}
     assert {name: number_of(name) for name in pinned} == pinned
     assert set(HELPERS) | {"real", "imag", "complex"} == set(HELPER_NUMBERS) and "real" in FORMS
+
+
+# ---- as a library from outside reads them (tensorpy/program.h) ----
+
+SHOW = """
+#include "tensorpy/library.h"
+#include <string.h>
+
+/* The program of that name in the dtype of x, as text. */
+TENSORPY_KERNEL(tp_tensor *, show, (tp_tensor *, x), (const char *, name), (bool, reduces)) {
+    tp_dtype d = tp_view_of(x).dtype;
+    tp_map_program m = {.name = ""};
+    tp_reduce_program r = {.name = ""};
+    for (int64_t i = 0; strcmp(reduces ? r.name : m.name, name) != 0; i++) {
+        int status = reduces ? tp_reduce_program_at(i, d, &r) : tp_map_program_at(i, d, &m);
+        if (status < 0 && strstr(tp_error_message(), "compute")) tp_error_clear();
+        else if (status < 0) return NULL;
+    }
+    const tp_program *p = reduces ? &r.parts[TP_REDUCTION_STEP] : m.program;
+    char text[500];
+    int64_t length = tp_print_program(p, d, text, sizeof text);
+    if (length != (int64_t)strlen(text) || tp_print_program(p, d, NULL, 0) != length) return NULL;
+    return tp_fail_null(TP_ValueError, "%d inputs, %s first, %s last, %s:%s", reduces ? 2 : m.ninputs,
+                        tp_step_name(p->steps[0].op), tp_step_name(p->steps[p->nsteps - 1].op),
+                        tp_dtype_name(tp_program_result(p, d)), text);
+}
+TENSORPY_LIBRARY(shown, m) { return tp_def(m, "show(Tensor x, str name, bool reduces) -> Tensor"); }
+TENSORPY_LIBRARY_IMPL(shown, CPU, m) { return tp_impl(m, "show", show); }
+"""
+
+
+def test_a_library_reads_programs(tmp_path: Path) -> None:
+    """The steps, their names and the text are those that Python is shown."""
+    extension.load_inline("shown", SHOW, build_directory=tmp_path)
+    for name, dtype, inputs, result in (
+        ("addcmul", tp.float32, 3, "float32"),
+        ("eq.Tensor", tp.int64, 2, "bool"),
+        ("sigmoid", tp.complex64, 1, "complex64"),
+        ("prod", tp.int64, 2, "int64"),
+    ):
+        programs = tp.dispatch.program(name, dtype)
+        expected = programs[1 if len(programs) > 1 else 0]  # of a reduction: the step
+        with pytest.raises(ValueError) as error:
+            tp.ops.shown.show(tp.ones(1, dtype=dtype), name, len(programs) > 1)
+        head, _, text = str(error.value).partition(":")
+        first, last = expected.steps[0].operation, expected.steps[-1].operation
+        assert head == f"{inputs} inputs, {first} first, {last} last, {result}"
+        assert text.strip() == str(expected).strip()
+    with pytest.raises(RuntimeError, match="there is no such program"):
+        tp.ops.shown.show(tp.ones(1), "nobody's", False)

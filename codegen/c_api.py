@@ -95,14 +95,15 @@ def _header(header: Header, members: dict[str, Declaration]) -> Iterator[str]:
     yield f"## tensorpy/{name}\n\n{_escaped(about[:1].upper() + about[1:])}\n"
     for section, found in groupby(_declarations(header), lambda d: d.section):
         if section:
-            title = section.partition(":")[0]
+            title = re.split(r"[:,(]| ----", section)[0].strip()
             yield f"### {title[:1].upper()}{title[1:]}\n"
         place = ""
         for declaration in found:
             words = members.get(declaration.name)
             if words and words.section != place and section.startswith("the functions"):
                 place = words.section
-                yield f"#### {place[:1].upper()}{place[1:]}\n"
+                title = re.split(r"[:(]", place)[0].strip()
+                yield f"#### {title[:1].upper()}{title[1:]}\n"
             yield _entry(declaration, words)
 
 

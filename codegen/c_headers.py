@@ -18,8 +18,9 @@ Kind: TypeAlias = Literal["macro", "function", "type", "member"]
 
 # How kernels are boxed: included by library.h, whose macros are what people write. What the generator writes against.
 INSIDE = ("boxing.h", "expressions.h", "generated.h", "generated_api.h")
-# Functions of numbers, compiled in: nothing of them passes between a library and tensorpy. scalar_math.py lists them.
-MATH = re.compile(r"(math(_\w+)?|half|philox)\.h")
+# Functions of numbers, compiled in, for kernels of a device too: nothing of them passes between a library and tensorpy.
+COMPILED_IN = re.compile(r"valid OpenCL C\b|\(part of math\.h\)")
+SINCE = re.compile(r"\b[Ss]ince (\d+\.\d+)")
 OWN = re.compile(r"(tp|TP|tensorpy|TENSORPY)_\w+")
 
 
@@ -34,12 +35,13 @@ class Declaration:
     text: str
     comment: str
     parent: str = ""  # of a member: the struct
+    around: tuple[str, ...] = ()  # what is said of all of the struct, the section, the file
 
     @property
     def since(self) -> str | None:
-        """The version that its comment names."""
-        found = re.search(r"\bSince (\d+\.\d+)", self.comment)
-        return found[1] if found else None
+        """The version that its comment names, or what is said of all that it stands among."""
+        found = (SINCE.search(words) for words in (self.comment, *self.around))
+        return next((match[1] for match in found if match), None)
 
     @property
     def where(self) -> str:
@@ -56,9 +58,15 @@ class Header:
 
 
 def public_headers(folder: Path = HEADERS) -> list[str]:
-    """What a library includes, but for the math helpers."""
-    names = [path.name for path in sorted((folder / "tensorpy").glob("*.h"))]
-    return [name for name in names if name not in INSIDE and not MATH.fullmatch(name)]
+    """What a library includes, but for functions of numbers."""
+    paths = [path for path in sorted((folder / "tensorpy").glob("*.h")) if path.name not in INSIDE]
+    return [path.name for path in paths if not COMPILED_IN.search(_about(path.read_text()))]
+
+
+def _about(text: str) -> str:
+    """The comment at a file's top."""
+    found = re.match(r"\s*/\*.*?\*/", text, re.S)
+    return _plain(found[0].strip()) if found else ""
 
 
 # ---- statements ----
@@ -157,41 +165,42 @@ def _declared_names(declaration: str) -> list[str]:
     return [part.replace("*", " ").split()[-1] for part in parts]
 
 
-def _members(header: str, parent: str, body: str) -> Iterator[Declaration]:
+def _members(header: str, parent: str, words: tuple[str, ...], body: str) -> Iterator[Declaration]:
     for statement in _statements(body):
         text = _bare(statement.text)
         if not text or re.match(r"(union|struct) \{", text):  # an anonymous one: its members are named by a tag
             continue
         for name in _declared_names(text):
-            yield Declaration(header, statement.section, "member", name, statement.text, statement.comment, parent)
+            around = (statement.section, *words)
+            place = (header, statement.section)
+            yield Declaration(*place, "member", name, statement.text, statement.comment, parent, around)
 
 
-def _of_statement(header: str, statement: _Statement) -> Iterator[Declaration]:
+def _of_statement(header: str, about: str, statement: _Statement) -> Iterator[Declaration]:
     text, bare = statement.text, _bare(statement.text)
-    place = (header, statement.section)
+    place, around = (header, statement.section), (statement.section, about)
     macro = re.match(r"#\s*define\s+(\w+)(\([^)]*\))?", text)
     if macro:
-        yield Declaration(*place, "macro", macro[1], text, statement.comment)
+        yield Declaration(*place, "macro", macro[1], text, statement.comment, around=around)
     elif re.match(r"(__extension__ )?typedef", bare):
         aggregate = re.search(r"\{(.*)\}", text, re.S)
         (name,) = _declared_names(re.sub(r"\{.*\}", " ", bare))
-        yield Declaration(*place, "type", name, text, statement.comment)
+        yield Declaration(*place, "type", name, text, statement.comment, around=around)
         if aggregate and "enum" not in bare.partition("{")[0]:
-            yield from _members(header, name, aggregate[1])
+            yield from _members(header, name, (statement.comment, *around), aggregate[1])
     elif function := re.match(r"(?:TENSORPY_INLINE|TP_\w*FN|TP_SHARED|static inline) (.*?\b(\w+)\(.*?\)) \{", bare):
-        yield Declaration(*place, "function", function[2], function[1] + ";", statement.comment)
+        yield Declaration(*place, "function", function[2], function[1] + ";", statement.comment, around=around)
 
 
 def read_header(path: Path) -> Header:
     """What is declared in a file, in order; of two definitions under conditions, the one with a comment."""
     text = path.read_text()
-    about = re.match(r"\s*/\*.*?\*/", text, re.S)
-    start = about.end() if about else 0
+    about, start = _about(text), max(text.find("*/") + 2, 0)
     undefined = set(re.findall(r"^#\s*undef (\w+)", text, re.M))
     guard = re.search(r"#ifndef (\w+)\n#define \1", text)
     found: dict[tuple[str, str], Declaration] = {}
     for statement in _statements(text[start:]):
-        for declaration in _of_statement(path.name, statement):
+        for declaration in _of_statement(path.name, about, statement):
             name = declaration.name
             if name in undefined or (guard and name == guard[1]) or name.endswith("_"):
                 continue
@@ -200,7 +209,7 @@ def read_header(path: Path) -> Header:
             key = (declaration.parent, name)
             if key not in found or not found[key].comment:
                 found[key] = declaration
-    return Header(path.name, _plain(about[0].strip()) if about else "", tuple(found.values()))
+    return Header(path.name, about, tuple(found.values()))
 
 
 def read_headers(folder: Path = HEADERS) -> list[Header]:

@@ -158,6 +158,30 @@ def test_an_old_backend(tmp_path: Path, members: str) -> None:
     assert done.stdout.split()[:2] == ["mirror:0", "True"]
 
 
+def test_a_newer_backend(tmp_path: Path) -> None:
+    """One whose struct is longer than this tensorpy's, and filled in to its end."""
+    shutil.copytree(HEADERS, tmp_path / "include")
+    header = tmp_path / "include" / "tensorpy" / "backend.h"
+    longer = re.sub(r"\n\} tensorpy_backend;", "\n    char more[65536];\n} tensorpy_backend;", header.read_text())
+    assert longer != header.read_text()
+    header.write_text(longer)
+    source = (ROOT / "examples" / "backend" / "mirror.c").read_text()
+    source = source.replace(
+        "    b->allocate = allocate;\n", "    memset(b->more, 1, sizeof b->more);\n    b->allocate = allocate;\n"
+    )
+    (tmp_path / "mirror.c").write_text(source)
+    compiler = os.environ.get("CC", "cc").split()
+    command = [*compiler, "-shared", "-fPIC", f"-I{tmp_path / 'include'}", str(tmp_path / "mirror.c")]
+    subprocess.run([*command, "-o", str(tmp_path / "mirror.so")], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MIRROR],
+        env=environment(MIRROR=str(tmp_path / "mirror.so")),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
 def test_the_saved_headers_are_those_of_their_version() -> None:
     assert read_abi(FIRST).version[0] == 0
     assert {path.name for path in (FIRST / "tensorpy").iterdir()} <= {p.name for p in (HEADERS / "tensorpy").iterdir()}

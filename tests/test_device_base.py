@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opencl_programs import needs_device
 
 import tensorpy as tp
 from tensorpy.testing.checks import CHECKS, Check
@@ -291,6 +292,25 @@ def test_a_device_that_shows_no_memory(tmp_path: Path) -> None:
         r"^refused, \d+: no views$", done.stdout, re.M
     )
     assert "!" not in done.stdout.partition("compliance of vault")[2].partition("\n")[2]
+
+
+@needs_device
+def test_a_device_over_opencl_from_the_public_headers(tmp_path: Path) -> None:
+    """examples/backend_cuda_shaped: a part of the table, and nothing of it is linked with OpenCL or with tensorpy."""
+    for file in (ROOT / "examples" / "backend_cuda_shaped").iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    compiler = os.environ.get("CC", "cc").split()
+    flags = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O2", "-I", tp.backends.include()]
+    sources = [str(path) for path in sorted(tmp_path.glob("*.c"))]
+    subprocess.run([*compiler, *flags, *sources, "-ldl", "-lpthread", "-o", "ocl.so"], cwd=tmp_path, check=True)
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "OCL": str(tmp_path / "ocl.so")}
+    chosen = "test_device or test_what or test_the_report or mm or softmax or cat or fill or linear or add or sort"
+    done = run((tmp_path, given), "-m", "tensorpy.testing.device", "test_ocl.py", "-k", chosen)
+    assert done.returncode == 0, done.stdout[-5000:]
+    program = "import os, tensorpy as tp; tp.backends.load(os.environ['OCL']); print(tp.ones(2, device='ocl').tolist())"
+    none = run((tmp_path, given | {"OCL_LIBRARY": "nothing.so"}), "-c", program)
+    assert "ocl has 0 devices" in none.stderr
 
 
 # ---- outcomes ----

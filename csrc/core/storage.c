@@ -28,7 +28,6 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->device = device;
     s->resizable = true;
     s->readonly = false;
-    s->opaque = false;
     s->context = NULL;
     s->deleter = NULL;
     return s;
@@ -42,10 +41,8 @@ static void *device_allocate(tp_device device, size_t nbytes, void **context) {
 
 static tp_storage *new_with_block(tp_device device, size_t nbytes) {
     tp_storage *s = new_head(device, nbytes, HEAD);
-    if (!s) return NULL;
-    s->opaque = tp_is_opaque_device(device);
-    if (nbytes == 0 || device.type == TP_DEVICE_META) return s;
-    s->resizable = !s->opaque; /* there is no handle for a part of another's bytes */
+    if (!s || nbytes == 0 || device.type == TP_DEVICE_META) return s;
+    s->resizable = !tp_is_opaque(s); /* there is no handle for a part of another's bytes */
     s->data = device_allocate(device, nbytes, &s->context);
     if (s->data) return s;
     tp_free(s, HEAD);
@@ -73,14 +70,13 @@ tp_storage *tp_storage_from_blob(tp_device device, void *data, size_t nbytes, vo
     if (!s) return NULL;
     s->data = data;
     s->resizable = false;
-    s->opaque = tp_is_opaque_device(device);
     s->context = context;
     s->deleter = deleter ? deleter : tp_storage_keep_blob;
     return s;
 }
 
 int tp_check_address(const tp_storage *s, const char *what) {
-    return tp_likely(!s->opaque)
+    return tp_likely(!tp_is_opaque(s))
                ? 0
                : tp_fail(TP_RuntimeError, "%s: a tensor on %s has no address: the device shows no memory", what,
                          tp_device_type_name((tp_device_type)s->device.type));
@@ -122,7 +118,7 @@ static int grow_data(tp_storage *s, size_t nbytes) {
     park_data_steal(s, old);
     s->data = data;
     s->context = context;
-    s->resizable = !s->opaque;
+    s->resizable = !tp_is_opaque(s);
     return 0;
 }
 

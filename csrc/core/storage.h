@@ -33,12 +33,14 @@ struct tp_storage {
     size_t nbytes;
     size_t block; /* bytes of the block that begins with this struct; small data lies in the same block */
     tp_device device;
-    bool resizable : 1;
-    bool readonly : 1;                          /* memory that must not be written: see tp_check_writable */
-    bool opaque : 1;                            /* Note [Opaque tensors] */
+    bool resizable;
+    bool readonly;                              /* memory that must not be written: see tp_check_writable */
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 };
+
+/* Note [Opaque tensors] */
+TP_INLINE bool tp_is_opaque(const tp_storage *s) { return tp_is_opaque_device(s->device); }
 
 tp_storage *tp_storage_new(tp_device device, size_t nbytes);
 /* Wraps memory from outside, which is never resized; `deleter` runs when the last tensor goes. After a failure the

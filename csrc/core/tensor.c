@@ -228,7 +228,7 @@ tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides
     if (tp_unlikely(!write_geometry(t, sizes, strides))) return fail_sizes(t, sizes);
     attach_storage_steal(t, tp_storage_retain(storage));
     t->byte_offset = byte_offset;
-    if (tp_unlikely(storage->opaque) && check_whole(t, storage) < 0) {
+    if (tp_unlikely(tp_is_opaque(storage)) && check_whole(t, storage) < 0) {
         tp_release(t);
         return NULL;
     }
@@ -279,7 +279,7 @@ static int set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
 }
 
 int tp_tensor_set_geometry(tp_tensor *t, tp_ints sizes, tp_ints strides) {
-    if (tp_unlikely(t->storage->opaque)) {
+    if (tp_unlikely(tp_is_opaque(t->storage))) {
         if (check_geometry(sizes, strides) < 0 || check_still_whole(t, sizes, strides) < 0) return -1;
     }
     return set_geometry(t, sizes, strides);

@@ -327,7 +327,7 @@ PyObject *tp_py_tensor_deepcopy(PyObject *self, PyObject *memo) {
 static PyObject *has_storage(PyObject *self, PyObject *arg) {
     (void)self;
     if (!tp_py_is_tensor(arg)) return PyErr_Format(PyExc_TypeError, "_has_storage() takes a Tensor");
-    return PyBool_FromLong(!tp_py_tensor_borrow(arg)->storage->opaque);
+    return PyBool_FromLong(!tp_is_opaque(tp_py_tensor_borrow(arg)->storage));
 }
 
 static PyMethodDef functions[] = {

@@ -81,11 +81,21 @@ __attribute__((weak, visibility("default"))) const tensorpy_module *TENSORPY_ENT
  * aten, tensorpy's own operators; prim, its primitives; _ for a fallback. */
 #define TENSORPY_LIBRARY_IMPL(ns, key, m) \
     TENSORPY_FILLED_PART(TENSORPY_GLUE(impl_##ns##_##key##_, __LINE__), TENSORPY_PART_IMPL, #ns, #key, m)
-/* A device of that name: the body fills in `b`, a tensorpy_backend (tensorpy/backend.h). */
-#define TENSORPY_BACKEND(name, b)                                                                                 \
-    static void TENSORPY_GLUE(tensorpy_backend_, name)(tensorpy_backend *);                                       \
-    TENSORPY_PART(backend_##name, TENSORPY_PART_BACKEND, #name, "", NULL, TENSORPY_GLUE(tensorpy_backend_, name)) \
-    static void TENSORPY_GLUE(tensorpy_backend_, name)(tensorpy_backend * b)
+/* A device of that name: the body fills in `b`, a tensorpy_backend (tensorpy/backend.h). Of one that is longer than the
+ * running tensorpy's, that reads the part that it knows. */
+#define TENSORPY_BACKEND(name_, b)                                                                                   \
+    static void TENSORPY_GLUE(tensorpy_describe_, name_)(tensorpy_backend *);                                        \
+    static void TENSORPY_GLUE(tensorpy_backend_, name_)(tensorpy_backend * theirs) {                                 \
+        tensorpy_backend ours;                                                                                       \
+        size_t known = theirs->size < sizeof ours ? theirs->size : sizeof ours;                                      \
+        __builtin_memset(&ours, 0, sizeof ours);                                                                     \
+        ours.size = known;                                                                                           \
+        ours.name = theirs->name;                                                                                    \
+        TENSORPY_GLUE(tensorpy_describe_, name_)(&ours);                                                             \
+        __builtin_memcpy(theirs, &ours, known);                                                                      \
+    }                                                                                                                \
+    TENSORPY_PART(backend_##name_, TENSORPY_PART_BACKEND, #name_, "", NULL, TENSORPY_GLUE(tensorpy_backend_, name_)) \
+    static void TENSORPY_GLUE(tensorpy_describe_, name_)(tensorpy_backend * b)
 
 /* Declares "scale(Tensor self) -> Tensor" in the part's namespace. */
 TENSORPY_INLINE int tp_def(tp_library *m, const char *schema) { return tensorpy_functions->define(m, schema); }

@@ -121,6 +121,7 @@ def test_views_share_the_tangent() -> None:
         assert tangent(dual) == [10, 0, 3, 0]
         assert tangent(dual.detach()) is None and tangent(dual.detach()[1:].sin()) is None
         assert tangent(dual.data) is None
+        assert tangent((dual * 2).detach_()) is None
 
 
 def test_a_constant_that_is_written() -> None:

@@ -16,6 +16,7 @@ from codegen.forward import forward_of
 from tensorpy import _C, func, vmap
 from tensorpy.autograd import forward_ad as fw
 from tensorpy.autograd import gradcheck
+from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.testing import assert_close
 from tensorpy.testing.harness import over
 from tensorpy.testing.samples import TABLE, OpInfo
@@ -120,6 +121,7 @@ def test_views_share_the_tangent() -> None:
         assert tangent(dual) == [10, 0, 3, 0]
         assert tangent(dual.detach()) is None and tangent(dual.detach()[1:].sin()) is None
         assert tangent(dual.data) is None
+        assert tangent((dual * 2).detach_()) is None
 
 
 def test_a_constant_that_is_written() -> None:
@@ -287,6 +289,17 @@ def test_vmap_inside_and_outside() -> None:
         return found
 
     assert_close(vmap(with_dual_tensors)(x, t), wanted)
+
+
+def test_make_fx_records_tangents() -> None:
+    """The layer is above the tracer's, which sees what it calls."""
+    x, t = pair(1, 2)
+
+    def moved(x: tp.Tensor, t: tp.Tensor) -> tp.Tensor:
+        return func.jvp(lambda x: x * x + x.softmax(0), (x,), (t,))[1]
+
+    recorded = make_fx(moved)(x, t)
+    assert_close(recorded(x + 1, t * 3), moved(x + 1, t * 3))
 
 
 def test_under_autocast() -> None:

@@ -115,10 +115,17 @@ tp_tensor *tp_detached_alias(tp_tensor *t) {
     return alias;
 }
 
+static int forget_tangents(tp_tensor *t) {
+    for (int i = 0; i < tp_forward_count(); i++)
+        if (tp_put_tangent(t, tp_forward_number(i), NULL) < 0) return -1;
+    return 0;
+}
+
 int tp_detach_in_place(tp_tensor *t) {
     if (t->base && (tp_requires_grad(t) || tp_requires_grad(t->base)))
         return tp_fail(TP_RuntimeError,
                        "Can't detach views in-place. Use detach() instead: the tensor shares the history of its base");
+    if (forget_tangents(t) < 0) return -1;
     if (!t->autograd) return 0;
     tp_node *node = t->autograd->grad_fn;
     t->autograd->grad_fn = NULL;

@@ -6,7 +6,7 @@
  * with a tangent is written into it, the graph for reverse mode saves it as it is, and so a backward pass meets the
  * tangents of what was saved and has tangents itself (forward over reverse).
  *
- * What runs is a boxed fallback at the key ForwardAD (forward/call.c), right above autograd: what arrives there is
+ * What runs is a boxed fallback at the key ForwardAD (forward/call.c), above autograd: what arrives there is
  * physical (no batch, Note [Batched tensors]) and of its final dtype (autocast). No tensor has the key: it is in the
  * thread's include set while a level is visible, so that a program without levels spends nothing on it. Whatever runs
  * without autograd runs without it too (TP_AUTOGRAD_KEYS). The fallback calls the operator below, then computes the

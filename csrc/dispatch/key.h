@@ -23,7 +23,8 @@ _Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
 
 #define TP_BACKEND_KEYS TP_KEY_RANGE(CPU, PrivateUse3)
 #define TP_LAYOUT_KEYS TP_KEY_RANGE(Mkldnn, ZeroTensor)
-#define TP_AUTOGRAD_KEYS TP_KEY_RANGE(AutogradOther, ForwardAD) /* both modes: who runs without one has neither */
+/* Of both modes: who runs without one has neither. */
+#define TP_AUTOGRAD_KEYS (TP_KEY_RANGE(AutogradOther, AutogradPrivateUse3) | TP_BIT(ForwardAD))
 #define TP_AUTOCAST_KEYS TP_KEY_RANGE(AutocastCPU, AutocastPrivateUse3)
 
 /* Excluded on a fresh thread; tp_tls.exclude is stored relative to it, so that zeroed state is the default. */

@@ -119,7 +119,8 @@ int tp_forward_multilinear(const tp_forward_call *c, tp_tensor **out) {
 /* The conjugate of a complex one; of the result's sizes, as a gradient is. */
 static tp_tensor *as_gradient(const tp_forward_call *c, const tp_forward_term *term, tp_tensor *tangent) {
     const tp_tensor *result = tp_tensors_in(&c->results[0]).data[term->output];
-    tp_autoref *spread = tp_expand(tangent, tp_sizes(result), false);
+    bool fits = tp_same_sizes(tangent, result);
+    tp_autoref *spread = fits ? tp_retain(tangent) : tp_expand(tangent, tp_sizes(result), false);
     return spread && tp_is_complex(spread) ? tp_conj(spread) : tp_take(spread);
 }
 

@@ -1,4 +1,4 @@
-"""Derivatives of functions of tensors in PyTorch's older form: vjp, jvp, jacobian, hessian, vhp, hvp by tensorpy.func
+"""Derivatives of functions of tensors in PyTorch's older form: vjp, jvp, jacobian, hessian, vhp, hvp by tensorpy.func.
 
 `inputs` is a tensor or a tuple of them, and what is taken by them has that form. With `create_graph` what comes can be
 differentiated by the inputs; with `strict` it is an error that an output does not depend on an input.

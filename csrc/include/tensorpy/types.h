@@ -118,9 +118,9 @@ typedef struct {
     X(ADInplaceOrView)              \
     X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \
-    X(ForwardAD)                    \
     X(Profiler)                     \
     X(Tracer)                       \
+    X(ForwardAD)                    \
     TP_FORALL_BACKENDS(X, Autocast) \
     X(Batched)                      \
     X(PythonMode)                   \

@@ -288,10 +288,9 @@ def test_a_device_that_shows_no_memory(tmp_path: Path) -> None:
     given = {**os.environ, "PYTHONPATH": str(ROOT), "VAULT": str(tmp_path / "vault.so")}
     done = run((tmp_path, given), "-m", "tensorpy.testing.device", "test_vault.py")
     assert done.returncode == 0, done.stdout[-5000:]
-    assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 1200 and re.search(
-        r"^refused, \d+: no views$", done.stdout, re.M
-    )
-    assert "!" not in done.stdout.partition("compliance of vault")[2].partition("\n")[2]
+    assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 1200
+    reasons = re.findall(r"^refused, .*: (.*)$", done.stdout, re.M)
+    assert reasons == ["no views"], reasons
 
 
 @needs_device

@@ -330,7 +330,7 @@ print(*(w.pid for w in iterator.workers), flush=True)
 """
 
 
-# In short steps: a signal that comes between Python's look for one and the system call lets that one sleep end in peace.
+# In short steps: a signal between Python's look for one and the system call does not wake the sleep that begins.
 SLEEP = "for _ in range(600): time.sleep(0.1)"
 
 

@@ -314,7 +314,7 @@ def advice(saved: Abi, current: Abi) -> str:
     if any(change.breaks for change in found):
         if current.version[0] <= major:
             lines.append(f"take it back, and append instead; or raise TENSORPY_API_VERSION (api.h) from {major}: then")
-            lines.append("every library has to be built again, and the headers are saved beside headers-v0")
+            lines.append("every library has to be built again, and the headers are saved beside headers-v1")
     elif found and current.version <= saved.version:
         lines.append(f"raise TENSORPY_API_MINOR (api.h) from {minor}: what is new says 'Since {major}.{minor + 1}'")
     if not lines and current.text == saved.text:

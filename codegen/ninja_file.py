@@ -158,6 +158,12 @@ def _capabilities() -> list[str]:
     return list(CAPABILITY_FLAGS) if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
 
 
+def _release(root: Path) -> str:
+    """The version that pyproject.toml says."""
+    found = re.search(r'^version = "([^"]+)"', (root / "pyproject.toml").read_text(), re.M)
+    return found[1] if found else "unknown"
+
+
 def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
     """The library's units, and those of the Python module."""
     library: list[Unit] = []
@@ -175,6 +181,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         name = ("gen/" if generated else "") + f"{folder}/{source.stem}"
         seen = [f"-I{options.build}/gen/seen/{folder}/{source.stem}"]  # codegen/emit_seen.py
         flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
+        if folder == "outside":
+            flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
         if generated and folder in GLUE_FOLDERS:
             flags += GLUE.get(options.mode, [])
         elif folder in CALM_FOLDERS:

@@ -16,7 +16,7 @@ from codegen.abi import SAVED, advice, changes, load_abi, read_abi
 from codegen.c_headers import HEADERS
 
 ROOT = Path(__file__).resolve().parent.parent
-FIRST = ROOT / "tests" / "compatibility" / "headers-v0"  # those of the first version
+FIRST = ROOT / "tests" / "compatibility" / "headers-v1"  # those of the first version
 
 pytestmark = pytest.mark.skipif(shutil.which("readelf") is None, reason="there is no readelf")
 
@@ -183,6 +183,6 @@ def test_a_newer_backend(tmp_path: Path) -> None:
 
 
 def test_the_saved_headers_are_those_of_their_version() -> None:
-    assert read_abi(FIRST).version[0] == 0
+    assert read_abi(FIRST).version == (1, 0)
     assert {path.name for path in (FIRST / "tensorpy").iterdir()} <= {p.name for p in (HEADERS / "tensorpy").iterdir()}
     assert Path(tp.backends.include()).resolve() == HEADERS

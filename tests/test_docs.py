@@ -76,7 +76,7 @@ def test_named_files_exist() -> None:
         rf"(?<![\w./])(?:csrc/)?(?:{folders})/[a-z_]\w*\.(?:c|h|py|yaml)\b"
     )  # generated ones begin upper case
     for page in [*sources, *PAGES]:
-        for found in name.findall(re.sub(r"```(?:yaml|c)\n.*?```", "", page.read_text(), flags=re.S)):
+        for found in name.findall(re.sub(r"```(?:yaml|c|python)\n.*?```", "", page.read_text(), flags=re.S)):
             places = [ROOT / top / found for top in ("", "csrc", "csrc/include", "tests")]
             assert any(p.exists() for p in places), f"{page.relative_to(ROOT)} names {found}, which is not there"
 

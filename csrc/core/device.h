@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/base.h"
+#include "core/key_list.h"
 #include "tensorpy/backend.h"
 #include "tensorpy/types.h"
 

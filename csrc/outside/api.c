@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef TENSORPY_RELEASE
+#ifndef TENSORPY_RELEASE /* the build says it: codegen/ninja_file.py */
 #define TENSORPY_RELEASE "unknown"
 #endif
 
@@ -143,10 +143,27 @@ static int raise_fault(int64_t fault, int64_t value, int64_t dim, int64_t size, 
     return tp_raise_fault((int)fault, value, dim, size, where);
 }
 
+/* ---- dispatch keys ---- */
+
+static const tp_keyset key_bits[TENSORPY_NUM_KEYS] = {
+#define KEY_BIT(name) [TENSORPY_KEY_##name] = TP_BIT(name),
+    TENSORPY_FORALL_KEYS(KEY_BIT)
+#undef KEY_BIT
+};
+static const tp_keyset keys_below[TENSORPY_NUM_KEYS] = {
+#define KEYS_BELOW(name) [TENSORPY_KEY_##name] = TP_BELOW(name),
+    TENSORPY_FORALL_KEYS(KEYS_BELOW)
+#undef KEYS_BELOW
+};
+_Static_assert((int)TENSORPY_NUM_KEYS == (int)TP_NUM_KEYS - 1, "libraries know every key but Undefined by a number");
+
 const tensorpy_api tp_api = {
     .size = sizeof(tensorpy_api),
     .version = TENSORPY_API_VERSION,
     .tensorpy = TENSORPY_RELEASE,
+    .nkeys = TENSORPY_NUM_KEYS,
+    .bits = key_bits,
+    .below = keys_below,
     .fail = tp_fail,
     .error_pending = tp_error_pending,
     .error_message = tp_error_message,

@@ -347,6 +347,8 @@ static tp_tensor_seq *gradients_of_list(const tp_record *r, tp_tensor *const *gr
 
 const tensorpy_generated tp_generated_api = {
     .size = sizeof(tensorpy_generated),
+    .autograd_keys = TP_AUTOGRAD_KEYS,
+    .autocast_keys = TP_AUTOCAST_KEYS,
     .scalar_add = tp_scalar_add,
     .scalar_sub = tp_scalar_sub,
     .scalar_mul = tp_scalar_mul,

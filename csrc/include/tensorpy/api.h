@@ -7,7 +7,7 @@
  * Ownership and errors: an argument is borrowed, a returned pointer is new; a function that fails returns NULL or -1
  * and has set the thread's error, which the caller passes on by returning NULL or -1 itself. A pointer may be NULL only
  * where that is said. All may be called from any thread that holds the host lock, as kernels do, if nothing else is
- * said. What names no version has been there since the first, 0.0. */
+ * said. What names no version has been there since the first, 1.0. */
 #ifndef TENSORPY_API_H
 #define TENSORPY_API_H
 
@@ -20,10 +20,10 @@ extern "C" {
 #endif
 
 /* The version of the binary interface: raised when libraries have to be built again, which a library of another version
- * hears when it is loaded. While it is 0 that may be with every release. */
-#define TENSORPY_API_VERSION 0
+ * hears when it is loaded. */
+#define TENSORPY_API_VERSION 1
 /* How often something was added since; what is new names version and minor. */
-#define TENSORPY_API_MINOR 1
+#define TENSORPY_API_MINOR 0
 
 /* What a tensor is, read at once; the pointers live as long as the tensor is not changed. */
 typedef struct {
@@ -61,6 +61,12 @@ typedef struct tensorpy_api {
     size_t size;          /* of the table in the tensorpy that runs */
     uint32_t version;     /* its TENSORPY_API_VERSION */
     const char *tensorpy; /* its release, "0.1.0" */
+
+    /* ---- dispatch keys ---- */
+
+    int64_t nkeys;          /* how many there are in this tensorpy, by TENSORPY_KEY_... */
+    const tp_keyset *bits;  /* the set of each */
+    const tp_keyset *below; /* and of all that come after it in a call: what a layer passes on */
 
     /* ---- errors ---- */
 
@@ -237,12 +243,14 @@ typedef struct tensorpy_api {
                       const tp_value *args, int nargs);
 
     /* ---- primitives: for kernels of a device; but for raise_fault, any thread may call these ---- */
-    /* Describes the program of a call of prim::map, or of prim::reduce.program; `out->size` is filled in. */
+    /* Describes the program of a call of prim::map; `out->size` is filled in. */
     int (*map_program)(int64_t program, tp_dtype compute, tp_map_program *out);
+    /* The same of prim::reduce.program. */
     int (*reduce_program)(int64_t program, tp_dtype compute, tp_reduce_program *out);
     const char *(*step_name)(int op); /* of a step ("add", "sigmoid"); NULL for a number that is none's */
-    /* The dtype of a kind where `compute` is computed in, and of what a program gives. */
+    /* The dtype of a kind where `compute` is computed in. */
     tp_dtype (*kind_dtype)(int kind, tp_dtype compute);
+    /* The dtype of what a program gives there. */
     tp_dtype (*program_result)(const tp_program *program, tp_dtype compute);
     /* A program as the body of a function in C and OpenCL C, on tensorpy/math.h: inputs are x0, x1, ..., parameter k is
      * p<k>, whether it is None n<k>, whether it is its word j w<k>_<j>. As snprintf: the text's length, of which as
@@ -257,7 +265,7 @@ typedef struct tensorpy_api {
     int64_t (*current_stream)(const char *backend, int device);
 
     /* ---- for files that the generator writes (generated.h) ---- */
-    const struct tensorpy_generated *generated; /* generated.h. Since 0.1. */
+    const struct tensorpy_generated *generated; /* the part that generated files call: generated.h */
 } tensorpy_api;
 
 /* ---- what a library consists of ---- */

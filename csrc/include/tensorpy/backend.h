@@ -24,16 +24,18 @@
 /* How many there may be in a process. */
 #define TENSORPY_MAX_BACKENDS 3
 
-/* Bytes, and how many tensors' storages there are. `reserved` counts what is kept for later as well. */
+/* The figures of a device's memory, in bytes. */
 typedef struct {
-    size_t size; /* of the struct, filled in by the caller */
-    int64_t allocated, peak_allocated, reserved, peak_reserved, blocks;
+    size_t size;                       /* of the struct, filled in by the caller */
+    int64_t allocated, peak_allocated; /* of the blocks that tensors have; the most since the last reset */
+    int64_t reserved, peak_reserved;   /* with what is kept for later; likewise */
+    int64_t blocks;                    /* how many blocks tensors have */
 } tensorpy_memory_stats;
 
 /* What a device is. The name lives as long as the process. */
 typedef struct {
-    size_t size; /* of the struct, filled in by the caller */
-    const char *name;
+    size_t size;                   /* of the struct, filled in by the caller */
+    const char *name;              /* of the hardware, for people */
     int64_t total_memory;          /* bytes; 0: not known */
     int64_t multi_processor_count; /* 0: not known */
 } tensorpy_device_properties;
@@ -58,27 +60,27 @@ typedef struct {
      * A thread's current stream of a device is kept for the backend, whose kernels and copies ask for it with
      * tp_current_stream; 0 is the default one. A device enqueues its kernels in it; copies to and from the host are
      * complete on return, in its order. What `synchronize` waits for is all streams. */
-    int64_t (*stream_new)(int device, int priority); /* the number of a stream beside the default one: 1 to 255 */
-    int (*stream_query)(int device, int64_t stream); /* 1: all that it was given is done; 0: not yet */
-    int (*stream_synchronize)(int device, int64_t stream);
+    int64_t (*stream_new)(int device, int priority);       /* the number of a stream beside the default one: 1 to 255 */
+    int (*stream_query)(int device, int64_t stream);       /* 1: all that it was given is done; 0: not yet */
+    int (*stream_synchronize)(int device, int64_t stream); /* waits until that is so */
     /* A mark behind all that the stream was given; NULL: failed. With timing event_elapsed may be asked of it. */
     void *(*event_record)(int device, int64_t stream, bool timing);
-    void (*event_release)(void *event);
-    int (*event_query)(void *event); /* 1: it was reached; 0: not yet */
-    int (*event_synchronize)(void *event);
+    void (*event_release)(void *event);                               /* once for each; nothing waits for it any more */
+    int (*event_query)(void *event);                                  /* 1: it was reached; 0: not yet */
+    int (*event_synchronize)(void *event);                            /* waits until that is so */
     int (*event_wait)(void *event, int device, int64_t stream);       /* the stream goes on when it was reached */
     int (*event_elapsed)(void *from, void *to, double *milliseconds); /* both were reached */
     /* A block's memory is used by a stream, too, for which the next owner has to wait. */
     void (*record_stream)(int device, void *context, int64_t stream);
 
     /* ---- figures of the memory: all of these or none ---- */
-    int (*memory_stats)(int device, tensorpy_memory_stats *out);
-    int (*reset_peak_memory_stats)(int device);
-    int (*empty_cache)(int device); /* gives back what no tensor holds */
+    int (*memory_stats)(int device, tensorpy_memory_stats *out); /* fills in as much as out->size has */
+    int (*reset_peak_memory_stats)(int device);                  /* the peaks are what there is now */
+    int (*empty_cache)(int device);                              /* gives back what no tensor holds */
 
     /* ---- memory of the host that copies need not wait for: all of these or none ---- */
-    void *(*pin)(size_t nbytes); /* NULL: failed */
-    void (*unpin)(void *data, size_t nbytes);
+    void *(*pin)(size_t nbytes);              /* NULL: failed */
+    void (*unpin)(void *data, size_t nbytes); /* once for each; copies of it have ended */
     /* Enqueues a copy between such memory and the device in the current stream, and calls done(context) after it, from
      * any thread, without the host lock. */
     int (*copy_async)(int device, void *to, const void *from, size_t nbytes, bool to_device, void (*done)(void *),
@@ -88,7 +90,7 @@ typedef struct {
     /* 1: what `allocate` gives is a handle and no address (Note [Opaque tensors] in core/storage.h). The functions get
      * it as it was given, and all of its bytes; a tensor is the whole of a handle, in the order of rows, and has no
      * views. Operators are kernels of the backend's own for whole operators, or the host's; primitives are not asked.
-     * 0: an address. Since 0.1. */
+     * 0: an address. */
     int opaque;
 } tensorpy_backend;
 

@@ -37,10 +37,9 @@ TENSORPY_INLINE void tensorpy_end_exclude(tp_keyset *before) { tp_restore(*befor
 #define tp_likely(x) __builtin_expect(!!(x), 1)
 #define tp_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Of a record below which an operator computes: no layer of autograd. */
-#define TP_AUTOGRAD_BIT(key) | TP_BIT(key)
-#define TP_AUTOGRAD_KEYS (TP_BIT(AutogradOther) TP_FORALL_BACKENDS(TP_AUTOGRAD_BIT, Autograd))
-#define TP_AUTOCAST_KEYS ((tp_keyset)0 TP_FORALL_BACKENDS(TP_AUTOGRAD_BIT, Autocast))
+/* All layers of autograd, and all of autocast. */
+#define TP_AUTOGRAD_KEYS (TENSORPY_GENERATED->autograd_keys)
+#define TP_AUTOCAST_KEYS (TENSORPY_GENERATED->autocast_keys)
 
 /* ---- values of schema types ---- */
 

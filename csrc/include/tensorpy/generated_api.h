@@ -1,4 +1,5 @@
-/* generated_api.h: the table of functions that files of the generator call (generated.h), a part of tensorpy/api.h's. */
+/* generated_api.h: the table of functions that files of the generator call (generated.h), a part of tensorpy/api.h's.
+ */
 #ifndef TENSORPY_GENERATED_API_H
 #define TENSORPY_GENERATED_API_H
 
@@ -15,7 +16,8 @@ typedef int (*tensorpy_structured)(tp_meta *m, tp_value *args); /* either, from 
 
 /* What generated files call (generated.h); it too only grows at its end. */
 typedef struct tensorpy_generated {
-    size_t size; /* of the table in the tensorpy that runs */
+    size_t size;                            /* of the table in the tensorpy that runs */
+    tp_keyset autograd_keys, autocast_keys; /* all of them */
 
     /* ---- numbers: as in core/scalar_math.h; total, the wider kind of the two ---- */
     tp_scalar (*scalar_add)(const tp_scalar *a, const tp_scalar *b);
@@ -55,8 +57,8 @@ typedef struct tensorpy_generated {
     /* Declares output i, in a meta function; strides {NULL, -1}: contiguous for a new one, any for a given one. */
     int (*meta_output)(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device);
     tp_tensor *(*meta_out)(tp_meta *m, int i); /* what the kernel writes; borrowed */
-    /* op calls the variant `of`, in place or not, and copies; and as a kernel for Autograd, or ForwardAD: of an in-place
-     * operator, which is recorded as that, or of one with out=, which refuses to be recorded. */
+    /* op calls the variant `of`, in place or not, and copies; and as a kernel for Autograd, or ForwardAD: of an
+     * in-place operator, which is recorded as that, or of one with out=, which refuses to be recorded. */
     int (*variant)(tp_library *library, const char *op, const char *of);
     int (*record_variant)(tp_library *library, const char *op, const char *of);
 

@@ -111,6 +111,19 @@ TENSORPY_INLINE int tp_def(tp_library *m, const char *schema) { return tensorpy_
 #define tp_fallback(m, fn, context, free_context) \
     tensorpy_functions->implement_boxed(m, "", fn, context, free_context, #fn)
 
+/* ---- dispatch keys ---- */
+
+/* The set of one key: TP_BIT(AutogradCPU). */
+#define TP_BIT(key) (tensorpy_functions->bits[TENSORPY_KEY_##key])
+/* The keys below one, which a layer's redispatch is left with: `ks & TP_BELOW(Tracer)`. */
+#define TP_BELOW(key) (tensorpy_functions->below[TENSORPY_KEY_##key])
+/* Below all autocast keys: what an autocast kernel passes on. */
+#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
+/* Below all autograd keys: what an autograd kernel passes on. */
+#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
+/* Below the layer of views and versions. */
+#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
+
 /* ---- the functions of the table: tensorpy/api.h says what each does ---- */
 
 /* Sets the thread's error: its class, a format of printf's and what belongs to it. Always -1. */

@@ -144,6 +144,7 @@ enum {
         TP_STEP_END
 };
 
+/* What a step computes in. */
 typedef enum {
     TP_KIND_COMPUTE, /* the dtype that is computed in */
     TP_KIND_REAL,    /* of a complex one the real dtype */
@@ -153,34 +154,39 @@ typedef enum {
 } tp_step_kind;
 #define TP_STEP_NAMED 0x80 /* in a step's kind: its value is used several times */
 
+/* One step. */
 typedef struct {
-    uint8_t op, kind;
-    uint16_t a, b, c;
+    uint8_t op, kind; /* TP_STEP_...; tp_step_kind, with TP_STEP_NAMED or without */
+    uint16_t a, b, c; /* what they are follows from the operation */
 } tp_step;
 
+/* A constant of a program. */
 typedef union {
     uint64_t bits; /* of an int64 (or uint64), or of a float64 */
-    int64_t i;
-    double f;
+    int64_t i;     /* of INTEGER */
+    double f;      /* of CONSTANT */
 } tp_step_constant;
 
+/* A list of steps; the value of the last is the result. */
 typedef struct tp_program {
-    uint16_t nsteps; /* 0: there is no program for this class */
-    const tp_step *steps;
-    const tp_step_constant *constants;
+    uint16_t nsteps;                   /* 0: there is no program for this class */
+    const tp_step *steps;              /* so many */
+    const tp_step_constant *constants; /* as many as the steps name */
 } tp_program;
 
 /* ---- the programs of primitives ---- */
 
+/* The most inputs that a program of map has. */
 #define TP_PROGRAM_INPUTS 4
+/* The most parameters. */
 #define TP_PROGRAM_PARAMS 6
 
 /* A program of the primitive map, in a dtype to compute in (tp_map_program). It lives as long as the process. */
 typedef struct {
-    size_t size;      /* of this struct, filled in by the caller */
-    const char *name; /* the operator's: "add.Tensor" */
-    const tp_program *program;
-    int32_t ninputs, nparams;
+    size_t size;                        /* of this struct, filled in by the caller */
+    const char *name;                   /* the operator's: "add.Tensor" */
+    const tp_program *program;          /* what is computed for each element */
+    int32_t ninputs, nparams;           /* how many it has of them */
     tp_dtype inputs[TP_PROGRAM_INPUTS]; /* what each input is converted to, a number that stands for one too */
     tp_dtype result;                    /* what the last step gives, which is converted to out's dtype */
     bool none[TP_PROGRAM_PARAMS];       /* a parameter that is None, */
@@ -191,9 +197,10 @@ typedef struct {
  * accumulator x0; x0 and x1 put together; the result from the accumulator x0 and the number of elements x1, in the
  * dtype to compute in. The accumulator has `result`'s dtype, each step computes in the program's. */
 enum { TP_REDUCTION_START, TP_REDUCTION_STEP, TP_REDUCTION_JOIN, TP_REDUCTION_FINISH, TP_REDUCTION_PARTS };
+/* A program of the primitive reduce.program. */
 typedef struct {
-    size_t size; /* of this struct, filled in by the caller */
-    const char *name;
+    size_t size;             /* of this struct, filled in by the caller */
+    const char *name;        /* the operator's: "prod" */
     const tp_program *parts; /* TP_REDUCTION_PARTS of them */
     tp_dtype result;         /* the dtype of the accumulator, and of what is converted to out's */
 } tp_reduce_program;
@@ -203,7 +210,8 @@ typedef struct {
 /* The words of the argument `rows` of the primitives norm.*, in their order; words that are not given are 0. A row is
  * `runs` runs of `length` neighbours, `next` elements apart; row r begins at r * first. */
 typedef struct {
-    int64_t rows, runs, length, first, next;
+    int64_t rows, runs;               /* how many rows, and how many runs each is of */
+    int64_t length, first, next;      /* of a run; from row to row; from run to run */
     int64_t groups, per_row, per_run; /* run k of row r has weight and bias r % groups * per_row + k * per_run, */
     int64_t each;                     /* or, if not 0, element i of a row has those of i */
 } tp_norm_rows;

@@ -93,60 +93,55 @@ typedef struct {
 
 /* ---- dispatch keys ---- */
 
-/* Dense backends first: their order is that of TP_FORALL_DEVICES, and the other per-backend groups repeat it. */
-#define TP_FORALL_BACKENDS(X, prefix) \
-    X(prefix##CPU)                    \
-    X(prefix##Meta)                   \
-    X(prefix##OpenCL)                 \
-    X(prefix##PrivateUse1)            \
-    X(prefix##PrivateUse2)            \
-    X(prefix##PrivateUse3)
-
-/* The only list of dispatch keys: X(name), from low to high priority. */
-#define TP_FORALL_KEYS(X)           \
-    X(Undefined)                    \
-    TP_FORALL_BACKENDS(X, )         \
-    X(Mkldnn)                       \
-    X(Sparse)                       \
-    X(SparseCsr)                    \
-    X(Quantized)                    \
-    X(NestedTensor)                 \
-    X(ZeroTensor)                   \
-    X(Python)                       \
-    X(BackendSelect)                \
-    X(Functionalize)                \
-    X(ADInplaceOrView)              \
-    X(AutogradOther)                \
-    TP_FORALL_BACKENDS(X, Autograd) \
-    X(Profiler)                     \
-    X(Tracer)                       \
-    X(ForwardAD)                    \
-    TP_FORALL_BACKENDS(X, Autocast) \
-    X(Batched)                      \
-    X(PythonMode)                   \
+/* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
+ * change; new keys come at the end. */
+#define TENSORPY_FORALL_KEYS(X) \
+    X(CPU)                      \
+    X(Meta)                     \
+    X(OpenCL)                   \
+    X(PrivateUse1)              \
+    X(PrivateUse2)              \
+    X(PrivateUse3)              \
+    X(Mkldnn)                   \
+    X(Sparse)                   \
+    X(SparseCsr)                \
+    X(Quantized)                \
+    X(NestedTensor)             \
+    X(ZeroTensor)               \
+    X(Python)                   \
+    X(BackendSelect)            \
+    X(Functionalize)            \
+    X(ADInplaceOrView)          \
+    X(AutogradOther)            \
+    X(AutogradCPU)              \
+    X(AutogradMeta)             \
+    X(AutogradOpenCL)           \
+    X(AutogradPrivateUse1)      \
+    X(AutogradPrivateUse2)      \
+    X(AutogradPrivateUse3)      \
+    X(Profiler)                 \
+    X(Tracer)                   \
+    X(ForwardAD)                \
+    X(AutocastCPU)              \
+    X(AutocastMeta)             \
+    X(AutocastOpenCL)           \
+    X(AutocastPrivateUse1)      \
+    X(AutocastPrivateUse2)      \
+    X(AutocastPrivateUse3)      \
+    X(Batched)                  \
+    X(PythonMode)               \
     X(Trace)
 
-/* TP_KEY_CPU and its kin. A key's number is its priority, and its bit in a set. */
+/* TENSORPY_KEY_CPU and its kin. */
 typedef enum {
-#define TP_KEY_ENUM(name) TP_KEY_##name,
-    TP_FORALL_KEYS(TP_KEY_ENUM)
-#undef TP_KEY_ENUM
-        TP_NUM_KEYS
-} tp_key;
+#define TENSORPY_KEY_ENUM(name) TENSORPY_KEY_##name,
+    TENSORPY_FORALL_KEYS(TENSORPY_KEY_ENUM)
+#undef TENSORPY_KEY_ENUM
+        TENSORPY_NUM_KEYS
+} tensorpy_key;
 
-/* A set of dispatch keys: bit k is key k. */
+/* A set of dispatch keys. What its bits are only the tensorpy that runs can say: TP_BIT and TP_BELOW of library.h. */
 typedef uint64_t tp_keyset;
-/* The set of one key: TP_BIT(AutogradCPU). */
-#define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
-/* The keys below one, which a layer's redispatch is left with: `ks & TP_BELOW(Batched)`. The trace bit stays (Note
- * [Trace bit] in dispatch/key.h). */
-#define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))
-/* Below all autocast keys: what an autocast kernel passes on. */
-#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
-/* Below all autograd keys: what an autograd kernel passes on. */
-#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
-/* Below the layer of views and versions. */
-#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
 
 /* ---- errors ---- */
 

@@ -16,8 +16,10 @@ extern "C" {
 
 /* ---- dtypes ---- */
 
-typedef float _Complex tp_complex64;
-typedef double _Complex tp_complex128;
+/* Two floats, the real part first; C's own type, in C++ too. */
+__extension__ typedef float _Complex tp_complex64;
+/* Two doubles likewise. */
+__extension__ typedef double _Complex tp_complex128;
 
 /* The only list of dtypes: X(enumerator, name, C type, category). The order inside a category is the order of width.
  * The C type is that of memory: a bool is read as its byte, which a view of other memory may have set to anything, and
@@ -39,6 +41,7 @@ typedef double _Complex tp_complex128;
     X(COMPLEX64, complex64, tp_complex64, COMPLEX) \
     X(COMPLEX128, complex128, tp_complex128, COMPLEX)
 
+/* TP_FLOAT32 and its kin, in the order of the list. */
 typedef enum {
 #define TP_DTYPE_ENUM(id, name, ctype, category) TP_##id,
     TP_FORALL_DTYPES(TP_DTYPE_ENUM)
@@ -47,8 +50,10 @@ typedef enum {
     TP_NO_DTYPE = -1 /* None of a `ScalarType?` */
 } tp_dtype;
 
+/* The kinds of dtypes, in the order of promotion. */
 typedef enum { TP_BOOLEAN, TP_UNSIGNED, TP_SIGNED, TP_FLOATING, TP_COMPLEX } tp_category;
 
+/* How a new tensor's dimensions lie in memory; TP_NO_FORMAT is None of a `MemoryFormat?`. */
 typedef enum {
     TP_CONTIGUOUS_FORMAT,
     TP_PRESERVE_FORMAT,
@@ -57,11 +62,13 @@ typedef enum {
     TP_NO_FORMAT = -1
 } tp_memory_format;
 
+/* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. */
 typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
 
 /* ---- devices ---- */
 
-/* X(enumerator, name, dispatch key). */
+/* The only list of device types: X(enumerator, name, dispatch key). A device from outside takes a PrivateUse type, and
+ * gives it its name. */
 #define TP_FORALL_DEVICES(X)                   \
     X(CPU, cpu, CPU)                           \
     X(META, meta, Meta)                        \
@@ -70,6 +77,7 @@ typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
     X(PRIVATEUSE2, privateusetwo, PrivateUse2) \
     X(PRIVATEUSE3, privateusethree, PrivateUse3)
 
+/* TP_DEVICE_CPU and its kin, in the order of the list. */
 typedef enum {
 #define TP_DEVICE_ENUM(id, name, key) TP_DEVICE_##id,
     TP_FORALL_DEVICES(TP_DEVICE_ENUM)
@@ -77,6 +85,7 @@ typedef enum {
         TP_NUM_DEVICES
 } tp_device_type;
 
+/* A device, as "mirror:1" names it. */
 typedef struct {
     int8_t type;  /* tp_device_type; -1 is None of a `Device?` */
     int8_t index; /* -1: the current device of that type */
@@ -84,56 +93,59 @@ typedef struct {
 
 /* ---- dispatch keys ---- */
 
-/* Dense backends first: their order is that of TP_FORALL_DEVICES, and the other per-backend groups repeat it. */
-#define TP_FORALL_BACKENDS(X, prefix) \
-    X(prefix##CPU)                    \
-    X(prefix##Meta)                   \
-    X(prefix##OpenCL)                 \
-    X(prefix##PrivateUse1)            \
-    X(prefix##PrivateUse2)            \
-    X(prefix##PrivateUse3)
-
-/* From low to high priority. */
-#define TP_FORALL_KEYS(X)           \
-    X(Undefined)                    \
-    TP_FORALL_BACKENDS(X, )         \
-    X(Mkldnn)                       \
-    X(Sparse)                       \
-    X(SparseCsr)                    \
-    X(Quantized)                    \
-    X(NestedTensor)                 \
-    X(ZeroTensor)                   \
-    X(Python)                       \
-    X(BackendSelect)                \
-    X(Functionalize)                \
-    X(ADInplaceOrView)              \
-    X(AutogradOther)                \
-    TP_FORALL_BACKENDS(X, Autograd) \
-    X(Profiler)                     \
-    X(Tracer)                       \
-    TP_FORALL_BACKENDS(X, Autocast) \
-    X(Batched)                      \
-    X(PythonMode)                   \
+/* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
+ * change; new keys come at the end. */
+#define TENSORPY_FORALL_KEYS(X) \
+    X(CPU)                      \
+    X(Meta)                     \
+    X(OpenCL)                   \
+    X(PrivateUse1)              \
+    X(PrivateUse2)              \
+    X(PrivateUse3)              \
+    X(Mkldnn)                   \
+    X(Sparse)                   \
+    X(SparseCsr)                \
+    X(Quantized)                \
+    X(NestedTensor)             \
+    X(ZeroTensor)               \
+    X(Python)                   \
+    X(BackendSelect)            \
+    X(Functionalize)            \
+    X(ADInplaceOrView)          \
+    X(AutogradOther)            \
+    X(AutogradCPU)              \
+    X(AutogradMeta)             \
+    X(AutogradOpenCL)           \
+    X(AutogradPrivateUse1)      \
+    X(AutogradPrivateUse2)      \
+    X(AutogradPrivateUse3)      \
+    X(Profiler)                 \
+    X(Tracer)                   \
+    X(ForwardAD)                \
+    X(AutocastCPU)              \
+    X(AutocastMeta)             \
+    X(AutocastOpenCL)           \
+    X(AutocastPrivateUse1)      \
+    X(AutocastPrivateUse2)      \
+    X(AutocastPrivateUse3)      \
+    X(Batched)                  \
+    X(PythonMode)               \
     X(Trace)
 
+/* TENSORPY_KEY_CPU and its kin. */
 typedef enum {
-#define TP_KEY_ENUM(name) TP_KEY_##name,
-    TP_FORALL_KEYS(TP_KEY_ENUM)
-#undef TP_KEY_ENUM
-        TP_NUM_KEYS
-} tp_key;
+#define TENSORPY_KEY_ENUM(name) TENSORPY_KEY_##name,
+    TENSORPY_FORALL_KEYS(TENSORPY_KEY_ENUM)
+#undef TENSORPY_KEY_ENUM
+        TENSORPY_NUM_KEYS
+} tensorpy_key;
 
-/* A set of dispatch keys: bit k is key k. */
+/* A set of dispatch keys. What its bits are only the tensorpy that runs can say: TP_BIT and TP_BELOW of library.h. */
 typedef uint64_t tp_keyset;
-#define TP_BIT(key) ((tp_keyset)1 << TP_KEY_##key)
-/* What is left for a layer's redispatch; the trace bit stays (Note [Trace bit] in dispatch/key.h). */
-#define TP_BELOW(key) ((TP_BIT(key) - 1) | TP_BIT(Trace))
-#define TP_BELOW_AUTOCAST TP_BELOW(AutocastCPU)
-#define TP_BELOW_AUTOGRAD TP_BELOW(AutogradOther)
-#define TP_BELOW_ADINPLACEORVIEW TP_BELOW(ADInplaceOrView)
 
 /* ---- errors ---- */
 
+/* The only list of errors: X(name), which is that of Python's exception. */
 #define TP_FORALL_ERRORS(X) \
     X(RuntimeError)         \
     X(TypeError)            \
@@ -146,6 +158,7 @@ typedef uint64_t tp_keyset;
     X(BufferError)          \
     X(PythonError) /* the interpreter's own exception is already set */
 
+/* TP_RuntimeError and its kin: what `tp_fail` takes. */
 typedef enum {
     TP_NoError,
 #define TP_ERROR_ENUM(name) TP_##name,
@@ -155,12 +168,13 @@ typedef enum {
 
 /* ---- numbers and lists ---- */
 
+/* Which member of a tp_scalar holds the number. */
 typedef enum { TP_SCALAR_BOOL, TP_SCALAR_INT, TP_SCALAR_UINT, TP_SCALAR_FLOAT, TP_SCALAR_COMPLEX } tp_scalar_kind;
 
 /* A Python number as it travels through the dispatcher (schema type `Scalar`), passed by const pointer; NULL is None of
  * a `Scalar?`. An int stays an exact 64-bit integer; a Python int between 2**63 and 2**64-1 is UINT. */
 typedef struct {
-    tp_scalar_kind kind;
+    tp_scalar_kind kind; /* BOOL: b, INT: i, UINT: u, FLOAT: f, COMPLEX: c */
     union {
         bool b;
         int64_t i;
@@ -170,62 +184,78 @@ typedef struct {
     };
 } tp_scalar;
 
-typedef struct tp_tensor tp_tensor;         /* a strided view of a storage */
-typedef struct tp_storage tp_storage;       /* a block of memory on a device */
-typedef struct tp_generator tp_generator;   /* of random numbers */
-typedef struct tp_tensor_seq tp_tensor_seq; /* a result of type Tensor[] */
-typedef struct tp_op tp_op;                 /* an operator */
+/* A view of a storage, with sizes, strides and a dtype; counted (tp_retain, tp_release). */
+typedef struct tp_tensor tp_tensor;
+/* A block of memory on a device, which tensors share. */
+typedef struct tp_storage tp_storage;
+/* A generator of random numbers. */
+typedef struct tp_generator tp_generator;
+/* A result of type Tensor[] (tp_seq_new). */
+typedef struct tp_tensor_seq tp_tensor_seq;
+/* An operator, or one of its overloads: one object, which stays. */
+typedef struct tp_op tp_op;
 
-/* Lists are passed by value and borrowed; `size < 0` is None of an optional list. */
+/* Lists are passed by value and borrowed; `size < 0` is None of an optional one. int[], SymInt[], int[2], int[]?: */
 typedef struct {
-    const int64_t *data;
-    int64_t size;
-} tp_ints; /* int[], SymInt[], int[2], int[]? */
+    const int64_t *data; /* may be NULL where size is 0 or less */
+    int64_t size;        /* how many */
+} tp_ints;
+/* float[], float[]?: */
 typedef struct {
-    const double *data;
-    int64_t size;
-} tp_floats; /* float[], float[]? */
+    const double *data; /* may be NULL where size is 0 or less */
+    int64_t size;       /* how many */
+} tp_floats;
+/* bool[3]: */
 typedef struct {
-    const bool *data;
-    int64_t size;
-} tp_bools; /* bool[3] */
+    const bool *data; /* may be NULL where size is 0 or less */
+    int64_t size;     /* how many */
+} tp_bools;
+/* Scalar[]: */
 typedef struct {
-    const tp_scalar *data;
-    int64_t size;
-} tp_scalars; /* Scalar[] */
+    const tp_scalar *data; /* may be NULL where size is 0 or less */
+    int64_t size;          /* how many */
+} tp_scalars;
+/* Tensor[], Tensor?[]: */
 typedef struct {
-    tp_tensor *const *data;
-    int64_t size;
-} tp_tensors; /* Tensor[], Tensor?[] (an element may be NULL) */
+    tp_tensor *const *data; /* an element of a Tensor?[] may be NULL */
+    int64_t size;           /* how many */
+} tp_tensors;
 
+/* int?, SymInt?: */
 typedef struct {
-    bool has;
-    int64_t value;
-} tp_opt_int; /* int?, SymInt? */
+    bool has;      /* false: None */
+    int64_t value; /* meaningless for None */
+} tp_opt_int;
+/* float?: */
 typedef struct {
-    bool has;
-    double value;
+    bool has;     /* false: None */
+    double value; /* meaningless for None */
 } tp_opt_float;
-typedef int8_t tp_opt_bool; /* -1 is None */
+/* bool?: 0, 1, and -1 for None. */
+typedef int8_t tp_opt_bool;
 
-/* Several results: each new, all NULL after an error. */
+/* What an operator with two results returns; all are NULL after an error. */
 typedef struct {
-    tp_tensor *v[2];
+    tp_tensor *v[2]; /* new */
 } tp_tensor2;
+/* With three results. */
 typedef struct {
-    tp_tensor *v[3];
+    tp_tensor *v[3]; /* new */
 } tp_tensor3;
+/* With four results. */
 typedef struct {
-    tp_tensor *v[4];
+    tp_tensor *v[4]; /* new */
 } tp_tensor4;
+/* With five results. */
 typedef struct {
-    tp_tensor *v[5];
+    tp_tensor *v[5]; /* new */
 } tp_tensor5;
 
 /* ---- the boxed value ---- */
 
+/* Which member of a tp_value holds the argument or result, by the schema's type. */
 typedef enum {
-    TP_NONE,
+    TP_NONE,       /* none: None, or a result that is not there */
     TP_TENSOR,     /* .tensor; also an optional one, then NONE stands for absent */
     TP_TENSORS,    /* .tensors (argument) */
     TP_TENSOR_SEQ, /* .seq (result) */
@@ -249,7 +279,7 @@ typedef enum {
 
 /* Any argument or result of any operator, with its type. Inside an argument array it is borrowed; a result is new. */
 typedef struct tp_value {
-    tp_tag tag;
+    tp_tag tag; /* says which of the others is meant */
     union {
         tp_tensor *tensor;
         tp_tensors tensors;

@@ -95,29 +95,29 @@ typedef int32_t tp_i32;
 typedef int64_t tp_i64;
 typedef float tp_f32;
 typedef double tp_f64;
-typedef float _Complex tp_c64;
-typedef double _Complex tp_c128;
+__extension__ typedef float _Complex tp_c64;
+__extension__ typedef double _Complex tp_c128;
 
-#define TP_BITS_f32(x) \
-    ((union {          \
-         tp_f32 f;     \
-         tp_u32 u;     \
-     }){x}             \
+#define TP_BITS_f32(x)     \
+    (__extension__(union { \
+         tp_f32 f;         \
+         tp_u32 u;         \
+     }){x}                 \
          .u)
 #define TP_FROM_BITS_f32(b) \
-    ((union {               \
+    (__extension__(union {  \
          tp_u32 u;          \
          tp_f32 f;          \
      }){b}                  \
          .f)
-#define TP_BITS_f64(x) \
-    ((union {          \
-         tp_f64 f;     \
-         tp_u64 u;     \
-     }){x}             \
+#define TP_BITS_f64(x)     \
+    (__extension__(union { \
+         tp_f64 f;         \
+         tp_u64 u;         \
+     }){x}                 \
          .u)
 #define TP_FROM_BITS_f64(b) \
-    ((union {               \
+    (__extension__(union {  \
          tp_u64 u;          \
          tp_f64 f;          \
      }){b}                  \
@@ -176,7 +176,7 @@ TP_SIMD(erf)
 TP_SIMD(erfc)
 TP_SIMD2(atan2)
 TP_SIMD2(hypot)
-#if defined(__AVX512F__) && defined(TP_CAPABILITY)
+#if defined(__AVX512F__) && defined(TP_FOLDER_cpu)
 /* Functions of cpu/vector_math.c, called likewise by the tree's own kernels. */
 #define TP_VECTOR_MATH 1
 #define TP_VECTOR(name) __attribute__((simd("notinbranch"), const)) float tp_vector_##name(float);
@@ -343,7 +343,7 @@ TP_FN tp_bool tp_fmin_bool(tp_bool a, tp_bool b) { return a & b; }
 #define TP_Z c64
 #define TP_CT tp_c64
 #define TP_C(x) x##f
-#define TP_LIBC(name) name##f
+#define TP_LIBC(name) __builtin_##name##f
 #include "tensorpy/math_complex.inc"
 #undef TP_R
 #undef TP_T
@@ -358,7 +358,7 @@ TP_FN tp_bool tp_fmin_bool(tp_bool a, tp_bool b) { return a & b; }
 #define TP_Z c128
 #define TP_CT tp_c128
 #define TP_C(x) x
-#define TP_LIBC(name) name
+#define TP_LIBC(name) __builtin_##name
 #include "tensorpy/math_complex.inc"
 #undef TP_R
 #undef TP_T

@@ -1,0 +1,73 @@
+/* generated_api.h: the table of functions that files of the generator call (generated.h), a part of tensorpy/api.h's.
+ */
+#ifndef TENSORPY_GENERATED_API_H
+#define TENSORPY_GENERATED_API_H
+
+#include "tensorpy/api.h"
+#include "tensorpy/expressions.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The outputs of a structured kernel, while its meta function and its kernel run. */
+typedef struct tp_meta tp_meta;
+typedef int (*tensorpy_structured)(tp_meta *m, tp_value *args); /* either, from boxed arguments */
+
+/* What generated files call (generated.h); it too only grows at its end. */
+typedef struct tensorpy_generated {
+    size_t size;                            /* of the table in the tensorpy that runs */
+    tp_keyset autograd_keys, autocast_keys; /* all of them */
+
+    /* ---- numbers: as in core/scalar_math.h; total, the wider kind of the two ---- */
+    tp_scalar (*scalar_add)(const tp_scalar *a, const tp_scalar *b);
+    tp_scalar (*scalar_sub)(const tp_scalar *a, const tp_scalar *b);
+    tp_scalar (*scalar_mul)(const tp_scalar *a, const tp_scalar *b);
+    tp_scalar (*scalar_div)(const tp_scalar *a, const tp_scalar *b);
+    tp_scalar (*scalar_pow)(const tp_scalar *a, const tp_scalar *b);
+    tp_scalar (*scalar_neg)(const tp_scalar *a);
+    tp_scalar (*scalar_conj)(const tp_scalar *a);
+    tp_scalar (*scalar_exp)(const tp_scalar *a);
+    tp_scalar (*scalar_log)(const tp_scalar *a);
+    tp_scalar (*scalar_sqrt)(const tp_scalar *a);
+    bool (*scalar_equal)(const tp_scalar *a, const tp_scalar *b);
+    bool (*scalar_less)(const tp_scalar *a, const tp_scalar *b);
+    bool (*scalar_less_equal)(const tp_scalar *a, const tp_scalar *b);
+    bool (*scalar_bool)(const tp_scalar *s);
+    uint64_t (*scalar_uint)(const tp_scalar *s);
+
+    /* ---- lists and tensors ---- */
+    int64_t (*list_index)(int64_t size, int64_t i); /* counted from the end if negative; -1 and an IndexError outside */
+    tp_ints (*ints_slice)(tp_ints v, int64_t low, int64_t high); /* as in Python; shares v's memory */
+    tp_ints (*ints_join)(int64_t *room, tp_ints a, tp_ints b);   /* in room for 64; size -1 and an error beyond */
+    int64_t (*wrap_dim)(int64_t dim, int64_t ndim);              /* -1 and an IndexError outside */
+    int64_t (*storage_offset)(const tp_tensor *t);               /* in elements */
+    bool (*requires_grad)(const tp_tensor *t);
+    bool (*grad_enabled)(void);
+    tp_tensors (*seq_borrow)(const tp_tensor_seq *s);
+    tp_tensor_seq *(*seq_of)(tp_tensors list); /* new; with references of its own */
+
+    /* ---- kernels: of the part's key, for an operator of its namespace ---- */
+    tp_capability (*capability)(void); /* whose loops to take */
+    /* p->number is given here; the struct and all that it points to stay. */
+    int (*pointwise)(tp_library *library, const char *op, tp_pointwise *p);
+    int (*reduction)(tp_library *library, const char *op, tp_reduction_op *r);
+    /* kernel NULL: the outputs alone, for Meta. */
+    int (*structured)(tp_library *library, const char *op, tensorpy_structured meta, tensorpy_structured kernel);
+    /* Declares output i, in a meta function; strides {NULL, -1}: contiguous for a new one, any for a given one. */
+    int (*meta_output)(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype, tp_device device);
+    tp_tensor *(*meta_out)(tp_meta *m, int i); /* what the kernel writes; borrowed */
+    /* op calls the variant `of`, in place or not, and copies; and as a kernel for Autograd, or ForwardAD: of an
+     * in-place operator, which is recorded as that, or of one with out=, which refuses to be recorded. */
+    int (*variant)(tp_library *library, const char *op, const char *of);
+    int (*record_variant)(tp_library *library, const char *op, const char *of);
+
+    /* ---- backward ---- */
+    tp_tensor *(*zeros_for_output)(const tp_record *r, int output);                   /* new */
+    tp_tensor_seq *(*gradients_of_list)(const tp_record *r, tp_tensor *const *grads); /* new; zeros for those missing */
+} tensorpy_generated;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

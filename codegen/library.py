@@ -110,6 +110,9 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
         what = f"{op.schema.name} has a check, which is a function of tensorpy's own"
         errors.add(function.at("pointwise"), what, "take it out")
     entry = op.derivative
+    for formula in entry.forward if entry is not None else ():
+        what = f"a tangent of {op.schema.name}: '{', '.join(formula.names)}'"
+        errors.add(formula.location, what, "take it out: a library's tangents are gradients of its gradients")
     if entry is not None and op.kind not in ("functional", "inplace", "out"):
         errors.add(entry.location, f"{op.schema.name} is {op.kind}: it cannot be recorded", "declare a functional one")
     if op.is_view and not op.is_implicit and result.kind != "tensor":

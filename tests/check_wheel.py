@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,12 +15,15 @@ from pathlib import Path
 MAX_MEGABYTES = 10
 MAX_IMPORT_MS = 12
 RUNS = 15
+WITHOUT_TABLE = "not test_operator and not host_computed"
 # Their packages, and which of their tests.
 EXAMPLES = {
     "custom_operator": ("myops", ""),
     "operators_from_yaml": ("signals", ""),
-    "backend_simulated": ("simulated", "not test_operator and not host_computed"),
+    "backend_simulated": ("simulated", WITHOUT_TABLE),
 }
+# Backends without a package, and the variable that tells their tests where the library is.
+DEVICES = {"backend": "MIRROR", "backend_opaque": "VAULT", "backend_cuda_shaped": "OCL"}
 
 PROGRAM = """
 import tensorpy as tp
@@ -80,6 +85,25 @@ def check_examples(python: Path, folder: Path) -> None:
         subprocess.run(command, check=True, cwd=project)
 
 
+def check_devices(python: Path, folder: Path) -> None:
+    """Backends that are a few files of C, built with the flags that the installed package prints."""
+    flags = subprocess.run([python, "-m", "tensorpy.utils.extension"], capture_output=True, text=True, check=True)
+    has_opencl = "import sys, tensorpy; sys.exit(not tensorpy.opencl.is_available())"
+    for name, variable in DEVICES.items():
+        if variable == "OCL" and subprocess.run([python, "-c", has_opencl]).returncode != 0:
+            print(f"{name}: there is no OpenCL device")
+            continue
+        project = folder / name
+        shutil.copytree(Path(__file__).parent.parent / "examples" / name, project)
+        sources = [path.name for path in project.glob("*.c")]
+        compiler = shlex.split(os.environ.get("CC", "cc"))
+        command = [*compiler, *shlex.split(flags.stdout), *sources, "-o", "device.so", "-lm", "-ldl"]
+        subprocess.run(command, check=True, cwd=project)
+        given = {**os.environ, variable: str(project / "device.so")}
+        tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", WITHOUT_TABLE]
+        subprocess.run(tests, check=True, cwd=project, env=given)
+
+
 def main() -> int:
     wheel = max(Path(sys.argv[1]).glob("tensorpy-*.whl"), key=lambda p: p.stat().st_mtime)
     megabytes = wheel.stat().st_size / 1e6
@@ -92,6 +116,7 @@ def main() -> int:
         subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
         subprocess.run([python, "-c", PROGRAM], check=True, cwd=folder)
         check_examples(python, Path(folder))
+        check_devices(python, Path(folder))
         milliseconds = import_overhead(python)
     print(
         f"import tensorpy: {milliseconds:.1f} ms over a bare interpreter (bar: {MAX_IMPORT_MS}; measured, not asserted)"

@@ -69,6 +69,12 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
             "non_differentiable",
         ),
         (
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu",
+            "- name: f(Tensor self) -> Tensor\n  self: grad\n  result: auto_linear\n",
+            "a tangent of f",
+            "gradients of its gradients",
+        ),
+        (
             "- func: f(Tensor[] self) -> Tensor\n  dispatch:\n    CPU: f_cpu",
             "- name: f(Tensor[] self) -> Tensor\n  self: grad.split_with_sizes(self.sizes(0), 0)\n",
             "the sizes of the list 'self'",

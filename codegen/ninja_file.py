@@ -160,7 +160,8 @@ def _capabilities() -> list[str]:
 
 def _release(root: Path) -> str:
     """The version that pyproject.toml says."""
-    found = re.search(r'^version = "([^"]+)"', (root / "pyproject.toml").read_text(), re.M)
+    path = root / "pyproject.toml"
+    found = re.search(r'^version = "([^"]+)"', path.read_text(), re.M) if path.exists() else None
     return found[1] if found else "unknown"
 
 

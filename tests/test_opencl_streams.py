@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 from opencl_programs import needs_device, output_of
@@ -38,6 +40,10 @@ def test_current_and_default_stream() -> None:
     assert len({cl.Stream().stream_id for _ in range(20)}) == 7
 
 
+def eventually(question: Callable[[], bool]) -> bool:
+    return any(question() or time.sleep(0.01) for _ in range(1000))
+
+
 def test_the_functions_of_every_accelerator() -> None:
     """tensorpy.Stream, Event and accelerator are the same for OpenCL and for devices from outside."""
     a = tp.accelerator
@@ -54,7 +60,8 @@ def test_the_functions_of_every_accelerator() -> None:
         end.record()
     end.wait(cl.current_stream())
     x.record_stream(cl.current_stream())
-    assert x.sum().item() == 2000 and s.query() and end.query() and begin.elapsed_time(end) >= 0
+    assert x.sum().item() == 2000 and end.query() and begin.elapsed_time(end) >= 0
+    assert eventually(s.query)  # it asks a mark of its own, which the driver has yet to pass
     s.synchronize()
     a.set_stream(s)
     assert cl.current_stream() == s

@@ -242,6 +242,19 @@ def test_another_version_of_a_cell(cache: Path) -> None:
     assert cache.stat().st_mode & 0o77 == 0
 
 
+def test_too_many_devices_for_streams() -> None:
+    """Each thread has a current stream of each device, in memory that is scarce."""
+    members = "stream_new stream_query stream_synchronize event_record event_release event_query event_synchronize "
+    members += "event_wait event_elapsed record_stream allocate release copy_from_host copy_to_host"
+    filled = "".join(f"*(void **)&b->{member} = (void *)(uintptr_t)&none; " for member in members.split())
+    source = f"""
+        static char none;
+        static int many(void) {{ return 17; }}
+        TENSORPY_BACKEND(crowd, b) {{ {filled} b->device_count = many; }}"""
+    with pytest.raises(RuntimeError, match="crowd has streams, and 17 devices: at most 16 then"):
+        extension.load_inline("crowd", source)
+
+
 def test_a_handle_outlives_its_library(cache: Path) -> None:
     """An operator that is taken out and declared again is the same: in handles of C, in Python, in what was pickled."""
     declared = """

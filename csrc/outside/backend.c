@@ -134,6 +134,9 @@ static int take_backend(const tensorpy_backend *given, tensorpy_backend *b) {
     int n = devices_of(b);
     if (n < 1 || n > INT8_MAX)
         return tp_fail(TP_RuntimeError, "TENSORPY_BACKEND: %s has %d devices, not 1 to %d", b->name, n, INT8_MAX);
+    if (b->stream_new && n > TP_STREAM_DEVICES)
+        return tp_fail(TP_RuntimeError, "TENSORPY_BACKEND: %s has streams, and %d devices: at most %d then", b->name, n,
+                       TP_STREAM_DEVICES);
     return tp_check_device_name(b->name);
 }
 

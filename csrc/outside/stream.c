@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local uint8_t current[TENSORPY_MAX_BACKENDS][INT8_MAX + 1]; /* small: a thread starts with all of it */
+/* Small, since a thread starts with all of it, and static TLS is scarce. */
+static _Thread_local uint8_t current[TENSORPY_MAX_BACKENDS][TP_STREAM_DEVICES];
 
 static uint8_t *current_of(tp_device d) { return &current[d.type - TP_DEVICE_PRIVATEUSE1][d.index]; }
 
 int64_t tp_backend_stream(const char *name, int device) {
     for (int i = 0; i < TENSORPY_MAX_BACKENDS; i++)
         if (tp_backends[i].name && strcmp(tp_backends[i].name, name) == 0)
-            return device >= 0 && device <= INT8_MAX ? current[i][device] : 0;
+            return device >= 0 && device < TP_STREAM_DEVICES ? current[i][device] : 0;
     return 0;
 }
 
@@ -78,7 +79,7 @@ static int64_t stream_new(tp_device d, int priority) {
     if (made <= UINT8_MAX) return made;
     return tp_fail(TP_RuntimeError, "%s: stream_new gave %lld; numbers end at %d", b->name, (long long)made, UINT8_MAX);
 }
-static int64_t stream_current(tp_device d) { return *current_of(d); }
+static int64_t stream_current(tp_device d) { return d.index < TP_STREAM_DEVICES ? *current_of(d) : 0; }
 static int stream_set(tp_device d, int64_t stream) {
     if (stream < 0 || stream > UINT8_MAX)
         return tp_fail(TP_RuntimeError, "%s:%d has no stream %lld", tp_backend_of(d)->name, d.index, (long long)stream);

@@ -30,7 +30,8 @@ def test_the_host_computed_nothing():
 
 def test_the_host_cannot_address_its_memory():
     program = "import ctypes, tensorpy as tp; ctypes.string_at(tp.ones(2, device='simulated').data_ptr(), 4)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode < 0
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode < 0 or "AddressSanitizer: SEGV" in done.stderr
     x = tp.ones(2)
     assert ctypes.string_at(x.data_ptr(), 4) == b"\0\0\x80?"
 

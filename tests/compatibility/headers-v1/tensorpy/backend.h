@@ -59,7 +59,8 @@ typedef struct {
     /* ---- streams: all of these or none ---- (see tensorpy.Stream)
      * A thread's current stream of a device is kept for the backend, whose kernels and copies ask for it with
      * tp_current_stream; 0 is the default one. A device enqueues its kernels in it; copies to and from the host are
-     * complete on return, in its order. What `synchronize` waits for is all streams. */
+     * complete on return, in its order. There are at most 16 devices then. What `synchronize` waits for is all streams.
+     */
     int64_t (*stream_new)(int device, int priority);       /* the number of a stream beside the default one: 1 to 255 */
     int (*stream_query)(int device, int64_t stream);       /* 1: all that it was given is done; 0: not yet */
     int (*stream_synchronize)(int device, int64_t stream); /* waits until that is so */

@@ -73,6 +73,8 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy import serialization as serialization
     from tensorpy import version as version
     from tensorpy import xpu as xpu
+    from tensorpy._as_torch import as_torch as as_torch
+    from tensorpy._notebook import load_ipython_extension as load_ipython_extension
     from tensorpy._settings import *  # noqa: F403
     from tensorpy._streams import Event as Event
     from tensorpy._streams import Stream as Stream
@@ -143,12 +145,15 @@ _LAZY = {
     "library",
     "linalg",
     "special",
+    "torch_version",
     "ops",
     "serialization",
     "amp",
     "codegen",
 }
 _LAZY_NAMES = {
+    "as_torch": "_as_torch",
+    "load_ipython_extension": "_notebook",
     "Event": "_streams",
     "Stream": "_streams",
     "GradScaler": "amp",

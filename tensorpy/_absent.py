@@ -149,11 +149,20 @@ class AbsentDevice:
         """The stream that calls go to: an error."""
         raise self.needed()
 
-    def stream(self, stream: Any) -> nullcontext[None]:
+    default_stream = current_stream
+
+    def stream(self, stream: Any) -> Any:
         """A context in which calls go to a stream; None, the only one that can be given, changes nothing."""
         if stream is not None:
             raise self.needed()
         return nullcontext()
+
+    def set_stream(self, stream: Any) -> None:
+        """Makes a stream the current one; None, the only one that can be given, changes nothing."""
+        self.stream(stream)
+
+    Stream: Any = absent("tensorpy.cuda", "Stream")
+    Event: Any = absent("tensorpy.cuda", "Event")
 
 
 class AbsentContext:
@@ -162,10 +171,13 @@ class AbsentContext:
     kind: AbsentDevice
 
     def __init__(self, device: Any) -> None:
-        self.idx = device
+        index = getattr(device, "index", device)
+        self.idx = -1 if index is None else index
+        self.previous: list[int] = []
 
     def __enter__(self) -> None:
+        self.previous.append(self.kind.current_device() if self.kind.is_available() else -1)
         self.kind.set_device(self.idx)
 
     def __exit__(self, *unused: object) -> None:
-        pass
+        self.kind.set_device(self.previous.pop())

@@ -19,7 +19,7 @@ def _device(device: Any, type: str | None) -> _C.device:
         found = _C.device(type, device) if device is not None and device >= 0 else _C.device(type)
     else:
         found = _C.device(device)
-        if found.type != type:
+        if found.type != _C.device(type).type:
             raise ValueError(f"expected a device {type}, got {found}")
     return found if found.index is not None else _C.device(found.type, int(_C._current_device(found)))
 

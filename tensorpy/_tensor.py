@@ -189,8 +189,9 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The elements on an NVIDIA device: an error, as tensorpy drives none."""
-    raise AssertionError("tensorpy is not built with CUDA: there is no such device")
+    """The elements on the device called "cuda" (tensorpy.run --device opencl); an error where none is."""
+    where = _C.device("cuda", device) if isinstance(device, int) else _C.device("cuda" if device is None else device)
+    return self.to(where, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def xpu(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:

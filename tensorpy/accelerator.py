@@ -28,7 +28,7 @@ def _types() -> list[str]:
     """The types that are there, the one to take first."""
     found = [name for name in _C._outside_devices() if _C._device_count(name) > 0]
     if opencl.is_available():
-        found.append("opencl")
+        found.append(_C.device("opencl").type)
     return [name for name in _chosen if name in found] + [name for name in found if name not in _chosen]
 
 

@@ -41,7 +41,7 @@ def _index(device: Any) -> int:
     if isinstance(device, int):
         return device
     found = _C.device(device)
-    if found.type != "opencl":
+    if found.type != _C.device("opencl").type:
         raise ValueError(f"expected an OpenCL device, got {found}")
     return -1 if found.index is None else int(found.index)
 

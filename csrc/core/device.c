@@ -24,6 +24,13 @@ static const char *const own_names[TP_NUM_DEVICES] = {
 };
 static char new_names[TP_NUM_DEVICES][MAX_NAME + 1]; /* of renamed types; otherwise empty */
 
+/* Devices of PyTorch's that tensorpy does not drive. Programs name them in passing: such a name is a device, whose type
+ * is a number past TP_NUM_DEVICES, to print and compare. No tensor is on it, and tp_device_get_ops says so. */
+static const char *const foreign_names[] = {"cuda",   "mps", "xpu", "hpu",  "xla", "mtia",   "ipu", "hip",
+                                            "vulkan", "ve",  "maia", "lazy", "fpga", "mkldnn", "opengl", "ideep"};
+#define NUM_FOREIGN (int)(sizeof foreign_names / sizeof *foreign_names)
+static bool is_foreign(int type) { return type >= TP_NUM_DEVICES && type < TP_NUM_DEVICES + NUM_FOREIGN; }
+
 /* ---- CPU and Meta ---- */
 
 static void *cpu_allocate(tp_device d TP_UNUSED, size_t nbytes, void **context) {
@@ -89,9 +96,24 @@ static const tp_device_ops *registered[TP_NUM_DEVICES] = {[TP_DEVICE_CPU] = &cpu
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops) { registered[type] = ops; }
 
-const tp_device_ops *tp_device_find_ops(tp_device_type type) { return registered[type]; }
+const tp_device_ops *tp_device_find_ops(tp_device_type type) {
+    return (unsigned)type < TP_NUM_DEVICES ? registered[type] : NULL;
+}
+
+/* "CUDA" as PyTorch names it in the error, whose class programs catch. */
+static int fail_foreign(int type) {
+    const char *name = foreign_names[type - TP_NUM_DEVICES];
+    bool asserts = strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0;
+    return tp_fail(asserts ? TP_AssertionError : TP_RuntimeError,
+                   "tensorpy drives no %s device%s", name,
+                   registered[TP_DEVICE_OPENCL] ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)" : "");
+}
 
 const tp_device_ops *tp_device_get_ops(tp_device_type type) {
+    if (is_foreign((int)type)) {
+        fail_foreign((int)type);
+        return NULL;
+    }
     if ((unsigned)type >= TP_NUM_DEVICES) return tp_fail_null(TP_RuntimeError, "invalid device type %d", (int)type);
     const tp_device_ops *ops = registered[type];
     if (!ops)
@@ -123,22 +145,26 @@ int tp_device_resolve(tp_device d, tp_device *out) {
 /* ---- names ---- */
 
 const char *tp_device_type_name(tp_device_type type) {
+    if (is_foreign(type)) return foreign_names[type - TP_NUM_DEVICES];
     if ((unsigned)type >= TP_NUM_DEVICES) return "none";
     return new_names[type][0] ? new_names[type] : own_names[type];
 }
 
+static bool is_called(const char *name, const char *text, size_t length) {
+    return length && strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
 static int type_of_name(const char *name, size_t length) {
-    for (int type = 0; type < TP_NUM_DEVICES; type++) {
-        const char *own = own_names[type], *new = new_names[type];
-        if (strlen(own) == length && memcmp(own, name, length) == 0) return type;
-        if (length && strlen(new) == length && memcmp(new, name, length) == 0) return type;
-    }
+    for (int type = 0; type < TP_NUM_DEVICES; type++)
+        if (is_called(own_names[type], name, length) || is_called(new_names[type], name, length)) return type;
     return -1;
 }
 
-/* What programs take for hardware: a backend by such a name would be asked for what it is not. */
-static const char *const foreign_names[] = {"cuda", "mkldnn", "opengl", "ideep", "hip",  "ve",  "fpga", "maia", "xla",
-                                            "lazy", "vulkan", "mps",    "hpu",   "mtia", "ipu", "xpu",  "none"};
+static int foreign_type_of_name(const char *name, size_t length) {
+    for (int i = 0; i < NUM_FOREIGN; i++)
+        if (is_called(foreign_names[i], name, length)) return TP_NUM_DEVICES + i;
+    return -1;
+}
 
 static bool is_name(const char *name) {
     size_t length = strlen(name);
@@ -155,10 +181,8 @@ int tp_check_device_name(const char *name) {
                        MAX_NAME);
     if (type_of_name(name, strlen(name)) >= 0)
         return tp_fail(TP_RuntimeError, "invalid backend name '%s': a device has it already", name);
-    for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
-        if (strcmp(name, foreign_names[i]) == 0)
-            return tp_fail(TP_RuntimeError, "invalid backend name '%s': to programs that is a device of PyTorch's",
-                           name);
+    if (foreign_type_of_name(name, strlen(name)) >= 0 || strcmp(name, "none") == 0)
+        return tp_fail(TP_RuntimeError, "invalid backend name '%s': to programs that is a device of PyTorch's", name);
     return 0;
 }
 
@@ -173,6 +197,8 @@ int tp_rename_device(tp_device_type type, const char *name) {
     strcpy(new_names[type], name);
     return 0;
 }
+
+void tp_call_opencl(const char *name) { snprintf(new_names[TP_DEVICE_OPENCL], MAX_NAME + 1, "%s", name ? name : ""); }
 
 int (*tp_find_device_type)(const char *name);
 static char installed[256]; /* under the host lock */
@@ -204,6 +230,7 @@ static int parse_index(const char *digits) {
 static int find_type(const char *text, size_t n) {
     int type = type_of_name(text, n);
     char name[MAX_NAME + 1];
+    if (type < 0) type = foreign_type_of_name(text, n);
     if (type >= 0 || !tp_find_device_type || n > MAX_NAME) return type;
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     int found = is_name(name) ? tp_find_device_type(name) : 0;

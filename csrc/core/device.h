@@ -66,12 +66,15 @@ const char *tp_device_type_name(tp_device_type type); /* "cpu"; a renamed Privat
 int tp_check_device_name(const char *name);
 /* Names a PrivateUse type, once; RuntimeError for another type, a name that is taken, or a second name. */
 int tp_rename_device(tp_device_type type, const char *name);
+/* What programs call OpenCL's devices, printed and parsed, beside their own name, which is parsed still: a name that
+ * may be PyTorch's ("cuda"). NULL takes it back. */
+void tp_call_opencl(const char *name);
 /* What is asked for a type that nobody has registered: 1 if it may be there now, 0 if not, -1: error. NULL: nobody is.
  * The caller of tp_device_parse holds the host lock then. */
 extern int (*tp_find_device_type)(const char *name);
 /* For the error about an unknown name: devices that could be had ("a, b"); a long text is cut. */
 void tp_set_installed_devices(const char *names);
-/* Parses "cpu", "opencl:1"; RuntimeError for an unknown name or a bad index. */
+/* Parses "cpu", "opencl:1", and names of PyTorch's devices that are not here ("cuda"), whose use fails; RuntimeError for an unknown name or a bad index. */
 int tp_device_parse(const char *text, tp_device *out);
 /* Writes "cpu" or "opencl:0" into a buffer of at least 40 bytes and returns it. */
 const char *tp_device_print(tp_device d, char *buffer);

@@ -137,6 +137,12 @@ FUNCTION(set_default_device) {
     tp_set_default_device(d);
     Py_RETURN_NONE;
 }
+/* _call_package("torch" or "tensorpy"): what dtypes and sizes are printed as parts of. */
+FUNCTION(call_package) {
+    if (!PyUnicode_Check(arg)) return PyErr_Format(PyExc_TypeError, "_call_package() takes a str");
+    tp_py_package = PyUnicode_CompareWithASCIIString(arg, "torch") == 0 ? "torch" : "tensorpy";
+    Py_RETURN_NONE;
+}
 FUNCTION(get_num_threads) {
     (void)self, (void)arg;
     return PyLong_FromLong(tp_get_num_threads());
@@ -283,6 +289,7 @@ static PyMethodDef functions[] = {
      "get_default_device()\n--\n\nWhere factories make tensors."},
     {"set_default_device", set_default_device, METH_O,
      "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
+    {"_call_package", call_package, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads()\n--\n\nHow many threads a large operator uses."},
     {"set_num_threads", set_num_threads, METH_O,

@@ -115,7 +115,19 @@ static PyObject *seed_all(PyObject *self, PyObject *seed) {
     Py_RETURN_NONE;
 }
 
+/* _default_generator(device): the one that a device draws from when it is given none. */
+static PyObject *default_generator(PyObject *self, PyObject *where) {
+    (void)self;
+    tp_device device;
+    int ok = tp_py_to_device(where, &device);
+    if (ok == 0) PyErr_Format(PyExc_TypeError, "_default_generator() takes a device");
+    if (ok <= 0) return NULL;
+    tp_generator *g = tp_default_generator_borrow(device);
+    return g ? wrap_generator_steal(tp_generator_retain(g)) : tp_py_raise();
+}
+
 static PyMethodDef functions[] = {
+    {"_default_generator", default_generator, METH_O, NULL},
     {"_seed_all", seed_all, METH_O, NULL}, /* the default generators of all devices, those to come included */
     {NULL, NULL, 0, NULL},
 };

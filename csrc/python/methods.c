@@ -138,7 +138,7 @@ FAST_METHOD(type) {
     tp_tensor *t = TENSOR(self);
     tp_dtype dtype = (tp_dtype)t->dtype;
     if (tp_py_take_arguments(&arguments, args, nargs, kwnames, v) < 0) return NULL;
-    if (!v[0] || v[0] == Py_None) return PyUnicode_FromFormat("tensorpy.%sTensor", tp_scalar_type_name(dtype));
+    if (!v[0] || v[0] == Py_None) return PyUnicode_FromFormat("%s.%sTensor", tp_py_package, tp_scalar_type_name(dtype));
     int status = PyUnicode_Check(v[0]) ? parse_type_name(v[0], &dtype) : tp_py_take_dtype("type", v[0], &dtype);
     return status < 0 ? NULL : tp_py_wrap_steal(tp_to_dtype(t, dtype, false, false, TP_NO_FORMAT));
 }

@@ -205,6 +205,14 @@ FUNCTION(set_fallback) {
 
 FUNCTION(get_fallback) { return PyLong_FromLong((long)tp_cl_fallback()); }
 
+/* call(name or None): what programs call the devices, as in csrc/core/device.h. */
+FUNCTION(call) {
+    const char *name = arg == Py_None ? NULL : PyUnicode_AsUTF8(arg);
+    if (!name && arg != Py_None) return NULL;
+    tp_call_opencl(name);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"device_count", device_count, METH_NOARGS, NULL},
     {"run_source", run_source, METH_VARARGS, NULL},
@@ -221,6 +229,7 @@ static PyMethodDef functions[] = {
     {"cache_stats", cache_stats, METH_NOARGS, NULL},
     {"set_checks_wait", set_checks_wait, METH_O, NULL},
     {"get_checks_wait", get_checks_wait, METH_NOARGS, NULL},
+    {"call", call, METH_O, NULL},
     {"set_fallback", set_fallback, METH_O, NULL},
     {"get_fallback", get_fallback, METH_NOARGS, NULL},
     {"fall_back_for", fall_back_for, METH_O, NULL},

@@ -298,6 +298,12 @@ NAMED_GETTER(grad, "grad") {
 }
 
 GETTER(layout, tp_py_layout_object(TP_STRIDED))
+/* Whether the tensor's device is called as the closure says: "is_cuda". */
+static PyObject *get_is_on(PyObject *o, void *name) {
+    if (tp_py_asks(o)) return tp_py_ask_get(name, o);
+    return PyBool_FromLong(strcmp(tp_device_type_name(TENSOR(o)->device.type), (const char *)name + 3) == 0);
+}
+
 /* What no tensor is; the closure is the attribute's name. */
 static PyObject *get_false(PyObject *o, void *name) {
     if (tp_py_asks(o)) return tp_py_ask_get(name, o);
@@ -397,20 +403,20 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"imag", get_imag, set_imag, "The imaginary part, a view.", NULL},
     {"is_meta", get_is_meta, NULL, "Whether the tensor is on the meta device.", NULL},
     {"is_cpu", get_is_cpu, NULL, "Whether the tensor is in host memory.", NULL},
-    {"is_cuda", get_false, NULL, NULL, "is_cuda"},
     {"is_sparse", get_false, NULL, NULL, "is_sparse"},
     {"is_sparse_csr", get_false, NULL, NULL, "is_sparse_csr"},
     {"is_quantized", get_false, NULL, NULL, "is_quantized"},
     {"is_nested", get_false, NULL, NULL, "is_nested"},
     {"is_mkldnn", get_false, NULL, NULL, "is_mkldnn"},
-    /* Devices of torch's that no tensor is on. */
-    {"is_ipu", get_false, NULL, NULL, "is_ipu"},
-    {"is_maia", get_false, NULL, NULL, "is_maia"},
-    {"is_mps", get_false, NULL, NULL, "is_mps"},
-    {"is_mtia", get_false, NULL, NULL, "is_mtia"},
-    {"is_vulkan", get_false, NULL, NULL, "is_vulkan"},
-    {"is_xla", get_false, NULL, NULL, "is_xla"},
-    {"is_xpu", get_false, NULL, NULL, "is_xpu"},
+    /* Devices of torch's: a tensor is on one where OpenCL's devices are called so. */
+    {"is_cuda", get_is_on, NULL, NULL, "is_cuda"},
+    {"is_ipu", get_is_on, NULL, NULL, "is_ipu"},
+    {"is_maia", get_is_on, NULL, NULL, "is_maia"},
+    {"is_mps", get_is_on, NULL, NULL, "is_mps"},
+    {"is_mtia", get_is_on, NULL, NULL, "is_mtia"},
+    {"is_vulkan", get_is_on, NULL, NULL, "is_vulkan"},
+    {"is_xla", get_is_on, NULL, NULL, "is_xla"},
+    {"is_xpu", get_is_on, NULL, NULL, "is_xpu"},
     {"names", get_names, NULL, "A None for each dimension.", NULL},
     {"__dict__", get_dict, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -14,8 +14,10 @@ static tp_py_dtype *dtype_objects[TP_NUM_DTYPES];
 
 PyObject *tp_py_dtype_object(tp_dtype d) { return Py_NewRef((PyObject *)dtype_objects[d]); }
 
+const char *tp_py_package = "tensorpy";
+
 static PyObject *dtype_repr(PyObject *o) {
-    return PyUnicode_FromFormat("tensorpy.%s", tp_dtype_names[((tp_py_dtype *)o)->dtype]);
+    return PyUnicode_FromFormat("%s.%s", tp_py_package, tp_dtype_names[((tp_py_dtype *)o)->dtype]);
 }
 static PyObject *dtype_reduce(PyObject *o, PyObject *unused) {
     (void)unused;
@@ -85,14 +87,31 @@ PyObject *tp_py_device_object(tp_device d) {
     return (PyObject *)o;
 }
 
-int tp_py_to_device(PyObject *o, tp_device *out) {
+int tp_py_to_any_device(PyObject *o, tp_device *out) {
     if (Py_IS_TYPE(o, &tp_py_device_type)) {
         *out = ((tp_py_device *)o)->device;
+        return 1;
+    }
+    if (PyLong_CheckExact(o)) { /* one of the devices that are not the CPU */
+        long index = PyLong_AsLong(o);
+        if (index < 0 || index > INT8_MAX) {
+            PyErr_Format(PyExc_RuntimeError, "device index %R is out of range", o);
+            return -1;
+        }
+        *out = (tp_device){TP_DEVICE_OPENCL, (int8_t)index};
         return 1;
     }
     if (!PyUnicode_Check(o)) return 0;
     const char *text = PyUnicode_AsUTF8(o);
     return text && tp_py_check(tp_device_parse(text, out)) == 0 ? 1 : -1;
+}
+
+int tp_py_to_device(PyObject *o, tp_device *out) {
+    int ok = tp_py_to_any_device(o, out);
+    if (tp_likely(ok <= 0 || out->type < TP_NUM_DEVICES)) return ok;
+    tp_device_get_ops((tp_device_type)out->type); /* sets the error */
+    tp_py_raise();
+    return -1;
 }
 
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -101,7 +120,7 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     tp_device d;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", names, &what, &index)) return NULL;
     (void)type;
-    int ok = tp_py_to_device(what, &d);
+    int ok = tp_py_to_any_device(what, &d);
     if (ok == 0) PyErr_Format(PyExc_TypeError, "device() takes a name or a device, not %s", Py_TYPE(what)->tp_name);
     if (ok <= 0) return NULL;
     if (index != Py_None) {
@@ -193,7 +212,9 @@ PyTypeObject tp_py_device_type = {
 
 /* ---- memory formats and layouts ---- */
 
-static PyObject *enum_repr(PyObject *o) { return PyUnicode_FromFormat("tensorpy.%s", ((tp_py_enum *)o)->name); }
+static PyObject *enum_repr(PyObject *o) {
+    return PyUnicode_FromFormat("%s.%s", tp_py_package, ((tp_py_enum *)o)->name);
+}
 static PyObject *enum_reduce(PyObject *o, PyObject *unused) {
     (void)unused;
     return PyUnicode_FromString(((tp_py_enum *)o)->name);
@@ -231,7 +252,7 @@ static int add_enum(PyObject *m, PyTypeObject *type, int value, const char *name
 
 static PyObject *size_repr(PyObject *o) {
     PyObject *list = PySequence_List(o);
-    PyObject *text = list ? PyUnicode_FromFormat("tensorpy.Size(%R)", list) : NULL;
+    PyObject *text = list ? PyUnicode_FromFormat("%s.Size(%R)", tp_py_package, list) : NULL;
     Py_XDECREF(list);
     return text;
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tensorpy import _C
 from tensorpy._C import dtype as _dtype
 from tensorpy._modes import ContextDecorator
@@ -25,7 +27,9 @@ class autocast(ContextDecorator):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device_type = device_type
         self.given_dtype = dtype
-        self.enabled = enabled
+        self.enabled = enabled and is_autocast_available(device_type)
+        if enabled and not self.enabled:
+            warnings.warn(f"there is no {device_type} device: autocast for it does nothing", stacklevel=2)
         self.given_cache = cache_enabled
         self.previous: list[tuple[bool, _dtype, bool]] = []
         _, current_dtype, current_cache = _C._autocast_get(device_type)
@@ -47,9 +51,8 @@ class autocast(ContextDecorator):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether a device type has an autocast layer: every one has."""
-    _C._autocast_get(device_type)
-    return True
+    """Whether a device type has an autocast layer: every one has that tensorpy drives."""
+    return _C._autocast_available(device_type)
 
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -1,76 +1,86 @@
-"""NVIDIA's devices, of which tensorpy drives none: the names, and the answers that torch gives where there is none.
+"""What programs call "cuda": the OpenCL device where tensorpy.run was told so, otherwise nothing.
 
-`is_available()` is False, seeds and caches are nothing to care for, and what needs a device raises AssertionError.
+Without a device `is_available()` is False, seeds and caches are nothing to care for, and what needs a device raises
+AssertionError, as torch does where there is none.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tensorpy import _C
 from tensorpy._absent import AbsentContext, AbsentDevice, absent
 from tensorpy._settings import OutOfMemoryError
 from tensorpy._tensor_types import on_absent_device
 from tensorpy.cuda import amp, nvtx
 
-_none = AbsentDevice("CUDA")
+_driven = _C.device("cuda").type == _C.device("opencl").type  # Note: as_torch() loads this module anew after it is
+if _driven:
+    from tensorpy.cuda._driver import OpenCLDevice
 
-is_available = _none.is_available
-device_count = _none.device_count
-is_initialized = _none.is_initialized
-init = _none.init
-is_bf16_supported = _none.is_bf16_supported
-is_tf32_supported = _none.is_tf32_supported
-current_device = _none.current_device
-set_device = _none.set_device
-get_device_name = _none.get_device_name
-get_device_properties = _none.get_device_properties
-get_device_capability = _none.get_device_capability
-get_arch_list = _none.get_arch_list
-can_device_access_peer = _none.can_device_access_peer
-synchronize = _none.synchronize
-ipc_collect = _none.init
+    _device: AbsentDevice = OpenCLDevice()
+else:
+    _device = AbsentDevice("CUDA")
 
-empty_cache = _none.empty_cache
-memory_allocated = max_memory_allocated = _none.no_memory
-memory_reserved = max_memory_reserved = _none.no_memory
-memory_cached = max_memory_cached = _none.no_memory
-memory_stats = _none.memory_stats
-memory_summary = _none.memory_summary
-mem_get_info = _none.mem_get_info
-reset_peak_memory_stats = reset_accumulated_memory_stats = _none.reset_memory
-reset_max_memory_allocated = reset_max_memory_cached = _none.reset_memory
-set_per_process_memory_fraction = _none.set_per_process_memory_fraction
+is_available = _device.is_available
+device_count = _device.device_count
+is_initialized = _device.is_initialized
+init = _device.init
+is_bf16_supported = _device.is_bf16_supported
+is_tf32_supported = _device.is_tf32_supported
+current_device = _device.current_device
+set_device = _device.set_device
+get_device_name = _device.get_device_name
+get_device_properties = _device.get_device_properties
+get_device_capability = _device.get_device_capability
+get_arch_list = _device.get_arch_list
+can_device_access_peer = _device.can_device_access_peer
+synchronize = _device.synchronize
+ipc_collect = _device.init
 
-manual_seed = manual_seed_all = _none.manual_seed
-seed = seed_all = _none.seed
-initial_seed = _none.initial_seed
-get_rng_state = _none.get_rng_state
-get_rng_state_all = _none.get_rng_state_all
-set_rng_state = _none.set_rng_state
-set_rng_state_all = _none.set_rng_state_all
+empty_cache = _device.empty_cache
+memory_allocated = max_memory_allocated = _device.no_memory
+memory_reserved = max_memory_reserved = _device.no_memory
+memory_cached = max_memory_cached = _device.no_memory
+memory_stats = _device.memory_stats
+memory_summary = _device.memory_summary
+mem_get_info = _device.mem_get_info
+reset_peak_memory_stats = reset_accumulated_memory_stats = _device.reset_memory
+reset_max_memory_allocated = reset_max_memory_cached = _device.reset_memory
+set_per_process_memory_fraction = _device.set_per_process_memory_fraction
+
+manual_seed = manual_seed_all = _device.manual_seed
+seed = seed_all = _device.seed
+initial_seed = _device.initial_seed
+get_rng_state = _device.get_rng_state
+get_rng_state_all = _device.get_rng_state_all
+set_rng_state = _device.set_rng_state
+set_rng_state_all = _device.set_rng_state_all
 default_generators: tuple[Any, ...] = ()
 
-current_stream = default_stream = _none.current_stream
-stream = set_stream = _none.stream
-Stream = absent(__name__, "Stream")
+current_stream = _device.current_stream
+default_stream = _device.default_stream
+stream = _device.stream
+set_stream = _device.set_stream
+Stream = _device.Stream
+Event = _device.Event
 ExternalStream = absent(__name__, "ExternalStream")
-Event = absent(__name__, "Event")
 CUDAGraph = absent(__name__, "CUDAGraph")
 graph = absent(__name__, "graph")
 make_graphed_callables = absent(__name__, "make_graphed_callables")
 
 
 class device(AbsentContext):
-    """A context in which a device is the current one; `device(-1)` changes nothing."""
+    """A context in which a device is the current one; `device(-1)` and None change nothing."""
 
-    kind = _none
+    kind = _device
 
 
 class device_of(device):
     """A context in which a tensor's device is the current one; a tensor elsewhere changes nothing."""
 
     def __init__(self, obj: Any) -> None:
-        super().__init__(-1)
+        super().__init__(obj.device.index if obj.is_cuda else -1)
 
 
 def is_current_stream_capturing() -> bool:
@@ -80,7 +90,7 @@ def is_current_stream_capturing() -> bool:
 
 def __getattr__(name: str) -> Any:
     """FloatTensor and its like: types that no tensor has."""
-    if name.endswith("Tensor"):
+    if name.endswith("Tensor") and not _driven:
         return on_absent_device(name, "CUDA")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

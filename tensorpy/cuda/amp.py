@@ -1,4 +1,4 @@
-"""Mixed precision under the names that programs for NVIDIA's devices use: switched off, as there is no such device."""
+"""Mixed precision under the names that programs for NVIDIA's devices use: off where nothing is called "cuda"."""
 
 from __future__ import annotations
 
@@ -7,33 +7,24 @@ from typing import Any
 
 from tensorpy._C import dtype as _dtype
 from tensorpy._C import float16
-from tensorpy._modes import ContextDecorator
+from tensorpy.amp import autocast as _autocast
+from tensorpy.amp import custom as _custom
+from tensorpy.amp import is_autocast_available
 from tensorpy.amp.grad_scaler import GradScaler as _GradScaler
 from tensorpy.amp.grad_scaler import OptState
 
 __all__ = ["GradScaler", "OptState", "autocast", "custom_bwd", "custom_fwd"]
 
 
-class autocast(ContextDecorator):
-    """Would cast on an NVIDIA device: nothing changes inside, and a warning says so where it was meant to be on."""
+class autocast(_autocast):
+    """amp.autocast for the device called "cuda": nothing changes inside where there is none, and a warning says so."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = float16, cache_enabled: bool = True) -> None:
-        self.given = (enabled, dtype, cache_enabled)
-        if enabled:
-            warnings.warn("there is no CUDA device: tensorpy.cuda.amp.autocast does nothing", stacklevel=2)
-
-    def clone(self) -> autocast:
-        return autocast(False, *self.given[1:])
-
-    def __enter__(self) -> autocast:
-        return self
-
-    def __exit__(self, kind: Any, value: Any, where: Any) -> None:
-        pass
+        super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
 class GradScaler(_GradScaler):
-    """A scaler of losses that is switched off: a warning says so where it was meant to be on."""
+    """amp.GradScaler for the device called "cuda": off where there is none, and a warning says so."""
 
     def __init__(
         self,
@@ -43,16 +34,17 @@ class GradScaler(_GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        if enabled:
+        there = is_autocast_available("cuda")
+        if enabled and not there:
             warnings.warn("there is no CUDA device: tensorpy.cuda.amp.GradScaler does nothing", stacklevel=2)
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled=False)
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled and there)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: _dtype | None = None) -> Any:
-    """Decorates `forward` of an autograd.Function: as it is, since nothing is cast."""
-    return fwd if fwd is not None else lambda function: function
+    """amp.custom_fwd for "cuda"."""
+    return _custom.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
-    """Decorates `backward` of an autograd.Function: as it is, since nothing is cast."""
-    return bwd
+    """amp.custom_bwd for "cuda"."""
+    return _custom.custom_bwd(bwd, device_type="cuda")

@@ -1,0 +1,143 @@
+"""Modules of torch's: each is tensorpy's of the same name, the same object, and says what of torch it does not have.
+
+A name of torch that tensorpy lacks is an AttributeError. One exception: `from torch.x import Name` where nothing
+catches an ImportError gives a class that stands for the name and raises when it is called, so that a program which
+imports more than it uses runs. Where something catches it (`try: ... except ImportError:`) the program has an answer of
+its own, and gets the error. The same holds for modules.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from tensorpy._absent import absent
+from tensorpy._as_torch import names
+
+asked: Counter[str] = Counter()  # names of torch that were asked for and are not there
+
+_IMPORTS = {dis.opmap["IMPORT_FROM"], dis.opmap["IMPORT_NAME"]}
+
+
+def _is_caught(code: CodeType, offset: int) -> bool:
+    """Whether an exception at an instruction has a handler in its function (known from Python 3.11 on)."""
+    table = iter(getattr(code, "co_exceptiontable", b""))
+
+    def number() -> int:  # six bits a byte, the highest first; 64: another one follows
+        byte = next(table)
+        value = byte & 63
+        while byte & 64:
+            byte = next(table)
+            value = value << 6 | byte & 63
+        return value
+
+    try:
+        while True:
+            start, length, _, _ = (number() for _ in range(4))
+            if 2 * start <= offset < 2 * (start + length):
+                return True
+    except (StopIteration, RuntimeError):
+        return False
+
+
+def _asks_in_passing(frame: FrameType | None) -> bool:
+    """Whether a frame is at an import statement whose failure nothing would catch."""
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_code[frame.f_lasti] not in _IMPORTS:
+        return False
+    return not _is_caught(frame.f_code, frame.f_lasti)
+
+
+@cache
+def _standing_for(module: str, name: str) -> Any:
+    return absent(module, name)
+
+
+def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> Any:
+    """What a name of torch's is that is not there: an error, or a class that stands for it."""
+    if name.startswith("__") or not names.has(module, name):
+        raise own
+    if not frame.f_code.co_filename.startswith("<frozen importlib"):  # which looks whether it is a module
+        asked[f"{module}.{name}"] += 1
+    if frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"] and _asks_in_passing(frame):
+        return _standing_for(module, name)
+    import difflib
+
+    near = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
+    nearest = f"; the nearest that is there is '{near[0]}'" if near else ""
+    raise AttributeError(
+        f"module '{module}' has no attribute '{name}': PyTorch has it, tensorpy does not{nearest}",
+        name=name,
+        obj=sys.modules[module],
+    )
+
+
+def _watch(module: ModuleType, name: str) -> None:
+    """Has a module of tensorpy's say so when a name of torch's is asked for that it does not have."""
+    own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
+    if getattr(own, "watches", None) is not None:
+        return
+
+    def __getattr__(attribute: str) -> Any:
+        try:
+            if own is not None:
+                return own(attribute)
+            raise AttributeError(f"module '{name}' has no attribute '{attribute}'", name=attribute, obj=module)
+        except AttributeError as error:
+            return _missing(name, attribute, error, sys._getframe(1))
+
+    __getattr__.watches = name  # type: ignore[attr-defined]
+    setattr(module, "__getattr__", __getattr__)  # noqa: B010
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives a module that is there already; importing it under its second name changes nothing of it."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # importlib has set the second one
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds "torch.x" as "tensorpy.x"; of what torch has and tensorpy has not, a module without names."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        module = self._module(name)
+        if module is None:
+            return None
+        _watch(module, name)
+        spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
+        spec.submodule_search_locations = list(getattr(module, "__path__", ()))
+        return spec
+
+    def _module(self, name: str) -> ModuleType | None:
+        own = "tensorpy" + name[len("torch") :]
+        try:
+            return importlib.import_module(own)
+        except ModuleNotFoundError as error:
+            if error.name is None or not own.startswith(error.name):
+                raise
+        if not names.is_module(name):
+            return None
+        asked[name] += 1
+        if not _asks_in_passing(sys._getframe(2)):
+            return None
+        module = ModuleType(name, "A module of PyTorch's that tensorpy does not have: its names raise.")
+        module.__path__ = []
+        return module

@@ -25,6 +25,32 @@ def absent(module: str, name: str) -> Any:
     return type(name, (Absent,), {"__module__": module, "__doc__": "A name only: a call is an error."})
 
 
+class AbsentClass:
+    """A class that is not here: it may be subclassed and asked for, and have instances, of which every use is an error.
+
+    Programs make such instances while they are imported (`layout=Replicate()`), for what they may never do.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        kind = type(self)
+        raise NotImplementedError(
+            f"{kind.__module__}.{kind.__qualname__} is a name only: tensorpy does not have what it stands for"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__getattr__("call")
+
+
+def absent_class(module: str, name: str) -> Any:
+    """A class of a module's whose instances raise when they are used."""
+    return type(name, (AbsentClass,), {"__module__": module, "__doc__": "A name only: to use an instance is an error."})
+
+
 class AbsentDevice:
     """The functions of a device type of which there is no device.
 

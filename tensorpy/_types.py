@@ -27,6 +27,11 @@ class finfo:
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else type
+        if limits := getattr(type, "limits", None):  # a dtype that is a name only (_as_torch/private.py)
+            self.bits, self.eps, self.max, self.tiny = limits
+            self.min, self.smallest_normal, self.resolution = -self.max, self.tiny, 1.0
+            self.dtype = str(getattr(type, "name"))  # noqa: B009
+            return
         if not isinstance(type, dtype) or not (type.is_floating_point or type.is_complex):
             raise TypeError(
                 f"tensorpy.finfo() requires a floating point input type, not {type}. Use tensorpy.iinfo for integers"

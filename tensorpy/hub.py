@@ -1,10 +1,14 @@
-"""torch.hub's names: nothing is fetched from the net, a call is an error."""
+"""Files from the net: parameters that a URL names, kept in a folder. Programs from the net are not run."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import urllib.request
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse as urlparse
 
 from tensorpy._absent import absent
 
@@ -14,16 +18,58 @@ _folder: Path | None = None
 load = absent(__name__, "load")
 list = absent(__name__, "list")
 help = absent(__name__, "help")
-load_state_dict_from_url = absent(__name__, "load_state_dict_from_url")
-download_url_to_file = absent(__name__, "download_url_to_file")
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Fetches a file; it appears under its name when it is whole. RuntimeError if its SHA-256 begins otherwise."""
+    target = Path(dst).expanduser()
+    digest = hashlib.sha256()
+    part = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    try:
+        with urllib.request.urlopen(url) as source, part.open("wb") as file:
+            while block := source.read(1 << 20):
+                digest.update(block)
+                file.write(block)
+        if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = True,
+) -> dict[str, Any]:
+    """tensorpy.load of a file that a URL names, fetched once into model_dir (get_dir()'s "checkpoints")."""
+    from tensorpy.serialization import load
+
+    folder = Path(model_dir or Path(get_dir()) / "checkpoints")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = file_name or os.path.basename(urlparse(url).path)
+    if not (folder / name).exists():
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, str(folder / name), found.group(1) if found else None, progress)
+    state: dict[str, Any] = load(folder / name, map_location=map_location, weights_only=weights_only)
+    return state
+
+
+def _get_torch_home() -> str:
+    """The folder that get_dir's stands in."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return str(Path(cache).expanduser() / "tensorpy")
 
 
 def get_dir() -> str:
     """The folder where programs keep what they fetched: set_dir's, or "hub" in the cache of the user."""
     if _folder is not None:
         return str(_folder)
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return str(Path(cache).expanduser() / "tensorpy" / "hub")
+    return str(Path(_get_torch_home()) / "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

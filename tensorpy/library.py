@@ -46,6 +46,7 @@ _BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
 _BACKENDS = {"cpu": "CPU", "opencl": "OpenCL", "meta": "Meta"}
 _COMPOSITE = "CompositeExplicitAutograd"
 _registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
+_waiting: dict[str, list[Callable[[], None]]] = {}  # kernels of operators that are not declared yet
 
 
 def _where(depth: int = 2) -> str:
@@ -213,7 +214,14 @@ def _declare(schema: str, where: str, replaces: bool) -> str:
         _C._register_defaults(name)
         _declared[name] = schema
         ops._forget(name)
+    declared(name)
     return name
+
+
+def declared(name: str) -> None:
+    """Gives an operator that is declared now the kernels that have waited for it."""
+    for register in _waiting.pop(name, ()):
+        register()
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Iterable[str] = ()) -> None:
@@ -257,12 +265,21 @@ def _add(
     with_keyset: bool = False,
     records: bool = False,
 ) -> None:
-    """A kernel in place of the one that Python registered before, as when a cell of a notebook runs again."""
+    """A kernel in place of the one that Python registered before, as when a cell of a notebook runs again.
+
+    An operator that nobody has declared yet gets it when somebody does.
+    """
     name = name if isinstance(name, str) else name._name if isinstance(name, CustomOpDef) else name.__name__
     there = _registered.get((name, key))
     if there is not None:
         there.remove()
-    registration = Registration(name, key, fn, with_keyset, _where(), records)
+    try:
+        registration = Registration(name, key, fn, with_keyset, _where(), records)
+    except RuntimeError as error:
+        if "::" not in name or not str(error).startswith("there is no operator"):
+            raise
+        _waiting.setdefault(name, []).append(lambda: _add(name, key, fn, lib, with_keyset, records))
+        return
     if lib is not None:
         lib._registrations.append(registration)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +119,18 @@ loaded_libraries: set[str] = set()
 def load_library(path: str | os.PathLike[str]) -> None:
     """Loads a shared object of operators, kernels or devices (docs/extending); all of it is there then, or nothing.
 
-    One that is loaded already is left as it is.
+    One that is loaded already is left as it is. OSError if it cannot be opened.
     """
     full = os.fspath(Path(path).resolve())
-    for name in _C._load_library(full):
+    try:
+        names = _C._load_library(full)
+    except RuntimeError as error:
+        raise (OSError(str(error)) if "cannot be opened" in str(error) else error) from None
+    for name in names:
         _forget(name)
+    if library := sys.modules.get("tensorpy.library"):
+        for name in names:
+            library.declared(name)
     loaded_libraries.add(full)
     if _C._outside_devices():
         from tensorpy.backends._generated import add_names

@@ -117,7 +117,7 @@ def test_a_library_that_fails_leaves_nothing(case: str) -> None:
 
 
 def test_no_library(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="cannot be opened"):
+    with pytest.raises(OSError, match="cannot be opened"):
         tp.ops.load_library(tmp_path / "nothing.so")
     (tmp_path / "empty.c").write_text("int nothing;")
     with pytest.raises(RuntimeError, match="is no library of tensorpy: it has no tensorpy_library_entry"):

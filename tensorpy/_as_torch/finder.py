@@ -19,7 +19,7 @@ from functools import cache
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from tensorpy._absent import absent
+from tensorpy._absent import absent, absent_class
 from tensorpy._as_torch import names
 
 asked: Counter[str] = Counter()  # names of torch that were asked for and are not there
@@ -59,7 +59,8 @@ def _asks_in_passing(frame: FrameType | None) -> bool:
 
 @cache
 def _standing_for(module: str, name: str) -> Any:
-    return absent(module, name)
+    """A class's instances raise when they are used, a function when it is called."""
+    return absent_class(module, name) if name.lstrip("_")[:1].isupper() else absent(module, name)
 
 
 def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> Any:
@@ -97,6 +98,7 @@ def _watch(module: ModuleType, name: str) -> None:
 
     __getattr__.watches = name  # type: ignore[attr-defined]
     setattr(module, "__getattr__", __getattr__)  # noqa: B010
+    module.__name__ = name  # which programs compare
 
 
 class _Loader(importlib.abc.Loader):

@@ -1,4 +1,4 @@
-"""The public names of PyTorch 2.13, from names.txt: `module: name ...`; of private modules, the module alone.
+"""The public names of PyTorch 2.13, from names.txt: `module: name ...`.
 
 Read when a name is asked for that tensorpy does not have, and for the table in docs/torch.md.
 """
@@ -21,12 +21,17 @@ def modules() -> dict[str, frozenset[str]]:
     return found
 
 
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
+
+
 def is_module(name: str) -> bool:
-    """Whether PyTorch has a module of that name, "torch.nn"; "torch.Tensor" is none."""
-    return name in modules() and name != "torch.Tensor"
+    """Whether PyTorch has a module of that name, "torch.nn"; a private one, which nobody lists, is taken to be there."""
+    return _is_private(name) or (name in modules() and name != "torch.Tensor")
 
 
 def has(module: str, name: str) -> bool:
-    """Whether PyTorch has a public name in a module; a private module's names are not known, and taken to be there."""
-    names = modules().get(module)
-    return names is not None and (name in names or (not names and not name.startswith("__")))
+    """Whether PyTorch has a public name in a module; the names of a private module are taken to be there."""
+    if name.startswith("__"):
+        return False
+    return _is_private(module) or name in modules().get(module, ()) or is_module(f"{module}.{name}")

@@ -64,6 +64,7 @@ stream = _device.stream
 set_stream = _device.set_stream
 Stream = _device.Stream
 Event = _device.Event
+StreamContext = absent(__name__, "StreamContext")
 ExternalStream = absent(__name__, "ExternalStream")
 CUDAGraph = absent(__name__, "CUDAGraph")
 graph = absent(__name__, "graph")

@@ -11,6 +11,8 @@ from tensorpy import _C, ops
 if TYPE_CHECKING:
     from tensorpy.fx.graph import Graph
 
+Target = Callable[..., Any] | str  # what a node calls: a function, or the name of a method, module or attribute
+Argument = Any  # a node, a constant, or a container of them
 KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 OpOverload: Any = _C.OpOverload
 _overloads: dict[str, Any] = {}

@@ -37,15 +37,18 @@ from tensorpy.nn.parameter import UninitializedParameter as UninitializedParamet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ imports at first use
+    from tensorpy.nn import attention as attention
     from tensorpy.nn import parallel as parallel
     from tensorpy.nn.parallel import DataParallel as DataParallel
 
 
 def __getattr__(name: str) -> object:
     """The wrappers for several devices and processes are imported at first use."""
-    if name in ("parallel", "DataParallel"):
-        import importlib
+    import importlib
 
+    if name == "attention":
+        return importlib.import_module("tensorpy.nn.attention")
+    if name in ("parallel", "DataParallel"):
         parallel = importlib.import_module("tensorpy.nn.parallel")
         return parallel if name == "parallel" else parallel.DataParallel
     raise AttributeError(f"module 'tensorpy.nn' has no attribute '{name}'")

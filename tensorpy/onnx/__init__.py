@@ -8,8 +8,11 @@ from tensorpy._absent import absent
 
 export = absent(__name__, "export")
 dynamo_export = absent(__name__, "dynamo_export")
-register_custom_op_symbolic = absent(__name__, "register_custom_op_symbolic")
 ONNXProgram = absent(__name__, "ONNXProgram")
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None) -> None:
+    """Says how an operator is to be written: nothing is."""
 
 
 def is_in_onnx_export() -> bool:
@@ -18,9 +21,9 @@ def is_in_onnx_export() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """The one module below is imported at first use."""
-    if name == "operators":
+    """The modules below are imported at first use."""
+    if name in ("operators", "symbolic_helper", "symbolic_opset11"):
         import importlib
 
-        return importlib.import_module("tensorpy.onnx.operators")
+        return importlib.import_module(f"tensorpy.onnx.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -34,6 +34,7 @@ __all__ = [
 
 DEFAULT_PROTOCOL = 2
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
+MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | Any | dict[str, str] | None"  # what load() takes
 
 # ---- globals that a file may name ----
 

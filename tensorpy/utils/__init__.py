@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PARTS = ("_python_dispatch", "_pytree", "checkpoint", "data", "extension", "hooks")
+_PARTS = ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "extension", "hooks", "model_zoo")
 
 
 def __getattr__(name: str) -> object:

@@ -26,6 +26,7 @@ class NodeDef(NamedTuple):
 
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+_KEYED: dict[Any, Callable[[Any], tuple[Any, Context]]] = {}  # gives ([(key, child), ...], context)
 
 
 def register_pytree_node(
@@ -42,6 +43,8 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as a pytree node")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    if flatten_with_keys_fn is not None:
+        _KEYED[cls] = flatten_with_keys_fn
 
 
 def _is_namedtuple(cls: type[Any]) -> bool:
@@ -220,3 +223,159 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTre
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
     """Whether it holds for some leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+# ---- paths: where in a tree a leaf is ----
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """The child of a mapping under a key."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """The child of a sequence at a place."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """The child that is an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        return getattr(obj, self.name)
+
+
+KeyPath = tuple[Any, ...]
+
+
+def keystr(kp: KeyPath) -> str:
+    """A path as it is written: "['a'][0]"."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Context]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], Context]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _keys(tree: PyTree, count: int) -> list[Any]:
+    if isinstance(tree, dict):
+        return [MappingKey(key) for key in tree]
+    if _is_namedtuple(type(tree)):
+        return [GetAttrKey(name) for name in type(tree)._fields]
+    return [SequenceKey(i) for i in range(count)]
+
+
+def _paths(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None, path: KeyPath, found: list[Any]) -> None:
+    node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
+    if node is None:
+        found.append((path, tree))
+        return
+    with_keys = _KEYED.get(type(tree))
+    if with_keys is not None:
+        pairs = list(with_keys(tree)[0])
+    else:
+        children = node.flatten_fn(tree)[0]
+        pairs = list(zip(_keys(tree, len(children)), children, strict=True))
+    for key, child in pairs:
+        _paths(child, is_leaf, (*path, key), found)
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """([(path, leaf), ...], spec) of a tree."""
+    found: list[tuple[KeyPath, Any]] = []
+    _paths(tree, is_leaf, (), found)
+    return found, tree_flatten(tree, is_leaf)[1]
+
+
+def tree_leaves_with_path(
+    tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> list[tuple[KeyPath, Any]]:
+    """[(path, leaf), ...]"""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """The tree with func(path, leaf, the leaves of the other trees) for each leaf."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [tree_flatten(rest, is_leaf)[0] for rest in rests]
+    return tree_unflatten([func(*pair, *leaves) for pair, *leaves in zip(pairs, *others, strict=True)], spec)
+
+
+def _register_pytree_node(cls: type[Any], flatten_fn: FlattenFunc, unflatten_fn: UnflattenFunc, **options: Any) -> None:
+    """register_pytree_node as it was called first; a class that is registered stays as it is."""
+    if cls not in SUPPORTED_NODES:
+        register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
+
+
+# ---- specs as text ----
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A spec of lists, tuples and dictionaries as JSON."""
+    import json
+
+    def plain(spec: TreeSpec) -> Any:
+        name = None if spec.type is None else spec.type.__name__
+        if name not in (None, "list", "tuple", "dict"):
+            raise NotImplementedError(f"treespec_dumps: {name} has no form as text")
+        return [name, spec.context, [plain(child) for child in spec.children_specs]]
+
+    return json.dumps([1, plain(treespec)])
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The spec that treespec_dumps wrote."""
+    import json
+
+    def spec(form: Any) -> TreeSpec:
+        name, context, children = form
+        return TreeSpec(_PLAIN[name], context, tuple(map(spec, children)))
+
+    version, form = json.loads(serialized)
+    if version != 1:
+        raise ValueError(f"treespec_loads: version {version} of the text is not known")
+    return spec(form)
+
+
+_PLAIN: dict[Any, Any] = {None: None, "list": list, "tuple": tuple, "dict": dict}

@@ -237,3 +237,7 @@ def make_fx(
         return _record(f.forward if isinstance(f, GraphModule) else f, args, kwargs, pre_dispatch)
 
     return wrapped
+
+
+def get_proxy_mode() -> None:
+    """The mode that traces symbolically: there is none."""

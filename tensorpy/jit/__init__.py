@@ -1,10 +1,13 @@
 """torch.jit's names: there is nothing to compile, so functions, classes and modules are given back as they came.
 
-A file of a compiled program cannot be read or written: `load` and `save` are names only.
+`save` writes a module as it is, and `load` reads what `save` wrote; PyTorch's compiled programs cannot be read.
 """
 
 from __future__ import annotations
 
+import builtins
+import types
+import typing
 from typing import Any, Final, NamedTuple
 
 from tensorpy._absent import absent
@@ -29,6 +32,28 @@ def trace_module(mod: Any, inputs: Any = None, *args: Any, **options: Any) -> An
 def script_if_tracing(fn: Any) -> Any:
     """The function itself."""
     return fn
+
+
+_script_if_tracing = script_if_tracing
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether a value is of a type, or of a container's type with parameters, `List[int]`, whose items it has then."""
+    origin = typing.get_origin(target_type)
+    if target_type is Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(isinstance(obj, choice) for choice in typing.get_args(target_type))
+    if origin is None:
+        return builtins.isinstance(obj, target_type)
+    if not builtins.isinstance(obj, origin):
+        return False
+    inner = typing.get_args(target_type)
+    if origin is dict:
+        return all(isinstance(k, inner[0]) and isinstance(v, inner[1]) for k, v in obj.items())
+    if origin is tuple and inner[-1:] != (Ellipsis,):
+        return len(obj) == len(inner) and all(map(isinstance, obj, inner))
+    return all(isinstance(item, inner[0]) for item in obj)
 
 
 def script_method(fn: Any) -> Any:
@@ -114,7 +139,28 @@ class ScriptModule(Module):
 
 RecursiveScriptModule = ScriptModule
 ScriptFunction = absent(__name__, "ScriptFunction")
-load = absent(__name__, "load")
-save = absent(__name__, "save")
+
+
+class TracerWarning(Warning):
+    """Said of what a trace would miss: nothing is traced."""
+
+
+class Error(RuntimeError):
+    """An error of a compiled program."""
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Writes a module, its class by name, to a file."""
+    from tensorpy import serialization
+
+    serialization.save(m, f)
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
+    """The module that `save` wrote. Like every pickle, such a file can run code: read only those that you trust."""
+    from tensorpy import serialization
+
+    return serialization.load(f, map_location=map_location, weights_only=False)
+
 
 __all__ = ["Final"]

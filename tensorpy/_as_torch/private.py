@@ -1,0 +1,135 @@
+"""What programs reach for beside torch's public names: private ones of `torch._C`, and dtypes that are only compared."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import tensorpy
+from tensorpy import _C
+
+
+def _nothing(*args: Any, **options: Any) -> None:
+    """Switches something that is not here."""
+
+
+def _no(*args: Any, **options: Any) -> bool:
+    return False
+
+
+def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
+    """The arguments of Tensor.to: (device, dtype, non_blocking, memory_format)."""
+    device, dtype = options.pop("device", None), options.pop("dtype", None)
+    non_blocking, memory_format = options.pop("non_blocking", False), options.pop("memory_format", None)
+    for value in args:
+        if isinstance(value, _C.Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, _C.dtype):
+            dtype = value
+        elif isinstance(value, bool):
+            non_blocking = value
+        elif value is not None:
+            device = value
+    return (None if device is None else _C.device(device)), dtype, non_blocking, memory_format
+
+
+class _Key:
+    """A dispatch key of PyTorch's, by name: `DispatchKey.AutocastCPU`."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class DispatchKeySet(frozenset):  # type: ignore[type-arg]
+    """Some dispatch keys."""
+
+    def __new__(cls, keys: Any = ()) -> DispatchKeySet:
+        return super().__new__(cls, [keys] if isinstance(keys, str) else keys)
+
+    def has(self, key: str) -> bool:
+        """Whether a key is among them."""
+        return key in self
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(frozenset.__or__(self, other))
+
+
+class _ExcludeDispatchKeyGuard:
+    """A context in which autocast is off for the devices whose autocast keys are given; other keys have no such guard."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        types = [key.removeprefix("Autocast").lower() for key in keys if key.startswith("Autocast")]
+        self.types = [name for name in types if _C._autocast_available(name)]
+
+    def __enter__(self) -> None:
+        self.before = [_C._autocast_get(name) for name in self.types]
+        for name, (_, dtype, cache) in zip(self.types, self.before, strict=True):
+            _C._autocast_set(name, False, dtype, cache)
+
+    def __exit__(self, *unused: object) -> None:
+        for name, state in zip(self.types, self.before, strict=True):
+            _C._autocast_set(name, *state)
+
+
+_LIMITS = {  # bits, eps, largest and smallest normal number of the 8-bit formats (Micikevicius et al., 2022)
+    "float8_e4m3fn": (8, 2.0**-3, 448.0, 2.0**-6),
+    "float8_e4m3fnuz": (8, 2.0**-3, 240.0, 2.0**-7),
+    "float8_e5m2": (8, 2.0**-2, 57344.0, 2.0**-14),
+    "float8_e5m2fnuz": (8, 2.0**-3, 57344.0, 2.0**-15),
+}
+
+
+class AbsentDtype:
+    """A dtype of PyTorch's that tensorpy does not have: a name to compare with, which no tensor has."""
+
+    is_complex = is_signed = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.limits = _LIMITS.get(name)  # which finfo gives
+        self.is_floating_point = self.limits is not None
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+_DTYPES = (
+    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 complex32 chalf qint8 "
+    "qint32 quint8 quint4x2 quint2x4 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 bits8 "
+    "bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+).split()
+
+_NAMES = {
+    "DispatchKey": _Key(),
+    "DispatchKeySet": DispatchKeySet,
+    "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_log_api_usage_once": _nothing,
+    "_jit_set_profiling_executor": _no,
+    "_jit_set_profiling_mode": _no,
+    "_jit_override_can_fuse_on_cpu": _nothing,
+    "_jit_override_can_fuse_on_gpu": _nothing,
+    "_jit_can_fuse_on_cpu": _no,
+    "_jit_can_fuse_on_gpu": _no,
+    "_jit_set_texpr_fuser_enabled": _nothing,
+    "_jit_set_nvfuser_enabled": _no,
+    "_jit_set_nvfuser_guard_mode": _no,
+    "_get_tracing_state": _nothing,
+    "_is_tracing": _no,
+    "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
+    "_set_throw_on_mutable_data_ptr": _nothing,
+    "_get_default_device": lambda: _C.get_default_device().type,
+    "_get_privateuse1_backend_name": lambda: "privateuseone",
+    "_nn": SimpleNamespace(_parse_to=_parse_to),
+}
+
+
+def install() -> None:
+    """Gives them to tensorpy._C, where it has none of its own, and tensorpy the dtypes and layouts that are names only."""
+    for name in _DTYPES:
+        if name not in tensorpy.__dict__:
+            setattr(tensorpy, name, AbsentDtype(name))
+    for name, value in _NAMES.items():
+        if not hasattr(_C, name):
+            setattr(_C, name, value)

@@ -1,0 +1,34 @@
+"""Private functions of torch's that programs use: lists of tensors in one flat one and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """The elements of all tensors, of one dtype, one after another."""
+    return _C.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of the flat tensor in the shapes of the tensors."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device given as a number, a name or a device: -1 of the CPU, where that is allowed."""
+    if isinstance(device, int):
+        return device
+    found = _C.device(device) if device is not None else None
+    if found is not None and found.type == "cpu" and allow_cpu:
+        return -1
+    if found is None or found.index is None:
+        if not optional:
+            raise ValueError(f"expected a device with an index, got {device!r}")
+        return 0
+    return found.index

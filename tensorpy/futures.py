@@ -1,0 +1,106 @@
+"""Results that come later: a Future is completed once, by whoever computes it, and waited for by others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+
+class Future(Generic[T]):
+    """A value that `set_result` or `set_exception` gives once; callbacks run in the thread that completes it."""
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Future[T]], Any]] = []
+
+    def done(self) -> bool:
+        """Whether there is a value or an exception."""
+        return self._done.is_set()
+
+    def wait(self) -> T:
+        """The value, when it is there; raises the exception."""
+        self._done.wait()
+        return self.value()
+
+    def value(self) -> T:
+        """The value, which has to be there: RuntimeError otherwise."""
+        if not self.done():
+            raise RuntimeError("the future has no value yet: wait() waits for it")
+        if self._error is not None:
+            raise self._error
+        value: T = self._value
+        return value
+
+    def _complete(self, value: Any, error: BaseException | None) -> None:
+        with self._lock:
+            if self.done():
+                raise RuntimeError("the future has its value already: set_result() is for one time")
+            self._value, self._error = value, error
+            self._done.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def set_result(self, result: T) -> None:
+        """Completes it with a value."""
+        self._complete(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Completes it with an exception, which wait() raises."""
+        if not isinstance(result, BaseException):
+            raise AssertionError(f"{result!r} is of type {type(result).__name__}, not an Exception.")
+        self._complete(None, result)
+
+    def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
+        """Has a function called with the future when it is complete: now, if it is."""
+        with self._lock:
+            if not self.done():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        """The future of what a function makes of this one when it is complete."""
+        after: Future[Any] = Future()
+
+        def run(me: Future[T]) -> None:
+            try:
+                after.set_result(callback(me))
+            except Exception as error:
+                after.set_exception(error)
+
+        self.add_done_callback(run)
+        return after
+
+
+def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
+    """A future whose value is the list, complete when each of them is."""
+    whole: Future[list[Future[Any]]] = Future()
+    left, lock = len(futures), threading.Lock()
+
+    def count(_: Future[Any]) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            last = left == 0
+        if last:
+            whole.set_result(futures)
+
+    for future in futures:
+        future.add_done_callback(count)
+    if not futures:
+        whole.set_result(futures)
+    return whole
+
+
+def wait_all(futures: list[Future[Any]]) -> list[Any]:
+    """The values of all, when each is there; the first exception is raised."""
+    return [future.wait() for future in collect_all(futures).wait()]

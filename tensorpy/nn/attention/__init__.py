@@ -1,0 +1,30 @@
+"""Which kernels attention may use: kept for the programs that say so. tensorpy has one way for each size, and takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+__all__ = ["SDPBackend", "sdpa_kernel"]
+
+
+class SDPBackend(IntEnum):
+    """The kinds of kernels that PyTorch knows."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, Any]]:
+    """A context in which attention is to use some kinds of kernels; the results are the same with any."""
+    given = backends if isinstance(backends, list) else [backends]
+    if not all(isinstance(backend, SDPBackend) for backend in given):
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    yield {}

@@ -1,0 +1,150 @@
+"""Attention whose scores a function of the user's changes, or hides, by batch, head and position."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorpy as tp
+from tensorpy._C import Tensor
+
+__all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+
+MaskMod = Callable[..., Any]  # (batch, head, query's place, key's place) -> whether the query sees the key
+ScoreMod = Callable[..., Any]  # (score, batch, head, query's place, key's place) -> score
+
+
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """Hides nothing."""
+    return batch.new_ones((), dtype=tp.bool)
+
+
+def or_masks(*mask_mods: MaskMod) -> MaskMod:
+    """Shows what one of the masks shows."""
+    _check_functions(mask_mods)
+
+    def shown(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        result = b.new_zeros((), dtype=tp.bool)
+        for mask in mask_mods:
+            result = result | mask(b, h, q, kv)
+        return result
+
+    return shown
+
+
+def and_masks(*mask_mods: MaskMod) -> MaskMod:
+    """Shows what all of the masks show."""
+    _check_functions(mask_mods)
+
+    def shown(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        result = b.new_ones((), dtype=tp.bool)
+        for mask in mask_mods:
+            result = result & mask(b, h, q, kv)
+        return result
+
+    return shown
+
+
+def _check_functions(mask_mods: tuple[MaskMod, ...]) -> None:
+    if not all(callable(mask) for mask in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+
+def _over_places(function: Callable[..., Any], with_score: bool) -> Callable[..., Any]:
+    """The function over whole axes: batch, head, queries, keys; the score, if there is one, has all four."""
+    for axis in range(4):
+        places = tuple(0 if argument == 3 - axis else None for argument in range(4))
+        function = tp.vmap(function, in_dims=(0, *places) if with_score else places)
+    return function
+
+
+def create_mask(
+    mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
+) -> Tensor:
+    """The mask as a tensor of truth values, (B, H, Q_LEN, KV_LEN); None stands for one batch, one head."""
+    places = [tp.arange(n, device=device) for n in (B or 1, H or 1, Q_LEN, KV_LEN)]
+    mask: Tensor = _over_places(mod_fn, False)(*places)
+    return mask.expand(*(place.numel() for place in places)).to(tp.bool)
+
+
+class BlockMask:
+    """Which queries see which keys, as the function that says so and its truth values; blocks are kept for their sizes."""
+
+    def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int], seq_lengths: tuple[int, int]):
+        self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block_size, seq_lengths
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(batches, heads, queries, keys)"""
+        return tuple(self.mask.shape)
+
+    def numel(self) -> int:
+        """How many pairs of a query and a key there are."""
+        return self.mask.numel()
+
+    def to_dense(self) -> Tensor:
+        """1 for each block of which something is seen: (batches, heads, blocks of queries, blocks of keys)."""
+        rows, columns = self.BLOCK_SIZE
+        b, h, q, kv = self.mask.shape
+        padded = tp.nn.functional.pad(self.mask, (0, -kv % columns, 0, -q % rows))
+        blocks = padded.view(b, h, padded.shape[2] // rows, rows, padded.shape[3] // columns, columns)
+        return blocks.any(dim=5).any(dim=3).to(tp.int32)
+
+    def sparsity(self) -> float:
+        """The percentage of blocks of which nothing is seen."""
+        return 100.0 * (1.0 - float(self.to_dense().float().mean()))
+
+    def to(self, device: Any) -> BlockMask:
+        """The same mask on a device."""
+        return BlockMask(self.mask.to(device), self.mask_mod, self.BLOCK_SIZE, self.seq_lengths)
+
+    def __repr__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def create_block_mask(
+    mask_mod: MaskMod,
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = 128,
+    _compile: bool = False,
+    **blocks: Any,
+) -> BlockMask:
+    """A mask for flex_attention of a function of batch, head, query's and key's place."""
+    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, size, (Q_LEN, KV_LEN))
+
+
+def flex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: ScoreMod | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Any = None,
+) -> Any:
+    """Values (B, H, KV, Ev) weighted by the softmax of the changed scores of queries (B, H, Q, E) and keys (B, H, KV, E).
+
+    enable_gqa: there are fewer heads of keys and values, each serves several of queries. return_lse: the logarithms of
+    the sums of the exponentials too, (B, H, Q). A query that sees no key gets zeros.
+    """
+    if enable_gqa:
+        groups = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    scores = query @ key.transpose(-2, -1) * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if score_mod is not None:
+        places = [tp.arange(n, device=query.device) for n in scores.shape]
+        scores = _over_places(score_mod, True)(scores, *places)
+    if block_mask is not None:
+        mask = block_mask.mask[:, :, : scores.shape[2], : scores.shape[3]]
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = tp.softmax(scores, -1, dtype=tp.float32).nan_to_num(0.0) if block_mask is not None else scores.softmax(-1)
+    result = weights.to(value.dtype) @ value
+    return (result, tp.logsumexp(scores, -1)) if return_lse else result

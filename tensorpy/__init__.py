@@ -134,6 +134,7 @@ _LAZY = {
     "version",
     "xpu",
     "_utils",
+    "storage",
     "func",
     "futures",
     "optim",

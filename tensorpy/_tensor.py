@@ -204,6 +204,47 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
     return self.resize_(other.shape)
 
 
+def share_memory_(self: Tensor) -> Tensor:
+    """Moves the tensor's storage to memory that processes share: tensorpy/storage.py."""
+    self.untyped_storage().share_memory_()
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes can see the tensor's memory."""
+    return bool(self.untyped_storage().is_shared())
+
+
+def storage(self: Tensor) -> Any:
+    """The tensor's memory as elements of its dtype."""
+    from tensorpy.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+def _typed_storage(self: Tensor) -> Any:
+    """The same as `storage`."""
+    return storage(self)
+
+
+def _of_storage(name: str) -> Any:
+    """A method of storages, which tensorpy/storage.py has: imported when it is called."""
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        from tensorpy import storage
+
+        return getattr(storage, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+_STORAGE_METHODS = (
+    "untyped", "tolist", "clone", "cpu", "copy_", "fill_", "element_size", "is_shared", "share_memory_", "__dlpack__",
+    "__dlpack_device__",
+)  # fmt: skip
+
+
 def _array_function(self: Tensor, *arguments: Any) -> Any:
     """What NumPy asks before one of its functions runs on tensors (_numpy.py)."""
     from tensorpy._numpy import array_function
@@ -229,6 +270,10 @@ _METHODS = (
     apply_,
     map_,
     map2_,
+    share_memory_,
+    is_shared,
+    storage,
+    _typed_storage,
 )
 
 
@@ -236,6 +281,10 @@ def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
+    for name in _STORAGE_METHODS:
+        _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))
+    for name in ("from_file", "_new_shared"):
+        _C._set_type_attribute(_C.UntypedStorage, name, staticmethod(_of_storage(name)))
     _C._set_type_attribute(_C.Node, "register_hook", _node_register_hook)
     _C._set_type_attribute(_C.Node, "register_prehook", _node_register_prehook)
 

@@ -1,4 +1,7 @@
-"""Python's multiprocessing, and `spawn`, which starts a program's processes. Tensors are copied between them."""
+"""Python's multiprocessing, and `spawn`, which starts a program's processes.
+
+A tensor that is sent to another process is in memory that both see: see tensorpy/storage.py.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
+
+from tensorpy import storage as _storage  # noqa: F401  (registers how tensors are sent)
 
 
 def __getattr__(name: str) -> Any:
@@ -112,7 +117,8 @@ def spawn(
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The ways to share memory between processes, by name: both names stand for a copy."""
+    """The ways to send memory to another process: by its descriptor, which the sender keeps until it is received, or by
+    the name of a file, which serves one receiver."""
     return {"file_descriptor", "file_system"}
 
 
@@ -122,7 +128,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Chooses the way; kept, and without effect."""
+    """Chooses the way."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(f"there is no sharing strategy {new_strategy!r}")

@@ -103,6 +103,7 @@ static void park_data_steal(const tp_storage *s, tp_storage *old) {
     bool own_block = s->data && s->data != inline_data((tp_storage *)s);
     old->data = own_block ? s->data : NULL;
     old->context = s->context;
+    old->deleter = s->deleter;
     tp_host_park(free_storage, old, 0);
 }
 
@@ -127,6 +128,25 @@ int tp_storage_resize(tp_storage *s, size_t nbytes) {
     if (!s->resizable) return tp_fail(TP_RuntimeError, "Trying to resize storage that is not resizable");
     if (s->device.type != TP_DEVICE_META && grow_data(s, nbytes) < 0) return -1;
     s->nbytes = nbytes;
+    return 0;
+}
+
+static void release_lender(void *lender, void *data TP_UNUSED) { tp_storage_release(lender); }
+
+int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
+    if (s->device.type != TP_DEVICE_CPU || lender->device.type != TP_DEVICE_CPU || lender->nbytes < s->nbytes)
+        return tp_fail(TP_RuntimeError, "a storage of %zu bytes on %s cannot take over one of %zu bytes on %s",
+                       s->nbytes, tp_device_type_name((tp_device_type)s->device.type), lender->nbytes,
+                       tp_device_type_name((tp_device_type)lender->device.type));
+    if (s == lender) return 0;
+    tp_storage *old = new_head(s->device, s->nbytes, HEAD);
+    if (!old) return -1;
+    if (s->nbytes) memcpy(lender->data, s->data, s->nbytes);
+    park_data_steal(s, old);
+    s->data = lender->data;
+    s->context = tp_storage_retain(lender);
+    s->deleter = release_lender;
+    s->resizable = false;
     return 0;
 }
 

@@ -54,6 +54,9 @@ int tp_check_address(const tp_storage *s, const char *what);
 /* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
  * enough; after a failure it is as it was. */
 int tp_storage_resize(tp_storage *s, size_t nbytes);
+/* Copies s's content into lender's memory, which is its own from then on, for all its tensors: lender is kept. Both on
+ * the CPU, lender at least as large; the caller has the host lock. After a failure s is as it was. */
+int tp_storage_adopt(tp_storage *s, tp_storage *lender);
 void tp_storage_free(tp_storage *s);
 
 TP_INLINE tp_storage *tp_storage_retain(tp_storage *s) {

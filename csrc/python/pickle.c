@@ -123,7 +123,23 @@ static PyObject *storage_reduce(PyObject *o, PyObject *unused) {
     return Py_BuildValue("N(NN)", rebuild, bytes, tp_py_device_object(STORAGE(o)->device));
 }
 
+/* _adopt(other): the content moves into the other storage's memory, which is this one's from then on. */
+static PyObject *storage_adopt(PyObject *o, PyObject *other) {
+    if (!Py_IS_TYPE(other, &storage_type)) return PyErr_Format(PyExc_TypeError, "_adopt() takes a storage");
+    if (tp_py_check(tp_storage_adopt(STORAGE(o), STORAGE(other))) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Parts are Python's: tensorpy/storage.py. */
+static PyObject *storage_item(PyObject *o, PyObject *index) {
+    PyObject *module = PyImport_ImportModule("tensorpy.storage");
+    PyObject *item = module ? PyObject_CallMethod(module, "_item", "OO", o, index) : NULL;
+    Py_XDECREF(module);
+    return item;
+}
+
 static PyMethodDef storage_methods[] = {
+    {"_adopt", storage_adopt, METH_O, NULL},
     {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes."},
     {"size", storage_nbytes, METH_NOARGS, "size($self, /)\n--\n\nThe number of bytes."},
     {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self, /)\n--\n\nThe address of the first byte."},
@@ -134,6 +150,7 @@ static PyMethodDef storage_methods[] = {
 static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
 static PySequenceMethods storage_sequence = {.sq_length = storage_length};
+static PyMappingMethods storage_mapping = {.mp_length = storage_length, .mp_subscript = storage_item};
 static PyTypeObject storage_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.UntypedStorage",
     .tp_doc = "The block of memory that tensors are views of.",
@@ -143,6 +160,7 @@ static PyTypeObject storage_type = {
     .tp_methods = storage_methods,
     .tp_getset = storage_getset,
     .tp_as_sequence = &storage_sequence,
+    .tp_as_mapping = &storage_mapping,
 };
 
 PyObject *tp_py_tensor_storage(PyObject *self, PyObject *unused) {

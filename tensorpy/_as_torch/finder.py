@@ -48,9 +48,14 @@ def _is_caught(code: CodeType, offset: int) -> bool:
         return False
 
 
-def _asks_in_passing(frame: FrameType | None) -> bool:
-    """Whether a frame is at an import statement whose failure nothing would catch."""
+def _asks_in_passing(frame: FrameType | None, modules: bool = True) -> bool:
+    """Whether a frame is at an import statement whose failure nothing would catch.
+
+    modules: False where `from package import name` may ask for a name that is no module.
+    """
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_name == "_handle_fromlist" and not modules:
+            return False  # looks whether a name is a module: `_missing` answers for names
         frame = frame.f_back
     if frame is None or frame.f_code.co_code[frame.f_lasti] not in _IMPORTS:
         return False
@@ -137,8 +142,10 @@ class Finder(importlib.abc.MetaPathFinder):
                 raise
         if not names.is_module(name):
             return None
-        asked[name] += 1
-        if not _asks_in_passing(sys._getframe(2)):
+        listed = name in names.modules()
+        if listed:
+            asked[name] += 1
+        if not _asks_in_passing(sys._getframe(2), listed):
             return None
         module = ModuleType(name, "A module of PyTorch's that tensorpy does not have: its names raise.")
         module.__path__ = []

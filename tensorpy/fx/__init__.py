@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._absent import absent
+from tensorpy._absent import absent, absent_class
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.interpreter import Interpreter
@@ -21,9 +21,9 @@ from tensorpy.fx.node import Node, map_arg
 
 __all__ = ["Graph", "GraphModule", "Interpreter", "Node", "map_arg", "wrap"]
 
-Proxy = absent(__name__, "Proxy")
-Tracer = absent(__name__, "Tracer")
-Transformer = absent(__name__, "Transformer")
+Proxy = absent_class(__name__, "Proxy")
+Tracer = absent_class(__name__, "Tracer")
+Transformer = absent_class(__name__, "Transformer")
 replace_pattern = absent(__name__, "replace_pattern")
 symbolic_trace = absent(__name__, "symbolic_trace")
 
@@ -31,3 +31,12 @@ symbolic_trace = absent(__name__, "symbolic_trace")
 def wrap(fn_or_name: Any) -> Any:
     """The function, or its name, as it came: there is no tracer to keep out of it."""
     return fn_or_name
+
+
+def __getattr__(name: str) -> Any:
+    """The module of the tracer's names is imported at first use."""
+    if name in ("proxy", "experimental"):
+        import importlib
+
+        return importlib.import_module(f"tensorpy.fx.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

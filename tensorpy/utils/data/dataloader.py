@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from tensorpy.storage import forget_of
 from tensorpy.utils.data.collate import default_collate, default_convert
 from tensorpy.utils.data.dataset import IterableDataset
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
@@ -212,6 +213,8 @@ def _shut_down(workers: list[Any], task_queues: list[Any], results: Any, owner: 
     for each in (*task_queues, results):
         each.cancel_join_thread()
         each.close()
+    for worker in workers:
+        forget_of(worker.pid)  # batches that nobody has taken
 
 
 class _WorkersIter:

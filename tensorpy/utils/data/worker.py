@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _C
+from tensorpy import _C, multiprocessing
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
 
@@ -143,6 +143,7 @@ def run(
     dataset = make[0]
     try:
         _C.set_num_threads(1)
+        multiprocessing.set_sharing_strategy("file_system")  # each batch has one receiver
         _seed(seed + number)
         _info = WorkerInfo(number, count, seed + number, dataset)
         fetcher: Any = None

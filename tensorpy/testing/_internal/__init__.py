@@ -1,0 +1,1 @@
+"""Parts of torch's own test tools that libraries use in theirs."""

@@ -1,0 +1,45 @@
+"""A TestCase that compares tensors, under the name that libraries' own tests import."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorpy as tp
+from tensorpy.testing import assert_close, make_tensor
+
+__all__ = ["TestCase", "freeze_rng_state", "make_tensor", "run_tests"]
+
+
+class TestCase(unittest.TestCase):
+    """assertEqual of tensors, and of containers of them, is assert_close; of other things unittest's."""
+
+    def assertEqual(
+        self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None, rtol: float | None = None, **options: Any
+    ) -> None:
+        if isinstance(x, (tp.Tensor, list, tuple, dict)) or isinstance(y, tp.Tensor):
+            known = {"equal_nan": True, "check_device": False, "check_dtype": options.get("exact_dtype", True)}
+            x, y = (v if not isinstance(o, tp.Tensor) or isinstance(v, tp.Tensor) else tp.as_tensor(v, dtype=o.dtype)
+                    for v, o in ((x, y), (y, x)))  # fmt: skip
+            if (atol is None) != (rtol is None):
+                atol, rtol = atol or 0.0, rtol or 0.0
+            assert_close(x, y, atol=atol, rtol=rtol, msg=msg, **known)
+        elif atol is not None or rtol is not None:
+            bound = (atol or 0.0) + (rtol or 0.0) * abs(y)
+            self.assertLessEqual(abs(x - y), bound, msg)
+        else:
+            super().assertEqual(x, y, msg)
+
+
+@contextmanager
+def freeze_rng_state() -> Iterator[None]:
+    """A context after which the default generator is where it was before."""
+    with tp.random.fork_rng():
+        yield
+
+
+def run_tests() -> None:
+    """unittest.main of the program."""
+    unittest.main()

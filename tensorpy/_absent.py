@@ -128,6 +128,8 @@ class AbsentDevice:
         """Bytes of memory in use, now or at most: 0."""
         return 0
 
+    memory_allocated = max_memory_allocated = memory_reserved = no_memory
+
     def memory_stats(self, device: Any = None) -> dict[str, Any]:
         """The allocator's counters: there are none."""
         return {}

@@ -1,8 +1,9 @@
 """What storages can do beside being shared by tensors: bytes and parts of them, files, memory shared by processes.
 
-Memory that processes share is a file of /dev/shm that has no name any more, mapped by each of them. `share_memory_` moves
-a storage there in place, so that all its tensors follow. A storage that is sent to another process (a queue, a pipe, the
-arguments of Process) travels as a handle to such memory: get_sharing_strategy() says which; small ones as bytes.
+Memory that processes share is a file of /dev/shm that has no name any more, mapped by each of them. `share_memory_`
+moves a storage there in place, so that all its tensors follow. A storage that is sent to another process (a queue, a
+pipe, the arguments of Process) travels as a handle to such memory: get_sharing_strategy() says which; small ones as
+bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def bytes_of(storage: Any) -> Tensor:
 
 def _item(storage: Any, index: Any) -> Any:
     """storage[3] is a number, storage[2:5] a storage of the same memory."""
-    row = bytes_of(storage)
+    row: Any = bytes_of(storage)
     if not isinstance(index, slice):
         return int(row[index])
     part = memoryview(row)[index]
@@ -141,7 +142,7 @@ reduction.ForkingPickler.register(UntypedStorage, _send)
 
 
 def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> Any:
-    """A storage whose memory is a file's first bytes; with `shared`, the file grows to nbytes and sees what is written."""
+    """A storage whose memory is a file's first bytes; with `shared` it grows to nbytes and sees what is written."""
     descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY)
     try:
         size = os.fstat(descriptor).st_size
@@ -294,4 +295,8 @@ class TypedStorage:
         return self
 
     def __repr__(self) -> str:
-        return " " + "\n ".join(map(str, self.tolist())) + f"\n[{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        return (
+            " "
+            + "\n ".join(map(str, self.tolist()))
+            + f"\n[{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        )

@@ -138,9 +138,8 @@ def test_types_in_messages_are_words() -> None:
 
 
 def test_a_device_that_is_not_here_says_which_are() -> None:
-    for name in ("cuda", "cuda:0", "mps", "nonsense"):
-        with pytest.raises(RuntimeError, match=f"'{name}' is no device: there are cpu, meta, opencl; a GPU is one"):
-            tp.zeros(2, device=name)
+    with pytest.raises(RuntimeError, match="'nonsense' is no device: there are cpu, meta, opencl; a GPU is one"):
+        tp.zeros(2, device="nonsense")
 
 
 # ---- NumPy's functions ----

@@ -357,7 +357,7 @@ def test_what_would_be_compiled_runs_as_it_is():
 
 @pytest.mark.parametrize(
     "name",
-    "cuda.Stream cuda.Event hub.load hub.load_state_dict_from_url onnx.export fx.symbolic_trace jit.load".split(),
+    "cuda.Stream cuda.Event hub.load onnx.export fx.symbolic_trace".split(),
 )
 def test_what_is_a_name_only_says_so_when_called(name):
     module, _, last = name.rpartition(".")

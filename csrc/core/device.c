@@ -26,7 +26,7 @@ static char new_names[TP_NUM_DEVICES][MAX_NAME + 1]; /* of renamed types; otherw
 
 /* Devices of PyTorch's that tensorpy does not drive. Programs name them in passing: such a name is a device, whose type
  * is a number past TP_NUM_DEVICES, to print and compare. No tensor is on it, and tp_device_get_ops says so. */
-static const char *const foreign_names[] = {"cuda",   "mps", "xpu", "hpu",  "xla", "mtia",   "ipu", "hip",
+static const char *const foreign_names[] = {"cuda",   "mps", "xpu",  "hpu",  "xla",  "mtia",   "ipu",    "hip",
                                             "vulkan", "ve",  "maia", "lazy", "fpga", "mkldnn", "opengl", "ideep"};
 #define NUM_FOREIGN (int)(sizeof foreign_names / sizeof *foreign_names)
 static bool is_foreign(int type) { return type >= TP_NUM_DEVICES && type < TP_NUM_DEVICES + NUM_FOREIGN; }
@@ -104,9 +104,10 @@ const tp_device_ops *tp_device_find_ops(tp_device_type type) {
 static int fail_foreign(int type) {
     const char *name = foreign_names[type - TP_NUM_DEVICES];
     bool asserts = strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0;
-    return tp_fail(asserts ? TP_AssertionError : TP_RuntimeError,
-                   "tensorpy drives no %s device%s", name,
-                   registered[TP_DEVICE_OPENCL] ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)" : "");
+    return tp_fail(asserts ? TP_AssertionError : TP_RuntimeError, "tensorpy drives no %s device%s", name,
+                   registered[TP_DEVICE_OPENCL]
+                       ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)"
+                       : "");
 }
 
 const tp_device_ops *tp_device_get_ops(tp_device_type type) {

@@ -74,7 +74,8 @@ void tp_call_opencl(const char *name);
 extern int (*tp_find_device_type)(const char *name);
 /* For the error about an unknown name: devices that could be had ("a, b"); a long text is cut. */
 void tp_set_installed_devices(const char *names);
-/* Parses "cpu", "opencl:1", and names of PyTorch's devices that are not here ("cuda"), whose use fails; RuntimeError for an unknown name or a bad index. */
+/* Parses "cpu", "opencl:1", and names of PyTorch's devices that are not here ("cuda"), whose use fails; RuntimeError
+ * for an unknown name or a bad index. */
 int tp_device_parse(const char *text, tp_device *out);
 /* Writes "cpu" or "opencl:0" into a buffer of at least 40 bytes and returns it. */
 const char *tp_device_print(tp_device d, char *buffer);

@@ -16,8 +16,7 @@ static PyObject *autocast_get(PyObject *self, PyObject *arg) {
     (void)self;
     int type;
     if (device_type_of(arg, &type) < 0) return NULL;
-    if (type >= TP_NUM_DEVICES)
-        return Py_BuildValue("ONO", Py_False, tp_py_dtype_object(TP_FLOAT16), Py_True);
+    if (type >= TP_NUM_DEVICES) return Py_BuildValue("ONO", Py_False, tp_py_dtype_object(TP_FLOAT16), Py_True);
     return Py_BuildValue("NNN", PyBool_FromLong(tp_autocast_enabled(type)), tp_py_dtype_object(tp_autocast_dtype(type)),
                          PyBool_FromLong(tp_autocast_cache_enabled()));
 }

@@ -101,7 +101,7 @@ def _watch(module: ModuleType, name: str) -> None:
         except AttributeError as error:
             return _missing(name, attribute, error, sys._getframe(1))
 
-    __getattr__.watches = name  # type: ignore[attr-defined]
+    vars(__getattr__)["watches"] = name
     setattr(module, "__getattr__", __getattr__)  # noqa: B010
     module.__name__ = name  # which programs compare
 

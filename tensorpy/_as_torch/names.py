@@ -26,7 +26,7 @@ def _is_private(module: str) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Whether PyTorch has a module of that name, "torch.nn"; a private one, which nobody lists, is taken to be there."""
+    """Whether PyTorch has a module of that name; a private one, which nobody lists, is taken to be there."""
     return _is_private(name) or (name in modules() and name != "torch.Tensor")
 
 

@@ -1,4 +1,4 @@
-"""What programs reach for beside torch's public names: private ones of `torch._C`, and dtypes that are only compared."""
+"""What programs reach for beside torch's public names: private ones of `torch._C`, dtypes that they only compare."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DispatchKeySet(frozenset):  # type: ignore[type-arg]
 
 
 class _ExcludeDispatchKeyGuard:
-    """A context in which autocast is off for the devices whose autocast keys are given; other keys have no such guard."""
+    """A context in which autocast is off for the devices whose autocast keys are given; others have no guard."""
 
     def __init__(self, keys: DispatchKeySet) -> None:
         types = [key.removeprefix("Autocast").lower() for key in keys if key.startswith("Autocast")]
@@ -97,8 +97,8 @@ class AbsentDtype:
 
 _DTYPES = (
     "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 complex32 chalf qint8 "
-    "qint32 quint8 quint4x2 quint2x4 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 bits8 "
-    "bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+    "qint32 quint8 quint4x2 quint2x4 uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 "
+    "bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
 ).split()
 
 _NAMES = {
@@ -126,9 +126,9 @@ _NAMES = {
 
 
 def install() -> None:
-    """Gives them to tensorpy._C, where it has none of its own, and tensorpy the dtypes and layouts that are names only."""
+    """Gives them to tensorpy._C, where it has none of its own, and tensorpy dtypes and layouts that are names only."""
     for name in _DTYPES:
-        if name not in tensorpy.__dict__:
+        if name not in vars(tensorpy):
             setattr(tensorpy, name, AbsentDtype(name))
     for name, value in _NAMES.items():
         if not hasattr(_C, name):

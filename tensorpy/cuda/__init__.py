@@ -39,9 +39,9 @@ synchronize = _device.synchronize
 ipc_collect = _device.init
 
 empty_cache = _device.empty_cache
-memory_allocated = max_memory_allocated = _device.no_memory
-memory_reserved = max_memory_reserved = _device.no_memory
-memory_cached = max_memory_cached = _device.no_memory
+memory_allocated = _device.memory_allocated
+max_memory_allocated = _device.max_memory_allocated
+memory_reserved = max_memory_reserved = memory_cached = max_memory_cached = _device.memory_reserved
 memory_stats = _device.memory_stats
 memory_summary = _device.memory_summary
 mem_get_info = _device.mem_get_info

@@ -1,4 +1,4 @@
-"""The functions of torch.cuda over OpenCL's devices, where programs call those "cuda" (tensorpy.run --device opencl)."""
+"""The functions of torch.cuda over OpenCL's devices, where programs call those "cuda"."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class OpenCLDevice(AbsentDevice):
     def __init__(self) -> None:
         super().__init__("CUDA")
 
-    is_available = staticmethod(opencl.is_available)
-    device_count = staticmethod(opencl.device_count)
-    current_device = staticmethod(opencl.current_device)
-    get_device_name = staticmethod(opencl.get_device_name)
-    synchronize = staticmethod(opencl.synchronize)
-    empty_cache = staticmethod(opencl.empty_cache)
-    reset_memory = staticmethod(opencl.reset_peak_memory_stats)
-    current_stream = staticmethod(opencl.current_stream)
-    default_stream = staticmethod(opencl.default_stream)
-    stream = staticmethod(opencl.stream)
-    memory_allocated = staticmethod(opencl.memory_allocated)
-    max_memory_allocated = staticmethod(opencl.max_memory_allocated)
-    memory_reserved = staticmethod(opencl.memory_reserved)
+    is_available: Any = staticmethod(opencl.is_available)
+    device_count: Any = staticmethod(opencl.device_count)
+    current_device: Any = staticmethod(opencl.current_device)
+    get_device_name: Any = staticmethod(opencl.get_device_name)
+    synchronize: Any = staticmethod(opencl.synchronize)
+    empty_cache: Any = staticmethod(opencl.empty_cache)
+    reset_memory: Any = staticmethod(opencl.reset_peak_memory_stats)
+    current_stream: Any = staticmethod(opencl.current_stream)
+    default_stream: Any = staticmethod(opencl.default_stream)
+    stream: Any = staticmethod(opencl.stream)
+    memory_allocated: Any = staticmethod(opencl.memory_allocated)
+    max_memory_allocated: Any = staticmethod(opencl.max_memory_allocated)
+    memory_reserved: Any = staticmethod(opencl.memory_reserved)
 
-    set_stream = staticmethod(opencl.set_stream)
+    set_stream: Any = staticmethod(opencl.set_stream)
     Stream = opencl.Stream
     Event = opencl.Event
 

@@ -11,7 +11,9 @@ dynamo_export = absent(__name__, "dynamo_export")
 ONNXProgram = absent(__name__, "ONNXProgram")
 
 
-def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None) -> None:
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None
+) -> None:
     """Says how an operator is to be written: nothing is."""
 
 

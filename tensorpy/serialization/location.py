@@ -18,11 +18,6 @@ def _device(location: str) -> _C.device:
         return _C.device(location)
     except (RuntimeError, ValueError, OverflowError):
         pass
-    if location.partition(":")[0] in ("cuda", "xpu", "mps", "hpu", "xla"):
-        raise RuntimeError(
-            f"Attempting to deserialize object on {location}, a device that tensorpy does not have. Use "
-            "map_location=tensorpy.device('cpu') to map your storages to the CPU."
-        )
     raise RuntimeError(f"don't know how to restore data location of a storage (tagged with {location})")
 
 
@@ -33,7 +28,7 @@ def _to(storage: Any, device: _C.device) -> Any:
         return storage
     try:
         return bytes_tensor(storage).to(device=device).untyped_storage()
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         raise RuntimeError(
             f"Attempting to deserialize object on {device}, which is not there ({error}). Use "
             "map_location=tensorpy.device('cpu') to map your storages to the CPU."

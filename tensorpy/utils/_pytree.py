@@ -326,9 +326,7 @@ def tree_flatten_with_path(
     return found, tree_flatten(tree, is_leaf)[1]
 
 
-def tree_leaves_with_path(
-    tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
-) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[tuple[KeyPath, Any]]:
     """[(path, leaf), ...]"""
     return tree_flatten_with_path(tree, is_leaf)[0]
 

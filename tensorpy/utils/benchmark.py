@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorpy as _tp
+from tensorpy import _C
 
 __all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "timer"]
 
@@ -109,12 +110,12 @@ class Timer:
         self._timer = _timeit.Timer(stmt, setup, timer, globals={**(globals or {}), "torch": _tp})
 
     def _run(self, number: int) -> float:
-        before = _tp.get_num_threads()
-        _tp.set_num_threads(self._task.num_threads)
+        before = _C.get_num_threads()
+        _C.set_num_threads(self._task.num_threads)
         try:
             return self._timer.timeit(number)
         finally:
-            _tp.set_num_threads(before)
+            _C.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One run of `number` calls, after a shorter one that warms up."""

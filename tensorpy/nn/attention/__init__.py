@@ -1,4 +1,4 @@
-"""Which kernels attention may use: kept for the programs that say so. tensorpy has one way for each size, and takes it."""
+"""Which kernels attention may use: kept for the programs that say so. tensorpy picks by size."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy._C import Tensor
+from tensorpy.nn import functional
 
 __all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
 
@@ -59,9 +60,7 @@ def _over_places(function: Callable[..., Any], with_score: bool) -> Callable[...
     return function
 
 
-def create_mask(
-    mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
-) -> Tensor:
+def create_mask(mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
     """The mask as a tensor of truth values, (B, H, Q_LEN, KV_LEN); None stands for one batch, one head."""
     places = [tp.arange(n, device=device) for n in (B or 1, H or 1, Q_LEN, KV_LEN)]
     mask: Tensor = _over_places(mod_fn, False)(*places)
@@ -69,7 +68,7 @@ def create_mask(
 
 
 class BlockMask:
-    """Which queries see which keys, as the function that says so and its truth values; blocks are kept for their sizes."""
+    """Which queries see which keys: the function that says so, and its truth values."""
 
     def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int], seq_lengths: tuple[int, int]):
         self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block_size, seq_lengths
@@ -87,7 +86,7 @@ class BlockMask:
         """1 for each block of which something is seen: (batches, heads, blocks of queries, blocks of keys)."""
         rows, columns = self.BLOCK_SIZE
         b, h, q, kv = self.mask.shape
-        padded = tp.nn.functional.pad(self.mask, (0, -kv % columns, 0, -q % rows))
+        padded = functional.pad(self.mask, (0, -kv % columns, 0, -q % rows))
         blocks = padded.view(b, h, padded.shape[2] // rows, rows, padded.shape[3] // columns, columns)
         return blocks.any(dim=5).any(dim=3).to(tp.int32)
 
@@ -130,7 +129,7 @@ def flex_attention(
     return_lse: bool = False,
     kernel_options: Any = None,
 ) -> Any:
-    """Values (B, H, KV, Ev) weighted by the softmax of the changed scores of queries (B, H, Q, E) and keys (B, H, KV, E).
+    """Values (B, H, KV, Ev) weighted by the softmax of changed scores: queries (B, H, Q, E) with keys (B, H, KV, E).
 
     enable_gqa: there are fewer heads of keys and values, each serves several of queries. return_lse: the logarithms of
     the sums of the exponentials too, (B, H, Q). A query that sees no key gets zeros.

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import tensorpy as tp
+from tensorpy._C import Tensor, as_tensor
+from tensorpy.random import fork_rng
 from tensorpy.testing import assert_close, make_tensor
 
 __all__ = ["TestCase", "freeze_rng_state", "make_tensor", "run_tests"]
@@ -16,12 +17,20 @@ __all__ = ["TestCase", "freeze_rng_state", "make_tensor", "run_tests"]
 class TestCase(unittest.TestCase):
     """assertEqual of tensors, and of containers of them, is assert_close; of other things unittest's."""
 
-    def assertEqual(
-        self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None, rtol: float | None = None, **options: Any
+    def assertEqual(  # type: ignore[override]
+        self,
+        first: Any,
+        second: Any,
+        msg: Any = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        **options: Any,
     ) -> None:
-        if isinstance(x, (tp.Tensor, list, tuple, dict)) or isinstance(y, tp.Tensor):
+        x, y = first, second
+        if isinstance(x, (Tensor, list, tuple, dict)) or isinstance(y, Tensor):
             known = {"equal_nan": True, "check_device": False, "check_dtype": options.get("exact_dtype", True)}
-            x, y = (v if not isinstance(o, tp.Tensor) or isinstance(v, tp.Tensor) else tp.as_tensor(v, dtype=o.dtype)
+            x, y = (v if not isinstance(o, Tensor) or isinstance(v, Tensor) else as_tensor(v, dtype=o.dtype)
                     for v, o in ((x, y), (y, x)))  # fmt: skip
             if (atol is None) != (rtol is None):
                 atol, rtol = atol or 0.0, rtol or 0.0
@@ -36,7 +45,7 @@ class TestCase(unittest.TestCase):
 @contextmanager
 def freeze_rng_state() -> Iterator[None]:
     """A context after which the default generator is where it was before."""
-    with tp.random.fork_rng():
+    with fork_rng():
         yield
 
 

@@ -1,0 +1,307 @@
+"""`import torch` means tensorpy: python -m tensorpy.run, as_torch(), and what programs find behind the name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import opencl
+from tensorpy._as_torch import names
+from tensorpy.torch_version import TorchVersion
+
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TENSORPY_TORCH_DEVICE")}
+
+
+def run(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """python -m tensorpy.run with arguments; `text` is its standard input."""
+    return subprocess.run(
+        [sys.executable, "-m", "tensorpy.run", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        env={**ENVIRONMENT, **environment},
+        timeout=120,
+    )
+
+
+def output(program: str, *options: str) -> str:
+    """What a program prints, which has to end well."""
+    done = run(*options, "-c", program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# ---- the runner ----
+
+
+def test_a_script_gets_its_arguments_and_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("value = 7\n")
+    script = tmp_path / "train.py"
+    script.write_text("import sys, beside, torch\nprint(sys.argv, beside.value, __name__, torch.ones(2).tolist())\n")
+    done = run(str(script), "--batch-size", "32")
+    assert done.stdout.strip() == f"{[str(script), '--batch-size', '32']} 7 __main__ [1.0, 1.0]", done.stderr
+
+
+def test_modules_commands_and_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import sys, torch\nprint(sys.argv[1:], torch.zeros(1).item())\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorpy.run", "-m", "program", "a"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert done.stdout.strip() == "['a'] 0.0", done.stderr
+    assert run("-c", "import sys, torch; print(sys.argv)", "x").stdout.strip() == "['-c', 'x']"
+    assert run(text="import sys, torch; print(sys.argv)").stdout.strip() == "['']"
+    assert run("-", "y", text="import sys, torch; print(sys.argv)").stdout.strip() == "['-', 'y']"
+
+
+def test_tracebacks_show_the_programs_own_lines(tmp_path: Path) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text("import torch\ndef f():\n    return torch.ones(2) @ torch.ones(3)\nf()\n")
+    done = run(str(script))
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert lines[0].startswith("Traceback") and lines[1] == f'  File "{script}", line 4, in <module>', done.stderr
+    assert "tensorpy/run.py" not in done.stderr and "runpy" not in done.stderr
+
+
+def test_exit_codes_and_mistakes() -> None:
+    assert run("-c", "import sys; sys.exit(3)").returncode == 3
+    for arguments, said in (
+        (["nothing_here.py"], "can't open file"),
+        (["-m"], "argument expected"),
+        (["--device"], "--device takes a device"),
+        (["--device", "cpu", "-c", "pass"], "the device is 'opencl'"),
+        (["-x"], "unknown option"),
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert "--device opencl" in run("--help").stdout
+
+
+def test_the_real_torch_is_not_replaced() -> None:
+    program = (
+        "import sys, types; sys.modules['torch'] = types.ModuleType('torch'); import tensorpy; tensorpy.as_torch()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 1 and "torch is imported already" in done.stderr
+
+
+# ---- what programs find ----
+
+
+def test_modules_are_tensorpys_own() -> None:
+    assert (
+        output(
+            "import torch, tensorpy, torch.nn.functional as F, torch.optim.lr_scheduler\n"
+            "from torch import nn\nfrom torch.utils.data import DataLoader\n"
+            "import tensorpy.nn.functional as G\n"
+            "print(torch is tensorpy, F is G, nn is tensorpy.nn, torch.Tensor is tensorpy.Tensor,\n"
+            "      F.__spec__.name, DataLoader.__module__.split('.')[0])"
+        )
+        == "True True True True tensorpy.nn.functional tensorpy"
+    )
+
+
+def test_names_are_printed_as_torchs() -> None:
+    assert output(
+        "import torch, importlib.metadata\n"
+        "print(torch.float32, torch.ones(2, 3).shape, torch.ones(1).type(), torch.strided, torch.__name__)\n"
+        "print(torch.__version__ >= (2, 0), torch.__version__.split('+')[0], importlib.metadata.version('torch'))"
+    ).splitlines() == [
+        "torch.float32 torch.Size([2, 3]) torch.FloatTensor torch.strided torch",
+        f"True {names.VERSION} {names.VERSION}",
+    ]
+    assert str(tp.float32) == "tensorpy.float32"
+
+
+def test_versions_compare_by_their_numbers() -> None:
+    version = TorchVersion("2.13.0+tensorpy0.1.0")
+    assert version > "2.2" and version >= (2, 13) and version == "2.13.0" and version < "10.0"
+    assert version != "2.12" and version != "x" and version.startswith("2.13")
+    with pytest.raises(ValueError, match="not a version"):
+        version < "x"  # noqa: B015
+
+
+def test_what_is_missing_is_said_once_at_the_end() -> None:
+    done = run(
+        "-c", "import torch\nprint(hasattr(torch, 'vmap'), hasattr(torch, 'sspaddmm'), hasattr(torch, 'rubbish'))"
+    )
+    assert done.stdout.strip() == "True False False", done.stderr
+    assert done.stderr.splitlines() == [
+        "tensorpy: names of torch that were asked for and are not there:",
+        "  torch.sspaddmm",
+    ]
+
+
+def test_an_attribute_that_is_missing_is_an_error_with_the_nearest() -> None:
+    done = run("-c", "import torch\ntorch.sspaddmm")
+    assert (
+        "AttributeError: module 'torch' has no attribute 'sspaddmm': PyTorch has it, tensorpy does not" in done.stderr
+    )
+    assert "the nearest that is there is 'addmm'" in done.stderr
+
+
+def test_an_import_that_nothing_catches_gives_a_name_that_raises_when_used() -> None:
+    program = (
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy\n"
+        "from torch.distributed.fsdp.wrap import wrap\n"
+        "import torch.distributed.checkpoint as dcp\n"
+        "from torch._inductor.utils import anything\n"
+        "print(isinstance(3, FSDP), issubclass(type('Mine', (FSDP,), {}), FSDP))\n"
+        "for use in (lambda: FSDP(3).forward(), lambda: wrap(3), lambda: anything()):\n"
+        "    try: use()\n"
+        "    except NotImplementedError as error: print(error)\n"
+        "try: dcp.load\n"
+        "except AttributeError as error: print(str(error)[:58])\n"
+    )
+    assert output(program).splitlines() == [
+        "False True",
+        "torch.distributed.fsdp.FullyShardedDataParallel is a name only: tensorpy does not have what it stands for",
+        "torch.distributed.fsdp.wrap.wrap is a name only: tensorpy does not have what it stands for",
+        "torch._inductor.utils.anything is a name only: tensorpy does not have what it stands for",
+        "module 'torch.distributed.checkpoint' has no attribute 'load': "[:58],
+    ]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="what catches an exception is known from Python 3.11 on")
+def test_an_import_that_the_program_catches_is_an_error() -> None:
+    program = (
+        "import importlib.util\n"
+        "for line in ('from torch.distributed.fsdp import FullyShardedDataParallel', 'import torch.distributed.fsdp',\n"
+        "             'from torch.nn import Nonsense', 'import torch.nonsense'):\n"
+        "    exec(f'try: {line}\\nexcept ImportError: print(True)\\nelse: print(False)')\n"
+        "print(importlib.util.find_spec('torch.distributed.fsdp'), importlib.util.find_spec('torch.nn') is not None)\n"
+    )
+    assert output(program).split() == ["True"] * 4 + ["None", "True"]
+    assert "ImportError" in run("-c", "from torch.nn import Nonsense").stderr
+    assert "ModuleNotFoundError" in run("-c", "import torch.nonsense").stderr
+
+
+def test_dtypes_that_are_not_there_can_be_compared() -> None:
+    assert (
+        output(
+            "import torch\nprint(torch.float8_e4m3fn, torch.ones(1).dtype == torch.float8_e4m3fn,\n"
+            "torch.finfo(torch.float8_e4m3fn).max, {torch.float32: 4, torch.quint8: 1}[torch.float32])"
+        )
+        == "torch.float8_e4m3fn False 448.0 4"
+    )
+
+
+# ---- processes that are started ----
+
+CHILDREN = """
+import multiprocessing, subprocess, sys, torch
+def double(x):
+    import torch as t
+    return t is torch and t.__name__, (x * 2).tolist()
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(pool.apply(double, (torch.ones(2),)))
+    done = subprocess.run([sys.executable, "-c", "import torch; print(torch.ones(1).type())"], capture_output=True)
+    print(done.stdout.decode().strip())
+"""
+
+
+def test_processes_that_it_starts_do_the_same(tmp_path: Path) -> None:
+    script = tmp_path / "children.py"
+    script.write_text(CHILDREN)
+    done = run(str(script))
+    assert done.stdout.splitlines() == ["('torch', [2.0, 2.0])"] * 3 + ["torch.FloatTensor"], done.stderr
+
+
+# ---- devices ----
+
+
+def test_devices_of_torchs_are_names() -> None:
+    cuda = tp.device("cuda:1")
+    assert (cuda.type, cuda.index, str(cuda)) == ("cuda", 1, "cuda:1") and cuda == tp.device("cuda", 1)
+    assert cuda != tp.device("cpu") and hash(cuda) == hash(tp.device("cuda:1")) and not tp.ones(1).is_cuda
+    uses: list[Any] = [
+        lambda: tp.ones(1, device="cuda"),
+        lambda: tp.ones(1).to("cuda"),
+        lambda: tp.ones(1).cuda(),
+        lambda: tp.Generator("cuda"),
+        lambda: tp.set_default_device("cuda"),
+        lambda: cuda.__enter__(),
+        lambda: tp.ops.aten.zeros([1], device="cuda"),
+        lambda: tp.empty_like(tp.ones(1), device=cuda),
+    ]
+    for use in uses:
+        with pytest.raises(AssertionError, match="tensorpy drives no cuda device"):
+            use()
+    with pytest.raises(RuntimeError, match="drives no mps device"):
+        tp.ones(1, device="mps")
+    with pytest.warns(UserWarning, match="there is no cuda device"), tp.autocast("cuda"):
+        assert not tp.is_autocast_enabled("cuda")
+
+
+@pytest.mark.skipif(not opencl.is_available(), reason="no OpenCL device")
+def test_cuda_is_the_opencl_device_where_it_is_asked_for() -> None:
+    program = """
+import torch
+assert torch.cuda.is_available() and torch.cuda.device_count() >= 1
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(3, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.cuda.amp.GradScaler()
+with torch.cuda.amp.autocast(dtype=torch.bfloat16):
+    loss = model(torch.ones(4, 3, device="cuda:0")).float().square().mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+print(loss.device, loss.is_cuda, model.weight.grad.device, device, torch.ones(1).to(0).device, loss.get_device())
+stream = torch.cuda.Stream()
+with torch.cuda.stream(stream):
+    y = torch.ones(3, device=device) * 2
+torch.cuda.synchronize()
+event = torch.cuda.Event(enable_timing=True); event.record(); event.synchronize()
+torch.cuda.manual_seed_all(3); a = torch.rand(3, device="cuda")
+torch.cuda.manual_seed(3); b = torch.rand(3, device="cuda")
+state = torch.cuda.get_rng_state(); c = torch.rand(2, device="cuda"); torch.cuda.set_rng_state(state)
+same = torch.equal(a, b), torch.equal(c, torch.rand(2, device="cuda"))
+print(y.sum().item(), *same, torch.cuda.memory_allocated() > 0)
+properties = torch.cuda.get_device_properties(0)
+print(properties.total_memory > 0, torch.cuda.mem_get_info()[1] > 0, torch.accelerator.current_accelerator())
+with torch.cuda.device(0):
+    print(torch.cuda.current_device(), repr(y), torch.device("opencl") == torch.device("cuda"))
+torch.save(y, "/dev/null")
+"""
+    assert output(program, "--device", "opencl").splitlines() == [
+        "cuda:0 True cuda:0 cuda cuda:0 0",
+        "6.0 True True True",
+        "True True cuda",
+        "0 tensor([2., 2., 2.], device='cuda:0') True",
+    ]
+
+
+# ---- notebooks ----
+
+
+def test_the_magic_of_notebooks() -> None:
+    program = """
+import tensorpy
+class Shell:
+    def register_magic_function(self, function, kind, name):
+        self.magic = function; print(kind, name)
+shell = Shell()
+tensorpy.load_ipython_extension(shell)
+try: shell.magic("nonsense")
+except ValueError as error: print(error)
+shell.magic("as_torch")
+import torch
+print(torch is tensorpy)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.stdout.splitlines() == ["line tensorpy", "usage: %tensorpy as_torch [--device opencl]", "True"], (
+        done.stderr
+    )

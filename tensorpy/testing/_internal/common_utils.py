@@ -17,7 +17,7 @@ __all__ = ["TestCase", "freeze_rng_state", "make_tensor", "run_tests"]
 class TestCase(unittest.TestCase):
     """assertEqual of tensors, and of containers of them, is assert_close; of other things unittest's."""
 
-    def assertEqual(  # type: ignore[override]
+    def assertEqual(
         self,
         first: Any,
         second: Any,

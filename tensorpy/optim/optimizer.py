@@ -1,7 +1,7 @@
 """The base of optimizers: parameter groups, states, hooks, state dictionaries.
 
-`ListOptimizer` is the base of those whose step is one update of a list of tensors: `update` is the one place where that
-happens.
+`ListOptimizer` is the base of those whose step is one update of a list of tensors: `update` says it in operators over
+lists, `fused_update` in one operator, where there is one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, set_grad_enabled
+from tensorpy.nn.parameter import Parameter
 from tensorpy.utils.hooks import RemovableHandle
 
 __all__ = [
@@ -169,6 +170,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the parameters' gradients, or sets them to zero."""
+        kept: list[Tensor] = []
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
@@ -180,7 +182,9 @@ class Optimizer:
                     p.grad.detach_()
                 else:
                     p.grad.requires_grad_(False)
-                p.grad.zero_()
+                kept.append(p.grad)
+        if kept:
+            _C._foreach_zero_(kept)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves the parameters once."""
@@ -292,31 +296,37 @@ _HOOK_TABLES = (
 
 # ---- optimizers whose step is one update of a list ----
 
+_PLAIN = (Tensor, Parameter)
+
 
 def number(value: Any) -> Any:
     """A setting that may be a tensor of one element, as a number."""
     return value.item() if isinstance(value, Tensor) else value
 
 
-def count(steps: State) -> float:
-    """Counts a parameter's step and returns how many there were."""
-    steps["step"] += 1
-    return number(steps["step"])
+def listed(states: Sequence[State], name: str) -> list[Tensor]:
+    """A state of each parameter."""
+    return [state[name] for state in states]
+
+
+def counted(states: Sequence[State]) -> list[float]:
+    """Counts each parameter's step and returns how many there were."""
+    steps = listed(states, "step")
+    _C._foreach_add_(steps, 1)
+    return [number(step) for step in steps]
 
 
 def decayed(params: Sequence[Tensor], grads: Sequence[Tensor], weight_decay: Any) -> Sequence[Tensor]:
     """The gradients with that of a square penalty on the parameters."""
     if not weight_decay:
         return grads
-    rate = number(weight_decay)
-    return [g.add(p, alpha=rate) for p, g in zip(params, grads, strict=True)]
+    return _C._foreach_add(grads, params, alpha=number(weight_decay))
 
 
 def shrink(params: Sequence[Tensor], by: float) -> None:
     """Decoupled weight decay: the parameters themselves, in place."""
     if by:
-        for p in params:
-            p.mul_(1 - by)
+        _C._foreach_mul_(params, 1 - by)
 
 
 class ListOptimizer(Optimizer):
@@ -334,6 +344,12 @@ class ListOptimizer(Optimizer):
         """Moves the parameters, and their states, in place."""
         raise NotImplementedError
 
+    def fused_update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        """The same by one operator, for parameters of one dtype on one device; maximize is left to it."""
+        raise NotImplementedError
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves the parameters once; a closure that computes the loss is called before."""
         loss = None
@@ -348,17 +364,54 @@ class ListOptimizer(Optimizer):
                 for p in params:
                     if not self.state.get(p) and (first := self.start(p, group)):
                         self.state[p] = first
-                grads = [p.grad for p in params]
-                if group.get("maximize"):
-                    grads = [-g for g in grads]
-                self._update(group, params, grads, [self.state.get(p, {}) for p in params])
+                self._update(group, params, [p.grad for p in params], [self.state.get(p, {}) for p in params])
         return loss
 
     def _update(self, group: Any, params: Any, grads: Any, states: Any) -> None:
         if self.complex_as_real and any(p.is_complex() for p in params):
             params, grads = [_real(p) for p in params], [_real(g) for g in grads]
             states = [{k: _real(v) for k, v in s.items()} for s in states]
+        if self._is_fused(group, params, grads):
+            for part in _alike(params, grads, states):
+                self.fused_update(group, *part)
+            return
+        if group.get("maximize"):
+            grads = _C._foreach_neg(grads)
         self.update(group, params, grads, states)
+
+    def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
+        """Unless the group says otherwise, where the tensors are of floats on the CPU."""
+        fused, foreach = group.get("fused", False), group.get("foreach")
+        if fused is False or (fused is None and foreach is False) or group.get("differentiable"):
+            return False
+        return all(
+            p.is_cpu and p.is_floating_point() and type(p) in _PLAIN and p.dtype is g.dtype
+            for p, g in zip(params, grads, strict=True)
+        )
+
+    def scaling(self) -> dict[str, Any]:
+        """What a GradScaler left for an operator that takes it."""
+        return {name: getattr(self, name, None) for name in ("grad_scale", "found_inf")}
+
+    def counted_steps(self, states: Sequence[State]) -> list[Tensor]:
+        """The counts of steps, with this one, which does not count where the gradients are not finite."""
+        steps = listed(states, "step")
+        found = getattr(self, "found_inf", None)
+        if found is None or number(found) != 1:
+            _C._foreach_add_(steps, 1)
+        return steps
+
+
+def _alike(*lists: Sequence[Any]) -> Iterable[tuple[list[Any], ...]]:
+    """The lists by dtype and device of the tensors in the first."""
+    if len({p.dtype for p in lists[0]}) == 1 and len({p.device for p in lists[0]}) == 1:
+        return [tuple(map(list, lists))]
+    parts: dict[Any, tuple[list[Any], ...]] = {}
+    for items in zip(*lists, strict=True):
+        part = parts.setdefault((items[0].dtype, items[0].device), tuple([] for _ in lists))
+        for kept, item in zip(part, items, strict=True):
+            kept.append(item)
+    return parts.values()
 
 
 def _real(value: Any) -> Any:

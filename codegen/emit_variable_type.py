@@ -275,7 +275,9 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         before = _record(op, node)
     elif writes_list(op):
         test = _requires_grad(_tensor_arguments(op))
-        lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return tp_list_no_grad({c_string(str(op.schema.name))});")
+        lines.append(
+            f"if (tp_unlikely({test} && tp_grad_enabled())) return tp_list_no_grad({c_string(str(op.schema.name))});"
+        )
     elif _records_without_formula(op):
         test = _base_too(op, _requires_grad(_tensor_arguments(op)))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")

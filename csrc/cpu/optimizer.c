@@ -144,7 +144,7 @@ typedef struct {
 static void sgd_numbers(tp_step_numbers *c, double step, const void *context) {
     const sgd_settings *s = context;
     (void)step;
-    c->decay = s->weight_decay, c->size = s->lr, c->beta = s->momentum, c->first = 1 - s->dampening;
+    c->decay = s->weight_decay, c->size = s->lr, c->beta = s->momentum, c->first = s->first ? 1 : 1 - s->dampening;
     c->nesterov = s->nesterov, c->starts = s->first;
 }
 

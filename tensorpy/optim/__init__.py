@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tensorpy.optim import lr_scheduler, swa_utils
+from tensorpy.optim import (
+    _adafactor,
+    _muon,
+    adadelta,
+    adagrad,
+    adamax,
+    adamw,
+    asgd,
+    lr_scheduler,
+    nadam,
+    radam,
+    rmsprop,
+    rprop,
+    sparse_adam,
+    swa_utils,
+)
 from tensorpy.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from tensorpy.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop, Rprop
 from tensorpy.optim.averaging import ASGD, Muon

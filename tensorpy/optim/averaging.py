@@ -66,7 +66,10 @@ class ASGD(ListOptimizer):
         steps, means = counted(states), listed(states, "ax")
         etas, mus = [number(s["eta"]) for s in states], [number(s["mu"]) for s in states]
         _C._foreach_mul_(params, [1 - shrinking * eta for eta in etas])
-        _C._foreach_sub_(params, _C._foreach_mul(grads, etas))
+        if len(set(etas)) == 1:
+            _C._foreach_add_(params, grads, alpha=-etas[0])
+        else:
+            _C._foreach_sub_(params, _C._foreach_mul(grads, etas))
         for p, mean, mu in zip(params, means, mus, strict=True):
             if mu == 1:
                 mean.copy_(p)

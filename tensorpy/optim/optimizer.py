@@ -29,6 +29,7 @@ __all__ = [
 
 ParamsT = Iterable[Any]  # of tensors, of dictionaries, or of pairs of a name and a tensor
 State = dict[str, Any]
+StateDict = dict[str, Any]
 
 
 class _Required:
@@ -294,6 +295,50 @@ _HOOK_TABLES = (
 )
 
 
+# ---- names of PyTorch's that optimizers written for it call ----
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that records a graph where the optimizer's default `differentiable` says so, and none elsewhere."""
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults["differentiable"])):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    return ["cpu", "opencl"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    return ["cpu"]
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """None: there are no graphs of calls that a device captures."""
+    return []
+
+
+def _default_to_fused_or_foreach(
+    params: Sequence[Tensor | None], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Which of fused and foreach goes with these parameters where nobody says; never both."""
+    if differentiable:
+        return False, False
+    kept = [p for p in params if p is not None]
+    plain = all(type(p) in _PLAIN for p in kept)
+    devices = {p.device.type for p in kept}
+    fused = use_fused and plain and devices <= {"cpu"} and all(p.is_floating_point() for p in kept)
+    return fused, not fused and plain and devices <= {"cpu", "opencl"}
+
+
+def _get_value(x: Any) -> Any:
+    return number(x)
+
+
 # ---- optimizers whose step is one update of a list ----
 
 _PLAIN = (Tensor, Parameter)
@@ -375,9 +420,11 @@ class ListOptimizer(Optimizer):
             for part in _alike(params, grads, states):
                 self.fused_update(group, *part)
             return
-        if group.get("maximize"):
-            grads = _C._foreach_neg(grads)
-        self.update(group, params, grads, states)
+        for part in _portions(params, grads, states):
+            few, their_grads, their_states = part
+            if group.get("maximize"):
+                their_grads = _C._foreach_neg(their_grads)
+            self.update(group, few, their_grads, their_states)
 
     def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
         """Unless the group says otherwise, where the tensors are of floats on the CPU."""
@@ -400,6 +447,21 @@ class ListOptimizer(Optimizer):
         if found is None or number(found) != 1:
             _C._foreach_add_(steps, 1)
         return steps
+
+
+PORTION = 1 << 15  # elements of parameters: what one operator over lists leaves in the cache, the next finds there
+
+
+def _portions(*lists: Sequence[Any]) -> Iterable[tuple[Sequence[Any], ...]]:
+    """The lists in parts, so that the tensors of the first have not many more elements than PORTION together."""
+    begin, room = 0, PORTION
+    for i, p in enumerate(lists[0]):
+        room -= p.numel()
+        if room <= 0:
+            yield tuple(items[begin : i + 1] for items in lists)
+            begin, room = i + 1, PORTION
+    if begin < len(lists[0]):
+        yield lists if begin == 0 else tuple(items[begin:] for items in lists)
 
 
 def _alike(*lists: Sequence[Any]) -> Iterable[tuple[list[Any], ...]]:

@@ -78,6 +78,10 @@ class SGD(ListOptimizer):
             grads = _C._foreach_add(grads, velocities, alpha=momentum) if group["nesterov"] else velocities
         _C._foreach_add_(params, grads, alpha=-rate)
 
+    def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
+        """Without momentum a step is one operator over lists anyway."""
+        return bool(group["momentum"] or group["fused"]) and super()._is_fused(group, params, grads)
+
     def fused_update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:

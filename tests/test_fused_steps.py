@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from side_by_side import Scenarios, compare, error_of, filled
+from side_by_side import Scenarios, compare, filled
 
 import tensorpy as tp
 from tensorpy import nn, optim
@@ -32,6 +32,11 @@ def rounded(values: list[list[Any]], dtype: str) -> Any:
     return [[x.detach().double() if exact else x.detach().double().mul(64).round() for x in part] for part in values]
 
 
+def adam_step(t: Any, *given: Any, name: str = "_fused_adam_", **options: Any) -> None:
+    settings = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-3}
+    getattr(t, name)(*given, **{**settings, "amsgrad": False, "maximize": False, **options})
+
+
 def adam(t: Any, name: str, dtype: str, tensor_lr: bool = False, **options: Any) -> Any:
     given = lists(t, 5, dtype)
     steps = [t.tensor(float(i + 1)) for i in range(len(SIZES))]
@@ -47,8 +52,9 @@ def adam(t: Any, name: str, dtype: str, tensor_lr: bool = False, **options: Any)
     settings |= options
     if tensor_lr:
         settings["lr"] = t.tensor(settings["lr"])
+    given = given if settings["amsgrad"] else [*given[:4], []]
     getattr(t, name)(*given, steps, **settings)
-    return rounded(given if settings["amsgrad"] else given[:4], dtype)
+    return rounded(given, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -85,6 +91,8 @@ def test_sgd(dtype: str) -> None:
         {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
         {"momentum": 0.9, "is_first_step": True},
     ]
+    if dtype in ("float16", "bfloat16"):
+        options.pop()  # PyTorch 2.13 leaves the gradient out of 16-bit vectors there
 
     def tell(t: Any) -> Any:
         seen = []
@@ -124,24 +132,28 @@ def strided_parameters(t: Any) -> Any:
 
 
 @scenario
-def errors(t: Any) -> Any:
-    p, g = [t.ones(2)], [t.ones(2)]
+def parameters_that_want_gradients(t: Any) -> Any:
     wanting = [t.ones(2, requires_grad=True)]
-    calls = [
-        lambda: t._fused_sgd_(p, [], [], **SGD),
-        lambda: t._fused_sgd_(p, [t.ones(2).double()], [], **SGD),
-        lambda: t._fused_adam_(
-            p, g, p, p, [], [], lr=0.1, beta1=0.9, beta2=0.9, weight_decay=0.0, eps=0.1, amsgrad=False, maximize=False
-        ),
-    ]
     with t.no_grad():
-        t._fused_sgd_(wanting, g, [], **SGD)
-    return [*map(error_of, calls), wanting, wanting[0]._version]
+        t._fused_sgd_(wanting, [t.ones(2)], [], **SGD)
+    return [wanting, wanting[0]._version]
 
 
 @pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
 def test_scenario(tell: Any) -> None:
     compare(tell)
+
+
+def test_errors() -> None:
+    p, g = [tp.ones(2)], [tp.ones(2)]
+    for grads in ([], [tp.ones(2).double()], [tp.ones(3)], [tp.ones(2, device="meta")]):
+        with pytest.raises(RuntimeError, match=r"_fused_sgd_"):
+            tp._fused_sgd_(p, grads, [], **SGD)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+        tp._fused_sgd_([tp.tensor([1])], [tp.tensor([1])], [], **SGD)
+    for states in ([[], p, [], [tp.tensor(1.0)]], [p, p, [], []]):
+        with pytest.raises(RuntimeError, match="missing|same number"):
+            adam_step(tp, p, g, *states)
 
 
 def test_no_gradient_of_a_step() -> None:

@@ -44,7 +44,7 @@ static int check_lists(const step_call *c) {
             return tp_fail(TP_RuntimeError, "%s: the parameters are not of one dtype on one device", c->op);
     }
     for (int k = 1; k < LISTS; k++) {
-        if (c->given[k].size <= 0) continue;
+        if (k > 1 && c->given[k].size <= 0) continue;
         if (c->given[k].size != params.size)
             return tp_fail(TP_RuntimeError, "%s: Tensor lists must have the same number of tensors, got %lld and %lld",
                            c->op, (long long)params.size, (long long)c->given[k].size);
@@ -159,7 +159,7 @@ typedef struct {
 
 static int step_adam(step_call c, tp_tensors steps, const adam_settings *s) {
     if (check_lists(&c) < 0 || check_steps(&c, steps) < 0) return -1;
-    for (int k = 1; k < 4 + s->amsgrad; k++)
+    for (int k = 2; k < 4 + s->amsgrad; k++)
         if (c.given[k].size <= 0) return tp_fail(TP_RuntimeError, "%s: %s are missing", c.op, names[k]);
     return RUN_STEP(&c, tp_prim_step_adam(c.lists[0], c.lists[1], c.lists[2], c.lists[3], c.lists[4], steps, s->lr,
                                           s->beta1, s->beta2, s->weight_decay, s->eps, s->decoupled, s->maximize,

@@ -34,10 +34,10 @@ class KernelSource:
     """How the kernel of one operator for one key comes about.
 
     kind: `direct` (a C function `name` with the operator's signature), `pointwise` (inner loops under the shared
-    driver), `reduction` (folds under the shared driver), `each` (calls the operator `name` for each place of its lists), `structured` (a meta function and a C function `name` that
-    computes into outputs), `formula` (lowered from Python syntax), `view_copy` (calls the view `name` and copies what
-    it gives), `functional` (calls the functional variant and copies), `inplace` (copies self and calls the in-place
-    variant).
+    driver), `reduction` (folds under the shared driver), `structured` (a meta function and a C function `name` that
+    computes into outputs), `formula` (lowered from Python syntax), `each` (calls the operator `name` for each place of
+    its lists), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional variant
+    and copies), `inplace` (copies self and calls the in-place variant).
     """
 
     key: str

@@ -206,7 +206,7 @@ def test_many_tensors_on_threads(threads: int) -> None:
         tp._foreach_sqrt_(given)
         for i, x in enumerate(given):
             np.testing.assert_array_equal(x.numpy(), np.full(3000, np.sqrt(np.float32(i + 1))))
-        with pytest.raises(RuntimeError, match="size|shape"):
+        with pytest.raises(RuntimeError, match=r"size|shape"):
             tp._foreach_add_(given, [tp.ones(2) if i == 40 else tp.ones(3000) for i in range(64)])
     finally:
         tp.set_num_threads(before)

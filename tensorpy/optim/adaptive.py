@@ -207,7 +207,7 @@ class RMSprop(ListOptimizer):
         rate, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
         grads = decayed(params, grads, group["weight_decay"])
         counted(states)
-        squares = listed(states, "square_avg")
+        squares: Sequence[Tensor] = listed(states, "square_avg")
         _C._foreach_mul_(squares, alpha)
         _C._foreach_addcmul_(squares, grads, grads, 1 - alpha)
         if group["centered"]:

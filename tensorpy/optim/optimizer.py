@@ -420,11 +420,9 @@ class ListOptimizer(Optimizer):
             for part in _alike(params, grads, states):
                 self.fused_update(group, *part)
             return
-        for part in _portions(params, grads, states):
-            few, their_grads, their_states = part
-            if group.get("maximize"):
-                their_grads = _C._foreach_neg(their_grads)
-            self.update(group, few, their_grads, their_states)
+        for some, some_grads, some_states in _portions(params, grads, states):
+            ascent = _C._foreach_neg(some_grads) if group.get("maximize") else some_grads
+            self.update(group, some, ascent, some_states)
 
     def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
         """Unless the group says otherwise, where the tensors are of floats on the CPU."""
@@ -452,7 +450,7 @@ class ListOptimizer(Optimizer):
 PORTION = 1 << 15  # elements of parameters: what one operator over lists leaves in the cache, the next finds there
 
 
-def _portions(*lists: Sequence[Any]) -> Iterable[tuple[Sequence[Any], ...]]:
+def _portions(*lists: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
     """The lists in parts, so that the tensors of the first have not many more elements than PORTION together."""
     begin, room = 0, PORTION
     for i, p in enumerate(lists[0]):
@@ -464,7 +462,7 @@ def _portions(*lists: Sequence[Any]) -> Iterable[tuple[Sequence[Any], ...]]:
         yield lists if begin == 0 else tuple(items[begin:] for items in lists)
 
 
-def _alike(*lists: Sequence[Any]) -> Iterable[tuple[list[Any], ...]]:
+def _alike(*lists: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
     """The lists by dtype and device of the tensors in the first."""
     if len({p.dtype for p in lists[0]}) == 1 and len({p.device for p in lists[0]}) == 1:
         return [tuple(map(list, lists))]

@@ -138,12 +138,15 @@ def test_ways_to_compute(name: str, way: str) -> None:
     compare(tell)
 
 
+PATHS = (
+    "adadelta adagrad adam adamw adamax asgd lbfgs nadam radam rmsprop rprop sgd sparse_adam _adafactor _muon".split()
+)
+
+
 def test_paths_of_torch() -> None:
     """Modules, and what optimizers written for PyTorch take from them."""
-    torch = pytest.importorskip("torch")
-    for path in (
-        "adadelta adagrad adam adamw adamax asgd lbfgs nadam radam rmsprop rprop sgd sparse_adam _adafactor _muon"
-    ).split():
+    pytest.importorskip("torch")
+    for path in PATHS:
         theirs = importlib.import_module(f"torch.optim.{path}")
         ours = importlib.import_module(f"tensorpy.optim.{path}")
         for name in theirs.__all__:
@@ -158,7 +161,8 @@ def test_paths_of_torch() -> None:
     assert base._default_to_fused_or_foreach([p], False, True) == (True, False)
     assert base._default_to_fused_or_foreach([p], False) == (False, True)
     assert "cuda" not in base._get_capturable_supported_devices() and base.StateDict == dict[str, Any]
-    assert torch.optim.optimizer.StateDict == base.StateDict
+    theirs = importlib.import_module("torch.optim.optimizer")
+    assert theirs.StateDict == base.StateDict
 
     class Own(optim.Optimizer):
         @base._use_grad_for_differentiable

@@ -15,6 +15,7 @@ from tensorpy.optim.optimizer import (
     check_ways,
     counted,
     decayed,
+    kept,
     listed,
     number,
     shrink,
@@ -109,12 +110,12 @@ class Adam(_AdamBase):
         means, squares = self._average(grads, states, beta1, beta2)
         if group["amsgrad"]:
             largest = listed(states, "max_exp_avg_sq")
-            _C._foreach_maximum_(largest, squares)
+            _C._foreach_maximum_(largest, kept(squares))
             squares = largest
-        spreads = _C._foreach_sqrt(squares)
+        spreads = kept(_C._foreach_sqrt(squares))
         _C._foreach_mul_(spreads, [(1 - beta2**step) ** -0.5 for step in steps])
         _C._foreach_add_(spreads, eps)
-        _C._foreach_addcdiv_(params, means, spreads, [-rate / (1 - beta1**step) for step in steps])
+        _C._foreach_addcdiv_(params, kept(means), spreads, [-rate / (1 - beta1**step) for step in steps])
 
     def fused_update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -218,7 +219,7 @@ class Adamax(_AdamBase):
         _C._foreach_lerp_(means, grads, 1 - beta1)
         _C._foreach_mul_(largest, beta2)
         _C._foreach_maximum_(largest, _C._foreach_add(_C._foreach_abs(grads), group["eps"]))
-        _C._foreach_addcdiv_(params, means, largest, [-rate / (1 - beta1**step) for step in steps])
+        _C._foreach_addcdiv_(params, kept(means), kept(largest), [-rate / (1 - beta1**step) for step in steps])
 
 
 class NAdam(_AdamBase):
@@ -275,13 +276,14 @@ class NAdam(_AdamBase):
         _C._foreach_mul_(listed(states, "mu_product"), now)
         products = [number(product) for product in listed(states, "mu_product")]
         means, squares = self._average(grads, states, beta1, beta2)
-        spreads = _C._foreach_div(squares, [1 - beta2**step for step in steps])
+        spreads: Sequence[Tensor] = _C._foreach_div(squares, [1 - beta2**step for step in steps])
         _C._foreach_sqrt_(spreads)
+        spreads = kept(spreads)
         _C._foreach_add_(spreads, group["eps"])
         by = [-rate * (1 - mu) / (1 - product) for mu, product in zip(now, products, strict=True)]
         _C._foreach_addcdiv_(params, grads, spreads, by)
         by = [-rate * mu / (1 - product * mu) for mu, product in zip(following, products, strict=True)]
-        _C._foreach_addcdiv_(params, means, spreads, by)
+        _C._foreach_addcdiv_(params, kept(means), spreads, by)
 
 
 class RAdam(_AdamBase):
@@ -338,9 +340,9 @@ class RAdam(_AdamBase):
             adaptive.append(i)
             by.append(-moved * (sides * left) ** 0.5)
         if adaptive:
-            spreads = _C._foreach_sqrt([squares[i] for i in adaptive])
+            spreads = kept(_C._foreach_sqrt([squares[i] for i in adaptive]))
             _C._foreach_add_(spreads, group["eps"])
-            _C._foreach_addcdiv_([params[i] for i in adaptive], [means[i] for i in adaptive], spreads, by)
+            _C._foreach_addcdiv_([params[i] for i in adaptive], kept([means[i] for i in adaptive]), spreads, by)
 
 
 class SparseAdam(_AdamBase):

@@ -16,6 +16,7 @@ from tensorpy.optim.optimizer import (
     check_ways,
     counted,
     decayed,
+    kept,
     listed,
     number,
     shrink,
@@ -80,7 +81,7 @@ class Adagrad(ListOptimizer):
         grads = decayed(params, grads, group["weight_decay"])
         steps, sums = counted(states), listed(states, "sum")
         _C._foreach_addcmul_(sums, grads, grads)
-        spreads = _C._foreach_sqrt(sums)
+        spreads = kept(_C._foreach_sqrt(sums))
         _C._foreach_add_(spreads, group["eps"])
         rate = number(group["lr"])
         by = [-rate / (1 + (step - 1) * group["lr_decay"]) for step in steps]
@@ -147,9 +148,11 @@ class Adadelta(ListOptimizer):
         squares, moved = listed(states, "square_avg"), listed(states, "acc_delta")
         _C._foreach_mul_(squares, rho)
         _C._foreach_addcmul_(squares, grads, grads, 1 - rho)
-        spreads, deltas = _C._foreach_add(squares, eps), _C._foreach_add(moved, eps)
+        spreads = _C._foreach_add(squares, eps)
+        deltas: Sequence[Tensor] = _C._foreach_add(moved, eps)
         _C._foreach_sqrt_(spreads)
         _C._foreach_sqrt_(deltas)
+        deltas = kept(deltas)
         _C._foreach_div_(deltas, spreads)
         _C._foreach_mul_(deltas, grads)
         _C._foreach_mul_(moved, rho)
@@ -213,8 +216,8 @@ class RMSprop(ListOptimizer):
         if group["centered"]:
             means = listed(states, "grad_avg")
             _C._foreach_lerp_(means, grads, 1 - alpha)
-            squares = _C._foreach_addcmul(squares, means, means, -1)
-        spreads = _C._foreach_sqrt(squares)
+            squares = _C._foreach_addcmul(squares, kept(means), kept(means), -1)
+        spreads = kept(_C._foreach_sqrt(squares))
         _C._foreach_add_(spreads, group["eps"])
         if momentum > 0:
             velocities = listed(states, "momentum_buffer")
@@ -264,11 +267,11 @@ class Rprop(ListOptimizer):
         (less, more), (least, most) = group["etas"], group["step_sizes"]
         counted(states)
         for p, grad, state in zip(params, grads, states, strict=True):
-            agreed, size = grad * state["prev"], state["step_size"]
+            agreed, size = grad * kept([state["prev"]])[0], state["step_size"]
             factor = _C.where(agreed > 0, more, _C.where(agreed < 0, less, 1.0)).to(dtype=size.dtype)
             size.mul_(factor).clamp_(least, most)
             grad = grad.masked_fill(agreed < 0, 0.0)
-            p.addcmul_(grad.sign(), size, value=-1)
+            p.addcmul_(grad.sign(), kept([size])[0], value=-1)
             state["prev"].copy_(grad)
 
 

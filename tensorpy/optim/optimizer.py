@@ -171,7 +171,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the parameters' gradients, or sets them to zero."""
-        kept: list[Tensor] = []
+        zeroed: list[Tensor] = []
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
@@ -183,9 +183,9 @@ class Optimizer:
                     p.grad.detach_()
                 else:
                     p.grad.requires_grad_(False)
-                kept.append(p.grad)
-        if kept:
-            _C._foreach_zero_(kept)
+                zeroed.append(p.grad)
+        if zeroed:
+            _C._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves the parameters once."""
@@ -328,10 +328,10 @@ def _default_to_fused_or_foreach(
     """Which of fused and foreach goes with these parameters where nobody says; never both."""
     if differentiable:
         return False, False
-    kept = [p for p in params if p is not None]
-    plain = all(type(p) in _PLAIN for p in kept)
-    devices = {p.device.type for p in kept}
-    fused = use_fused and plain and devices <= {"cpu"} and all(p.is_floating_point() for p in kept)
+    there = [p for p in params if p is not None]
+    plain = all(type(p) in _PLAIN for p in there)
+    devices = {p.device.type for p in there}
+    fused = use_fused and plain and devices <= {"cpu"} and all(p.is_floating_point() for p in there)
     return fused, not fused and plain and devices <= {"cpu", "opencl"}
 
 
@@ -347,6 +347,11 @@ _PLAIN = (Tensor, Parameter)
 def number(value: Any) -> Any:
     """A setting that may be a tensor of one element, as a number."""
     return value.item() if isinstance(value, Tensor) else value
+
+
+def kept(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """What a graph saves of tensors that are written next: copies, where a step is differentiated."""
+    return _C._foreach_clone(tensors) if _C.is_grad_enabled() else tensors
 
 
 def listed(states: Sequence[State], name: str) -> list[Tensor]:

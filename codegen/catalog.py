@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .c_types import NoCType, c_result, c_type
+from .each import called_by, groups_by_name
 from .model import (
     AutocastEntry,
     DerivativeEntry,
@@ -20,7 +21,6 @@ from .model import (
     NativeFunction,
     NativeFunctionsGroup,
     Tag,
-    group_native_functions,
 )
 from .pointwise import PointwiseOp, parse_pointwise
 from .primitives import Primitive
@@ -35,9 +35,9 @@ class KernelSource:
 
     kind: `direct` (a C function `name` with the operator's signature), `pointwise` (inner loops under the shared
     driver), `reduction` (folds under the shared driver), `structured` (a meta function and a C function `name` that
-    computes into outputs), `formula` (lowered from Python syntax), `view_copy` (calls the view `name` and copies what
-    it gives), `functional` (calls the functional variant and copies), `inplace` (copies self and calls the in-place
-    variant).
+    computes into outputs), `formula` (lowered from Python syntax), `each` (calls the operator `name` for each place of
+    its lists), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional variant
+    and copies), `inplace` (copies self and calls the in-place variant).
     """
 
     key: str
@@ -163,15 +163,17 @@ def _is_composite(function: NativeFunction) -> bool:
 
 
 def _kernels(
-    function: NativeFunction, group: NativeFunctionsGroup, by_name: Mapping[str, NativeFunction]
+    function: NativeFunction, groups: Mapping[str, NativeFunctionsGroup], by_name: Mapping[str, NativeFunction]
 ) -> list[KernelSource]:
-    origin = function.origin
+    origin, group = function.origin, groups[str(function.name)]
     own = [KernelSource(k.key, "direct", k.name) for k in kernels_here(function)]
     batched = [k for k in own if k.key == "Batched"]
     if origin.pointwise is not None:
         return [KernelSource("Dense", "pointwise"), *own]
     if origin.reduction is not None:
         return [KernelSource("Dense", "reduction"), *own]
+    if origin.each:
+        return [KernelSource("CompositeImplicitAutograd", "each", str(called_by(function, groups).name))]
     structured = _structured_entry(function, group)
     if structured is not None:
         given = (k for k in kernels_here(structured.origin) if k.key != "Batched")
@@ -210,10 +212,7 @@ def build_catalog(
     primitives: Iterable[Primitive] = (),
 ) -> Catalog:
     functions = list(functions)
-    group_of: dict[str, NativeFunctionsGroup] = {}
-    for group in group_native_functions(functions):
-        for member in group.members():
-            group_of[str(member.name)] = group
+    group_of = groups_by_name(functions)
     derivative_of = {str(d.name.name): d for d in derivatives}
     autocast_of: dict[str, list[AutocastEntry]] = {}
     for entry in autocast:
@@ -247,7 +246,7 @@ def build_catalog(
                 group,
                 pointwise,
                 reduction,
-                tuple(_kernels(function, group, by_name)),
+                tuple(_kernels(function, group_of, by_name)),
                 _prims(function, group),
                 derivative,
                 tuple(autocast_of.get(name, ())),

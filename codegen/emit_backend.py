@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, KernelSource, Operator, structured_name
 from .device_checks import device_check
+from .each import boxed_arguments
 from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
 from .emit_variable_type import layers_off
@@ -165,6 +166,16 @@ def _direct(op: Operator, source: KernelSource) -> str:
     return _wrapper(op, "direct_" + source.name, f"{check}    return {call};\n", composite=composite)
 
 
+def _each(op: Operator, catalog: Catalog, source: KernelSource) -> str:
+    args = boxed_arguments(op.schema, catalog.by_name[source.name].schema)
+    call = "tp_each_into" if op.kind == "inplace" else "tp_each_new"
+    return (
+        f"static {c_result(op.schema).decl}each_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+        f"    (void)ks;\n    const tp_value args[] = {{{', '.join(args)}}};\n"
+        f"    return {call}({c_string(source.name)}, args, {len(args)});\n}}\n"
+    )
+
+
 def _view_copy(op: Operator, catalog: Catalog, source: KernelSource) -> str:
     return _wrapper(op, "view_copy", view_copy_body(op.function, catalog.by_name[source.name].schema.name))
 
@@ -230,6 +241,8 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
         case "formula":
             text = emit_composite(op, catalog)
             return text, f"formula_{op.c}", "formula"
+        case "each":
+            return _each(op, catalog, source), f"each_{op.c}", f"{source.name} of each place"
         case "view_copy":
             return _view_copy(op, catalog, source), f"view_copy_{op.c}", f"a copy of what {source.name} gives"
         case _:

@@ -23,6 +23,7 @@ from .text import banner
 
 _HEAD = """#include "Primitives.h"
 #include "autocast/autocast.h"
+#include "autograd/each.h"
 #include "autograd/formula.h"
 #include "autograd/node.h"
 #include "batched/rule.h"

@@ -134,7 +134,7 @@ def _return(op: Operator) -> str:
             type_ = _return_type(op)
             return f"    {result.decl}r = {call};\n    return tp_py_wrap_tuple_steal(r.v, {result.count}, {type_});\n"
         case "status":
-            returned = "a->self" if op.schema.returns else "Py_None"
+            returned = "a->self" if op.schema.returns or op.function.origin.each else "Py_None"
             return f"    return tp_py_return_object({call}, {returned});\n"
         case _:
             assert result.value is not None

@@ -14,7 +14,7 @@ from .c_types import CArgument, c_arguments, c_result, call_arguments, parameter
 from .catalog import Catalog, Operator
 from .emit_functions import Kernels
 from .formula_calls import call_failed
-from .model import is_tensor_like
+from .model import TENSOR, is_tensor_like
 from .text import c_string
 
 _PART_VALUES = {
@@ -230,12 +230,17 @@ def _record(op: Operator, node: Node | None) -> str:
     return f"static __attribute__((noinline)) {signature} {{\n{body}}}\n"
 
 
+def writes_list(op: Operator) -> bool:
+    """In place on a list of tensors: nothing is recorded of that."""
+    return op.kind == "inplace" and op.schema.positional[0].type != TENSOR
+
+
 def _records_without_formula(op: Operator) -> bool:
     """Whether outputs of an operator without formulas may be floating and so must say that they have no gradient."""
     if op.derivative is not None or op.schema.name.base == "detach":
         return False
     if op.kind == "inplace":
-        return True
+        return not writes_list(op)
     if not any(is_tensor_like(r.type) and not r.is_write for r in op.schema.returns):
         return False
     return op.pointwise is None or op.pointwise.promotion != "always_bool"
@@ -268,6 +273,11 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
         before = _record(op, node)
+    elif writes_list(op):
+        test = _requires_grad(_tensor_arguments(op))
+        lines.append(
+            f"if (tp_unlikely({test} && tp_grad_enabled())) return tp_list_no_grad({c_string(str(op.schema.name))});"
+        )
     elif _records_without_formula(op):
         test = _base_too(op, _requires_grad(_tensor_arguments(op)))
         lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from .each import instances
 from .errors import ErrorCollector, Location, nearest, suggest
 from .model import (
     AutocastEntry,
@@ -296,6 +297,7 @@ class _FunctionReader:
             "pointwise": self.pointwise,
             "reduction": d.raw_mapping,
             "composite": d.text,
+            "each": d.words,
             "doc": d.text,
             "inplace_variants": self.variants,
             "no_gradient": d.text,
@@ -438,7 +440,8 @@ def load_native_functions(
     read: list[NativeFunction | None] = []
     for document in _documents(source, collector):
         reader = _FunctionReader(document, tags)
-        read += [reader.read(node) for node in document.entries("- func: name(...) -> ...")]
+        entries = document.entries("- func: name(...) -> ...")
+        read += [reader.read(one) for node in entries for one in instances(node)]
     _finish(collector, errors is None)
     return [function for function in read if function is not None]
 

@@ -333,6 +333,7 @@ class NativeFunction:
     pointwise: RawMapping | None = None
     reduction: RawMapping | None = None
     composite: str | None = None
+    each: tuple[str, ...] = ()  # see each.py
     doc: str | None = None
     inplace_variants: tuple[str, ...] | None = None
     no_gradient: str | None = None  # why it has none

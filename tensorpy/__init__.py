@@ -101,6 +101,11 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"tensorpy.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    if name.startswith(("_foreach_", "_fused_", "_amp_")):  # operators that PyTorch has under names of its own
+        from tensorpy import _C
+
+        if hasattr(_C, name):
+            return getattr(_C, name)
     raise AttributeError(f"module 'tensorpy' has no attribute '{name}'{_nearest(name)}")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import inspect
 import io
 import pickle
 from typing import Any
@@ -99,6 +101,79 @@ def test_twenty_steps(name: str, options: Any) -> None:
         return [seen, repr(optimizer), state]
 
     compare(tell)
+
+
+WAYS = ("foreach", "fused", "capturable", "differentiable")
+
+
+def has_way(name: str, way: str) -> bool:
+    return way in inspect.signature(getattr(optim, name)).parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [(n, w) for n in optim.__all__ for w in WAYS if n[0].isupper() and has_way(n, w)]
+)
+def test_ways_to_compute(name: str, way: str) -> None:
+    """Whatever computes a step, on or off, the numbers are the same; capturable asks PyTorch for another device."""
+    options = next(o for n, o in reversed(OPTIMIZERS) if n == name)
+    if way != "differentiable":
+        expected, _, _ = trained(tp, name, options)
+        for value in (True, False, None) if way != "capturable" else (True, False):
+            seen, _, _ = trained(tp, name, {**options, way: value})
+            for got, want in zip(seen[-1][1:], expected[-1][1:], strict=True):
+                np.testing.assert_allclose(got.numpy(), want.numpy(), 1e-9)
+        return
+
+    options = {
+        k: v for k, v in options.items() if k not in ("momentum", "nesterov") or name != "SGD"
+    }  # starts detached
+
+    def moved(given: Any) -> Any:
+        """What three steps make of the parameters, with gradients made of `given`."""
+        params = [tp.ones(4, dtype=tp.float64, requires_grad=True).clone()]
+        optimizer = getattr(optim, name)(params, **{**options, "differentiable": True})
+        for step in range(3):
+            params[0].grad = given * (step + 1)
+            optimizer.step()
+        return (params[0] * tp.arange(1.0, 5.0)).sum()
+
+    given = tp.linspace(0.5, 1.5, 4, dtype=tp.float64).requires_grad_()
+    assert tp.autograd.gradcheck(moved, (given,), atol=1e-4)
+
+
+PATHS = (
+    "adadelta adagrad adam adamw adamax asgd lbfgs nadam radam rmsprop rprop sgd sparse_adam _adafactor _muon".split()
+)
+
+
+def test_paths_of_torch() -> None:
+    """Modules, and what optimizers written for PyTorch take from them."""
+    pytest.importorskip("torch")
+    for path in PATHS:
+        theirs = importlib.import_module(f"torch.optim.{path}")
+        ours = importlib.import_module(f"tensorpy.optim.{path}")
+        for name in theirs.__all__:
+            if name[0].isupper():
+                assert getattr(ours, name) is getattr(optim, name)
+    base = optim.optimizer
+    p = nn.Parameter(tp.ones(2))
+    for given in ((p,), (p, None), (nn.Parameter(tp.ones(2, dtype=tp.complex64)),)):
+        for fused in (False, True):
+            assert not all(base._default_to_fused_or_foreach(list(given), False, fused))
+            assert base._default_to_fused_or_foreach(list(given), True, fused) == (False, False)
+    assert base._default_to_fused_or_foreach([p], False, True) == (True, False)
+    assert base._default_to_fused_or_foreach([p], False) == (False, True)
+    assert "cuda" not in base._get_capturable_supported_devices() and base.StateDict == dict[str, Any]
+    theirs = importlib.import_module("torch.optim.optimizer")
+    assert theirs.StateDict == base.StateDict
+
+    class Own(optim.Optimizer):
+        @base._use_grad_for_differentiable
+        def step(self, closure: Any = None) -> Any:
+            return tp.is_grad_enabled()
+
+    assert Own([p], {"differentiable": False}).step() is False
+    assert Own([p], {"differentiable": True}).step() is True
 
 
 @pytest.mark.parametrize(("name", "options"), [(n, o) for n, o in OPTIMIZERS if n != "LBFGS"], ids=str)

@@ -182,6 +182,8 @@ int tp_rebase_history(tp_tensor *self, tp_node *node);
 int tp_restride_history(tp_tensor *self, tp_node *node);
 /* Error for out= with arguments that require grad. */
 int tp_out_no_grad(const char *op) TP_COLD;
+/* Refuses an operator that writes a list of tensors where a gradient is wanted; always -1. */
+int tp_list_no_grad(const char *op) TP_COLD;
 /* A node for an operator without a formula: its backward fails with the operator's name. */
 tp_node *tp_not_differentiable_node(const char *op, int nedges);
 /* Marks `view` (new) as a view of `base` and returns it. */

@@ -275,6 +275,10 @@ int tp_out_no_grad(const char *op) {
                    op);
 }
 
+int tp_list_no_grad(const char *op) {
+    return tp_fail(TP_RuntimeError, "%s: there is no gradient of this step; call it under tensorpy.no_grad()", op);
+}
+
 /* ---- operators without a formula ---- */
 
 typedef struct {

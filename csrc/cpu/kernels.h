@@ -15,6 +15,7 @@
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/norm.h"
+#include "cpu/optimizer.h"
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
 #include "prim/draw.h"
@@ -32,6 +33,7 @@
     X(fold)                       \
     X(moments)                    \
     X(norm)                       \
+    X(optimizer)                  \
     X(order)                      \
     X(pool)                       \
     X(random)                     \

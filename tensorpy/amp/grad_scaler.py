@@ -79,19 +79,22 @@ class GradScaler:
     @no_grad()
     def _unscale(self, optimizer: Any, factor: float) -> bool:
         """Scales the gradients back; whether one of them is not finite."""
-        infinite: Any = None
+        by_device: dict[Any, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for p in group["params"]:
                 if p.grad is None:
                     continue
                 if p.grad.dtype == _C.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                p.grad.mul_(factor)
-                found = (~p.grad.isfinite()).any().cpu()
-                infinite = found if infinite is None else infinite | found
-        if infinite is None:
+                by_device.setdefault(p.grad.device, []).append(p.grad)
+        if not by_device:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        return bool(infinite)
+        infinite = []
+        for device, grads in by_device.items():
+            found, inverse = _C.zeros((), device=device), _C.full((), factor, device=device)
+            _C._amp_foreach_non_finite_check_and_unscale_(grads, found, inverse)
+            infinite.append(found)
+        return any(bool(found) for found in infinite)
 
     def unscale_(self, optimizer: Any) -> None:
         """Scales an optimizer's gradients back, before they are clipped."""

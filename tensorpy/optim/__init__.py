@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from tensorpy.optim import _adafactor as _adafactor
+from tensorpy.optim import _muon as _muon
+from tensorpy.optim import adadelta as adadelta
+from tensorpy.optim import adagrad as adagrad
+from tensorpy.optim import adamax as adamax
+from tensorpy.optim import adamw as adamw
+from tensorpy.optim import asgd as asgd
 from tensorpy.optim import lr_scheduler, swa_utils
+from tensorpy.optim import nadam as nadam
+from tensorpy.optim import radam as radam
+from tensorpy.optim import rmsprop as rmsprop
+from tensorpy.optim import rprop as rprop
+from tensorpy.optim import sparse_adam as sparse_adam
 from tensorpy.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from tensorpy.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop, Rprop
 from tensorpy.optim.averaging import ASGD, Muon

@@ -13,8 +13,10 @@ from tensorpy.optim.optimizer import (
     State,
     check,
     check_ways,
-    count,
+    counted,
     decayed,
+    kept,
+    listed,
     number,
     shrink,
     zero_step,
@@ -44,12 +46,15 @@ class _AdamBase(ListOptimizer):
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": zero_step(), "exp_avg": _C.zeros_like(p), self.second: _C.zeros_like(p)}
 
-    def _average(self, grad: Tensor, state: State, beta1: float, beta2: float) -> tuple[Tensor, Tensor]:
-        """Moves the means of the gradient and of its square."""
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        return mean, square
+    def _average(
+        self, grads: Sequence[Tensor], states: Sequence[State], beta1: float, beta2: float
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Moves the means of the gradients and of their squares."""
+        means, squares = listed(states, "exp_avg"), listed(states, "exp_avg_sq")
+        _C._foreach_lerp_(means, grads, 1 - beta1)
+        _C._foreach_mul_(squares, beta2)
+        _C._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+        return means, squares
 
 
 class Adam(_AdamBase):
@@ -101,14 +106,38 @@ class Adam(_AdamBase):
             shrink(params, rate * decay)
         else:
             grads = decayed(params, grads, decay)
-        for p, grad, state in zip(params, grads, states, strict=True):
-            step = count(state)
-            mean, square = self._average(grad, state, beta1, beta2)
-            if group["amsgrad"]:
-                largest = state["max_exp_avg_sq"]
-                square = _C.maximum(largest, square, out=largest)
-            scale = (1 - beta2**step) ** -0.5
-            p.addcdiv_(mean, square.sqrt().mul_(scale).add_(eps), value=-rate / (1 - beta1**step))
+        steps = counted(states)
+        means, squares = self._average(grads, states, beta1, beta2)
+        if group["amsgrad"]:
+            largest = listed(states, "max_exp_avg_sq")
+            _C._foreach_maximum_(largest, kept(squares))
+            squares = largest
+        spreads = kept(_C._foreach_sqrt(squares))
+        _C._foreach_mul_(spreads, [(1 - beta2**step) ** -0.5 for step in steps])
+        _C._foreach_add_(spreads, eps)
+        _C._foreach_addcdiv_(params, kept(means), spreads, [-rate / (1 - beta1**step) for step in steps])
+
+    def fused_update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        step = _C._fused_adamw_ if group["decoupled_weight_decay"] else _C._fused_adam_
+        beta1, beta2 = map(number, group["betas"])
+        step(
+            params,
+            grads,
+            listed(states, "exp_avg"),
+            listed(states, "exp_avg_sq"),
+            listed(states, "max_exp_avg_sq") if group["amsgrad"] else [],
+            self.counted_steps(states),
+            lr=number(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=group["amsgrad"],
+            maximize=group["maximize"],
+            **self.scaling(),
+        )
 
 
 class AdamW(Adam):
@@ -186,11 +215,11 @@ class Adamax(_AdamBase):
     ) -> None:
         rate, (beta1, beta2) = number(group["lr"]), group["betas"]
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            step, largest = count(state), state["exp_inf"]
-            state["exp_avg"].lerp_(grad, 1 - beta1)
-            largest.copy_(_C.maximum(largest * beta2, grad.abs().add_(group["eps"])))
-            p.addcdiv_(state["exp_avg"], largest, value=-rate / (1 - beta1**step))
+        steps, means, largest = counted(states), listed(states, "exp_avg"), listed(states, "exp_inf")
+        _C._foreach_lerp_(means, grads, 1 - beta1)
+        _C._foreach_mul_(largest, beta2)
+        _C._foreach_maximum_(largest, _C._foreach_add(_C._foreach_abs(grads), group["eps"]))
+        _C._foreach_addcdiv_(params, kept(means), kept(largest), [-rate / (1 - beta1**step) for step in steps])
 
 
 class NAdam(_AdamBase):
@@ -238,15 +267,23 @@ class NAdam(_AdamBase):
             shrink(params, rate * decay)
         else:
             grads = decayed(params, grads, decay)
-        for p, grad, state in zip(params, grads, states, strict=True):
-            step = count(state)
-            mu, following = (beta1 * (1 - 0.5 * 0.96 ** (s * group["momentum_decay"])) for s in (step, step + 1))
-            state["mu_product"] *= mu
-            product = state["mu_product"].item()
-            mean, square = self._average(grad, state, beta1, beta2)
-            spread = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-            p.addcdiv_(grad, spread, value=-rate * (1 - mu) / (1 - product))
-            p.addcdiv_(mean, spread, value=-rate * following / (1 - product * following))
+        steps = counted(states)
+
+        def momentum_at(step: float) -> float:
+            return beta1 * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+
+        now, following = [momentum_at(s) for s in steps], [momentum_at(s + 1) for s in steps]
+        _C._foreach_mul_(listed(states, "mu_product"), now)
+        products = [number(product) for product in listed(states, "mu_product")]
+        means, squares = self._average(grads, states, beta1, beta2)
+        spreads: Sequence[Tensor] = _C._foreach_div(squares, [1 - beta2**step for step in steps])
+        _C._foreach_sqrt_(spreads)
+        spreads = kept(spreads)
+        _C._foreach_add_(spreads, group["eps"])
+        by = [-rate * (1 - mu) / (1 - product) for mu, product in zip(now, products, strict=True)]
+        _C._foreach_addcdiv_(params, grads, spreads, by)
+        by = [-rate * mu / (1 - product * mu) for mu, product in zip(following, products, strict=True)]
+        _C._foreach_addcdiv_(params, kept(means), spreads, by)
 
 
 class RAdam(_AdamBase):
@@ -289,17 +326,23 @@ class RAdam(_AdamBase):
         else:
             grads = decayed(params, grads, decay)
         longest = 2 / (1 - beta2) - 1  # rho: how long the average is
-        for p, grad, state in zip(params, grads, states, strict=True):
-            step = count(state)
-            mean, square = self._average(grad, state, beta1, beta2)
+        steps = counted(states)
+        means, squares = self._average(grads, states, beta1, beta2)
+        adaptive, by = [], []
+        for i, step in enumerate(steps):
             left = 1 - beta2**step
             length = longest - 2 * step * beta2**step / left
             moved = rate / (1 - beta1**step)
             if length <= 5.0:
-                p.add_(mean, alpha=-moved)
+                params[i].add_(means[i], alpha=-moved)
                 continue
             sides = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            p.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-moved * (sides * left) ** 0.5)
+            adaptive.append(i)
+            by.append(-moved * (sides * left) ** 0.5)
+        if adaptive:
+            spreads = kept(_C._foreach_sqrt([squares[i] for i in adaptive]))
+            _C._foreach_add_(spreads, group["eps"])
+            _C._foreach_addcdiv_([params[i] for i in adaptive], kept([means[i] for i in adaptive]), spreads, by)
 
 
 class SparseAdam(_AdamBase):

@@ -14,8 +14,10 @@ from tensorpy.optim.optimizer import (
     State,
     check,
     check_ways,
-    count,
+    counted,
     decayed,
+    kept,
+    listed,
     number,
     shrink,
     zero_step,
@@ -77,10 +79,29 @@ class Adagrad(ListOptimizer):
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            rate = number(group["lr"]) / (1 + (count(state) - 1) * group["lr_decay"])
-            state["sum"].addcmul_(grad, grad)
-            p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+        steps, sums = counted(states), listed(states, "sum")
+        _C._foreach_addcmul_(sums, grads, grads)
+        spreads = kept(_C._foreach_sqrt(sums))
+        _C._foreach_add_(spreads, group["eps"])
+        rate = number(group["lr"])
+        by = [-rate / (1 + (step - 1) * group["lr_decay"]) for step in steps]
+        _C._foreach_addcdiv_(params, grads, spreads, by)
+
+    def fused_update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        _C._fused_adagrad_(
+            params,
+            grads,
+            listed(states, "sum"),
+            self.counted_steps(states),
+            lr=number(group["lr"]),
+            lr_decay=group["lr_decay"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+            **self.scaling(),
+        )
 
 
 class Adadelta(ListOptimizer):
@@ -123,13 +144,20 @@ class Adadelta(ListOptimizer):
     ) -> None:
         rho, eps = group["rho"], group["eps"]
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            count(state)
-            square, moved = state["square_avg"], state["acc_delta"]
-            square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-            delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
-            moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-            p.add_(delta, alpha=-number(group["lr"]))
+        counted(states)
+        squares, moved = listed(states, "square_avg"), listed(states, "acc_delta")
+        _C._foreach_mul_(squares, rho)
+        _C._foreach_addcmul_(squares, grads, grads, 1 - rho)
+        spreads = _C._foreach_add(squares, eps)
+        deltas: Sequence[Tensor] = _C._foreach_add(moved, eps)
+        _C._foreach_sqrt_(spreads)
+        _C._foreach_sqrt_(deltas)
+        deltas = kept(deltas)
+        _C._foreach_div_(deltas, spreads)
+        _C._foreach_mul_(deltas, grads)
+        _C._foreach_mul_(moved, rho)
+        _C._foreach_addcmul_(moved, deltas, deltas, 1 - rho)
+        _C._foreach_add_(params, deltas, alpha=-number(group["lr"]))
 
 
 class RMSprop(ListOptimizer):
@@ -181,18 +209,23 @@ class RMSprop(ListOptimizer):
     ) -> None:
         rate, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            count(state)
-            square = state["square_avg"]
-            square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-            if group["centered"]:
-                mean = state["grad_avg"].lerp_(grad, 1 - alpha)
-                square = square.addcmul(mean, mean, value=-1)
-            spread = square.sqrt().add_(group["eps"])
-            if momentum > 0:
-                p.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, spread), alpha=-rate)
-            else:
-                p.addcdiv_(grad, spread, value=-rate)
+        counted(states)
+        squares: Sequence[Tensor] = listed(states, "square_avg")
+        _C._foreach_mul_(squares, alpha)
+        _C._foreach_addcmul_(squares, grads, grads, 1 - alpha)
+        if group["centered"]:
+            means = listed(states, "grad_avg")
+            _C._foreach_lerp_(means, grads, 1 - alpha)
+            squares = _C._foreach_addcmul(squares, kept(means), kept(means), -1)
+        spreads = kept(_C._foreach_sqrt(squares))
+        _C._foreach_add_(spreads, group["eps"])
+        if momentum > 0:
+            velocities = listed(states, "momentum_buffer")
+            _C._foreach_mul_(velocities, momentum)
+            _C._foreach_addcdiv_(velocities, grads, spreads)
+            _C._foreach_add_(params, velocities, alpha=-rate)
+        else:
+            _C._foreach_addcdiv_(params, grads, spreads, -rate)
 
 
 class Rprop(ListOptimizer):
@@ -232,13 +265,13 @@ class Rprop(ListOptimizer):
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
         (less, more), (least, most) = group["etas"], group["step_sizes"]
+        counted(states)
         for p, grad, state in zip(params, grads, states, strict=True):
-            count(state)
-            agreed, size = grad * state["prev"], state["step_size"]
+            agreed, size = grad * kept([state["prev"]])[0], state["step_size"]
             factor = _C.where(agreed > 0, more, _C.where(agreed < 0, less, 1.0)).to(dtype=size.dtype)
             size.mul_(factor).clamp_(least, most)
             grad = grad.masked_fill(agreed < 0, 0.0)
-            p.addcmul_(grad.sign(), size, value=-1)
+            p.addcmul_(grad.sign(), kept([size])[0], value=-1)
             state["prev"].copy_(grad)
 
 
@@ -290,10 +323,10 @@ class Adafactor(ListOptimizer):
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
         rate, (tiny, least) = number(group["lr"]), group["eps"]
-        lengths = [p.norm().item() / p.numel() ** 0.5 for p in params]
+        lengths = [norm.item() / p.numel() ** 0.5 for norm, p in zip(_C._foreach_norm(params), params, strict=True)]
         shrink(params, rate * group["weight_decay"])
-        for p, length, grad, state in zip(params, lengths, grads, states, strict=True):
-            step = count(state)
+        steps = counted(states)
+        for p, length, grad, state, step in zip(params, lengths, grads, states, steps, strict=True):
             small = finfo(p.dtype).eps if tiny is None else tiny
             moved = max(least, length) * min(rate, step**-0.5)
             square = self._squares(grad, state, step ** group["beta2_decay"], small)

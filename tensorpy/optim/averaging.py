@@ -8,7 +8,17 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, count, decayed, number, zero_step
+from tensorpy.optim.optimizer import (
+    ListOptimizer,
+    ParamsT,
+    State,
+    check,
+    counted,
+    decayed,
+    listed,
+    number,
+    zero_step,
+)
 
 __all__ = ["ASGD", "Muon"]
 
@@ -53,13 +63,19 @@ class ASGD(ListOptimizer):
     ) -> None:
         rate, shrinking = number(group["lr"]), group["lambd"]
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            step, eta, mu, mean = count(state), state["eta"].item(), state["mu"].item(), state["ax"]
-            p.mul_(1 - shrinking * eta).add_(grad, alpha=-eta)
+        steps, means = counted(states), listed(states, "ax")
+        etas, mus = [number(s["eta"]) for s in states], [number(s["mu"]) for s in states]
+        _C._foreach_mul_(params, [1 - shrinking * eta for eta in etas])
+        if len(set(etas)) == 1:
+            _C._foreach_add_(params, grads, alpha=-etas[0])
+        else:
+            _C._foreach_sub_(params, _C._foreach_mul(grads, etas))
+        for p, mean, mu in zip(params, means, mus, strict=True):
             if mu == 1:
                 mean.copy_(p)
             else:
                 mean.add_(p.sub(mean), alpha=mu)
+        for state, step in zip(states, steps, strict=True):
             state["eta"].fill_(rate / (1 + shrinking * rate * step) ** group["alpha"])
             state["mu"].fill_(1 / max(1, step - group["t0"]))
 

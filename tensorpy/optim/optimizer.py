@@ -1,7 +1,7 @@
 """The base of optimizers: parameter groups, states, hooks, state dictionaries.
 
-`ListOptimizer` is the base of those whose step is one update of a list of tensors: `update` is the one place where that
-happens.
+`ListOptimizer` is the base of those whose step is one update of a list of tensors: `update` says it in operators over
+lists, `fused_update` in one operator, where there is one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, set_grad_enabled
+from tensorpy.nn.parameter import Parameter
 from tensorpy.utils.hooks import RemovableHandle
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
 
 ParamsT = Iterable[Any]  # of tensors, of dictionaries, or of pairs of a name and a tensor
 State = dict[str, Any]
+StateDict = dict[str, Any]
 
 
 class _Required:
@@ -169,6 +171,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the parameters' gradients, or sets them to zero."""
+        zeroed: list[Tensor] = []
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
@@ -180,7 +183,9 @@ class Optimizer:
                     p.grad.detach_()
                 else:
                     p.grad.requires_grad_(False)
-                p.grad.zero_()
+                zeroed.append(p.grad)
+        if zeroed:
+            _C._foreach_zero_(zeroed)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves the parameters once."""
@@ -290,7 +295,53 @@ _HOOK_TABLES = (
 )
 
 
+# ---- names of PyTorch's that optimizers written for it call ----
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that records a graph where the optimizer's default `differentiable` says so, and none elsewhere."""
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults["differentiable"])):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    return ["cpu", "opencl"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    return ["cpu"]
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """None: there are no graphs of calls that a device captures."""
+    return []
+
+
+def _default_to_fused_or_foreach(
+    params: Sequence[Tensor | None], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Which of fused and foreach goes with these parameters where nobody says; never both."""
+    if differentiable:
+        return False, False
+    there = [p for p in params if p is not None]
+    plain = all(type(p) in _PLAIN for p in there)
+    devices = {p.device.type for p in there}
+    fused = use_fused and plain and devices <= {"cpu"} and all(p.is_floating_point() for p in there)
+    return fused, not fused and plain and devices <= {"cpu", "opencl"}
+
+
+def _get_value(x: Any) -> Any:
+    return number(x)
+
+
 # ---- optimizers whose step is one update of a list ----
+
+_PLAIN = (Tensor, Parameter)
 
 
 def number(value: Any) -> Any:
@@ -298,25 +349,34 @@ def number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def count(steps: State) -> float:
-    """Counts a parameter's step and returns how many there were."""
-    steps["step"] += 1
-    return number(steps["step"])
+def kept(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """What a graph saves of tensors that are written next: copies, where a step is differentiated."""
+    return _C._foreach_clone(tensors) if _C.is_grad_enabled() else tensors
+
+
+def listed(states: Sequence[State], name: str) -> list[Tensor]:
+    """A state of each parameter."""
+    return [state[name] for state in states]
+
+
+def counted(states: Sequence[State]) -> list[float]:
+    """Counts each parameter's step and returns how many there were."""
+    steps = listed(states, "step")
+    _C._foreach_add_(steps, 1)
+    return [number(step) for step in steps]
 
 
 def decayed(params: Sequence[Tensor], grads: Sequence[Tensor], weight_decay: Any) -> Sequence[Tensor]:
     """The gradients with that of a square penalty on the parameters."""
     if not weight_decay:
         return grads
-    rate = number(weight_decay)
-    return [g.add(p, alpha=rate) for p, g in zip(params, grads, strict=True)]
+    return _C._foreach_add(grads, params, alpha=number(weight_decay))
 
 
 def shrink(params: Sequence[Tensor], by: float) -> None:
     """Decoupled weight decay: the parameters themselves, in place."""
     if by:
-        for p in params:
-            p.mul_(1 - by)
+        _C._foreach_mul_(params, 1 - by)
 
 
 class ListOptimizer(Optimizer):
@@ -334,6 +394,12 @@ class ListOptimizer(Optimizer):
         """Moves the parameters, and their states, in place."""
         raise NotImplementedError
 
+    def fused_update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        """The same by one operator, for parameters of one dtype on one device; maximize is left to it."""
+        raise NotImplementedError
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Moves the parameters once; a closure that computes the loss is called before."""
         loss = None
@@ -348,17 +414,69 @@ class ListOptimizer(Optimizer):
                 for p in params:
                     if not self.state.get(p) and (first := self.start(p, group)):
                         self.state[p] = first
-                grads = [p.grad for p in params]
-                if group.get("maximize"):
-                    grads = [-g for g in grads]
-                self._update(group, params, grads, [self.state.get(p, {}) for p in params])
+                self._update(group, params, [p.grad for p in params], [self.state.get(p, {}) for p in params])
         return loss
 
     def _update(self, group: Any, params: Any, grads: Any, states: Any) -> None:
         if self.complex_as_real and any(p.is_complex() for p in params):
             params, grads = [_real(p) for p in params], [_real(g) for g in grads]
             states = [{k: _real(v) for k, v in s.items()} for s in states]
-        self.update(group, params, grads, states)
+        if self._is_fused(group, params, grads):
+            for part in _alike(params, grads, states):
+                self.fused_update(group, *part)
+            return
+        for some, some_grads, some_states in _portions(params, grads, states):
+            ascent = _C._foreach_neg(some_grads) if group.get("maximize") else some_grads
+            self.update(group, some, ascent, some_states)
+
+    def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
+        """Unless the group says otherwise, where the tensors are of floats on the CPU."""
+        fused, foreach = group.get("fused", False), group.get("foreach")
+        if fused is False or (fused is None and foreach is False) or group.get("differentiable"):
+            return False
+        return all(
+            p.is_cpu and p.is_floating_point() and type(p) in _PLAIN and p.dtype is g.dtype
+            for p, g in zip(params, grads, strict=True)
+        )
+
+    def scaling(self) -> dict[str, Any]:
+        """What a GradScaler left for an operator that takes it."""
+        return {name: getattr(self, name, None) for name in ("grad_scale", "found_inf")}
+
+    def counted_steps(self, states: Sequence[State]) -> list[Tensor]:
+        """The counts of steps, with this one, which does not count where the gradients are not finite."""
+        steps = listed(states, "step")
+        found = getattr(self, "found_inf", None)
+        if found is None or number(found) != 1:
+            _C._foreach_add_(steps, 1)
+        return steps
+
+
+PORTION = 1 << 15  # elements of parameters: what one operator over lists leaves in the cache, the next finds there
+
+
+def _portions(*lists: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+    """The lists in parts, so that the tensors of the first have not many more elements than PORTION together."""
+    begin, room = 0, PORTION
+    for i, p in enumerate(lists[0]):
+        room -= p.numel()
+        if room <= 0:
+            yield tuple(items[begin : i + 1] for items in lists)
+            begin, room = i + 1, PORTION
+    if begin < len(lists[0]):
+        yield lists if begin == 0 else tuple(items[begin:] for items in lists)
+
+
+def _alike(*lists: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+    """The lists by dtype and device of the tensors in the first."""
+    if len({p.dtype for p in lists[0]}) == 1 and len({p.device for p in lists[0]}) == 1:
+        return [tuple(map(list, lists))]
+    parts: dict[Any, tuple[list[Any], ...]] = {}
+    for items in zip(*lists, strict=True):
+        part = parts.setdefault((items[0].dtype, items[0].device), tuple([] for _ in lists))
+        for kept, item in zip(part, items, strict=True):
+            kept.append(item)
+    return parts.values()
 
 
 def _real(value: Any) -> Any:

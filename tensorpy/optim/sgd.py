@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, check_ways, decayed, number
+from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, check_ways, decayed, listed, number
 
 __all__ = ["SGD"]
 
@@ -64,12 +65,44 @@ class SGD(ListOptimizer):
     ) -> None:
         rate, momentum = number(group["lr"]), group["momentum"]
         grads = decayed(params, grads, group["weight_decay"])
-        for p, grad, state in zip(params, grads, states, strict=True):
-            if momentum:
-                velocity = state["momentum_buffer"]
-                if velocity is None:
-                    velocity = state["momentum_buffer"] = grad.detach().clone()
-                else:
-                    velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-                grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
-            p.add_(grad, alpha=-rate)
+        if momentum:
+            moving = [i for i, state in enumerate(states) if state["momentum_buffer"] is not None]
+            if moving:
+                before = [states[i]["momentum_buffer"] for i in moving]
+                _C._foreach_mul_(before, momentum)
+                _C._foreach_add_(before, [grads[i] for i in moving], alpha=1 - group["dampening"])
+            for grad, state in zip(grads, states, strict=True):
+                if state["momentum_buffer"] is None:
+                    state["momentum_buffer"] = grad.detach().clone()
+            velocities = listed(states, "momentum_buffer")
+            grads = _C._foreach_add(grads, velocities, alpha=momentum) if group["nesterov"] else velocities
+        _C._foreach_add_(params, grads, alpha=-rate)
+
+    def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
+        """Without momentum a step is one operator over lists anyway."""
+        return bool(group["momentum"] or group["fused"]) and super()._is_fused(group, params, grads)
+
+    def fused_update(
+        self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
+    ) -> None:
+        momentum = group["momentum"]
+        starting = [i for i, state in enumerate(states) if momentum and state["momentum_buffer"] is None]
+        moving = [i for i in range(len(states)) if i not in starting] if starting else range(len(states))
+        for i in starting:
+            states[i]["momentum_buffer"] = _C.empty_like(params[i])
+        for places in (starting, moving):
+            if not places:
+                continue
+            _C._fused_sgd_(
+                [params[i] for i in places],
+                [grads[i] for i in places],
+                [states[i]["momentum_buffer"] for i in places] if momentum else [],
+                weight_decay=number(group["weight_decay"]),
+                momentum=momentum,
+                lr=number(group["lr"]),
+                dampening=group["dampening"],
+                nesterov=group["nesterov"],
+                maximize=group["maximize"],
+                is_first_step=places is starting,
+                **self.scaling(),
+            )

@@ -32,14 +32,21 @@ def _check_decay(decay: float) -> None:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
+def _is_continuous(t: Tensor) -> bool:
+    return t.is_floating_point() or t.is_complex()
+
+
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Moves lists of parameters towards others by 1 - decay."""
     _check_decay(decay)
 
     @no_grad()
     def update(means: Any, news: Any, unused: Any) -> None:
+        if all(_is_continuous(mean) for mean in means):
+            _C._foreach_lerp_(means, news, 1 - decay)
+            return
         for mean, new in zip(means, news, strict=True):
-            if mean.is_floating_point() or mean.is_complex():
+            if _is_continuous(mean):
                 mean.lerp_(new, 1 - decay)
             else:
                 mean.copy_(mean * decay + new * (1 - decay))
@@ -53,8 +60,11 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
     @no_grad()
     def update(means: Any, news: Any, num_averaged: Any) -> None:
         share = 1 / (float(num_averaged) + 1)
+        if all(_is_continuous(mean) for mean in means):
+            _C._foreach_lerp_(means, news, share)
+            return
         for mean, new in zip(means, news, strict=True):
-            if mean.is_floating_point() or mean.is_complex():
+            if _is_continuous(mean):
                 mean.lerp_(new, share)
             else:
                 mean.copy_(mean + (new - mean) * share)

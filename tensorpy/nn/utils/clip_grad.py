@@ -33,7 +33,7 @@ def get_total_norm(
     if not given:
         return _C.tensor(0.0)
     order, device = float(norm_type), given[0].device
-    norms: list[Any] = [_norm(t, order).to(device=device) for t in given]
+    norms = [norm.to(device=device) for norm in _C._foreach_norm(given, order)]
     total = _norm(_C.stack(norms), order)
     if error_if_nonfinite and bool((total.isnan() | total.isinf()).item()):
         raise RuntimeError(
@@ -50,8 +50,11 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scales the gradients as if their norm, which is given, were to be at most max_norm."""
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # no branch: a device need not be waited for
+    by_device: dict[Any, list[Tensor]] = {}
     for grad in _grads(parameters):
-        grad.mul_(scale.to(device=grad.device))
+        by_device.setdefault(grad.device, []).append(grad)
+    for device, grads in by_device.items():
+        _C._foreach_mul_(grads, scale.to(device=device))
 
 
 def clip_grad_norm_(
@@ -87,5 +90,6 @@ def clip_grad_norm(
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clamps each element of the gradients to [-clip_value, clip_value]."""
-    for grad in _grads(parameters):
-        grad.clamp_(-float(clip_value), float(clip_value))
+    if grads := _grads(parameters):
+        _C._foreach_clamp_min_(grads, -float(clip_value))
+        _C._foreach_clamp_max_(grads, float(clip_value))

@@ -1,0 +1,5 @@
+"""Adagrad, by the path that PyTorch has for it."""
+
+from tensorpy.optim.adaptive import Adagrad as Adagrad
+
+__all__ = ["Adagrad"]

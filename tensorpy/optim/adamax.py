@@ -1,0 +1,5 @@
+"""Adamax, by the path that PyTorch has for it."""
+
+from tensorpy.optim.adam import Adamax as Adamax
+
+__all__ = ["Adamax"]

@@ -1,0 +1,5 @@
+"""ASGD, by the path that PyTorch has for it."""
+
+from tensorpy.optim.averaging import ASGD as ASGD
+
+__all__ = ["ASGD"]

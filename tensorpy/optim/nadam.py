@@ -1,0 +1,5 @@
+"""NAdam, by the path that PyTorch has for it."""
+
+from tensorpy.optim.adam import NAdam as NAdam
+
+__all__ = ["NAdam"]

@@ -1,0 +1,5 @@
+"""RAdam, by the path that PyTorch has for it."""
+
+from tensorpy.optim.adam import RAdam as RAdam
+
+__all__ = ["RAdam"]

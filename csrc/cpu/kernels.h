@@ -16,6 +16,7 @@
 #include "cpu/convolution.h"
 #include "cpu/norm.h"
 #include "cpu/pool.h"
+#include "cpu/recurrent.h"
 #include "cpu/softmax.h"
 #include "prim/draw.h"
 #include "iter/iter.h"
@@ -35,6 +36,7 @@
     X(order)                      \
     X(pool)                       \
     X(random)                     \
+    X(recurrent)                  \
     X(reduce)                     \
     X(scan)                       \
     X(softmax)                    \

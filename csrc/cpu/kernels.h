@@ -15,6 +15,7 @@
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/norm.h"
+#include "cpu/panels.h"
 #include "cpu/pool.h"
 #include "cpu/recurrent.h"
 #include "cpu/softmax.h"
@@ -34,6 +35,7 @@
     X(moments)                    \
     X(norm)                       \
     X(order)                      \
+    X(panels)                     \
     X(pool)                       \
     X(random)                     \
     X(recurrent)                  \

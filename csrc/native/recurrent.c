@@ -58,8 +58,35 @@ static tp_tensor *turned(const tp_tensor *t) {
     return tp_new_alias(t, TP_INTS(t->sizes[1], t->sizes[0]), TP_INTS(t->strides[1], t->strides[0]), t->byte_offset);
 }
 
+/* ---- the product of each step ----
+ *
+ * A weight that serves many steps is laid out for it once: PANEL columns after the other, [columns / PANEL, rows,
+ * PANEL], a batch of products with the same rows (cpu/panels.h is made for this). */
+
+#define PANEL 32
+#define MANY_STEPS 8
+#define MANY_ROWS 4
+
+/* A matrix as the product of each step takes it; new. */
+static tp_tensor *laid_out(tp_tensor *t, int64_t most, tp_ints batch_sizes) {
+    int64_t k = t->sizes[0], n = t->sizes[1];
+    bool worth = t->device.type == TP_DEVICE_CPU && t->dtype == TP_FLOAT32 && n % PANEL == 0 && t->numel > 0;
+    if (!worth || batch_sizes.size < MANY_STEPS || most < MANY_ROWS) return tp_retain(t);
+    tp_autoref *panels = tp_new_alias(t, TP_INTS(n / PANEL, k, PANEL),
+                                      TP_INTS(PANEL * t->strides[1], t->strides[0], t->strides[1]), t->byte_offset);
+    tp_autoref *made = panels ? tp_new_empty(tp_sizes(panels), (tp_dtype)t->dtype, t->device) : NULL;
+    return made && tp_copy_data(made, panels) == 0 ? tp_take(made) : NULL;
+}
+
+/* out = a @ b, added to what is there if `add`; b as laid_out gives it. */
 static int product(tp_tensor *a, tp_tensor *b, int add, tp_tensor *out) {
-    return tp_prim_product(a, b, TP_SCALAR_I(1), TP_SCALAR_I(add), out);
+    if (b->ndim == 2) return tp_prim_product(a, b, TP_SCALAR_I(1), TP_SCALAR_I(add), out);
+    int64_t panels = b->sizes[0];
+    tp_autoref *rows = tp_new_alias(a, TP_INTS(panels, a->sizes[0], a->sizes[1]),
+                                    TP_INTS(0, a->strides[0], a->strides[1]), a->byte_offset),
+               *columns = tp_new_alias(out, TP_INTS(panels, out->sizes[0], PANEL), TP_INTS(PANEL, out->strides[0], 1),
+                                       out->byte_offset);
+    return rows && columns ? tp_prim_product(rows, b, TP_SCALAR_I(1), TP_SCALAR_I(add), columns) : -1;
 }
 
 static tp_tensor *new_matrix(int64_t rows, int64_t columns, const tp_tensor *like) {
@@ -157,7 +184,8 @@ tp_tensor5 _recurrent_layer_dense(const char *cell_name, tp_tensor *input, tp_te
     bool projected = cell.kind == TP_CELL_LSTM && extra;
     tp_autoref *x = tp_plain(input, dtype), *wide = tp_plain(weight, dtype), *more = tp_plain(extra, dtype);
     if (!x || !wide || (extra && !more)) return r;
-    tp_autoref *w_hh = turned(wide), *w_hr = projected ? turned(more) : NULL;
+    tp_autoref *turned_hh = turned(wide), *w_hr = projected ? turned(more) : NULL;
+    tp_autoref *w_hh = turned_hh ? laid_out(turned_hh, most, batch_sizes) : NULL;
     tp_autoref *product_room = new_matrix(most, weight->sizes[0], x),
                *made = projected ? new_matrix(most, hidden, x) : NULL;
     r.v[0] = new_matrix(rows, state, x);
@@ -262,7 +290,8 @@ tp_tensor5 _recurrent_layer_backward_dense(const char *cell_name, tp_tensor *gra
     if (grad_hy) most = grad_hy->sizes[0];
     bool lstm = cell.kind == TP_CELL_LSTM, projected = lstm && extra;
     tp_autoref *g = tp_plain(grad_output, dtype), *s = tp_plain(saved, dtype), *x = tp_plain(before, dtype),
-               *w_hh = tp_plain(weight, dtype), *w_hr = projected ? tp_plain(extra, dtype) : NULL;
+               *wide = tp_plain(weight, dtype), *w_hr = projected ? tp_plain(extra, dtype) : NULL;
+    tp_autoref *w_hh = wide ? laid_out(wide, most, batch_sizes) : NULL;
     if (!s || !x || !w_hh || (grad_output && !g) || (projected && !w_hr)) return r;
     tp_autoref *made = projected ? new_matrix(most, hidden, s) : NULL,
                *through = projected ? new_matrix(rows, state, s) : NULL, *to_hidden = new_matrix(rows, gates, s);

@@ -33,6 +33,10 @@ static weights weights_of(const network *net, int64_t i) {
     return w;
 }
 
+static tp_tensor *met(tp_tensor *t, const tp_tensor *gates, bool lowered) {
+    return t && lowered ? tp_to_dtype(t, (tp_dtype)gates->dtype, false, false, TP_NO_FORMAT) : tp_retain(t);
+}
+
 static tp_tensor5 run_direction(const tp_recurrent *cell, tp_tensor *input, tp_tensor *hx, tp_tensor *cx,
                                 const weights *w, tp_ints batch_sizes, bool reverse) {
     tp_tensor5 none = {{NULL}};
@@ -43,10 +47,14 @@ static tp_tensor5 run_direction(const tp_recurrent *cell, tp_tensor *input, tp_t
                                                                       : w->b_hh);
     if ((w->b_ih || (w->b_hh && !gru)) && !bias) return none;
     tp_autoref *gates = tp_linear(input, w->w_ih, bias);
+    if (!gates) return none;
+    /* Where autocast has lowered the product, what meets it is lowered too. */
+    bool lowered = gates->dtype != w->w_ih->dtype;
+    tp_autoref *h = met(hx, gates, lowered), *c = met(cx, gates, lowered), *w_hh = met(w->w_hh, gates, lowered),
+               *extra = met(gru ? w->b_hh : w->w_hr, gates, lowered);
+    if (!h || !w_hh || (cx && !c)) return none;
     bool keep = !tp_tls.grad_disabled || tp_tls.forward;
-    return gates ? tp__recurrent_layer(cell->name, gates, hx, cx, w->w_hh, gru ? w->b_hh : w->w_hr, batch_sizes,
-                                       reverse, keep)
-                 : none;
+    return tp__recurrent_layer(cell->name, gates, h, c, w_hh, extra, batch_sizes, reverse, keep);
 }
 
 /* ---- layers ---- */

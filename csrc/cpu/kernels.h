@@ -12,6 +12,7 @@
 #endif
 
 #include "core/generator.h"
+#include "cpu/attention.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/norm.h"
@@ -28,6 +29,7 @@
 #define TP_FETCH_AHEAD(p) __builtin_prefetch((const char *)(p) + 512)
 
 #define TP_FORALL_CPU_FAMILIES(X) \
+    X(attention)                  \
     X(cast)                       \
     X(convolution)                \
     X(extreme)                    \

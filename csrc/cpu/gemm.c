@@ -9,6 +9,7 @@
 #include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
+#include "cpu/kernels.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
 #include "core/memory.h"
@@ -346,11 +347,50 @@ static void run_batch(int64_t begin, int64_t end, void *context) {
     }
 }
 
+/* ---- panels ----
+ *
+ * A few rows times a matrix of which TP_PANEL columns after the other were laid in memory, as a batch: the same rows
+ * for each, and the results side by side in the columns of one matrix. Recurrent layers lay their weights so. */
+
+typedef struct {
+    const float *a, *panels;
+    float *out;
+    int64_t lda, ldc, rows, k;
+    bool more;
+} panels_job;
+
+static bool in_panels(const tp_tensor *a, const tp_tensor *b, const tp_tensor *out, const tp_scalar *alpha,
+                      const tp_scalar *beta) {
+    bool plain = tp_cpu.panels->multiply && out->dtype == TP_FLOAT32 && a->dtype == TP_FLOAT32 &&
+                 b->dtype == TP_FLOAT32 && tp_is_contiguous(b) && b->sizes[2] == TP_PANEL;
+    return plain && a->strides[0] == 0 && a->strides[2] == 1 && out->strides[2] == 1 && out->strides[0] == TP_PANEL &&
+           tp_scalar_equals_int(alpha, 1) && (tp_scalar_equals_int(beta, 0) || tp_scalar_equals_int(beta, 1));
+}
+
+static void run_panels(int64_t begin, int64_t end, void *context) {
+    const panels_job *j = context;
+    for (int64_t i = begin; i < end; i++)
+        tp_cpu.panels->multiply(j->a, j->lda, j->rows, j->panels + i * j->k * TP_PANEL, j->k, j->out + i * TP_PANEL,
+                                j->ldc, j->more);
+}
+
+static int multiply_panels(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *beta) {
+    panels_job j = {tp_data(a),      tp_data(b),  tp_data(out), a->strides[1],
+                    out->strides[1], a->sizes[1], a->sizes[2],  !tp_scalar_equals_int(beta, 0)};
+    double work = (double)j.rows * (double)j.k * TP_PANEL * (double)b->sizes[0];
+    void *host = work > 1e5 ? tp_host_lock_release() : NULL;
+    int status =
+        tp_parallel_for(b->sizes[0], 1 + (int64_t)(1e6 / ((double)j.rows * (double)j.k * TP_PANEL)), run_panels, &j);
+    if (work > 1e5) tp_host_lock_acquire(host);
+    return status;
+}
+
 static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
                           const tp_scalar *beta) {
     tp_dtype dtype = (tp_dtype)out->dtype, compute = tp_compute_dtype(dtype);
     if (a->sizes[2] > INT32_MAX || out->sizes[1] > INT32_MAX || out->sizes[2] > INT32_MAX)
         return tp_fail(TP_RuntimeError, "matrix product: a dimension is larger than BLAS takes (2**31 - 1)");
+    if (in_panels(a, b, out, alpha, beta)) return multiply_panels(a, b, out, beta);
     tp_autoref *left = batch_operand(a, compute), *right = batch_operand(b, compute);
     int leading, trans;
     matrix m = matrix_at(out, 0);

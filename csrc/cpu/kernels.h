@@ -12,11 +12,14 @@
 #endif
 
 #include "core/generator.h"
+#include "cpu/attention.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
 #include "cpu/norm.h"
 #include "cpu/optimizer.h"
+#include "cpu/panels.h"
 #include "cpu/pool.h"
+#include "cpu/recurrent.h"
 #include "cpu/softmax.h"
 #include "prim/draw.h"
 #include "iter/iter.h"
@@ -27,6 +30,7 @@
 #define TP_FETCH_AHEAD(p) __builtin_prefetch((const char *)(p) + 512)
 
 #define TP_FORALL_CPU_FAMILIES(X) \
+    X(attention)                  \
     X(cast)                       \
     X(convolution)                \
     X(extreme)                    \
@@ -35,8 +39,10 @@
     X(norm)                       \
     X(optimizer)                  \
     X(order)                      \
+    X(panels)                     \
     X(pool)                       \
     X(random)                     \
+    X(recurrent)                  \
     X(reduce)                     \
     X(scan)                       \
     X(softmax)                    \

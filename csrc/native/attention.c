@@ -1,4 +1,5 @@
-/* attention.c: scaled dot-product attention from products and softmax. */
+/* attention.c: scaled dot-product attention: from products and softmax, or where it can be by the CPU's own kernel,
+ * which makes no matrix of all scores (cpu/attention.c). */
 #include "NativeFunctions.h"
 #include "native/checks.h"
 
@@ -36,6 +37,66 @@ static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
     return tp_add_Tensor(scores, mask, TP_SCALAR_I(1));
 }
 
+/* ---- the CPU's kernel, and what stands for it elsewhere ---- */
+
+tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_dense(tp_tensor *query, tp_tensor *key, tp_tensor *value,
+                                                             double dropout_p TP_UNUSED, bool is_causal,
+                                                             tp_tensor *attn_mask, tp_opt_float scale) {
+    return tp__attention_math(query, key, value, is_causal, attn_mask, scale);
+}
+
+tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_tensor *query, tp_tensor *key,
+                                                        tp_tensor *value, tp_tensor *out TP_UNUSED,
+                                                        tp_tensor *logsumexp TP_UNUSED, double dropout_p TP_UNUSED,
+                                                        bool is_causal, tp_tensor *attn_mask, tp_opt_float scale) {
+    return tp__attention_math_backward(grad_out, query, key, value, is_causal, attn_mask, scale);
+}
+
+/* Scores of a head from which on the kernel is faster; with causality it leaves some out. */
+#define MANY_SCORES (128 * 128)
+#define MANY_CAUSAL_SCORES (64 * 64)
+
+/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a mask's gradient or a tangent. */
+static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
+                          double dropout_p, bool is_causal) {
+    const tp_tensor *const all[] = {q, k, v};
+    int64_t scores = q->sizes[q->ndim - 2] * k->sizes[k->ndim - 2];
+    if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || scores < (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || all[i]->dtype != TP_FLOAT32 ||
+            all[i]->device.type != TP_DEVICE_CPU || !all[i]->numel)
+            return false;
+        for (int d = 0; d < q->ndim - 2; d++)
+            if (all[i]->sizes[d] != q->sizes[d]) return false;
+    }
+    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim &&
+                                    (tp_tls.grad_disabled || !(mask->flags & TP_FLAG_REQUIRES_GRAD)));
+    return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
+           k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
+}
+
+/* -inf where a mask of bools hides; other masks as they are. New. */
+static tp_tensor *as_addend(tp_tensor *mask) {
+    if (!mask || mask->dtype != TP_BOOL) return tp_retain(mask);
+    tp_autoref *zeros = tp_zeros_like(mask, TP_FLOAT32, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    return zeros ? masked(zeros, mask) : NULL;
+}
+
+static tp_tensor *by_kernel(tp_tensor *q, tp_tensor *k, tp_tensor *v, tp_tensor *mask, bool is_causal,
+                            tp_opt_float scale) {
+    tp_autoref *addend = as_addend(mask);
+    if (mask && !addend) return NULL;
+    bool heads = q->ndim == 4; /* else the batch stands for the heads */
+    tp_autoref *q4 = heads ? tp_retain(q) : tp_unsqueeze(q, 0), *k4 = heads ? tp_retain(k) : tp_unsqueeze(k, 0),
+               *v4 = heads ? tp_retain(v) : tp_unsqueeze(v, 0);
+    if (!q4 || !k4 || !v4) return NULL;
+    tp_tensor2 r = tp__scaled_dot_product_flash_attention_for_cpu(q4, k4, v4, 0, is_causal, addend, scale);
+    tp_release(r.v[1]);
+    tp_autoref *out = r.v[0];
+    return out && !heads ? tp_squeeze_dim(out, 0) : tp_take(out);
+}
+
 /* scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
  * bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor */
 tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *key, tp_tensor *value,
@@ -63,6 +124,8 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
                *v = share ? shared_heads(value, query) : tp_retain(value);
     if (!k || !v) return NULL;
+    if (is_for_kernel(query, k, v, attn_mask, dropout_p, is_causal))
+        return by_kernel(query, k, v, attn_mask, is_causal, scale);
     double factor = scale.has ? scale.value : 1 / sqrt((double)query->sizes[query->ndim - 1]);
     tp_autoref *turned = tp_transpose_int(k, -2, -1),
                *scaled = turned ? tp_mul_Scalar(query, TP_SCALAR_F(factor)) : NULL;

@@ -1,4 +1,4 @@
-"""Recurrent networks and their cells; `nn/_rnn.py` computes them."""
+"""Recurrent networks and their cells: parameters and checks around the operators `lstm`, `gru`, `rnn_tanh`, `rnn_relu`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.nn import _rnn, init
+from tensorpy.nn import init
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.parameter import Parameter
 from tensorpy.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
@@ -45,7 +48,7 @@ class RNNBase(Module):
         self.bidirectional, self.proj_size = bidirectional, proj_size
         self._check_settings(dropout)
         real, directions = proj_size or hidden_size, 2 if bidirectional else 1
-        gates = _rnn.GATES[mode] * hidden_size
+        gates = GATES[mode] * hidden_size
         self._flat_weights_names: list[str] = []
         self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
@@ -85,7 +88,7 @@ class RNNBase(Module):
             raise ValueError("proj_size should be a positive integer or zero to disable projections")
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
-        if self.mode not in _rnn.GATES:
+        if self.mode not in GATES:
             raise ValueError(f"Unrecognized RNN mode: {self.mode}")
 
     @property
@@ -166,18 +169,21 @@ class RNNBase(Module):
         state = self._started(data, batch, hx, batched)
         if hx is not None and order is not None:
             state = tuple(apply_permutation(s, order) for s in state)
-        output, state = _rnn.forward(
-            self.mode,
+        where = () if batch_sizes is None else (batch_sizes,)
+        layout = (False,) if batch_sizes is None else ()
+        output, *last = getattr(_C, self.mode.lower())(
             data,
-            state,
+            *where,
+            state if len(state) > 1 else state[0],
             self._flat_weights,
             self.bias,
             self.num_layers,
             self.dropout,
             self.training,
             self.bidirectional,
-            batch_sizes,
+            *layout,
         )
+        state = tuple(last)
         if packed:
             if back is not None:
                 state = tuple(apply_permutation(s, back) for s in state)
@@ -344,8 +350,12 @@ class RNNCellBase(Module):
             given = (zeros,) * count
         elif not batched:
             given = tuple(s.unsqueeze(0) for s in states)
-        made = _rnn.cell(mode, rows, tuple(given), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return made if batched else tuple(s.squeeze(0) for s in made)
+        state = tuple(given) if count > 1 else given[0]
+        made = getattr(_C, f"{mode.lower()}_cell")(
+            rows, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        )
+        stepped = tuple(made) if count > 1 else (made,)
+        return stepped if batched else tuple(s.squeeze(0) for s in stepped)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

@@ -231,3 +231,30 @@ def attention(make: Make) -> Iterator[Any]:
     for heads in (1, 4):
         yield make(1, heads, 9, 8), make(1, heads, 9, 8), make(1, heads, 9, 8)
         yield make(1, heads, 9, 8), make(1, heads, 9, 8), make(1, heads, 9, 8), {"is_causal": True}
+
+
+def _flash_reference(q: Any, k: Any, v: Any, dropout_p: float = 0.0, causal: bool = False, *, attn_mask: Any = None, scale: Any = None) -> Any:
+    scores = q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5)
+    scores = scores if attn_mask is None else scores + attn_mask
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    shares = np.exp(scores - top)
+    total = shares.sum(-1, keepdims=True)
+    return shares / total @ v, (top + np.log(total))[..., 0]
+
+
+@samples(
+    "_scaled_dot_product_flash_attention_for_cpu",
+    reference=_flash_reference,
+    gradcheck=False,  # of float32 only: tests/test_attention.py
+    dtypes=("float32", "float64"),
+    tolerances=ROUGH,
+)
+def flash_attention(make: Make) -> Iterator[Any]:
+    for causal, scale in itertools.product((False, True), (None, 0.7)):
+        yield make(2, 2, 4, 3), make(2, 2, 5, 3), make(2, 2, 5, 6), 0.0, causal, {"scale": scale}
+    yield make(1, 2, 70, 8), make(1, 2, 600, 8), make(1, 2, 600, 8)
+    yield make(1, 1, 130, 4), make(1, 1, 130, 4), make(1, 1, 130, 4), 0.0, True
+    yield make(2, 2, 4, 3), make(2, 2, 5, 3), make(2, 2, 5, 3), {"attn_mask": make(4, 5)}
+    yield make(2, 2, 4, 3), make(2, 2, 5, 3), make(2, 2, 5, 3), {"attn_mask": make(2, 1, 1, 5)}

@@ -14,6 +14,7 @@
 #include "core/generator.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/fft.h"
 #include "cpu/norm.h"
 #include "cpu/pool.h"
 #include "cpu/softmax.h"
@@ -29,6 +30,7 @@
     X(cast)                       \
     X(convolution)                \
     X(extreme)                    \
+    X(fft)                        \
     X(fold)                       \
     X(moments)                    \
     X(norm)                       \

@@ -110,6 +110,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__C(void);
 __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
+        tp_py_init_errors,
         tp_py_init_types,     tp_py_init_generator,    tp_py_init_tensor,     tp_py_init_context,
         tp_py_init_functions, tp_py_init_return_types, tp_py_init_new,        tp_py_init_interop,
         tp_py_init_autograd,  tp_py_init_autocast,     tp_py_init_dispatch,   tp_py_init_library,

@@ -156,7 +156,8 @@ typedef uint64_t tp_keyset;
     X(OverflowError)        \
     X(AssertionError)       \
     X(BufferError)          \
-    X(PythonError) /* the interpreter's own exception is already set */
+    X(PythonError) /* the interpreter's own exception is already set */ \
+    X(LinAlgError) /* a matrix without the factorization or solution asked for; a RuntimeError; since 1.1 */
 
 /* TP_RuntimeError and its kin: what `tp_fail` takes. */
 typedef enum {

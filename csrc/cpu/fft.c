@@ -1,0 +1,147 @@
+/* fft.c: the primitives fft on the CPU: plans, and lines shared by threads.
+ *
+ * The plans of the first few lengths that are not long stay for the next call; others are made for each. */
+#include "cpu/fft.h"
+
+#include "PrimitiveKernels.h"
+#include "core/alloc.h"
+#include "core/host.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/kernels.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { KEPT = 64, SHORT = 1 << 16, LARGE_PRIME = 50 };
+static tp_fft_plan *_Atomic kept[KEPT];
+
+/* ---- plans ---- */
+
+/* The factors of n, fours first; false if one is a large prime. */
+static bool factorize(tp_fft_plan *plan, int64_t n) {
+    plan->length = n, plan->count = 0, plan->roots = 0;
+    int64_t rest = n;
+    for (int64_t p = 4; rest > 1; p = p == 4 ? 2 : p == 2 ? 3 : p + 2) {
+        if (p > LARGE_PRIME) return false;
+        while (rest % p == 0) {
+            plan->factors[plan->count++] = (int)p;
+            plan->roots += (p - 1) * (rest / p) + (p > 4 ? p : 0);
+            rest /= p;
+        }
+    }
+    return true;
+}
+static void free_plan(tp_fft_plan *plan) {
+    if (plan) free(plan->numbers);
+    free(plan);
+}
+static tp_fft_plan *new_plan(int64_t n, bool wide) {
+    tp_fft_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return NULL;
+    int64_t length = 1, chirp = 0;
+    if (!factorize(plan, n)) {
+        while (length < 2 * n - 1) length *= 2;
+        factorize(plan, length);
+        chirp = n + length;
+    }
+    plan->n = n, plan->wide = wide;
+    size_t item = wide ? 8 : 4, spare = 4 * (size_t)plan->length * item;
+    plan->numbers = aligned_alloc(64, ((size_t)(plan->roots + chirp + 1) * 2 * item + 63) / 64 * 64);
+    void *room = malloc(spare);
+    if (plan->numbers && room) tp_cpu.fft->make[wide](plan, room);
+    else free_plan(plan), plan = NULL;
+    free(room);
+    return plan;
+}
+/* *own: the caller frees it. NULL and a MemoryError. */
+static tp_fft_plan *plan_for(int64_t n, bool wide, bool *own) {
+    *own = false;
+    for (int i = 0; i < KEPT; i++) {
+        tp_fft_plan *plan = atomic_load_explicit(&kept[i], memory_order_acquire);
+        if (!plan) break;
+        if (plan->n == n && plan->wide == wide) return plan;
+    }
+    tp_fft_plan *made = new_plan(n, wide);
+    if (!made) return tp_fail_memory(n * 32), NULL;
+    for (int i = 0; i < KEPT && n <= SHORT; i++) {
+        tp_fft_plan *none = NULL;
+        if (atomic_compare_exchange_strong(&kept[i], &none, made)) return made;
+    }
+    *own = true;
+    return made;
+}
+
+/* ---- lines ---- */
+
+typedef struct {
+    tp_fft_lines lines;
+    int kind, wide;
+    const char *in;
+    char *out;
+    int64_t in_size, out_size, in_item, out_item, together; /* along the dimension, and bytes of an element */
+} transform;
+
+static void run_lines(int64_t begin, int64_t end, void *context) {
+    const transform *t = context;
+    tp_fft_lines l = t->lines;
+    size_t bytes = 4 * (size_t)l.plan->length * (size_t)t->together * (t->wide ? 8 : 4);
+    void *work = tp_alloc(bytes);
+    if (!work) return;
+    for (int64_t line = begin; line < end;) {
+        int64_t count = end - line < t->together ? end - line : t->together;
+        for (int64_t v = 0; v < count; v++) {
+            int64_t outer = (line + v) / l.step, inner = (line + v) % l.step;
+            l.in[v] = t->in + (outer * t->in_size * l.step + inner) * t->in_item;
+            l.out[v] = t->out + (outer * t->out_size * l.step + inner) * t->out_item;
+        }
+        tp_cpu.fft->run[t->kind][t->wide](&l, count, work);
+        line += count;
+        if (tp_host_look() < 0) break;
+    }
+    tp_free(work, bytes);
+}
+static void *half_roots(int64_t n, bool wide) {
+    void *roots = malloc((size_t)(n / 2 + 1) * (wide ? 16 : 8));
+    for (int64_t k = 0; roots && k <= n / 2; k++) {
+        double angle = -2 * 3.14159265358979323846 * (double)k / (double)n;
+        if (wide) ((double *)roots)[2 * k] = cos(angle), ((double *)roots)[2 * k + 1] = sin(angle);
+        else ((float *)roots)[2 * k] = (float)cos(angle), ((float *)roots)[2 * k + 1] = (float)sin(angle);
+    }
+    return roots;
+}
+static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale, tp_tensor *out) {
+    int64_t step = 1, in_size = x->ndim ? x->sizes[dim] : 1, out_size = out->ndim ? out->sizes[dim] : 1;
+    for (int64_t d = dim + 1; d < x->ndim; d++) step *= x->sizes[d];
+    int64_t n = kind == TP_FFT_HERMITIAN ? out_size : in_size, batch = x->numel / in_size;
+    bool wide = out->dtype == TP_FLOAT64 || out->dtype == TP_COMPLEX128, own;
+    bool halved = kind != TP_FFT_COMPLEX && n % 2 == 0;
+    tp_fft_plan *plan = plan_for(halved ? n / 2 : n, wide, &own);
+    void *roots = plan && halved ? half_roots(n, wide) : NULL;
+    int status = -1;
+    if (plan && halved && !roots) tp_fail_memory(n * 8);
+    else if (plan) {
+        int64_t room = ((int64_t)1 << 18) / (plan->length * (wide ? 32 : 16));
+        transform t = {.lines = {.plan = plan, .n = n, .step = step, .backward = backward, .scale = scale, .roots = roots},
+                       .kind = kind, .wide = wide, .in = tp_data(x), .out = tp_data(out), .in_size = in_size,
+                       .out_size = out_size, .in_item = tp_itemsize((tp_dtype)x->dtype),
+                       .out_item = tp_itemsize((tp_dtype)out->dtype)};
+        t.together = room >= TP_FFT_LINES && batch >= TP_FFT_LINES ? TP_FFT_LINES : 1;
+        void *host = x->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
+        status = tp_parallel_for(batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
+        tp_host_lock_acquire(host);
+    }
+    free(roots);
+    if (plan && own) free_plan(plan);
+    return status < 0 || tp_error_pending() != TP_NoError ? -1 : 0;
+}
+int fft_complex_cpu(tp_tensor *x, int64_t dim, bool backward, double scale, tp_tensor *out) {
+    return run(TP_FFT_COMPLEX, x, dim, backward, scale, out);
+}
+int fft_real_cpu(tp_tensor *x, int64_t dim, double scale, tp_tensor *out) {
+    return run(TP_FFT_REAL, x, dim, false, scale, out);
+}
+int fft_hermitian_cpu(tp_tensor *x, int64_t dim, double scale, tp_tensor *out) {
+    return run(TP_FFT_HERMITIAN, x, dim, true, scale, out);
+}

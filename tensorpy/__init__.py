@@ -141,6 +141,7 @@ _LAZY = {
     "testing",
     "nn",
     "library",
+    "fft",
     "linalg",
     "special",
     "ops",

@@ -86,15 +86,15 @@ static void N(pass_any)(N(parts) x, N(parts) y, int64_t p, int64_t m, int64_t s,
     for (int64_t j = 0; j < m; j++)
         for (int64_t k = 0; k < p; k++) {
             const T c = k ? w[2 * ((p - 1) * j + k - 1)] : 1, d = k ? w[2 * ((p - 1) * j + k - 1) + 1] : 0;
-            T *restrict R = y.re + s * (p * j + k), *restrict I = y.im + s * (p * j + k);
-            for (int64_t q = 0; q < s; q++) R[q] = 0, I[q] = 0;
+            T *restrict re = y.re + s * (p * j + k), *restrict im = y.im + s * (p * j + k);
+            for (int64_t q = 0; q < s; q++) re[q] = 0, im[q] = 0;
             for (int64_t r = 0; r < p; r++) {
                 const T *restrict xr = x.re + s * (j + m * r), *restrict xi = x.im + s * (j + m * r);
                 const T e = roots[2 * (r * k % p)], g = roots[2 * (r * k % p) + 1];
                 const T wr = e * c - g * d, wi = e * d + g * c;
                 for (int64_t q = 0; q < s; q++) {
-                    R[q] += xr[q] * wr - xi[q] * wi;
-                    I[q] += xr[q] * wi + xi[q] * wr;
+                    re[q] += xr[q] * wr - xi[q] * wi;
+                    im[q] += xr[q] * wi + xi[q] * wr;
                 }
             }
         }

@@ -27,7 +27,7 @@ static bool factorize(tp_fft_plan *plan, int64_t n) {
         if (p > LARGE_PRIME) return false;
         while (rest % p == 0) {
             plan->factors[plan->count++] = (int)p;
-            plan->roots += (p - 1) * (rest / p) + (p > 4 ? p : 0);
+            plan->roots += (p - 1) * (rest / p) + (p > 5 ? p : 0);
             rest /= p;
         }
     }
@@ -37,18 +37,18 @@ static void free_plan(tp_fft_plan *plan) {
     if (plan) free(plan->numbers);
     free(plan);
 }
-static tp_fft_plan *new_plan(int64_t n, bool wide) {
+static tp_fft_plan *new_plan(int64_t n, bool wide, bool halves) {
     tp_fft_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return NULL;
-    int64_t length = 1, chirp = 0;
+    int64_t length = 1, more = halves ? n + 1 : 0;
     if (!factorize(plan, n)) {
         while (length < 2 * n - 1) length *= 2;
         factorize(plan, length);
-        chirp = n + length;
+        more += n + length;
     }
-    plan->n = n, plan->wide = wide;
+    plan->n = n, plan->wide = wide, plan->halves = halves;
     size_t item = wide ? 8 : 4, spare = 4 * (size_t)plan->length * item;
-    plan->numbers = aligned_alloc(64, ((size_t)(plan->roots + chirp + 1) * 2 * item + 63) / 64 * 64);
+    plan->numbers = aligned_alloc(64, ((size_t)(plan->roots + more + 1) * 2 * item + 63) / 64 * 64);
     void *room = malloc(spare);
     if (plan->numbers && room) tp_cpu.fft->make[wide](plan, room);
     else free_plan(plan), plan = NULL;
@@ -56,14 +56,14 @@ static tp_fft_plan *new_plan(int64_t n, bool wide) {
     return plan;
 }
 /* *own: the caller frees it. NULL and a MemoryError. */
-static tp_fft_plan *plan_for(int64_t n, bool wide, bool *own) {
+static tp_fft_plan *plan_for(int64_t n, bool wide, bool halves, bool *own) {
     *own = false;
     for (int i = 0; i < KEPT; i++) {
         tp_fft_plan *plan = atomic_load_explicit(&kept[i], memory_order_acquire);
         if (!plan) break;
-        if (plan->n == n && plan->wide == wide) return plan;
+        if (plan->n == n && plan->wide == wide && plan->halves == halves) return plan;
     }
-    tp_fft_plan *made = new_plan(n, wide);
+    tp_fft_plan *made = new_plan(n, wide, halves);
     if (!made) return tp_fail_memory(n * 32), NULL;
     for (int i = 0; i < KEPT && n <= SHORT; i++) {
         tp_fft_plan *none = NULL;
@@ -102,28 +102,17 @@ static void run_lines(int64_t begin, int64_t end, void *context) {
     }
     tp_free(work, bytes);
 }
-static void *half_roots(int64_t n, bool wide) {
-    void *roots = malloc((size_t)(n / 2 + 1) * (wide ? 16 : 8));
-    for (int64_t k = 0; roots && k <= n / 2; k++) {
-        double angle = -2 * 3.14159265358979323846 * (double)k / (double)n;
-        if (wide) ((double *)roots)[2 * k] = cos(angle), ((double *)roots)[2 * k + 1] = sin(angle);
-        else ((float *)roots)[2 * k] = (float)cos(angle), ((float *)roots)[2 * k + 1] = (float)sin(angle);
-    }
-    return roots;
-}
 static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale, tp_tensor *out) {
     int64_t step = 1, in_size = x->ndim ? x->sizes[dim] : 1, out_size = out->ndim ? out->sizes[dim] : 1;
     for (int64_t d = dim + 1; d < x->ndim; d++) step *= x->sizes[d];
     int64_t n = kind == TP_FFT_HERMITIAN ? out_size : in_size, batch = x->numel / in_size;
     bool wide = out->dtype == TP_FLOAT64 || out->dtype == TP_COMPLEX128, own;
     bool halved = kind != TP_FFT_COMPLEX && n % 2 == 0;
-    tp_fft_plan *plan = plan_for(halved ? n / 2 : n, wide, &own);
-    void *roots = plan && halved ? half_roots(n, wide) : NULL;
+    tp_fft_plan *plan = plan_for(halved ? n / 2 : n, wide, halved, &own);
     int status = -1;
-    if (plan && halved && !roots) tp_fail_memory(n * 8);
-    else if (plan) {
+    if (plan) {
         int64_t room = ((int64_t)1 << 18) / (plan->length * (wide ? 32 : 16));
-        transform t = {.lines = {.plan = plan, .n = n, .step = step, .backward = backward, .scale = scale, .roots = roots},
+        transform t = {.lines = {.plan = plan, .n = n, .step = step, .backward = backward, .scale = scale},
                        .kind = kind, .wide = wide, .in = tp_data(x), .out = tp_data(out), .in_size = in_size,
                        .out_size = out_size, .in_item = tp_itemsize((tp_dtype)x->dtype),
                        .out_item = tp_itemsize((tp_dtype)out->dtype)};
@@ -132,7 +121,6 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
         status = tp_parallel_for(batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
         tp_host_lock_acquire(host);
     }
-    free(roots);
     if (plan && own) free_plan(plan);
     return status < 0 || tp_error_pending() != TP_NoError ? -1 : 0;
 }

@@ -12,8 +12,9 @@ typedef struct {
     int count;
     int factors[64];
     int64_t roots; /* complex numbers that the passes take */
+    bool halves;   /* it serves real lines of 2 n */
     bool wide;     /* double */
-    char *numbers; /* those, then the chirp (n) and its transform (length) */
+    char *numbers; /* those, the chirp (n) and its transform (length) if any, and of halves exp(-pi i k / n), k up to n */
 } tp_fft_plan;
 
 /* Lines to transform: of n elements, `step` of them (complex numbers, or for the real ones reals) apart. */
@@ -22,7 +23,6 @@ typedef struct {
     int64_t n, step;
     bool backward;
     double scale;
-    const void *roots; /* exp(-2 pi i k / n) up to k = n / 2, for real lines of even length */
     const void *in[TP_FFT_LINES];
     void *out[TP_FFT_LINES];
 } tp_fft_lines;

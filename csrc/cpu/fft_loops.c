@@ -3,6 +3,12 @@
 
 #include <math.h>
 
+#if defined(__clang__)
+#define PRAGMA_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PRAGMA_IVDEP _Pragma("GCC ivdep")
+#endif
+
 #define T float
 #define N(x) x##_f32
 #include "cpu/fft_of.h"

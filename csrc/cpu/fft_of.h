@@ -13,79 +13,121 @@ typedef struct {
 
 /* A pass: y[q + s (p j + k)] = w^(jk) times the sum over r of x[q + s (j + m r)] exp(-2 pi i r k / p), for j in m and q
  * in s. */
-static void N(pass2)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
-    for (int64_t j = 0; j < m; j++) {
-        const T c = w[2 * j], d = w[2 * j + 1];
-        const T *r0 = x.re + s * j, *i0 = x.im + s * j, *r1 = r0 + s * m, *i1 = i0 + s * m;
-        T *R0 = y.re + s * 2 * j, *I0 = y.im + s * 2 * j, *R1 = R0 + s, *I1 = I0 + s;
-#pragma GCC ivdep
-        for (int64_t q = 0; q < s; q++) {
-            const T u = r0[q] - r1[q], v = i0[q] - i1[q];
-            R0[q] = r0[q] + r1[q], I0[q] = i0[q] + i1[q];
-            R1[q] = u * c - v * d, I1[q] = u * d + v * c;
-        }
-    }
-}
-static void N(pass3)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
-    const T half = (T)0.5, h = (T)0.86602540378443864676;
-    for (int64_t j = 0; j < m; j++) {
-        const T *t = w + 4 * j;
-        const T *r0 = x.re + s * j, *i0 = x.im + s * j;
-        T *R0 = y.re + s * 3 * j, *I0 = y.im + s * 3 * j;
-        const int64_t f = s * m;
-#pragma GCC ivdep
-        for (int64_t q = 0; q < s; q++) {
-            const T ar = r0[q + f] + r0[q + 2 * f], ai = i0[q + f] + i0[q + 2 * f];
-            const T br = h * (r0[q + f] - r0[q + 2 * f]), bi = h * (i0[q + f] - i0[q + 2 * f]);
-            const T cr = r0[q] - half * ar, ci = i0[q] - half * ai;
-            const T ur = cr + bi, ui = ci - br, vr = cr - bi, vi = ci + br;
-            R0[q] = r0[q] + ar, I0[q] = i0[q] + ai;
-            R0[q + s] = ur * t[0] - ui * t[1], I0[q + s] = ur * t[1] + ui * t[0];
-            R0[q + 2 * s] = vr * t[2] - vi * t[3], I0[q + 2 * s] = vr * t[3] + vi * t[2];
-        }
-    }
-}
-#define FOUR                                                                                                   \
-    const T ar = r0[q] + r0[q + 2 * f], ai = i0[q] + i0[q + 2 * f];                                            \
-    const T br = r0[q] - r0[q + 2 * f], bi = i0[q] - i0[q + 2 * f];                                            \
-    const T cr = r0[q + f] + r0[q + 3 * f], ci = i0[q + f] + i0[q + 3 * f];                                    \
-    const T dr = i0[q + f] - i0[q + 3 * f], di = r0[q + 3 * f] - r0[q + f];                                    \
-    const T ur = br + dr, ui = bi + di, vr = ar - cr, vi = ai - ci, zr = br - dr, zi = bi - di;
-static void N(pass4)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
+#define LOOP(count) \
+    PRAGMA_IVDEP    \
+    for (int64_t q = 0; q < count; q++)
+#define TURNED(R, I, u, v, c, d) R = (u) * (c) - (v) * (d), I = (u) * (d) + (v) * (c)
+
+/* A pass of few sums so far: s is a constant of the caller's, so that the loop over them is unrolled. */
+TP_INLINE void N(pass2_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
     const int64_t f = s * m;
-    if (s == 1) { /* along the line: neighbours in j have each their own factors */
-        const T *r0 = x.re, *i0 = x.im;
-        T *restrict R0 = y.re, *restrict I0 = y.im;
-#pragma GCC ivdep
-        for (int64_t q = 0; q < m; q++) {
-            FOUR
-            const T *t = w + 6 * q;
-            R0[4 * q] = ar + cr, I0[4 * q] = ai + ci;
-            R0[4 * q + 1] = ur * t[0] - ui * t[1], I0[4 * q + 1] = ur * t[1] + ui * t[0];
-            R0[4 * q + 2] = vr * t[2] - vi * t[3], I0[4 * q + 2] = vr * t[3] + vi * t[2];
-            R0[4 * q + 3] = zr * t[4] - zi * t[5], I0[4 * q + 3] = zr * t[5] + zi * t[4];
-        }
-        return;
-    }
     for (int64_t j = 0; j < m; j++) {
-        const T *t = w + 6 * j;
-        const T *r0 = x.re + s * j, *i0 = x.im + s * j;
-        T *restrict R0 = y.re + s * 4 * j, *restrict I0 = y.im + s * 4 * j;
-#pragma GCC ivdep
-        for (int64_t q = 0; q < s; q++) {
-            FOUR
-            R0[q] = ar + cr, I0[q] = ai + ci;
-            R0[q + s] = ur * t[0] - ui * t[1], I0[q + s] = ur * t[1] + ui * t[0];
-            R0[q + 2 * s] = vr * t[2] - vi * t[3], I0[q + 2 * s] = vr * t[3] + vi * t[2];
-            R0[q + 3 * s] = zr * t[4] - zi * t[5], I0[q + 3 * s] = zr * t[5] + zi * t[4];
+        const T c = w[j], d = w[m + j];
+        const T *restrict r = x.re + s * j, *restrict i = x.im + s * j;
+        T *restrict to_r = y.re + s * 2 * j, *restrict to_i = y.im + s * 2 * j;
+        LOOP(s) {
+            const T u = r[q] - r[q + f], v = i[q] - i[q + f];
+            to_r[q] = r[q] + r[q + f], to_i[q] = i[q] + i[q + f];
+            TURNED(to_r[q + s], to_i[q + s], u, v, c, d);
         }
     }
 }
+TP_INLINE void N(pass3_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
+    const T h = (T)0.86602540378443864676;
+    const int64_t f = s * m;
+    for (int64_t j = 0; j < m; j++) {
+        const T *restrict r = x.re + s * j, *restrict i = x.im + s * j;
+        T *restrict to_r = y.re + s * 3 * j, *restrict to_i = y.im + s * 3 * j;
+        const T c1 = w[j], d1 = w[m + j], c2 = w[2 * m + j], d2 = w[3 * m + j];
+        LOOP(s) {
+            const T ar = r[q + f] + r[q + 2 * f], ai = i[q + f] + i[q + 2 * f];
+            const T br = h * (r[q + f] - r[q + 2 * f]), bi = h * (i[q + f] - i[q + 2 * f]);
+            const T cr = r[q] - ar / 2, ci = i[q] - ai / 2;
+            to_r[q] = r[q] + ar, to_i[q] = i[q] + ai;
+            TURNED(to_r[q + s], to_i[q + s], cr + bi, ci - br, c1, d1);
+            TURNED(to_r[q + 2 * s], to_i[q + 2 * s], cr - bi, ci + br, c2, d2);
+        }
+    }
+}
+#define FOUR                                                                          \
+    const T ar = r[q] + r[q + 2 * f], ai = i[q] + i[q + 2 * f];                       \
+    const T br = r[q] - r[q + 2 * f], bi = i[q] - i[q + 2 * f];                       \
+    const T cr = r[q + f] + r[q + 3 * f], ci = i[q + f] + i[q + 3 * f];               \
+    const T dr = i[q + f] - i[q + 3 * f], di = r[q + 3 * f] - r[q + f];
+TP_INLINE void N(pass4_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
+    const int64_t f = s * m;
+    for (int64_t j = 0; j < m; j++) {
+        const T *restrict r = x.re + s * j, *restrict i = x.im + s * j;
+        T *restrict to_r = y.re + s * 4 * j, *restrict to_i = y.im + s * 4 * j;
+        const T c1 = w[j], d1 = w[m + j], c2 = w[2 * m + j], d2 = w[3 * m + j], c3 = w[4 * m + j], d3 = w[5 * m + j];
+        LOOP(s) {
+            FOUR
+            to_r[q] = ar + cr, to_i[q] = ai + ci;
+            TURNED(to_r[q + s], to_i[q + s], br + dr, bi + di, c1, d1);
+            TURNED(to_r[q + 2 * s], to_i[q + 2 * s], ar - cr, ai - ci, c2, d2);
+            TURNED(to_r[q + 3 * s], to_i[q + 3 * s], br - dr, bi - di, c3, d3);
+        }
+    }
+}
+/* The first pass of a single line: neighbours have each their own factors. */
+static void N(pass4_first)(N(parts) x, N(parts) y, int64_t m, const T *w) {
+    const int64_t f = m;
+    const T *restrict r = x.re, *restrict i = x.im;
+    T *restrict to_r = y.re, *restrict to_i = y.im;
+    LOOP(m) {
+        FOUR
+        to_r[4 * q] = ar + cr, to_i[4 * q] = ai + ci;
+        TURNED(to_r[4 * q + 1], to_i[4 * q + 1], br + dr, bi + di, w[q], w[m + q]);
+        TURNED(to_r[4 * q + 2], to_i[4 * q + 2], ar - cr, ai - ci, w[2 * m + q], w[3 * m + q]);
+        TURNED(to_r[4 * q + 3], to_i[4 * q + 3], br - dr, bi - di, w[4 * m + q], w[5 * m + q]);
+    }
+}
+TP_INLINE void N(pass5_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
+    const T p1 = (T)0.30901699437494742410, p2 = (T)-0.80901699437494742410;
+    const T h1 = (T)0.95105651629515357212, h2 = (T)0.58778525229247312917;
+    const int64_t f = s * m;
+    for (int64_t j = 0; j < m; j++) {
+        const T *restrict r = x.re + s * j, *restrict i = x.im + s * j;
+        T *restrict to_r = y.re + s * 5 * j, *restrict to_i = y.im + s * 5 * j;
+        const T c1 = w[j], d1 = w[m + j], c2 = w[2 * m + j], d2 = w[3 * m + j];
+        const T c3 = w[4 * m + j], d3 = w[5 * m + j], c4 = w[6 * m + j], d4 = w[7 * m + j];
+        LOOP(s) {
+            const T ar = r[q + f] + r[q + 4 * f], ai = i[q + f] + i[q + 4 * f];
+            const T br = r[q + f] - r[q + 4 * f], bi = i[q + f] - i[q + 4 * f];
+            const T cr = r[q + 2 * f] + r[q + 3 * f], ci = i[q + 2 * f] + i[q + 3 * f];
+            const T dr = r[q + 2 * f] - r[q + 3 * f], di = i[q + 2 * f] - i[q + 3 * f];
+            const T er = r[q] + p1 * ar + p2 * cr, ei = i[q] + p1 * ai + p2 * ci;
+            const T gr = h1 * bi + h2 * di, gi = -(h1 * br + h2 * dr);
+            const T kr = r[q] + p2 * ar + p1 * cr, ki = i[q] + p2 * ai + p1 * ci;
+            const T lr = h2 * bi - h1 * di, li = -(h2 * br - h1 * dr);
+            to_r[q] = r[q] + ar + cr, to_i[q] = i[q] + ai + ci;
+            TURNED(to_r[q + s], to_i[q + s], er + gr, ei + gi, c1, d1);
+            TURNED(to_r[q + 2 * s], to_i[q + 2 * s], kr + lr, ki + li, c2, d2);
+            TURNED(to_r[q + 3 * s], to_i[q + 3 * s], kr - lr, ki - li, c3, d3);
+            TURNED(to_r[q + 4 * s], to_i[q + 4 * s], er - gr, ei - gi, c4, d4);
+        }
+    }
+}
+#define PASS(p)                                                                                \
+    static void N(pass##p)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {         \
+        if (s == 4) N(pass##p##_of)(x, y, m, 4, w);                                            \
+        else if (s == 8) N(pass##p##_of)(x, y, m, 8, w);                                       \
+        else if (s == 16) N(pass##p##_of)(x, y, m, 16, w);                                     \
+        else N(pass##p##_of)(x, y, m, s, w);                                                   \
+    }
+PASS(2)
+PASS(3)
+PASS(4)
+PASS(5)
+#undef PASS
+#undef FOUR
+#undef LOOP
+#undef TURNED
 /* Any factor, by the definition; `roots` are the p-th ones. */
 static void N(pass_any)(N(parts) x, N(parts) y, int64_t p, int64_t m, int64_t s, const T *w, const T *roots) {
     for (int64_t j = 0; j < m; j++)
         for (int64_t k = 0; k < p; k++) {
-            const T c = k ? w[2 * ((p - 1) * j + k - 1)] : 1, d = k ? w[2 * ((p - 1) * j + k - 1) + 1] : 0;
+            const T c = k ? w[2 * (k - 1) * m + j] : 1, d = k ? w[(2 * k - 1) * m + j] : 0;
             T *restrict re = y.re + s * (p * j + k), *restrict im = y.im + s * (p * j + k);
             for (int64_t q = 0; q < s; q++) re[q] = 0, im[q] = 0;
             for (int64_t r = 0; r < p; r++) {
@@ -99,33 +141,46 @@ static void N(pass_any)(N(parts) x, N(parts) y, int64_t p, int64_t m, int64_t s,
             }
         }
 }
-/* exp(-2 pi i x / n), exact in its quadrant. */
-static void N(root)(int64_t x, int64_t n, T *out) {
-    double angle = -2 * 3.14159265358979323846 * (double)(x % n) / (double)n;
-    out[0] = (T)cos(angle), out[1] = (T)sin(angle);
+/* exp(-2 pi i x / n), from an angle of an eighth of the circle at most, so that the axes are met exactly. */
+static void N(root)(int64_t x, int64_t n, T *re, T *im) {
+    x %= n;
+    const int64_t eighth = 8 * x / n;
+    const bool turned = (eighth + 1) & 2; /* nearer to the imaginary axis */
+    const int64_t quarter = (eighth + 1) / 2; /* the nearest axis */
+    const double angle = 2 * 3.14159265358979323846 * ((double)(4 * x - quarter * n) / 4 / (double)n);
+    const double c = cos(angle), s = sin(angle);
+    const double real = turned ? (quarter == 1 ? -s : s) : quarter == 2 ? -c : c;
+    const double imag = turned ? (quarter == 1 ? c : -c) : quarter == 2 ? -s : s;
+    *re = (T)real, *im = (T)-imag;
 }
-/* The factors of the passes, one behind the other; as many numbers as tp_fft_numbers says. */
+/* The factors of the passes, one pass behind the other: for each k the real parts of all j, then the imaginary ones. */
 static void N(make_factors)(const tp_fft_plan *plan, void *to) {
     T *w = to;
     int64_t rest = plan->length;
     for (int f = 0; f < plan->count; f++) {
         int64_t p = plan->factors[f], m = rest / p;
-        for (int64_t j = 0; j < m; j++)
-            for (int64_t k = 1; k < p; k++, w += 2) N(root)(j * k, rest, w);
-        for (int64_t k = 0; p > 4 && k < p; k++, w += 2) N(root)(k, p, w);
+        for (int64_t k = 1; k < p; k++, w += 2 * m)
+            for (int64_t j = 0; j < m; j++) N(root)(j * k, rest, w + j, w + m + j);
+        for (int64_t k = 0; p > 5 && k < p; k++, w += 2) N(root)(k, p, w, w + 1);
         rest = m;
     }
+}
+static const T *N(half_roots)(const tp_fft_plan *plan) {
+    const int64_t chirp = plan->length == plan->n ? 0 : plan->n + plan->length;
+    return (const T *)plan->numbers + 2 * (plan->roots + chirp);
 }
 /* All passes; x and y are both written, and the result is in what is returned. */
 static N(parts) N(passes)(const tp_fft_plan *plan, const T *w, N(parts) x, N(parts) y, int64_t lines) {
     int64_t rest = plan->length, s = lines;
     for (int f = 0; f < plan->count; f++) {
         int64_t p = plan->factors[f], m = rest / p;
-        if (p == 4) N(pass4)(x, y, m, s, w);
+        if (p == 4 && s == 1) N(pass4_first)(x, y, m, w);
+        else if (p == 4) N(pass4)(x, y, m, s, w);
         else if (p == 2) N(pass2)(x, y, m, s, w);
         else if (p == 3) N(pass3)(x, y, m, s, w);
+        else if (p == 5) N(pass5)(x, y, m, s, w);
         else N(pass_any)(x, y, p, m, s, w, w + 2 * (p - 1) * m);
-        w += 2 * (p - 1) * m + (p > 4 ? 2 * p : 0);
+        w += 2 * (p - 1) * m + (p > 5 ? 2 * p : 0);
         N(parts) other = x;
         x = y, y = other;
         rest = m, s *= p;
@@ -167,10 +222,12 @@ static N(parts) N(transform)(const tp_fft_plan *plan, N(parts) x, N(parts) y, in
 static void N(make_numbers)(tp_fft_plan *plan, void *spare) {
     const int64_t n = plan->n, all = plan->length;
     T *chirp = (T *)plan->numbers + 2 * plan->roots, *kernel = chirp + 2 * n, *room = spare;
+    T *halves = (T *)N(half_roots)(plan);
     N(make_factors)(plan, plan->numbers);
+    for (int64_t k = 0; plan->halves && k <= n; k++) N(root)(k, 2 * n, halves + 2 * k, halves + 2 * k + 1);
     if (all == n) return;
     N(parts) x = {room, room + all}, y = {room + 2 * all, room + 3 * all};
-    for (int64_t k = 0; k < n; k++) N(root)((int64_t)((__int128)k * k % (2 * n)), 2 * n, chirp + 2 * k);
+    for (int64_t k = 0; k < n; k++) N(root)((int64_t)((__int128)k * k % (2 * n)), 2 * n, chirp + 2 * k, chirp + 2 * k + 1);
     for (int64_t k = 0; k < 4 * all; k++) room[k] = 0;
     for (int64_t k = 0; k < n; k++) {
         int64_t other = k ? all - k : 0;
@@ -214,7 +271,7 @@ static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
             x.im[i * lines + v] = even ? in[(2 * i + 1) * step] : 0;
         }
     N(parts) z = N(transform)(l->plan, x, y, lines);
-    const T scale = (T)l->scale, *roots = l->roots;
+    const T scale = (T)l->scale, *roots = N(half_roots)(l->plan);
     for (int64_t k = 0; k <= l->n / 2; k++)
         for (int64_t v = 0; v < lines; v++) {
             T *out = (T *)l->out[v] + 2 * k * step;
@@ -233,7 +290,7 @@ static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
 static void N(hermitian_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
     const bool even = l->n % 2 == 0;
-    const T *roots = l->roots;
+    const T *roots = N(half_roots)(l->plan);
     T *room = work;
     N(parts) x = {room, room + all * lines}, y = {room + 2 * all * lines, room + 3 * all * lines};
     for (int64_t k = 0; k < h; k++)

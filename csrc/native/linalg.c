@@ -8,6 +8,7 @@
 #include "Primitives.h"
 #include "iter/iter.h"
 #include "native/host_ints.h"
+#include "native/variants.h"
 #include "prim/table.h"
 #include "prim/transfer.h"
 
@@ -180,6 +181,14 @@ tp_tensor *linalg_solve_triangular_dense(tp_tensor *self, tp_tensor *b, bool upp
     tp_autoref *a = triangle(self, sizes, &turned), *x = a ? tp_as_rows(out) : NULL;
     if (!x || tp_copy_data(out, b) < 0) return NULL;
     return tp_prim_triangular_solve(a, upper, left, turned, unit, x) == 0 ? tp_take(out) : NULL;
+}
+
+/* triangular_solve.X(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *,
+ *   Tensor(a!) X, Tensor(b!) M) -> (Tensor(a!) solution, Tensor(b!) cloned_coefficient) */
+int triangular_solve_X_composite(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit, tp_tensor *X, tp_tensor *M) {
+    tp_tensor2 made = tp_triangular_solve(self, A, upper, transpose, unit);
+    tp_tensor *const outs[] = {X, M};
+    return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 2) : -1;
 }
 
 /* ---- lu ---- */

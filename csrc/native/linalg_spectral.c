@@ -3,6 +3,7 @@
 #include "Primitives.h"
 #include "iter/iter.h"
 #include "native/linalg.h"
+#include "native/variants.h"
 #include "prim/transfer.h"
 
 #include <float.h>
@@ -171,6 +172,14 @@ tp_tensor2 _linalg_eigh_dense(tp_tensor *A, const char *uplo, bool compute_v) {
     }
     tp_autoref *vectors = compute_v ? tp_retain(V) : nothing(A);
     return vectors ? (tp_tensor2){{tp_take(values), tp_take(vectors)}} : none;
+}
+
+/* linalg_eigh.eigvals(Tensor self, str UPLO="L", *, Tensor(a!) eigvals, Tensor(b!) eigvecs)
+ *   -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) */
+int linalg_eigh_eigvals_composite(tp_tensor *self, const char *uplo, tp_tensor *eigvals, tp_tensor *eigvecs) {
+    tp_tensor2 made = tp__linalg_eigh(self, uplo, true);
+    tp_tensor *const outs[] = {eigvals, eigvecs};
+    return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 2) : -1;
 }
 
 static int eig(tp_tensor *self, tp_tensor **values, tp_tensor **vectors) {
@@ -378,7 +387,7 @@ tp_tensor *linalg_matrix_exp_composite(tp_tensor *self) {
         tp_release(x);
         x = next;
     }
-    return tp_take(x);
+    return x ? tp_contiguous(x, TP_CONTIGUOUS_FORMAT) : NULL;
 }
 
 /* ---- products of several ---- */

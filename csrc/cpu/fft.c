@@ -1,6 +1,7 @@
 /* fft.c: the primitives fft on the CPU: plans, and lines shared by threads.
  *
- * The plans of the first few lengths that are not long stay for the next call; others are made for each. */
+ * A plan that is not long stays for the next call, in a place that its length decides: who computes takes it out, and
+ * leaves his own behind, so that nobody waits and no plan is freed under another. */
 #include "cpu/fft.h"
 
 #include "PrimitiveKernels.h"
@@ -55,22 +56,20 @@ static tp_fft_plan *new_plan(int64_t n, bool wide, bool halves) {
     free(room);
     return plan;
 }
-/* *own: the caller frees it. NULL and a MemoryError. */
-static tp_fft_plan *plan_for(int64_t n, bool wide, bool halves, bool *own) {
-    *own = false;
-    for (int i = 0; i < KEPT; i++) {
-        tp_fft_plan *plan = atomic_load_explicit(&kept[i], memory_order_acquire);
-        if (!plan) break;
-        if (plan->n == n && plan->wide == wide && plan->halves == halves) return plan;
-    }
-    tp_fft_plan *made = new_plan(n, wide, halves);
-    if (!made) return tp_fail_memory(n * 32), NULL;
-    for (int i = 0; i < KEPT && n <= SHORT; i++) {
-        tp_fft_plan *none = NULL;
-        if (atomic_compare_exchange_strong(&kept[i], &none, made)) return made;
-    }
-    *own = true;
-    return made;
+static tp_fft_plan *_Atomic *place_of(int64_t n, bool wide, bool halves) {
+    return &kept[((uint64_t)n * 4 + 2 * wide + halves) * 0x9E3779B97F4A7C15u >> 58];
+}
+/* NULL and a MemoryError. */
+static tp_fft_plan *take_plan(int64_t n, bool wide, bool halves) {
+    tp_fft_plan *plan = atomic_exchange(place_of(n, wide, halves), NULL);
+    if (plan && plan->n == n && plan->wide == wide && plan->halves == halves) return plan;
+    free_plan(plan);
+    plan = new_plan(n, wide, halves);
+    if (!plan) tp_fail_memory(n * 32);
+    return plan;
+}
+static void leave_plan(tp_fft_plan *plan) {
+    free_plan(plan->n > SHORT ? plan : atomic_exchange(place_of(plan->n, plan->wide, plan->halves), plan));
 }
 
 /* ---- lines ---- */
@@ -86,7 +85,7 @@ typedef struct {
 static void run_lines(int64_t begin, int64_t end, void *context) {
     const transform *t = context;
     tp_fft_lines l = t->lines;
-    size_t bytes = 4 * (size_t)l.plan->length * (size_t)t->together * (t->wide ? 8 : 4);
+    size_t bytes = 4 * (size_t)(l.plan->length * t->together + TP_FFT_GAP) * (t->wide ? 8 : 4);
     void *work = tp_alloc(bytes);
     if (!work) return;
     for (int64_t line = begin; line < end;) {
@@ -106,9 +105,9 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
     int64_t step = 1, in_size = x->ndim ? x->sizes[dim] : 1, out_size = out->ndim ? out->sizes[dim] : 1;
     for (int64_t d = dim + 1; d < x->ndim; d++) step *= x->sizes[d];
     int64_t n = kind == TP_FFT_HERMITIAN ? out_size : in_size, batch = x->numel / in_size;
-    bool wide = out->dtype == TP_FLOAT64 || out->dtype == TP_COMPLEX128, own;
+    bool wide = out->dtype == TP_FLOAT64 || out->dtype == TP_COMPLEX128;
     bool halved = kind != TP_FFT_COMPLEX && n % 2 == 0;
-    tp_fft_plan *plan = plan_for(halved ? n / 2 : n, wide, halved, &own);
+    tp_fft_plan *plan = take_plan(halved ? n / 2 : n, wide, halved);
     int status = -1;
     if (plan) {
         int64_t room = ((int64_t)1 << 18) / (plan->length * (wide ? 32 : 16));
@@ -121,7 +120,7 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
         status = tp_parallel_for(batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
         tp_host_lock_acquire(host);
     }
-    if (plan && own) free_plan(plan);
+    if (plan) leave_plan(plan);
     return status < 0 || tp_error_pending() != TP_NoError ? -1 : 0;
 }
 int fft_complex_cpu(tp_tensor *x, int64_t dim, bool backward, double scale, tp_tensor *out) {

@@ -4,6 +4,7 @@
 #include "core/base.h"
 
 #define TP_FFT_LINES 8 /* transformed at a time, at most */
+#define TP_FFT_GAP 72  /* numbers between buffers */
 
 /* How a complex line of n numbers is transformed: by passes with these factors, or, where `length` is another, as a
  * convolution of that length. Immutable once made. */
@@ -28,7 +29,7 @@ typedef struct {
 } tp_fft_lines;
 
 enum { TP_FFT_COMPLEX, TP_FFT_REAL, TP_FFT_HERMITIAN, TP_FFT_KINDS };
-/* By precision: float, double. `work` has room for 4 * length * lines numbers. */
+/* By precision: float, double. `work` has room for 4 * (length * lines + TP_FFT_GAP) numbers. */
 typedef struct {
     void (*make[2])(tp_fft_plan *plan, void *spare); /* fills `numbers`; spare: 4 * length numbers */
     void (*run[TP_FFT_KINDS][2])(const tp_fft_lines *l, int64_t lines, void *work);

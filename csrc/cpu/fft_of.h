@@ -145,7 +145,7 @@ static void N(pass_any)(N(parts) x, N(parts) y, int64_t p, int64_t m, int64_t s,
 static void N(root)(int64_t x, int64_t n, T *re, T *im) {
     x %= n;
     const int64_t eighth = 8 * x / n;
-    const bool turned = (eighth + 1) & 2; /* nearer to the imaginary axis */
+    const bool turned = (eighth + 1) & 2;     /* nearer to the imaginary axis */
     const int64_t quarter = (eighth + 1) / 2; /* the nearest axis */
     const double angle = 2 * 3.14159265358979323846 * ((double)(4 * x - quarter * n) / 4 / (double)n);
     const double c = cos(angle), s = sin(angle);
@@ -240,42 +240,69 @@ static void N(make_numbers)(tp_fft_plan *plan, void *spare) {
 
 /* ---- lines of tensors ---- */
 
+/* The buffers of some lines. The gaps keep them from falling on the same places of the cache. */
+static N(parts) N(buffer)(void *work, int64_t all, int64_t lines, int number) {
+    T *room = work;
+    const int64_t size = all * lines + TP_FFT_GAP;
+    return (N(parts)){room + 2 * number * size, room + (2 * number + 1) * size};
+}
+enum { N(BLOCK) = 64 };
+/* Of each line the elements at 0, a, 2 a, ... and those at b behind them, to x; or back, times a scale. */
+static void N(take)(const void *const *lines_in, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines) {
+    if (lines == 1 && a == 2 && b == 1) {
+        const T *restrict in = lines_in[0];
+        for (int64_t i = 0; i < n; i++) x.re[i] = in[2 * i], x.im[i] = in[2 * i + 1];
+        return;
+    }
+    for (int64_t first = 0; first < n; first += N(BLOCK))
+        for (int64_t v = 0; v < lines; v++) {
+            const T *restrict in = (const T *)lines_in[v] + first * a;
+            T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
+            const int64_t count = n - first < N(BLOCK) ? n - first : N(BLOCK);
+            for (int64_t i = 0; i < count; i++) re[i * lines] = in[i * a], im[i * lines] = in[i * a + b];
+        }
+}
+static void N(give)(void *const *lines_out, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines, T scale) {
+    if (lines == 1 && a == 2 && b == 1) {
+        T *restrict out = lines_out[0];
+        for (int64_t i = 0; i < n; i++) out[2 * i] = x.re[i] * scale, out[2 * i + 1] = x.im[i] * scale;
+        return;
+    }
+    for (int64_t first = 0; first < n; first += N(BLOCK))
+        for (int64_t v = 0; v < lines; v++) {
+            T *restrict out = (T *)lines_out[v] + first * a;
+            const T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
+            const int64_t count = n - first < N(BLOCK) ? n - first : N(BLOCK);
+            for (int64_t i = 0; i < count; i++) out[i * a] = re[i * lines] * scale, out[i * a + b] = im[i * lines] * scale;
+        }
+}
+static N(parts) N(swapped)(N(parts) x, bool swap) { return swap ? (N(parts)){x.im, x.re} : x; }
+
 /* Of a complex line; backward transforms change the parts' places on both ways. */
 static void N(complex_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
-    const int64_t n = l->plan->n, all = l->plan->length, swap = l->backward;
-    T *room = work;
-    N(parts) x = {room, room + all * lines}, y = {room + 2 * all * lines, room + 3 * all * lines};
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < lines; v++) {
-            const T *in = (const T *)l->in[v] + 2 * i * l->step;
-            x.re[i * lines + v] = in[swap], x.im[i * lines + v] = in[1 - swap];
-        }
+    const int64_t n = l->plan->n, all = l->plan->length;
+    N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
+    N(take)(l->in, 2 * l->step, 1, n, N(swapped)(x, l->backward), lines);
     N(parts) z = N(transform)(l->plan, x, y, lines);
-    const T scale = (T)l->scale;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < lines; v++) {
-            T *out = (T *)l->out[v] + 2 * i * l->step;
-            out[swap] = z.re[i * lines + v] * scale, out[1 - swap] = z.im[i * lines + v] * scale;
-        }
+    N(give)(l->out, 2 * l->step, 1, n, N(swapped)(z, l->backward), lines, (T)l->scale);
 }
 /* Of a real line to its first half: an even one is one complex line of half the length. */
 static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
     const bool even = l->n % 2 == 0;
-    T *room = work;
-    N(parts) x = {room, room + all * lines}, y = {room + 2 * all * lines, room + 3 * all * lines};
-    for (int64_t i = 0; i < h; i++)
-        for (int64_t v = 0; v < lines; v++) {
-            const T *in = (const T *)l->in[v];
-            x.re[i * lines + v] = even ? in[2 * i * step] : in[i * step];
-            x.im[i * lines + v] = even ? in[(2 * i + 1) * step] : 0;
-        }
+    N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
+    if (even) N(take)(l->in, 2 * step, step, h, x, lines);
+    else {
+        N(take)(l->in, step, 0, h, x, lines);
+        for (int64_t i = 0; i < h * lines; i++) x.im[i] = 0;
+    }
     N(parts) z = N(transform)(l->plan, x, y, lines);
     const T scale = (T)l->scale, *roots = N(half_roots)(l->plan);
-    for (int64_t k = 0; k <= l->n / 2; k++)
+    const int64_t last = l->n / 2;
+    for (int64_t k = 0; k <= last; k++)
         for (int64_t v = 0; v < lines; v++) {
             T *out = (T *)l->out[v] + 2 * k * step;
-            const int64_t at = k % h * lines + v, mirror = (h - k) % h * lines + v;
+            const int64_t at = (k == h ? 0 : k) * lines + v, mirror = (k == 0 ? 0 : h - k) * lines + v;
             if (!even) {
                 out[0] = z.re[at] * scale, out[1] = z.im[at] * scale;
                 continue;
@@ -291,8 +318,7 @@ static void N(hermitian_lines)(const tp_fft_lines *l, int64_t lines, void *work)
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
     const bool even = l->n % 2 == 0;
     const T *roots = N(half_roots)(l->plan);
-    T *room = work;
-    N(parts) x = {room, room + all * lines}, y = {room + 2 * all * lines, room + 3 * all * lines};
+    N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
     for (int64_t k = 0; k < h; k++)
         for (int64_t v = 0; v < lines; v++) {
             const bool low = k <= l->n / 2;
@@ -310,13 +336,6 @@ static void N(hermitian_lines)(const tp_fft_lines *l, int64_t lines, void *work)
             x.im[k * lines + v] = ar, x.re[k * lines + v] = ai;
         }
     N(parts) z = N(transform)(l->plan, x, y, lines);
-    const T scale = (T)l->scale;
-    for (int64_t i = 0; i < h; i++)
-        for (int64_t v = 0; v < lines; v++) {
-            T *out = (T *)l->out[v];
-            if (even) {
-                out[2 * i * step] = z.im[i * lines + v] * scale;
-                out[(2 * i + 1) * step] = z.re[i * lines + v] * scale;
-            } else out[i * step] = z.im[i * lines + v] * scale;
-        }
+    N(give)(l->out, even ? 2 * step : step, even ? step : 0, h, even ? N(swapped)(z, true) : (N(parts)){z.im, z.im}, lines,
+            (T)l->scale);
 }

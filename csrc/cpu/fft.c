@@ -112,8 +112,13 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
     if (plan) {
         int64_t room = ((int64_t)1 << 18) / (plan->length * (wide ? 32 : 16));
         transform t = {.lines = {.plan = plan, .n = n, .step = step, .backward = backward, .scale = scale},
-                       .kind = kind, .wide = wide, .in = tp_data(x), .out = tp_data(out), .in_size = in_size,
-                       .out_size = out_size, .in_item = tp_itemsize((tp_dtype)x->dtype),
+                       .kind = kind,
+                       .wide = wide,
+                       .in = tp_data(x),
+                       .out = tp_data(out),
+                       .in_size = in_size,
+                       .out_size = out_size,
+                       .in_item = tp_itemsize((tp_dtype)x->dtype),
                        .out_item = tp_itemsize((tp_dtype)out->dtype)};
         t.together = room >= TP_FFT_LINES && batch >= TP_FFT_LINES ? TP_FFT_LINES : 1;
         void *host = x->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;

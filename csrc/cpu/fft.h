@@ -15,7 +15,8 @@ typedef struct {
     int64_t roots; /* complex numbers that the passes take */
     bool halves;   /* it serves real lines of 2 n */
     bool wide;     /* double */
-    char *numbers; /* those, the chirp (n) and its transform (length) if any, and of halves exp(-pi i k / n), k up to n */
+    char *
+        numbers; /* those, the chirp (n) and its transform (length) if any, and of halves exp(-pi i k / n), k up to n */
 } tp_fft_plan;
 
 /* Lines to transform: of n elements, `step` of them (complex numbers, or for the real ones reals) apart. */

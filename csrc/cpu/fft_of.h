@@ -49,10 +49,10 @@ TP_INLINE void N(pass3_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T
         }
     }
 }
-#define FOUR                                                                          \
-    const T ar = r[q] + r[q + 2 * f], ai = i[q] + i[q + 2 * f];                       \
-    const T br = r[q] - r[q + 2 * f], bi = i[q] - i[q + 2 * f];                       \
-    const T cr = r[q + f] + r[q + 3 * f], ci = i[q + f] + i[q + 3 * f];               \
+#define FOUR                                                            \
+    const T ar = r[q] + r[q + 2 * f], ai = i[q] + i[q + 2 * f];         \
+    const T br = r[q] - r[q + 2 * f], bi = i[q] - i[q + 2 * f];         \
+    const T cr = r[q + f] + r[q + 3 * f], ci = i[q + f] + i[q + 3 * f]; \
     const T dr = i[q + f] - i[q + 3 * f], di = r[q + 3 * f] - r[q + f];
 TP_INLINE void N(pass4_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {
     const int64_t f = s * m;
@@ -61,8 +61,7 @@ TP_INLINE void N(pass4_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T
         T *restrict to_r = y.re + s * 4 * j, *restrict to_i = y.im + s * 4 * j;
         const T c1 = w[j], d1 = w[m + j], c2 = w[2 * m + j], d2 = w[3 * m + j], c3 = w[4 * m + j], d3 = w[5 * m + j];
         LOOP(s) {
-            FOUR
-            to_r[q] = ar + cr, to_i[q] = ai + ci;
+            FOUR to_r[q] = ar + cr, to_i[q] = ai + ci;
             TURNED(to_r[q + s], to_i[q + s], br + dr, bi + di, c1, d1);
             TURNED(to_r[q + 2 * s], to_i[q + 2 * s], ar - cr, ai - ci, c2, d2);
             TURNED(to_r[q + 3 * s], to_i[q + 3 * s], br - dr, bi - di, c3, d3);
@@ -75,8 +74,7 @@ static void N(pass4_first)(N(parts) x, N(parts) y, int64_t m, const T *w) {
     const T *restrict r = x.re, *restrict i = x.im;
     T *restrict to_r = y.re, *restrict to_i = y.im;
     LOOP(m) {
-        FOUR
-        to_r[4 * q] = ar + cr, to_i[4 * q] = ai + ci;
+        FOUR to_r[4 * q] = ar + cr, to_i[4 * q] = ai + ci;
         TURNED(to_r[4 * q + 1], to_i[4 * q + 1], br + dr, bi + di, w[q], w[m + q]);
         TURNED(to_r[4 * q + 2], to_i[4 * q + 2], ar - cr, ai - ci, w[2 * m + q], w[3 * m + q]);
         TURNED(to_r[4 * q + 3], to_i[4 * q + 3], br - dr, bi - di, w[4 * m + q], w[5 * m + q]);
@@ -108,12 +106,12 @@ TP_INLINE void N(pass5_of)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T
         }
     }
 }
-#define PASS(p)                                                                                \
-    static void N(pass##p)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) {         \
-        if (s == 4) N(pass##p##_of)(x, y, m, 4, w);                                            \
-        else if (s == 8) N(pass##p##_of)(x, y, m, 8, w);                                       \
-        else if (s == 16) N(pass##p##_of)(x, y, m, 16, w);                                     \
-        else N(pass##p##_of)(x, y, m, s, w);                                                   \
+#define PASS(p)                                                                        \
+    static void N(pass##p)(N(parts) x, N(parts) y, int64_t m, int64_t s, const T *w) { \
+        if (s == 4) N(pass##p##_of)(x, y, m, 4, w);                                    \
+        else if (s == 8) N(pass##p##_of)(x, y, m, 8, w);                               \
+        else if (s == 16) N(pass##p##_of)(x, y, m, 16, w);                             \
+        else N(pass##p##_of)(x, y, m, s, w);                                           \
     }
 PASS(2)
 PASS(3)
@@ -227,7 +225,8 @@ static void N(make_numbers)(tp_fft_plan *plan, void *spare) {
     for (int64_t k = 0; plan->halves && k <= n; k++) N(root)(k, 2 * n, halves + 2 * k, halves + 2 * k + 1);
     if (all == n) return;
     N(parts) x = {room, room + all}, y = {room + 2 * all, room + 3 * all};
-    for (int64_t k = 0; k < n; k++) N(root)((int64_t)((__int128)k * k % (2 * n)), 2 * n, chirp + 2 * k, chirp + 2 * k + 1);
+    for (int64_t k = 0; k < n; k++)
+        N(root)((int64_t)((__int128)k * k % (2 * n)), 2 * n, chirp + 2 * k, chirp + 2 * k + 1);
     for (int64_t k = 0; k < 4 * all; k++) room[k] = 0;
     for (int64_t k = 0; k < n; k++) {
         int64_t other = k ? all - k : 0;
@@ -273,7 +272,8 @@ static void N(give)(void *const *lines_out, int64_t a, int64_t b, int64_t n, N(p
             T *restrict out = (T *)lines_out[v] + first * a;
             const T *restrict re = x.re + first * lines + v, *restrict im = x.im + first * lines + v;
             const int64_t count = n - first < N(BLOCK) ? n - first : N(BLOCK);
-            for (int64_t i = 0; i < count; i++) out[i * a] = re[i * lines] * scale, out[i * a + b] = im[i * lines] * scale;
+            for (int64_t i = 0; i < count; i++)
+                out[i * a] = re[i * lines] * scale, out[i * a + b] = im[i * lines] * scale;
         }
 }
 static N(parts) N(swapped)(N(parts) x, bool swap) { return swap ? (N(parts)){x.im, x.re} : x; }
@@ -336,6 +336,6 @@ static void N(hermitian_lines)(const tp_fft_lines *l, int64_t lines, void *work)
             x.im[k * lines + v] = ar, x.re[k * lines + v] = ai;
         }
     N(parts) z = N(transform)(l->plan, x, y, lines);
-    N(give)(l->out, even ? 2 * step : step, even ? step : 0, h, even ? N(swapped)(z, true) : (N(parts)){z.im, z.im}, lines,
-            (T)l->scale);
+    N(give)(l->out, even ? 2 * step : step, even ? step : 0, h, even ? N(swapped)(z, true) : (N(parts)){z.im, z.im},
+            lines, (T)l->scale);
 }

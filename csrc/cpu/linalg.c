@@ -1,8 +1,8 @@
 /* linalg.c: the factorizations of matrices: LAPACK's functions over batches.
  *
- * LAPACK comes with the BLAS library (cpu/lapack.h). Each primitive fills a `job`: the function for the dtype, the sizes,
- * the memory of its tensors and a `unit` that calls the function for one matrix; run() asks the unit how much room it
- * needs, then threads share the batch. Matrices whose order is wrong for LAPACK are the caller's matter. */
+ * LAPACK comes with the BLAS library (cpu/lapack.h). Each primitive fills a `job`: the function for the dtype, the
+ * sizes, the memory of its tensors and a `unit` that calls the function for one matrix; run() asks the unit how much
+ * room it needs, then threads share the batch. Matrices whose order is wrong for LAPACK are the caller's matter. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
 #include "core/host.h"
@@ -27,7 +27,7 @@ typedef struct job {
     bool flag, upper, left;
     double rcond;
     bool two, wide; /* the dtype: complex (of two numbers), of double precision */
-    int count;          /* tensors */
+    int count;      /* tensors */
     tp_tensor *tensor[5];
     char *data[5];
     int64_t step[5]; /* bytes from a matrix to the next */
@@ -48,7 +48,7 @@ static int *ints_in(const job *j, char *work, const room *size) {
 }
 /* The size that a query has left in the first number; a float may have rounded it down. */
 static int64_t asked(const job *j, const char *number) {
-    return j->wide ? (int64_t) * (const double *)number : (int64_t)ceil(*(const float *)number * 1.000001) + 1;
+    return j->wide ? (int64_t)*(const double *)number : (int64_t)ceil(*(const float *)number * 1.000001) + 1;
 }
 static int at_least_1(int n) { return n > 1 ? n : 1; }
 
@@ -114,7 +114,7 @@ static job job_of(tp_lapack_name name, int count, tp_tensor *const *tensors, tp_
     return j;
 }
 #define JOB(name, info, ...) \
-    job_of(name, (int)TP_COUNTOF(((tp_tensor * []){__VA_ARGS__})), (tp_tensor *[]){__VA_ARGS__}, info)
+    job_of(name, (int)TP_COUNTOF(((tp_tensor *[]){__VA_ARGS__})), (tp_tensor *[]){__VA_ARGS__}, info)
 
 static int run(job *j, void (*unit)(const job *, char *const *, int *, char *, room *, bool)) {
     char answer[16] = {0};
@@ -126,7 +126,8 @@ static int run(job *j, void (*unit)(const job *, char *const *, int *, char *, r
     for (int t = 0; t < j->count; t++)
         if (!j->data[t]) nowhere[t] = NULL;
     unit(j, nowhere, &info, answer, &j->size, true);
-    if (j->size.items > INT32_MAX) return tp_fail(TP_RuntimeError, "linalg: matrices of %d by %d are too large", j->m, j->n);
+    if (j->size.items > INT32_MAX)
+        return tp_fail(TP_RuntimeError, "linalg: matrices of %d by %d are too large", j->m, j->n);
     double work = (double)j->m * j->n * (j->m < j->n ? j->m : j->n) + 1;
     void *host = work * (double)j->batch >= TP_GRAIN ? tp_host_lock_release() : NULL;
     int status = tp_parallel_for(j->batch, (int64_t)(4 * TP_GRAIN / work) + 1, run_units, j);
@@ -136,9 +137,9 @@ static int run(job *j, void (*unit)(const job *, char *const *, int *, char *, r
 
 /* A LAPACK function as the unit calls it; behind the arguments stand the lengths of its strings. */
 #define CALL(types, ...) ((void(*) types)j->fn)(__VA_ARGS__)
-#define UNIT(name)                                                                                       \
-    static void name(const job *j, char *const *at TP_UNUSED, int *info, char *work TP_UNUSED, \
-                     room *size TP_UNUSED, bool query)
+#define UNIT(name)                                                                                                   \
+    static void name(const job *j, char *const *at TP_UNUSED, int *info, char *work TP_UNUSED, room *size TP_UNUSED, \
+                     bool query)
 typedef const int *in;
 typedef const char *word;
 typedef void *data;
@@ -166,8 +167,11 @@ int lu_cpu(tp_tensor *a, tp_tensor *pivots, tp_tensor *info) {
 
 UNIT(getrs) {
     if (query) return;
-    CALL((word, in, in, data, in, data, data, in, int *, size_t), !j->flag ? "N" : j->two ? "C" : "T", &j->n, &j->k,
-         at[0], &j->leading, at[1], at[2], &j->leading, info, 1);
+    CALL((word, in, in, data, in, data, data, in, int *, size_t),
+         !j->flag ? "N"
+         : j->two ? "C"
+                  : "T",
+         &j->n, &j->k, at[0], &j->leading, at[1], at[2], &j->leading, info, 1);
 }
 int lu_solve_cpu(tp_tensor *lu, tp_tensor *pivots, bool adjoint, tp_tensor *b) {
     job j = JOB(TP_GETRS, NULL, lu, pivots, b);
@@ -254,9 +258,9 @@ int householder_cpu(tp_tensor *tau, tp_tensor *a) {
 UNIT(ormqr) {
     int all = query ? -1 : (int)size->items, order = at_least_1(j->left ? j->m : j->n);
     CALL((word, word, in, in, in, data, in, data, data, in, data, in, int *, size_t, size_t), j->left ? "L" : "R",
-         !j->flag    ? "N"
+         !j->flag ? "N"
          : j->two ? "C"
-                      : "T",
+                  : "T",
          &j->m, &j->n, &j->k, at[1], &order, at[2], at[0], &j->leading, work, &all, info, 1, 1);
     if (query) size->items = asked(j, work);
 }
@@ -269,7 +273,8 @@ int householder_multiply_cpu(tp_tensor *a, tp_tensor *tau, bool left, bool adjoi
 /* ---- eigenvalues ---- */
 
 UNIT(syevd) {
-    int items = query ? -1 : (int)size->items, reals = query ? -1 : (int)size->reals, ints = query ? -1 : (int)size->ints;
+    int items = query ? -1 : (int)size->items, reals = query ? -1 : (int)size->reals,
+        ints = query ? -1 : (int)size->ints;
     char *real = query ? work + 8 : reals_in(j, work, size);
     int first[2] = {0}, *whole = query ? first : ints_in(j, work, size);
     char number[32] = {0};
@@ -290,19 +295,19 @@ int eigh_cpu(bool upper, bool vectors, tp_tensor *a, tp_tensor *values, tp_tenso
 }
 
 /* LAPACK's real eigenvectors: a real one in a column, or real and imaginary part of a conjugate pair in two. */
-#define UNPACK(name, T)                                                                              \
-    static void name(int n, const T *wr, const T *wi, const T *v, T *values, T *vectors) {            \
-        for (int c = 0; c < n; c++) values[2 * c] = wr[c], values[2 * c + 1] = wi[c];                 \
-        for (int c = 0; vectors && c < n; c++) {                                                      \
-            bool pair = wi[c] != 0 && c + 1 < n;                                                      \
-            const T *real = v + (size_t)c * (size_t)n, *imag = real + n;                              \
-            T *out = vectors + (size_t)c * (size_t)n * 2, *next = out + (size_t)n * 2;                \
-            for (int r = 0; r < n; r++) {                                                             \
-                out[2 * r] = real[r], out[2 * r + 1] = pair ? imag[r] : 0;                            \
-                if (pair) next[2 * r] = real[r], next[2 * r + 1] = -imag[r];                          \
-            }                                                                                         \
-            c += pair;                                                                                \
-        }                                                                                             \
+#define UNPACK(name, T)                                                                    \
+    static void name(int n, const T *wr, const T *wi, const T *v, T *values, T *vectors) { \
+        for (int c = 0; c < n; c++) values[2 * c] = wr[c], values[2 * c + 1] = wi[c];      \
+        for (int c = 0; vectors && c < n; c++) {                                           \
+            bool pair = wi[c] != 0 && c + 1 < n;                                           \
+            const T *real = v + (size_t)c * (size_t)n, *imag = real + n;                   \
+            T *out = vectors + (size_t)c * (size_t)n * 2, *next = out + (size_t)n * 2;     \
+            for (int r = 0; r < n; r++) {                                                  \
+                out[2 * r] = real[r], out[2 * r + 1] = pair ? imag[r] : 0;                 \
+                if (pair) next[2 * r] = real[r], next[2 * r + 1] = -imag[r];               \
+            }                                                                              \
+            c += pair;                                                                     \
+        }                                                                                  \
     }
 UNPACK(unpack_float, float)
 UNPACK(unpack_double, double)

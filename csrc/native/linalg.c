@@ -1,7 +1,7 @@
 /* linalg.c: factorizations of matrices, and systems solved by them: cholesky, lu, ldl, triangles.
  *
- * A primitive works in place, on matrices that stand column by column (native/linalg.h): what is given is copied so, and
- * the copy is the result. Matrices without elements never come to a primitive. */
+ * A primitive works in place, on matrices that stand column by column (native/linalg.h): what is given is copied so,
+ * and the copy is the result. Matrices without elements never come to a primitive. */
 #include "native/linalg.h"
 
 #include "NativeFunctions.h"
@@ -34,8 +34,9 @@ int tp_check_matrix(const char *op, const char *name, const tp_tensor *t, bool s
 }
 int tp_check_same_matrices(const char *op, const tp_tensor *a, const tp_tensor *b) {
     if (a->dtype == b->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead",
-                   op, tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
+    return tp_fail(TP_RuntimeError,
+                   "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead", op,
+                   tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
 }
 bool tp_is_vector_side(const tp_tensor *a, const tp_tensor *b) {
     if (b->ndim == 1) return true;
@@ -101,15 +102,17 @@ static int fail_by_info(const char *op, const char *where, int64_t info) {
                        "%s: %sthe input is not positive-definite (the leading minor of order %lld is not)", op, where,
                        at);
     if (strstr(op, "lu_factor") || strstr(op, "ldl_factor"))
-        return tp_fail(TP_RuntimeError, "%s: %s%s[%lld,%lld] is zero, and what is solved with it would be divided by it",
-                       op, where, strstr(op, "lu") ? "U" : "D", at, at);
+        return tp_fail(TP_RuntimeError,
+                       "%s: %s%s[%lld,%lld] is zero, and what is solved with it would be divided by it", op, where,
+                       strstr(op, "lu") ? "U" : "D", at, at);
     if (strstr(op, "lstsq"))
         return tp_fail(TP_LinAlgError, "%s: %sthe input matrix does not have full rank (error code: %lld)", op, where,
                        at);
-    return tp_fail(TP_LinAlgError,
-                   "%s: %sThe algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated "
-                   "values (error code: %lld)",
-                   op, where, at);
+    return tp_fail(
+        TP_LinAlgError,
+        "%s: %sThe algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated "
+        "values (error code: %lld)",
+        op, where, at);
 }
 /* _linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> () */
 int _linalg_check_errors_dense(tp_tensor *info, const char *api_name, bool is_matrix) {
@@ -128,13 +131,14 @@ int _linalg_check_errors_dense(tp_tensor *info, const char *api_name, bool is_ma
 
 /* ---- cholesky ---- */
 
-/* One triangle alone is the factor's memory: what stands there by rows is by columns the transposed, whose factor by the
- * other triangle is the transposed of this one's.
- * linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info) */
+/* One triangle alone is the factor's memory: what stands there by rows is by columns the transposed, whose factor by
+ * the other triangle is the transposed of this one's. linalg_cholesky_ex(Tensor self, *, bool upper=False, bool
+ * check_errors=False) -> (Tensor L, Tensor info) */
 tp_tensor2 linalg_cholesky_ex_dense(tp_tensor *self, bool upper, bool check) {
     tp_tensor2 none = {{NULL}};
     if (tp_check_matrix("linalg.cholesky", "A", self, true) < 0) return none;
-    tp_autoref *half = upper ? tp_triu(self, 0) : tp_tril(self, 0), *L = half ? tp_contiguous(half, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *half = upper ? tp_triu(self, 0) : tp_tril(self, 0),
+               *L = half ? tp_contiguous(half, TP_CONTIGUOUS_FORMAT) : NULL;
     tp_autoref *info = L ? new_info(self) : NULL;
     if (!info) return none;
     if (L->numel) {
@@ -156,7 +160,9 @@ static tp_tensor *triangle(tp_tensor *a, tp_ints batch, bool *turned) {
     memcpy(sizes, batch.data, (size_t)batch.size * sizeof *sizes);
     sizes[batch.size] = sizes[batch.size + 1] = tp_rows(a);
     tp_tensor *source = *turned ? columns : a;
-    tp_autoref *wide = !columns ? NULL : shared ? tp_retain(source) : tp_expand(source, (tp_ints){sizes, batch.size + 2}, false);
+    tp_autoref *wide = !columns ? NULL
+                       : shared ? tp_retain(source)
+                                : tp_expand(source, (tp_ints){sizes, batch.size + 2}, false);
     tp_autoref *whole = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     return whole ? tp_as_rows(whole) : NULL;
 }
@@ -169,8 +175,9 @@ tp_tensor *linalg_solve_triangular_dense(tp_tensor *self, tp_tensor *b, bool upp
         tp_check_same_matrices(op, self, b) < 0)
         return NULL;
     if (tp_rows(self) != (left ? tp_rows(b) : tp_columns(b)))
-        return tp_fail_null(TP_RuntimeError, "%s: Incompatible shapes of A and B for the equation %s (%lldx%lld and %lldx%lld)",
-                            op, left ? "AX = B" : "XA = B", (long long)tp_rows(self), (long long)tp_columns(self),
+        return tp_fail_null(TP_RuntimeError,
+                            "%s: Incompatible shapes of A and B for the equation %s (%lldx%lld and %lldx%lld)", op,
+                            left ? "AX = B" : "XA = B", (long long)tp_rows(self), (long long)tp_columns(self),
                             (long long)tp_rows(b), (long long)tp_columns(b));
     int n = tp_broadcast_sizes(tp_batch_sizes(self, 2), tp_batch_sizes(b, 2), batch);
     if (n < 0) return NULL;
@@ -185,7 +192,8 @@ tp_tensor *linalg_solve_triangular_dense(tp_tensor *self, tp_tensor *b, bool upp
 
 /* triangular_solve.X(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *,
  *   Tensor(a!) X, Tensor(b!) M) -> (Tensor(a!) solution, Tensor(b!) cloned_coefficient) */
-int triangular_solve_X_composite(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit, tp_tensor *X, tp_tensor *M) {
+int triangular_solve_X_composite(tp_tensor *self, tp_tensor *A, bool upper, bool transpose, bool unit, tp_tensor *X,
+                                 tp_tensor *M) {
     tp_tensor2 made = tp_triangular_solve(self, A, upper, transpose, unit);
     tp_tensor *const outs[] = {X, M};
     return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 2) : -1;
@@ -193,7 +201,8 @@ int triangular_solve_X_composite(tp_tensor *self, tp_tensor *A, bool upper, bool
 
 /* ---- lu ---- */
 
-/* linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info) */
+/* linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)
+ */
 tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *A, bool pivot, bool check) {
     tp_tensor3 none = {{NULL}};
     if (tp_check_matrix("linalg.lu_factor", "A", A, false) < 0) return none;
@@ -204,7 +213,8 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *A, bool pivot, bool check) {
     tp_autoref *info = pivots ? new_info(A) : NULL;
     if (!info) return none;
     if (LU->numel) {
-        tp_autoref *a = tp_as_columns(LU), *p = a ? tp_as_vectors(pivots, k) : NULL, *i = p ? tp_as_vectors(info, -1) : NULL;
+        tp_autoref *a = tp_as_columns(LU), *p = a ? tp_as_vectors(pivots, k) : NULL,
+                   *i = p ? tp_as_vectors(info, -1) : NULL;
         if (!i || tp_prim_lu(a, p, i) < 0) return none;
     }
     if (check && check_errors(info, "linalg.lu_factor_ex", A) < 0) return none;
@@ -222,22 +232,27 @@ static tp_tensor *wide_pivots(tp_tensor *pivots, tp_ints batch) {
 }
 static int check_pivots(const char *op, const tp_tensor *lu, const tp_tensor *pivots) {
     if (pivots->dtype != TP_INT32)
-        return tp_fail(TP_RuntimeError, "%s: Expected the pivots to be int32, but got %s", op, tp_dtype_names[pivots->dtype]);
+        return tp_fail(TP_RuntimeError, "%s: Expected the pivots to be int32, but got %s", op,
+                       tp_dtype_names[pivots->dtype]);
     int64_t k = tp_rows(lu) < tp_columns(lu) ? tp_rows(lu) : tp_columns(lu);
     bool fits = pivots->ndim == lu->ndim - 1 && pivots->sizes[pivots->ndim - 1] == k;
     for (int d = 0; fits && d < pivots->ndim - 1; d++) fits = pivots->sizes[d] == lu->sizes[d];
-    return fits ? 0 : tp_fail(TP_RuntimeError, "%s: Number of pivots per batch should be same as the dimension of the matrix", op);
+    return fits ? 0
+                : tp_fail(TP_RuntimeError,
+                          "%s: Number of pivots per batch should be same as the dimension of the matrix", op);
 }
 typedef int (*solve_prim)(tp_tensor *a, tp_tensor *pivots, bool flag, tp_tensor *b);
 /* B solved by a factorization with pivots, from the left; all broadcast. */
-static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *a, tp_tensor *pivots, tp_tensor *b, bool flag) {
+static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *a, tp_tensor *pivots, tp_tensor *b,
+                                 bool flag) {
     int64_t batch[TP_MAX_DIMS];
     if (tp_check_matrix(op, "LU", a, true) < 0 || tp_check_matrix(op, "B", b, false) < 0 ||
         tp_check_same_matrices(op, a, b) < 0 || check_pivots(op, a, pivots) < 0)
         return NULL;
     if (tp_rows(a) != tp_rows(b))
-        return tp_fail_null(TP_RuntimeError, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
-                            op, (long long)tp_rows(a), (long long)tp_columns(a), (long long)tp_rows(b), (long long)tp_columns(b));
+        return tp_fail_null(
+            TP_RuntimeError, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)", op,
+            (long long)tp_rows(a), (long long)tp_columns(a), (long long)tp_rows(b), (long long)tp_columns(b));
     int n = tp_broadcast_sizes(tp_batch_sizes(a, 2), tp_batch_sizes(b, 2), batch);
     if (n < 0) return NULL;
     tp_ints sizes = {batch, n};
@@ -253,7 +268,8 @@ tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B,
     static const char op[] = "linalg.lu_solve";
     if (left) return solve_factored(op, tp_prim_lu_solve, LU, pivots, B, adjoint);
     if (tp_check_matrix(op, "B", B, false) < 0) return NULL;
-    tp_autoref *turned = tp_adjoint(B), *x = turned ? solve_factored(op, tp_prim_lu_solve, LU, pivots, turned, !adjoint) : NULL;
+    tp_autoref *turned = tp_adjoint(B),
+               *x = turned ? solve_factored(op, tp_prim_lu_solve, LU, pivots, turned, !adjoint) : NULL;
     return x ? tp_adjoint(x) : NULL;
 }
 
@@ -265,7 +281,8 @@ tp_tensor *_lu_permutation_dense(tp_tensor *pivots, int64_t rows) {
     tp_autoref *out = tp_new_vectors(batch, rows, TP_INT64, pivots->device);
     if (!out || out->numel == 0) return tp_take(out);
     if (pivots->numel == 0) {
-        tp_autoref *all = tp_arange(&(tp_scalar){.kind = TP_SCALAR_INT, .i = rows}, TP_INT64, TP_STRIDED, pivots->device, -1);
+        tp_autoref *all =
+            tp_arange(&(tp_scalar){.kind = TP_SCALAR_INT, .i = rows}, TP_INT64, TP_STRIDED, pivots->device, -1);
         return all && tp_copy_data(out, all) == 0 ? tp_take(out) : NULL;
     }
     tp_autoref *swaps = wide_pivots(pivots, batch), *rows_of = swaps ? tp_as_vectors(out, rows) : NULL;
@@ -302,17 +319,22 @@ tp_tensor *linalg_ldl_solve_dense(tp_tensor *LD, tp_tensor *pivots, tp_tensor *B
  *   -> (Tensor result, Tensor LU, Tensor pivots, Tensor info) */
 tp_tensor4 _linalg_solve_ex_composite(tp_tensor *A, tp_tensor *B, bool left, bool check) {
     tp_tensor4 none = {{NULL}};
-    if (tp_check_matrix("linalg.solve", "A", A, true) < 0 || tp_check_same_matrices("linalg.solve", A, B) < 0) return none;
+    if (tp_check_matrix("linalg.solve", "A", A, true) < 0 || tp_check_same_matrices("linalg.solve", A, B) < 0)
+        return none;
     if (B->ndim == 0)
         return tp_fail(TP_RuntimeError, "linalg.solve: The input tensor B must have at least 1 dimension"), none;
     bool vector = tp_is_vector_side(A, B);
     if (vector && !left)
-        return tp_fail(TP_RuntimeError, "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False."), none;
+        return tp_fail(TP_RuntimeError,
+                       "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False."),
+               none;
     tp_autoref *b = vector ? tp_unsqueeze(B, -1) : tp_retain(B);
     if (b && tp_rows(A) != (left ? tp_rows(b) : tp_columns(b)))
-        return tp_fail(TP_RuntimeError, "linalg.solve: Incompatible shapes of A and B for the equation %s (%lldx%lld and %lldx%lld)",
-                       left ? "AX = B" : "XA = B", (long long)tp_rows(A), (long long)tp_columns(A), (long long)tp_rows(b),
-                       (long long)tp_columns(b)), none;
+        return tp_fail(TP_RuntimeError,
+                       "linalg.solve: Incompatible shapes of A and B for the equation %s (%lldx%lld and %lldx%lld)",
+                       left ? "AX = B" : "XA = B", (long long)tp_rows(A), (long long)tp_columns(A),
+                       (long long)tp_rows(b), (long long)tp_columns(b)),
+               none;
     tp_tensor3 f = b ? tp_linalg_lu_factor_ex(A, true, false) : (tp_tensor3){{NULL}};
     tp_autoref *LU = f.v[0], *pivots = f.v[1], *info = f.v[2];
     if (!LU || (check && check_errors(info, "linalg.solve", A) < 0)) return none;
@@ -343,7 +365,8 @@ tp_tensor3 _linalg_det_composite(tp_tensor *A) {
     tp_tensor3 f = tp_linalg_lu_factor_ex(A, true, false);
     tp_autoref *LU = f.v[0], *pivots = f.v[1];
     tp_release(f.v[2]);
-    tp_autoref *sign = LU ? tp__lu_sign(pivots, (tp_dtype)A->dtype) : NULL, *line = sign ? tp_diagonal(LU, 0, -2, -1) : NULL;
+    tp_autoref *sign = LU ? tp__lu_sign(pivots, (tp_dtype)A->dtype) : NULL,
+               *line = sign ? tp_diagonal(LU, 0, -2, -1) : NULL;
     tp_autoref *product = line ? tp_prod_dim_int(line, -1, false, TP_NO_DTYPE) : NULL;
     tp_autoref *det = product ? tp_mul_Tensor(product, sign) : NULL;
     return det ? (tp_tensor3){{tp_take(det), tp_take(LU), tp_take(pivots)}} : none;
@@ -355,9 +378,12 @@ tp_tensor4 _linalg_slogdet_composite(tp_tensor *A) {
     tp_tensor3 f = tp_linalg_lu_factor_ex(A, true, false);
     tp_autoref *LU = f.v[0], *pivots = f.v[1];
     tp_release(f.v[2]);
-    tp_autoref *sign = LU ? tp__lu_sign(pivots, (tp_dtype)A->dtype) : NULL, *line = sign ? tp_diagonal(LU, 0, -2, -1) : NULL;
-    tp_autoref *signs = line ? tp_sgn(line) : NULL, *product = signs ? tp_prod_dim_int(signs, -1, false, TP_NO_DTYPE) : NULL;
+    tp_autoref *sign = LU ? tp__lu_sign(pivots, (tp_dtype)A->dtype) : NULL,
+               *line = sign ? tp_diagonal(LU, 0, -2, -1) : NULL;
+    tp_autoref *signs = line ? tp_sgn(line) : NULL,
+               *product = signs ? tp_prod_dim_int(signs, -1, false, TP_NO_DTYPE) : NULL;
     tp_autoref *whole = product ? tp_mul_Tensor(product, sign) : NULL, *size = whole ? tp_abs(line) : NULL;
-    tp_autoref *logs = size ? tp_log(size) : NULL, *sum = logs ? tp_sum_dim_IntList(logs, TP_INTS(-1), false, TP_NO_DTYPE) : NULL;
+    tp_autoref *logs = size ? tp_log(size) : NULL,
+               *sum = logs ? tp_sum_dim_IntList(logs, TP_INTS(-1), false, TP_NO_DTYPE) : NULL;
     return sum ? (tp_tensor4){{tp_take(whole), tp_take(sum), tp_take(LU), tp_take(pivots)}} : none;
 }

@@ -9,10 +9,13 @@
  * linalg_matrix_power(Tensor self, int n) -> Tensor */
 tp_tensor *linalg_matrix_power_composite(tp_tensor *self, int64_t n) {
     if (self->ndim < 2)
-        return tp_fail_null(TP_RuntimeError, "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
+        return tp_fail_null(TP_RuntimeError,
+                            "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
     if (tp_rows(self) != tp_columns(self))
-        return tp_fail_null(TP_RuntimeError, "linalg.matrix_power: A must be batches of square matrices, but they are %lld by %lld matrices",
-                            (long long)tp_rows(self), (long long)tp_columns(self));
+        return tp_fail_null(
+            TP_RuntimeError,
+            "linalg.matrix_power: A must be batches of square matrices, but they are %lld by %lld matrices",
+            (long long)tp_rows(self), (long long)tp_columns(self));
     if (n == 0) {
         tp_autoref *one = tp_eye(tp_rows(self), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);
         tp_autoref *wide = one ? tp_expand(one, tp_sizes(self), false) : NULL;
@@ -51,12 +54,15 @@ tp_tensor *linalg_tensorsolve_composite(tp_tensor *self, tp_tensor *other, tp_in
         a = moved;
         if (!a) return NULL;
     }
-    if (a->ndim < other->ndim) return tp_fail_null(TP_RuntimeError, "linalg.tensorsolve: the first tensor has too few dimensions");
+    if (a->ndim < other->ndim)
+        return tp_fail_null(TP_RuntimeError, "linalg.tensorsolve: the first tensor has too few dimensions");
     tp_ints shape = {a->sizes + other->ndim, a->ndim - other->ndim};
     int64_t n = other->numel, m = 1;
     for (int64_t i = 0; i < shape.size; i++) m *= shape.data[i];
     if (n != m)
-        return tp_fail_null(TP_RuntimeError, "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got %lld != %lld",
+        return tp_fail_null(TP_RuntimeError,
+                            "linalg.tensorsolve: Expected self to satisfy the requirement "
+                            "prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got %lld != %lld",
                             (long long)m, (long long)n);
     tp_autoref *matrix = tp_reshape(a, TP_INTS(n, m)), *side = matrix ? tp_reshape(other, TP_INTS(-1)) : NULL;
     tp_autoref *x = side ? tp_linalg_solve(matrix, side, true) : NULL;

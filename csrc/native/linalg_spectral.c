@@ -11,7 +11,9 @@
 #include <string.h>
 
 static int64_t least(const tp_tensor *a) { return tp_rows(a) < tp_columns(a) ? tp_rows(a) : tp_columns(a); }
-static tp_tensor *nothing(const tp_tensor *like) { return tp_new_empty(TP_INTS(0), (tp_dtype)like->dtype, like->device); }
+static tp_tensor *nothing(const tp_tensor *like) {
+    return tp_new_empty(TP_INTS(0), (tp_dtype)like->dtype, like->device);
+}
 static tp_tensor *new_codes(tp_ints batch, tp_device device) {
     tp_autoref *info = tp_new_vectors(batch, -1, TP_INT32, device);
     return info && (info->numel == 0 || tp_fill_data(info, TP_SCALAR_I(0)) == 0) ? tp_take(info) : NULL;
@@ -37,11 +39,12 @@ tp_tensor2 geqrf_dense(tp_tensor *self) {
 static int check_reflections(const char *op, const tp_tensor *input, const tp_tensor *tau) {
     if (tp_check_matrix(op, "input", input, false) < 0) return -1;
     if (tau->dtype != input->dtype)
-        return tp_fail(TP_RuntimeError, "%s: tau dtype %s does not match input dtype %s", op, tp_dtype_names[tau->dtype],
-                       tp_dtype_names[input->dtype]);
+        return tp_fail(TP_RuntimeError, "%s: tau dtype %s does not match input dtype %s", op,
+                       tp_dtype_names[tau->dtype], tp_dtype_names[input->dtype]);
     bool fits = tau->ndim == input->ndim - 1 &&
                 memcmp(tau->sizes, input->sizes, (size_t)(input->ndim - 2) * sizeof *input->sizes) == 0;
-    if (!fits) return tp_fail(TP_RuntimeError, "%s: Expected batch dimensions of tau to be equal to those of input", op);
+    if (!fits)
+        return tp_fail(TP_RuntimeError, "%s: Expected batch dimensions of tau to be equal to those of input", op);
     if (tau->sizes[tau->ndim - 1] > tp_columns(input))
         return tp_fail(TP_RuntimeError, "%s: input.shape[-1] must be greater than or equal to tau.shape[-1]", op);
     return 0;
@@ -51,11 +54,13 @@ tp_tensor *linalg_householder_product_dense(tp_tensor *input, tp_tensor *tau) {
     static const char op[] = "linalg.householder_product";
     if (check_reflections(op, input, tau) < 0) return NULL;
     if (tp_rows(input) < tp_columns(input))
-        return tp_fail_null(TP_RuntimeError, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", op);
+        return tp_fail_null(TP_RuntimeError, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
+                            op);
     tp_autoref *out = tp_copy_columns(input, tp_batch_sizes(input, 2));
     if (!out || out->numel == 0) return tp_take(out);
     if (tau->numel == 0) {
-        tp_autoref *one = tp_eye_m(tp_rows(input), tp_columns(input), (tp_dtype)input->dtype, TP_STRIDED, input->device, -1);
+        tp_autoref *one =
+            tp_eye_m(tp_rows(input), tp_columns(input), (tp_dtype)input->dtype, TP_STRIDED, input->device, -1);
         return one && tp_copy_data(out, one) == 0 ? tp_take(out) : NULL;
     }
     tp_autoref *whole = tp_contiguous(tau, TP_CONTIGUOUS_FORMAT);
@@ -75,7 +80,8 @@ tp_tensor *ormqr_dense(tp_tensor *self, tp_tensor *tau, tp_tensor *other, bool l
     tp_autoref *out = tp_copy_columns(other, tp_batch_sizes(other, 2));
     if (!out || out->numel == 0 || tau->numel == 0) return tp_take(out);
     int64_t k = tau->sizes[tau->ndim - 1];
-    tp_autoref *first = tp_narrow(self, -1, 0, k), *held = first ? tp_copy_columns(first, tp_batch_sizes(self, 2)) : NULL;
+    tp_autoref *first = tp_narrow(self, -1, 0, k),
+               *held = first ? tp_copy_columns(first, tp_batch_sizes(self, 2)) : NULL;
     tp_autoref *a = held ? tp_as_columns(held) : NULL, *whole = a ? tp_contiguous(tau, TP_CONTIGUOUS_FORMAT) : NULL;
     tp_autoref *factors = whole ? tp_as_vectors(whole, k) : NULL, *c = factors ? tp_as_columns(out) : NULL;
     return c && tp_prim_householder_multiply(a, factors, left, adjoint, c) == 0 ? tp_take(out) : NULL;
@@ -86,7 +92,10 @@ tp_tensor2 linalg_qr_composite(tp_tensor *A, const char *mode) {
     tp_tensor2 none = {{NULL}};
     bool complete = strcmp(mode, "complete") == 0, alone = strcmp(mode, "r") == 0;
     if (!complete && !alone && strcmp(mode, "reduced"))
-        return tp_fail(TP_RuntimeError, "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'", mode), none;
+        return tp_fail(TP_RuntimeError,
+                       "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'",
+                       mode),
+               none;
     if (tp_check_matrix("linalg.qr", "A", A, false) < 0) return none;
     tp_tensor2 f = tp_geqrf(A);
     tp_autoref *a = f.v[0], *tau = f.v[1];
@@ -97,21 +106,24 @@ tp_tensor2 linalg_qr_composite(tp_tensor *A, const char *mode) {
         tp_autoref *Q = nothing(A);
         return Q ? (tp_tensor2){{tp_take(Q), tp_take(R)}} : none;
     }
-    tp_autoref *left = tp_narrow(a, -1, 0, k),
-               *wide = left && complete && m > k ? tp_constant_pad_nd(left, TP_INTS(0, m - k), TP_SCALAR_I(0)) : tp_retain(left);
+    tp_autoref *left = tp_narrow(a, -1, 0, k), *wide = left && complete && m > k
+                                                           ? tp_constant_pad_nd(left, TP_INTS(0, m - k), TP_SCALAR_I(0))
+                                                           : tp_retain(left);
     tp_autoref *Q = wide ? tp_linalg_householder_product(wide, tau) : NULL;
     return Q ? (tp_tensor2){{tp_take(Q), tp_take(R)}} : none;
 }
 
-/* With P_i = H_i P_i+1 and P_1 the product, H_i = 1 - tau v v^H, the gradient of each P_i gives those of v and tau, and of
- * P_i+1; H_i is taken back from P_i on the way. The one on the diagonal of v is a constant.
+/* With P_i = H_i P_i+1 and P_1 the product, H_i = 1 - tau v v^H, the gradient of each P_i gives those of v and tau, and
+ * of P_i+1; H_i is taken back from P_i on the way. The one on the diagonal of v is a constant.
  * _householder_product_backward(Tensor grad, Tensor result, Tensor input, Tensor tau) -> (Tensor, Tensor) */
-tp_tensor2 _householder_product_backward_composite(tp_tensor *grad, tp_tensor *result, tp_tensor *input, tp_tensor *tau) {
+tp_tensor2 _householder_product_backward_composite(tp_tensor *grad, tp_tensor *result, tp_tensor *input,
+                                                   tp_tensor *tau) {
     tp_tensor2 none = {{NULL}};
     int64_t n = tp_columns(input), m = tp_rows(input), k = tau->sizes[tau->ndim - 1];
     tp_autoref *below = tp_tril(input, -1);
     tp_autoref *one = below ? tp_eye_m(m, n, (tp_dtype)input->dtype, TP_STRIDED, input->device, -1) : NULL;
-    tp_autoref *vectors = one ? tp_add_Tensor(below, one, TP_SCALAR_I(1)) : NULL, *G = tp_retain(grad), *P = tp_retain(result);
+    tp_autoref *vectors = one ? tp_add_Tensor(below, one, TP_SCALAR_I(1)) : NULL, *G = tp_retain(grad),
+               *P = tp_retain(result);
     tp_autoseq *to_v = tp_tensor_seq_new(n), *to_tau = tp_tensor_seq_new(k);
     if (!vectors || !to_v || !to_tau) return none;
     for (int64_t i = 0; i < n; i++) {
@@ -145,7 +157,8 @@ tp_tensor2 _householder_product_backward_composite(tp_tensor *grad, tp_tensor *r
         tp_release(P);
         P = tp_take(before);
     }
-    tp_autoref *all = n ? tp_cat(tp_tensor_seq_borrow(to_v), -1) : tp_retain(below), *gv = all ? tp_tril(all, -1) : NULL;
+    tp_autoref *all = n ? tp_cat(tp_tensor_seq_borrow(to_v), -1) : tp_retain(below),
+               *gv = all ? tp_tril(all, -1) : NULL;
     tp_autoref *gt = !gv ? NULL : k ? tp_cat(tp_tensor_seq_borrow(to_tau), -1) : tp_retain(tau);
     return gt ? (tp_tensor2){{tp_take(gv), tp_take(gt)}} : none;
 }
@@ -165,7 +178,8 @@ tp_tensor2 _linalg_eigh_dense(tp_tensor *A, const char *uplo, bool compute_v) {
     tp_autoref *info = values ? new_codes(batch, A->device) : NULL;
     if (!info) return none;
     if (V->numel) {
-        tp_autoref *a = tp_as_columns(V), *w = a ? tp_as_vectors(values, tp_rows(A)) : NULL, *i = w ? tp_as_vectors(info, -1) : NULL;
+        tp_autoref *a = tp_as_columns(V), *w = a ? tp_as_vectors(values, tp_rows(A)) : NULL,
+                   *i = w ? tp_as_vectors(info, -1) : NULL;
         if (!i || tp_prim_eigh(upper, compute_v, a, w, i) < 0 ||
             tp__linalg_check_errors(info, "linalg.eigh", A->ndim == 2) < 0)
             return none;
@@ -226,7 +240,10 @@ static int fill_eye(tp_tensor *t) {
 tp_tensor3 _linalg_svd_dense(tp_tensor *A, bool full, bool compute_uv, const char *driver) {
     tp_tensor3 none = {{NULL}};
     if (tp_check_matrix("linalg.svd", "A", A, false) < 0) return none;
-    if (driver) return tp_fail(TP_RuntimeError, "linalg.svd: keyword argument `driver=` is only supported on devices that have several"), none;
+    if (driver)
+        return tp_fail(TP_RuntimeError,
+                       "linalg.svd: keyword argument `driver=` is only supported on devices that have several"),
+               none;
     tp_ints batch = tp_batch_sizes(A, 2);
     int64_t m = tp_rows(A), n = tp_columns(A), k = least(A);
     tp_dtype dtype = (tp_dtype)A->dtype;
@@ -257,7 +274,8 @@ static int driver_of(const char *driver) {
         if (strcmp(driver ? driver : "gelsy", names[i]) == 0) return i;
     return tp_fail(TP_RuntimeError, "linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
 }
-static int call_driver(int driver, double rcond, tp_tensor *a, tp_tensor *b, tp_tensor *rank, tp_tensor *values, tp_tensor *info) {
+static int call_driver(int driver, double rcond, tp_tensor *a, tp_tensor *b, tp_tensor *rank, tp_tensor *values,
+                       tp_tensor *info) {
     tp_autoref *matrices = tp_as_columns(a), *sides = matrices ? tp_as_columns(b) : NULL;
     tp_autoref *i = sides ? tp_as_vectors(info, -1) : NULL, *r = i ? tp_as_vectors(rank, -1) : NULL;
     tp_autoref *s = r ? tp_as_vectors(values, least(a)) : NULL;
@@ -281,7 +299,8 @@ static tp_tensor *residuals_of(int driver, const tp_tensor *a, tp_tensor *x, tp_
         known = tp_scalar_int(&lowest) == n;
     }
     if (!known) return tp_new_empty(TP_INTS(0), real, a->device);
-    tp_autoref *rest = tp_narrow(x, -2, n, m - n), *size = rest ? tp_abs(rest) : NULL, *square = size ? tp_square(size) : NULL;
+    tp_autoref *rest = tp_narrow(x, -2, n, m - n), *size = rest ? tp_abs(rest) : NULL,
+               *square = size ? tp_square(size) : NULL;
     return square ? tp_sum_dim_IntList(square, TP_INTS(-2), false, TP_NO_DTYPE) : NULL;
 }
 /* linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None)
@@ -291,7 +310,8 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond,
     tp_tensor4 none = {{NULL}};
     int64_t batch[TP_MAX_DIMS];
     int which = driver_of(driver);
-    if (which < 0 || tp_check_matrix(op, "input", self, false) < 0 || tp_check_same_matrices(op, self, b) < 0) return none;
+    if (which < 0 || tp_check_matrix(op, "input", self, false) < 0 || tp_check_same_matrices(op, self, b) < 0)
+        return none;
     if (b->ndim == 0) return tp_fail(TP_RuntimeError, "%s: other must have at least 1 dimension", op), none;
     bool vector = tp_is_vector_side(self, b);
     tp_autoref *side = vector ? tp_unsqueeze(b, -1) : tp_retain(b);
@@ -302,9 +322,13 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond,
     if (nb < 0) return none;
     tp_ints sizes = {batch, nb};
     tp_dtype dtype = (tp_dtype)self->dtype, real = tp_to_real_dtype(dtype);
-    tp_autoref *a = tp_copy_columns(self, sizes), *padded = most > m ? tp_constant_pad_nd(side, TP_INTS(0, 0, 0, most - m), TP_SCALAR_I(0)) : tp_retain(side);
-    tp_autoref *x = a && padded ? tp_copy_columns(padded, sizes) : NULL, *info = x ? new_codes(sizes, self->device) : NULL;
-    tp_autoref *rank = info ? new_codes(sizes, self->device) : NULL, *values = rank ? tp_new_vectors(sizes, k, real, self->device) : NULL;
+    tp_autoref *a = tp_copy_columns(self, sizes),
+               *padded =
+                   most > m ? tp_constant_pad_nd(side, TP_INTS(0, 0, 0, most - m), TP_SCALAR_I(0)) : tp_retain(side);
+    tp_autoref *x = a && padded ? tp_copy_columns(padded, sizes) : NULL,
+               *info = x ? new_codes(sizes, self->device) : NULL;
+    tp_autoref *rank = info ? new_codes(sizes, self->device) : NULL,
+               *values = rank ? tp_new_vectors(sizes, k, real, self->device) : NULL;
     if (!values) return none;
     double eps = real == TP_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     if (a->numel && x->numel) {
@@ -342,14 +366,25 @@ static tp_tensor *polynomial(tp_tensor *one, tp_tensor *a2, tp_tensor *a4, tp_te
 /* The Padé approximant of degree 13 (Higham 2005, "The scaling and squaring method for the matrix exponential
  * revisited"), for matrices of a norm up to 5.37. */
 static tp_tensor *pade(tp_tensor *a) {
-    static const double b[] = {64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
-                               129060195264000.,   10559470521600.,    670442572800.,     33522128640.,
-                               1323241920.,        40840800.,          960960.,           16380.,
-                               182.,               1.};
+    static const double b[] = {64764752532480000.,
+                               32382376266240000.,
+                               7771770303897600.,
+                               1187353796428800.,
+                               129060195264000.,
+                               10559470521600.,
+                               670442572800.,
+                               33522128640.,
+                               1323241920.,
+                               40840800.,
+                               960960.,
+                               16380.,
+                               182.,
+                               1.};
     tp_autoref *one = tp_eye(tp_rows(a), (tp_dtype)a->dtype, TP_STRIDED, a->device, -1);
     tp_autoref *a2 = one ? tp_matmul(a, a) : NULL, *a4 = a2 ? tp_matmul(a2, a2) : NULL,
                *a6 = a4 ? tp_matmul(a4, a2) : NULL;
-    tp_autoref *even = a6 ? polynomial(one, a2, a4, a6, b) : NULL, *odd = even ? polynomial(one, a2, a4, a6, b + 1) : NULL;
+    tp_autoref *even = a6 ? polynomial(one, a2, a4, a6, b) : NULL,
+               *odd = even ? polynomial(one, a2, a4, a6, b + 1) : NULL;
     tp_autoref *u = odd ? tp_matmul(a, odd) : NULL, *top = u ? tp_add_Tensor(even, u, TP_SCALAR_I(1)) : NULL;
     tp_autoref *bottom = top ? tp_sub_Tensor(even, u, TP_SCALAR_I(1)) : NULL;
     tp_tensor2 x = bottom ? tp_linalg_solve_ex(bottom, top, true, false) : (tp_tensor2){{NULL}};
@@ -415,14 +450,18 @@ static tp_tensor *cheapest(tp_tensor **m, int n) {
     return product_of(m, split, n, 0, n - 1);
 }
 static int check_chain(tp_tensors list) {
-    if (list.size < 2) return tp_fail(TP_RuntimeError, "multi_dot(): expected at least 2 tensors but got %lld", (long long)list.size);
+    if (list.size < 2)
+        return tp_fail(TP_RuntimeError, "multi_dot(): expected at least 2 tensors but got %lld", (long long)list.size);
     if (list.size > MANY) return tp_fail(TP_RuntimeError, "multi_dot(): more than %d tensors", MANY);
     for (int64_t i = 0; i < list.size; i++) {
         int ndim = list.data[i]->ndim;
         bool end = i == 0 || i == list.size - 1;
         if (ndim != 2 && !(end && ndim == 1))
             return tp_fail(TP_RuntimeError, "multi_dot(): the %s tensor must be %s but got %dD",
-                           i == 0 ? "first" : end ? "last" : "inner", end ? "1D or 2D" : "2D", ndim);
+                           i == 0 ? "first"
+                           : end  ? "last"
+                                  : "inner",
+                           end ? "1D or 2D" : "2D", ndim);
     }
     return 0;
 }
@@ -437,9 +476,11 @@ tp_tensor *linalg_multi_dot_composite(tp_tensors tensors) {
     for (int i = 0; i < n; i++) m[i] = i == 0 ? head : i == n - 1 ? tail : tensors.data[i];
     for (int i = 0; i + 1 < n; i++)
         if (m[i]->sizes[1] != m[i + 1]->sizes[0])
-            return tp_fail_null(TP_RuntimeError, "multi_dot(): tensors %d and %d with shapes [%lld, %lld] and [%lld, %lld] cannot be multiplied",
-                                i, i + 1, (long long)m[i]->sizes[0], (long long)m[i]->sizes[1], (long long)m[i + 1]->sizes[0],
-                                (long long)m[i + 1]->sizes[1]);
+            return tp_fail_null(
+                TP_RuntimeError,
+                "multi_dot(): tensors %d and %d with shapes [%lld, %lld] and [%lld, %lld] cannot be multiplied", i,
+                i + 1, (long long)m[i]->sizes[0], (long long)m[i]->sizes[1], (long long)m[i + 1]->sizes[0],
+                (long long)m[i + 1]->sizes[1]);
     tp_autoref *out = cheapest(m, n);
     tp_autoref *flat = out && first->ndim == 1 ? tp_squeeze_dim(out, 0) : tp_retain(out);
     return flat && last->ndim == 1 ? tp_squeeze_dim(flat, -1) : tp_take(flat);

@@ -146,16 +146,16 @@ typedef uint64_t tp_keyset;
 /* ---- errors ---- */
 
 /* The only list of errors: X(name), which is that of Python's exception. */
-#define TP_FORALL_ERRORS(X) \
-    X(RuntimeError)         \
-    X(TypeError)            \
-    X(ValueError)           \
-    X(IndexError)           \
-    X(NotImplementedError)  \
-    X(MemoryError)          \
-    X(OverflowError)        \
-    X(AssertionError)       \
-    X(BufferError)          \
+#define TP_FORALL_ERRORS(X)                                             \
+    X(RuntimeError)                                                     \
+    X(TypeError)                                                        \
+    X(ValueError)                                                       \
+    X(IndexError)                                                       \
+    X(NotImplementedError)                                              \
+    X(MemoryError)                                                      \
+    X(OverflowError)                                                    \
+    X(AssertionError)                                                   \
+    X(BufferError)                                                      \
     X(PythonError) /* the interpreter's own exception is already set */ \
     X(LinAlgError) /* a matrix without the factorization or solution asked for; a RuntimeError; since 1.1 */
 

@@ -87,5 +87,4 @@ def shifts(make: Make) -> Iterator[Any]:
 @samples("fft_fftfreq", reference=np.fft.fftfreq, dtypes=("float32",), tolerances=NEAR)
 @samples("fft_rfftfreq", reference=np.fft.rfftfreq, dtypes=("float32",), tolerances=NEAR)
 def frequencies(make: Make) -> Iterator[Any]:
-    for n, d in itertools.product((1, 2, 7, 8), (1.0, 0.5)):
-        yield n, d
+    yield from itertools.product((1, 2, 7, 8), (1.0, 0.5))

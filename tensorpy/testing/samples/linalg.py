@@ -202,13 +202,13 @@ def lu_solve(make: Make) -> Iterator[Any]:
 BY_PRODUCTS = "tests/test_linalg.py multiplies the factors"
 
 
-@samples("linalg_ldl_factor", "linalg_ldl_factor_ex", without_reference=BY_PRODUCTS, **OPTIONS)
+@samples("linalg_ldl_factor", "linalg_ldl_factor_ex", without_reference=BY_PRODUCTS, gradcheck=False, **OPTIONS)
 def ldl(make: Make) -> Iterator[Any]:
     for shape, hermitian in itertools.product(SQUARE, (False, True)):
         yield positive(make, *shape), {"hermitian": hermitian}
 
 
-@samples("linalg_ldl_solve", without_reference=BY_PRODUCTS, **OPTIONS)
+@samples("linalg_ldl_solve", without_reference=BY_PRODUCTS, gradcheck=False, **OPTIONS)
 def ldl_solve(make: Make) -> Iterator[Any]:
     for shape, b in (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))):
         whole = make.own(np.tril(well(make, *shape).values))

@@ -62,18 +62,16 @@ def _ormqr(a: Any, tau: Any, c: Any, left: bool = True, transpose: bool = False)
 def ormqr(make: Make) -> Iterator[Any]:
     for left, transpose in itertools.product((True, False), repeat=2):
         for batch in ((), (2,)):
-            a, b, tau = _reflections(make, *batch, 4, 3)
-            yield a, b, make(*batch, *((4, 2) if left else (2, 4))), left, transpose
-        del tau
+            a, tau = _reflections(make, *batch, 4, 3)
+            yield a, tau, make(*batch, *((4, 2) if left else (2, 4))), left, transpose
 
 
 def _reflections(make: Make, *shape: int) -> Any:
     """Of a QR factorization: for others the adjoint is no inverse, and LAPACK's blocks would not be the products."""
-    *batch, m, n = shape
+    m, n = shape[-2:]
     below = make(*shape, low=-1, high=1).values
     vectors = np.tril(below, -1) + np.eye(m, n)
-    tau = 2 / np.sum(np.abs(vectors) ** 2, -2)
-    return make.own(below), make.own(tau), tau
+    return make.own(below), make.own(2 / np.sum(np.abs(vectors) ** 2, -2))
 
 
 # ---- eigenvalues, singular values ----
@@ -198,8 +196,8 @@ def norm(make: Make) -> Iterator[Any]:
     for order in NUMBERS:
         yield upright(make, 4, 3), order
         yield upright(make, 2, 4, 3), order, [1, 2], True
-        yield make.distinct(5), order
-        yield make.distinct(2, 5), order, [1]
+        yield make.own(np.arange(1, 6) * 0.5), order
+        yield make.own(np.arange(1, 11).reshape(2, 5) * 0.5), order, [1]
     yield make(2, 3), None, [0, 1]
 
 

@@ -189,7 +189,7 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     nothing = {"dtype": "out->dtype", "layout": "TP_STRIDED", "device": "out->device", "pin_memory": "-1"}
     args = ", ".join(names.get(name, nothing.get(name, "")) for name in wanted)
     result = c_result(functional.func)
-    outs = _output_names(op.schema)
+    outs = [names.get(name, name) for name in _output_names(op.schema)]
     recorded = "_recorded" if op.is_implicit else ""
     into_out = "tp_cast_into_out" if takes_castable(op, catalog) else "tp_copy_into_out"
     copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else into_out

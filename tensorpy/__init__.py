@@ -151,6 +151,7 @@ _LAZY = {
     "testing",
     "nn",
     "library",
+    "fft",
     "linalg",
     "special",
     "torch_version",

@@ -1,4 +1,4 @@
-"""The linalg functions: the operators whose `python_module` is linalg, without their prefix."""
+"""The linalg functions: the operators whose `python_module` is linalg, without their prefix; and LinAlgError."""
 
 from __future__ import annotations
 
@@ -8,3 +8,6 @@ _PREFIX = "linalg_"
 _module = getattr(_C, "_linalg", None)
 __all__ = sorted(name.removeprefix(_PREFIX) for name in dir(_module) if name.startswith(_PREFIX))
 globals().update({name: getattr(_module, _PREFIX + name) for name in __all__})
+
+LinAlgError = _C._LinAlgError
+__all__ += ["LinAlgError"]

@@ -172,10 +172,10 @@ _CALLABLE = (
 def _modules() -> dict[str, Any]:
     """Where users find functions, by the name that messages give."""
     import tensorpy
-    from tensorpy import linalg, special
+    from tensorpy import fft, linalg, special
     from tensorpy.nn import functional, init
 
-    parts = {"nn.functional": functional, "linalg": linalg, "special": special, "nn.init": init}
+    parts = {"nn.functional": functional, "fft": fft, "linalg": linalg, "special": special, "nn.init": init}
     return {"tensorpy": tensorpy, **{f"tensorpy.{name}": module for name, module in parts.items()}}
 
 

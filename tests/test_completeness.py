@@ -86,7 +86,7 @@ def test_schemas_equal_pytorchs():
 def test_every_function_shows_its_signature_and_what_it_does():
     """What `help()` and a notebook's `?` read; `*_backward` functions are for formulas, not for users."""
     silent = set()
-    for space in (tp, tp.Tensor, tp.nn.functional, tp.linalg, tp.special):
+    for space in (tp, tp.Tensor, tp.nn.functional, tp.fft, tp.linalg, tp.special):
         for name in dir(space):
             value = getattr(space, name, None)
             if name.startswith("_") or name.endswith("_backward") or inspect.isclass(value) or not callable(value):

@@ -15,6 +15,7 @@
 #include <string.h>
 
 static tp_blas blas;
+static void *opened; /* the library, once it is loaded */
 static _Atomic bool loaded;
 static tp_turn opening;
 static __thread bool has_buffer;
@@ -68,6 +69,7 @@ static bool try_open(const char *path, tp_text *tried) {
     void *library = open_with_one_thread(path);
     if (library && read_symbols(library)) {
         blas.path = strdup(path);
+        opened = library;
         return true;
     }
     tp_text_add(tried, "\n  %s: %s", path, library ? "has no cblas functions" : dlerror());
@@ -111,3 +113,5 @@ const tp_blas *tp_blas_get(void) {
     if (blas.set_num_threads && blas.get_num_threads && blas.get_num_threads() != 1) blas.set_num_threads(1);
     return &blas;
 }
+
+void *tp_blas_symbol(const char *name) { return find_symbol(opened, name); }

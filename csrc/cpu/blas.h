@@ -32,5 +32,7 @@ typedef struct {
 
 /* The library, on one thread: products are split by their callers. NULL and a RuntimeError that says what was tried. */
 const tp_blas *tp_blas_get(void);
+/* A function of the library, which tp_blas_get has opened; NULL if it has none of the name. */
+void *tp_blas_symbol(const char *name);
 /* `locate` gives a malloc'd path, or NULL if there is none; -1 with the error set ends the attempt. */
 void tp_blas_set_locator(int (*locate)(char **path));

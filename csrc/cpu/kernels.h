@@ -15,6 +15,7 @@
 #include "cpu/attention.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/fft.h"
 #include "cpu/norm.h"
 #include "cpu/optimizer.h"
 #include "cpu/panels.h"
@@ -34,6 +35,7 @@
     X(cast)                       \
     X(convolution)                \
     X(extreme)                    \
+    X(fft)                        \
     X(fold)                       \
     X(moments)                    \
     X(norm)                       \

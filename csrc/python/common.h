@@ -92,6 +92,7 @@ int tp_py_to_scalar(PyObject *o, tp_scalar *out);
 int tp_py_to_int(PyObject *o, int64_t *out);
 
 /* ---- parts of the module, each adds its names to `m` ---- */
+int tp_py_init_errors(PyObject *m);
 int tp_py_init_types(PyObject *m);
 int tp_py_init_tensor(PyObject *m);
 int tp_py_init_new(PyObject *m);

@@ -1,8 +1,18 @@
 /* errors.c: the core's pending error becomes a Python exception, and the other way round. */
 #include "python/common.h"
 
+static PyObject *lin_alg_error; /* made when the module is */
+
+int tp_py_init_errors(PyObject *m) {
+    lin_alg_error = PyErr_NewExceptionWithDoc("tensorpy.linalg.LinAlgError",
+                                              "A matrix has not the factorization or solution that was asked for.",
+                                              PyExc_RuntimeError, NULL);
+    return lin_alg_error ? PyModule_AddObjectRef(m, "_LinAlgError", lin_alg_error) : -1;
+}
+
 static PyObject *exception_class(tp_error_class cls) {
     switch (cls) {
+    case TP_LinAlgError: return lin_alg_error ? lin_alg_error : PyExc_RuntimeError;
 #define CASE(name) \
     case TP_##name: return PyExc_##name;
         CASE(TypeError)

@@ -282,13 +282,11 @@ class _Symmetric(_Square):
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Tensor:
-        from tensorpy.distributions._matrices import cholesky
-
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return symmetric
         with tp.no_grad():
-            return symmetric & (cholesky(value).diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+            return symmetric & (tp._C._linalg.linalg_cholesky_ex(value)[1] == 0)
 
 
 class _Parts(Constraint):

@@ -6,8 +6,9 @@ import math
 from typing import Any, ClassVar
 
 import tensorpy as tp
+from tensorpy._C import _linalg
 from tensorpy.distributions import constraints
-from tensorpy.distributions._matrices import cholesky, inverse_lower, precision_to_scale_tril, solve_lower
+from tensorpy.distributions._matrices import inverse_lower, precision_to_scale_tril, solve_lower
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
 from tensorpy.distributions.utils import lazy_property, standard_normal
 
@@ -55,7 +56,11 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand((*batch, -1))
         setattr(self, name, matrix.expand((*batch, -1, -1)))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        makers = {"covariance_matrix": cholesky, "precision_matrix": precision_to_scale_tril, "scale_tril": lambda m: m}
+        makers = {
+            "covariance_matrix": _linalg.linalg_cholesky,
+            "precision_matrix": precision_to_scale_tril,
+            "scale_tril": lambda m: m,
+        }
         self._unbroadcasted_scale_tril = makers[name](matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
-from tensorpy.nn._linalg import qr
 
 __all__ = [
     "calculate_gain",
@@ -203,7 +202,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     with no_grad():
         drawn = _C.empty(rows, columns, dtype=tensor.dtype, device=tensor.device).normal_(0, 1, generator=generator)
-        q, r = qr(drawn.t() if rows < columns else drawn)
+        q, r = _C._linalg.linalg_qr(drawn.t() if rows < columns else drawn)
         q = q * r.diagonal().sign()  # so that every orthogonal matrix is as likely
         return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
 

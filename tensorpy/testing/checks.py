@@ -283,7 +283,16 @@ def one_layout(info: OpInfo, sample: OpSample, layout: Callable[[Array, str], tp
     plain, plain_kwargs = arguments(sample, device, info, lambda a, d: layout(a, d).contiguous().clone())
     what = f"{info.name}{sample}, {layout.__name__}"
     if info.op.kind != "inplace":
-        expected = call(function, plain, plain_kwargs)
+        try:
+            expected = call(function, plain, plain_kwargs)
+        except RuntimeError as refused:  # equal elements, which a matrix may not have everywhere
+            if layout is not expanded:
+                raise
+            try:
+                call(function, args, kwargs)
+            except type(refused):
+                return
+            raise AssertionError(f"{what}: not refused, as its copy is: {refused}") from refused
         for a, b in zip(call(function, args, kwargs), expected, strict=True):
             check_same(info, a, b, what, exact=False)
     if inplace is None or layout is expanded or "inplace_view" in info.tags:

@@ -146,17 +146,18 @@ typedef uint64_t tp_keyset;
 /* ---- errors ---- */
 
 /* The only list of errors: X(name), which is that of Python's exception. */
-#define TP_FORALL_ERRORS(X) \
-    X(RuntimeError)         \
-    X(TypeError)            \
-    X(ValueError)           \
-    X(IndexError)           \
-    X(NotImplementedError)  \
-    X(MemoryError)          \
-    X(OverflowError)        \
-    X(AssertionError)       \
-    X(BufferError)          \
-    X(PythonError) /* the interpreter's own exception is already set */
+#define TP_FORALL_ERRORS(X)                                             \
+    X(RuntimeError)                                                     \
+    X(TypeError)                                                        \
+    X(ValueError)                                                       \
+    X(IndexError)                                                       \
+    X(NotImplementedError)                                              \
+    X(MemoryError)                                                      \
+    X(OverflowError)                                                    \
+    X(AssertionError)                                                   \
+    X(BufferError)                                                      \
+    X(PythonError) /* the interpreter's own exception is already set */ \
+    X(LinAlgError) /* a matrix without the factorization or solution asked for; a RuntimeError; since 1.1 */
 
 /* TP_RuntimeError and its kin: what `tp_fail` takes. */
 typedef enum {

@@ -8,7 +8,6 @@ from tensorpy import _C, linalg
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
 from tensorpy.nn import functional as F
-from tensorpy.nn._linalg import householder_product, matrix_exp, qr
 from tensorpy.nn.modules.conv import _ConvTransposeNd
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.utils import _power, parametrize
@@ -134,14 +133,14 @@ class _Orthogonal(Module):
         rows, columns = tall.shape
         if self.orthogonal_map == "householder":
             below = tall.tril(-1)
-            q = householder_product(below, 2.0 / (1.0 + (below * below).sum(-2)))
+            q = _C._linalg.linalg_householder_product(below, 2.0 / (1.0 + (below * below).sum(-2)))
             q = q * tall.diagonal().int()
         else:
             lower = tall.tril()
             if rows != columns:
                 lower = _C.cat([lower, lower.new_zeros(rows, rows - columns)], 1)
             skew = lower - lower.mH
-            q = (matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley)(skew)[:, :columns]
+            q = (_C.matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley)(skew)[:, :columns]
         if "base" in self._buffers:
             q = self.base @ q
         return q.mT if wide else q
@@ -159,7 +158,7 @@ class _Orthogonal(Module):
         rows, columns = tall.shape
         if rows != columns:
             tall = _C.cat([tall, tall.new_empty(rows, rows - columns).normal_(0, 1)], 1)
-        q, r = qr(tall)
+        q, r = _C._linalg.linalg_qr(tall)
         self.base = q * r.diagonal().sign()
         start = _C.zeros_like(Q)
         start.diagonal().fill_(-1.0)  # what every map takes to the identity

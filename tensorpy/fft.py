@@ -1,0 +1,10 @@
+"""The fft functions: the operators whose `python_module` is fft, without their prefix."""
+
+from __future__ import annotations
+
+from tensorpy import _C
+
+_PREFIX = "fft_"
+_module = getattr(_C, "_fft", None)
+__all__ = sorted(name.removeprefix(_PREFIX) for name in dir(_module) if name.startswith(_PREFIX))
+globals().update({name: getattr(_module, _PREFIX + name) for name in __all__})

@@ -21,7 +21,8 @@ class TestSimulated(DeviceTests):
 def test_the_host_computed_nothing():
     """After the table (this test is below it): every operator was the device's own."""
     report = tp.backends.report("simulated")
-    host_alone = {"prim::permutation", "prim::step.sgd", "prim::step.adam", "prim::step.adagrad"}  # by their declaration
+    # by their declarations
+    host_alone = {"prim::permutation", "prim::step.sgd", "prim::step.adam", "prim::step.adagrad"}
     assert set(report.missing) == host_alone
     assert not report.on_host and not report.host_calls, str(report)
 

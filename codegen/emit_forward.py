@@ -97,4 +97,4 @@ def emit_forward(catalog: Catalog) -> str:
         rows.append(f"    [OP_{name}] = {{{cells}}},\n")
     if not rows:
         return ""
-    return "".join([*out, f"static const tp_forward_rule forward[OP_COUNT] = {{\n{''.join(rows)}}};\n"])
+    return "".join([*out, f"static const tp_forward_rule forward_rules[OP_COUNT] = {{\n{''.join(rows)}}};\n"])

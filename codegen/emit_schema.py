@@ -189,7 +189,7 @@ def emit_infos(catalog: Catalog) -> str:
             f"        .signature = &tp_signature_{signature_code(schema)}, .box = (tp_fn)box_{op.c},\n"
             f"        .prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
-            f" .forward = {f'&forward[OP_{op.c}]' if op.c in tangents else 'NULL'},\n"
+            f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},\n"
             f"    }},\n"
         )
     return "".join(

@@ -32,6 +32,7 @@ __all__ = [
     "one_hot",
     "positive",
     "positive_definite",
+    "positive_semidefinite",
     "positive_integer",
     "real",
     "real_vector",
@@ -289,6 +290,15 @@ class _PositiveDefinite(_Symmetric):
             return symmetric & (tp._C._linalg.linalg_cholesky_ex(value)[1] == 0)
 
 
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Any) -> Tensor:
+        symmetric = super().check(value)
+        if not symmetric.all():
+            return symmetric
+        with tp.no_grad():
+            return symmetric & (tp._C._linalg.linalg_eigvalsh(value) >= 0).all(-1)
+
+
 class _Parts(Constraint):
     """Constraints of the parts that a value has along one dimension."""
 
@@ -346,5 +356,6 @@ corr_cholesky = _CorrCholesky()
 square = _Square()
 symmetric = _Symmetric()
 positive_definite = _PositiveDefinite()
+positive_semidefinite = _PositiveSemidefinite()
 cat = _Cat
 stack = _Stack

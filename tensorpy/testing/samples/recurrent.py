@@ -114,7 +114,9 @@ def _direction(cell: str, x: Any, states: Any, params: Any, biased: bool, sizes:
 # ---- samples ----
 
 
-def _params(make: Make, cell: str, features: int, biased: bool, layers: int = 1, both: bool = False, proj: int = 0) -> list[Any]:
+def _params(
+    make: Make, cell: str, features: int, biased: bool, layers: int = 1, both: bool = False, proj: int = 0
+) -> list[Any]:
     gates, state, found = GATES[cell] * 3, proj or 3, []
     for i in range(layers * (1 + both)):
         found += [make(gates, features if i <= both else state * (1 + both)), make(gates, state)]
@@ -179,7 +181,13 @@ for _op, _cell in (("lstm", "lstm"), ("gru", "gru"), ("rnn_tanh", "tanh"), ("rnn
 
 def _layers(make: Make) -> Iterator[tuple[Any, ...]]:
     """Arguments of _recurrent_layer but the last, for each cell."""
-    for cell, sizes, reverse in (("lstm", 0, False), ("lstm", 1, True), ("gru", 1, False), ("tanh", 1, True), ("relu", 0, False)):
+    for cell, sizes, reverse in (
+        ("lstm", 0, False),
+        ("lstm", 1, True),
+        ("gru", 1, False),
+        ("tanh", 1, True),
+        ("relu", 0, False),
+    ):
         n, gates = SIZES[sizes][0], GATES[cell] * 3
         state = 2 if cell == "lstm" and reverse else 3
         extra = make(gates) if cell == "gru" else make(2, 3) if state == 2 else None

@@ -28,9 +28,8 @@ def _mask(kind: str, queries: int, keys: int) -> Any:
 
 def _formula(q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> Any:
     """In five dimensions, which the kernel does not take."""
-    return F.scaled_dot_product_attention(
-        *(t[None] for t in (q, k, v)), attn_mask=mask, is_causal=causal, scale=scale
-    )[0]
+    q, k, v = (t.unsqueeze(0) for t in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale).squeeze(0)
 
 
 @pytest.mark.parametrize("kind", ["none", "causal", "added", "of a head", "bools"])

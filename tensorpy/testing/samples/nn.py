@@ -233,7 +233,9 @@ def attention(make: Make) -> Iterator[Any]:
         yield make(1, heads, 9, 8), make(1, heads, 9, 8), make(1, heads, 9, 8), {"is_causal": True}
 
 
-def _flash_reference(q: Any, k: Any, v: Any, dropout_p: float = 0.0, causal: bool = False, *, attn_mask: Any = None, scale: Any = None) -> Any:
+def _flash_reference(
+    q: Any, k: Any, v: Any, dropout_p: float = 0.0, causal: bool = False, *, attn_mask: Any = None, scale: Any = None
+) -> Any:
     scores = q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5)
     scores = scores if attn_mask is None else scores + attn_mask
     if causal:

@@ -76,8 +76,8 @@ def _network(cell: str) -> Callable[..., Any]:
         for layer in range(layers):
             outputs = []
             for i in range(layer * directions, (layer + 1) * directions):
-                made = _direction(cell, rows, [None if s is None else s[i] for s in states],
-                                  params[i * per : (i + 1) * per], biased, [batch] * steps, i % directions == 1)  # fmt: skip
+                own, given = params[i * per : (i + 1) * per], [None if s is None else s[i] for s in states]
+                made = _direction(cell, rows, given, own, biased, [batch] * steps, i % directions == 1)
                 outputs.append(made[0])
                 finals.append(made[1:3])
             rows = np.concatenate(outputs, 1)
@@ -114,7 +114,9 @@ def _direction(cell: str, x: Any, states: Any, params: Any, biased: bool, sizes:
 # ---- samples ----
 
 
-def _params(make: Make, cell: str, features: int, biased: bool, layers: int = 1, both: bool = False, proj: int = 0) -> list[Any]:
+def _params(
+    make: Make, cell: str, features: int, biased: bool, layers: int = 1, both: bool = False, proj: int = 0
+) -> list[Any]:
     gates, state, found = GATES[cell] * 3, proj or 3, []
     for i in range(layers * (1 + both)):
         found += [make(gates, features if i <= both else state * (1 + both)), make(gates, state)]
@@ -179,7 +181,13 @@ for _op, _cell in (("lstm", "lstm"), ("gru", "gru"), ("rnn_tanh", "tanh"), ("rnn
 
 def _layers(make: Make) -> Iterator[tuple[Any, ...]]:
     """Arguments of _recurrent_layer but the last, for each cell."""
-    for cell, sizes, reverse in (("lstm", 0, False), ("lstm", 1, True), ("gru", 1, False), ("tanh", 1, True), ("relu", 0, False)):
+    for cell, sizes, reverse in (
+        ("lstm", 0, False),
+        ("lstm", 1, True),
+        ("gru", 1, False),
+        ("tanh", 1, True),
+        ("relu", 0, False),
+    ):
         n, gates = SIZES[sizes][0], GATES[cell] * 3
         state = 2 if cell == "lstm" and reverse else 3
         extra = make(gates) if cell == "gru" else make(2, 3) if state == 2 else None

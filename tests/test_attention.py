@@ -68,6 +68,13 @@ def test_kernel_is_left_to_what_it_can() -> None:
     assert tangent.shape == q.shape
 
 
+def test_a_batch_without_heads() -> None:
+    q, mask = tp.randn(3, 130, 8, requires_grad=True), tp.randn(3, 130, 130)
+    found = F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    wanted = F.scaled_dot_product_attention(*[q.double()] * 3, attn_mask=mask.double())
+    assert found.is_contiguous() and (found - wanted).abs().max() < 1e-5
+
+
 def test_threads_change_nothing() -> None:
     q = tp.randn(2, 3, 200, 16, requires_grad=True)
 

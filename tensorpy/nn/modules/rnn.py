@@ -169,7 +169,7 @@ class RNNBase(Module):
         state = self._started(data, batch, hx, batched)
         if hx is not None and order is not None:
             state = tuple(apply_permutation(s, order) for s in state)
-        given: Any = state if len(state) > 1 else state[0]
+        given: Any = state if self.mode == "LSTM" else list(state)[0]
         before = [data] if batch_sizes is None else [data, batch_sizes]
         behind = [False] if batch_sizes is None else []  # whether the batch comes first
         output, *last = getattr(_C, self.mode.lower())(
@@ -350,9 +350,9 @@ class RNNCellBase(Module):
             given = (zeros,) * count
         elif not batched:
             given = tuple(s.unsqueeze(0) for s in states)
-        state: Any = tuple(given) if count > 1 else given[0]
+        start: Any = tuple(given) if count > 1 else given[0]
         made = getattr(_C, f"{mode.lower()}_cell")(
-            rows, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+            rows, start, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
         )
         stepped = tuple(made) if count > 1 else (made,)
         return stepped if batched else tuple(s.squeeze(0) for s in stepped)

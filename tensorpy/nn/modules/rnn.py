@@ -169,7 +169,7 @@ class RNNBase(Module):
         state = self._started(data, batch, hx, batched)
         if hx is not None and order is not None:
             state = tuple(apply_permutation(s, order) for s in state)
-        given: Any = state if self.mode == "LSTM" else list(state)[0]
+        given: Any = state if self.mode == "LSTM" else next(iter(state))
         before = [data] if batch_sizes is None else [data, batch_sizes]
         behind = [False] if batch_sizes is None else []  # whether the batch comes first
         output, *last = getattr(_C, self.mode.lower())(

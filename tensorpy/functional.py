@@ -164,6 +164,17 @@ def unique_consecutive(
 
 # ---- arguments of several kinds ----
 
+_CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
+    """The p-norm distances of the rows of two matrices, or batches of them."""
+    if compute_mode is not None and compute_mode not in _CDIST_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _C.cdist(x1, x2, p, None if compute_mode is None else _CDIST_MODES.index(compute_mode))
+
 
 def norm(
     input: Tensor,
@@ -200,6 +211,7 @@ make_overridable(
         "block_diag",
         "broadcast_tensors",
         "cartesian_prod",
+        "cdist",
         "einsum",
         "meshgrid",
         "nonzero",

@@ -28,9 +28,8 @@ def _mask(kind: str, queries: int, keys: int) -> Any:
 
 def _formula(q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> Any:
     """In five dimensions, which the kernel does not take."""
-    return F.scaled_dot_product_attention(
-        *(t[None] for t in (q, k, v)), attn_mask=mask, is_causal=causal, scale=scale
-    )[0]
+    q, k, v = (t.unsqueeze(0) for t in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale).squeeze(0)
 
 
 @pytest.mark.parametrize("kind", ["none", "causal", "added", "of a head", "bools"])
@@ -67,6 +66,13 @@ def test_kernel_is_left_to_what_it_can() -> None:
     assert tp.allclose(batched, F.scaled_dot_product_attention(q, q, q, is_causal=True), atol=1e-5)
     _, tangent = tp.func.jvp(lambda t: F.scaled_dot_product_attention(t, t, t), (q.detach(),), (tp.ones_like(q),))
     assert tangent.shape == q.shape
+
+
+def test_a_batch_without_heads() -> None:
+    q, mask = tp.randn(3, 130, 8, requires_grad=True), tp.randn(3, 130, 130)
+    found = F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    wanted = F.scaled_dot_product_attention(*[q.double()] * 3, attn_mask=mask.double())
+    assert found.is_contiguous() and (found - wanted).abs().max() < 1e-5
 
 
 def test_threads_change_nothing() -> None:

@@ -175,8 +175,10 @@ static tp_tensor *operand(tp_tensor *t) {
 /* Shaped so, but with the heads' rows side by side, as they came from one matrix and go into one; new. */
 static tp_tensor *result(const tp_tensor *like, int64_t features) {
     int64_t b = like->sizes[0], h = like->sizes[1], n = like->sizes[2];
-    return tp_new_empty_strided(TP_INTS(b, h, n, features), TP_INTS(h * n * features, features, h * features, 1),
-                                TP_FLOAT32, TP_CPU);
+    int64_t head = h == 1 ? n * features : features,
+            row = n == 1 ? features : h * features; /* as contiguous ones have */
+    return tp_new_empty_strided(TP_INTS(b, h, n, features), TP_INTS(h * n * features, head, row, 1), TP_FLOAT32,
+                                TP_CPU);
 }
 
 static bool fits(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask) {

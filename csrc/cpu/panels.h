@@ -2,8 +2,7 @@
 #pragma once
 
 #include "core/base.h"
-
-#define TP_PANEL 32 /* columns of a panel, side by side in each of its rows */
+#include "prim/panels.h"
 
 typedef struct {
     /* out[rows, TP_PANEL] = a[rows, k] @ panel[k, TP_PANEL], the rows of a and out lda and ldc apart; `more`: onto out.

@@ -54,8 +54,8 @@ TP_INLINE void multiply_rows(const float *a, int64_t lda, const float *panel, in
         store(out + r * ldc + v * LANES, sum[r][v]);
 }
 
-static void rows_times_panel(const float *a, int64_t lda, int64_t rows, const float *panel, int64_t k, float *out, int64_t ldc,
-                     bool more) {
+static void rows_times_panel(const float *a, int64_t lda, int64_t rows, const float *panel, int64_t k, float *out,
+                             int64_t ldc, bool more) {
     int64_t groups = (rows + ROWS - 1) / ROWS, step = TP_PANEL * (int64_t)sizeof(float) / groups;
     for (int64_t first = 0; first < k; first += CHUNK, panel += CHUNK * TP_PANEL, more = true) {
         int64_t n = k - first < CHUNK ? k - first : CHUNK, r = 0;

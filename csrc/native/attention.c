@@ -39,17 +39,35 @@ static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
 
 /* ---- the CPU's kernel, and what stands for it elsewhere ---- */
 
+/* t (stolen) with the rows of all heads side by side, as the kernel gives it: they come from one matrix and go into
+ * one. */
+static tp_tensor *heads_inside_steal(tp_tensor *t) {
+    tp_autoref *given = t, *turned = t && t->ndim == 4 ? tp_transpose_int(t, 1, 2) : NULL;
+    tp_autoref *plain = turned ? tp_contiguous(turned, TP_CONTIGUOUS_FORMAT) : NULL;
+    return plain ? tp_transpose_int(plain, 1, 2) : turned ? NULL : tp_take(given);
+}
+
 tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_dense(tp_tensor *query, tp_tensor *key, tp_tensor *value,
                                                              double dropout_p TP_UNUSED, bool is_causal,
                                                              tp_tensor *attn_mask, tp_opt_float scale) {
-    return tp__attention_math(query, key, value, is_causal, attn_mask, scale);
+    tp_tensor2 r = tp__attention_math(query, key, value, is_causal, attn_mask, scale);
+    if (!r.v[0] || (r.v[0] = heads_inside_steal(r.v[0]))) return r;
+    tp_release(r.v[1]);
+    return (tp_tensor2){{NULL}};
 }
 
 tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_tensor *query, tp_tensor *key,
                                                         tp_tensor *value, tp_tensor *out TP_UNUSED,
                                                         tp_tensor *logsumexp TP_UNUSED, double dropout_p TP_UNUSED,
                                                         bool is_causal, tp_tensor *attn_mask, tp_opt_float scale) {
-    return tp__attention_math_backward(grad_out, query, key, value, is_causal, attn_mask, scale);
+    tp_tensor3 r = tp__attention_math_backward(grad_out, query, key, value, is_causal, attn_mask, scale);
+    bool made = r.v[0] != NULL;
+    for (int i = 0; made && i < 3; i++) made = (r.v[i] = heads_inside_steal(r.v[i])) != NULL;
+    for (int i = 0; !made && i < 3; i++) {
+        tp_release(r.v[i]);
+        r.v[i] = NULL;
+    }
+    return r;
 }
 
 /* Scores of a head from which on the kernel is faster; with causality it leaves some out. */
@@ -87,14 +105,16 @@ static tp_tensor *by_kernel(tp_tensor *q, tp_tensor *k, tp_tensor *v, tp_tensor 
                             tp_opt_float scale) {
     tp_autoref *addend = as_addend(mask);
     if (mask && !addend) return NULL;
-    bool heads = q->ndim == 4; /* else the batch stands for the heads */
-    tp_autoref *q4 = heads ? tp_retain(q) : tp_unsqueeze(q, 0), *k4 = heads ? tp_retain(k) : tp_unsqueeze(k, 0),
-               *v4 = heads ? tp_retain(v) : tp_unsqueeze(v, 0);
+    bool heads = q->ndim == 4; /* else there is one */
+    tp_autoref *q4 = heads ? tp_retain(q) : tp_unsqueeze(q, 1), *k4 = heads ? tp_retain(k) : tp_unsqueeze(k, 1),
+               *v4 = heads ? tp_retain(v) : tp_unsqueeze(v, 1),
+               *mask4 = !heads && mask && mask->ndim == 3 ? tp_unsqueeze(addend, 1) : tp_retain(addend);
+    if (mask && !mask4) return NULL;
     if (!q4 || !k4 || !v4) return NULL;
-    tp_tensor2 r = tp__scaled_dot_product_flash_attention_for_cpu(q4, k4, v4, 0, is_causal, addend, scale);
+    tp_tensor2 r = tp__scaled_dot_product_flash_attention_for_cpu(q4, k4, v4, 0, is_causal, mask4, scale);
     tp_release(r.v[1]);
     tp_autoref *out = r.v[0];
-    return out && !heads ? tp_squeeze_dim(out, 0) : tp_take(out);
+    return out && !heads ? tp_squeeze_dim(out, 1) : tp_take(out);
 }
 
 /* scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,

@@ -286,3 +286,13 @@ int allclose_composite(tp_tensor *self, tp_tensor *other, double rtol, double at
     tp_autoref *close = tp_isclose(self, other, rtol, atol, equal_nan);
     return all_true(close, result);
 }
+
+/* norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor */
+tp_tensor *norm_except_dim_composite(tp_tensor *v, int64_t pow, int64_t dim) {
+    int64_t dims[TP_MAX_DIMS], n = 0, kept = dim == -1 ? -1 : tp_wrap_dim(dim, v->ndim);
+    if (kept < -1 || (kept < 0 && dim != -1)) return NULL;
+    for (int i = 0; i < v->ndim; i++)
+        if (i != kept) dims[n++] = i;
+    if (n == 0) return tp_abs(v); /* an empty list would stand for all dimensions */
+    return tp_linalg_vector_norm(v, TP_SCALAR_I(pow), (tp_ints){dims, n}, kept >= 0, TP_NO_DTYPE);
+}

@@ -8,6 +8,7 @@
 
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "prim/panels.h"
 #include "prim/plain.h"
 
 #include <string.h>
@@ -58,22 +59,18 @@ static tp_tensor *turned(const tp_tensor *t) {
     return tp_new_alias(t, TP_INTS(t->sizes[1], t->sizes[0]), TP_INTS(t->strides[1], t->strides[0]), t->byte_offset);
 }
 
-/* ---- the product of each step ----
- *
- * A weight that serves many steps is laid out for it once: PANEL columns after the other, [columns / PANEL, rows,
- * PANEL], a batch of products with the same rows (cpu/panels.h is made for this). */
+/* ---- the product of each step: a weight that serves many is laid out in panels for it (prim/panels.h) ---- */
 
-#define PANEL 32
 #define MANY_STEPS 8
 #define MANY_ROWS 4
 
 /* A matrix as the product of each step takes it; new. */
 static tp_tensor *laid_out(tp_tensor *t, int64_t most, tp_ints batch_sizes) {
     int64_t k = t->sizes[0], n = t->sizes[1];
-    bool worth = t->device.type == TP_DEVICE_CPU && t->dtype == TP_FLOAT32 && n % PANEL == 0 && t->numel > 0;
+    bool worth = t->device.type == TP_DEVICE_CPU && t->dtype == TP_FLOAT32 && n % TP_PANEL == 0 && t->numel > 0;
     if (!worth || batch_sizes.size < MANY_STEPS || most < MANY_ROWS) return tp_retain(t);
-    tp_autoref *panels = tp_new_alias(t, TP_INTS(n / PANEL, k, PANEL),
-                                      TP_INTS(PANEL * t->strides[1], t->strides[0], t->strides[1]), t->byte_offset);
+    tp_autoref *panels = tp_new_alias(t, TP_INTS(n / TP_PANEL, k, TP_PANEL),
+                                      TP_INTS(TP_PANEL * t->strides[1], t->strides[0], t->strides[1]), t->byte_offset);
     tp_autoref *made = panels ? tp_new_empty(tp_sizes(panels), (tp_dtype)t->dtype, t->device) : NULL;
     return made && tp_copy_data(made, panels) == 0 ? tp_take(made) : NULL;
 }
@@ -84,8 +81,8 @@ static int product(tp_tensor *a, tp_tensor *b, int add, tp_tensor *out) {
     int64_t panels = b->sizes[0];
     tp_autoref *rows = tp_new_alias(a, TP_INTS(panels, a->sizes[0], a->sizes[1]),
                                     TP_INTS(0, a->strides[0], a->strides[1]), a->byte_offset),
-               *columns = tp_new_alias(out, TP_INTS(panels, out->sizes[0], PANEL), TP_INTS(PANEL, out->strides[0], 1),
-                                       out->byte_offset);
+               *columns = tp_new_alias(out, TP_INTS(panels, out->sizes[0], TP_PANEL),
+                                       TP_INTS(TP_PANEL, out->strides[0], 1), out->byte_offset);
     return rows && columns ? tp_prim_product(rows, b, TP_SCALAR_I(1), TP_SCALAR_I(add), columns) : -1;
 }
 

@@ -39,20 +39,7 @@ scaled_dot_product_attention = nn.scaled_dot_product_attention
 native_channel_shuffle = ops.channel_shuffle
 
 
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 @ weight[k] @ input2 + bias[k], for each k."""
-    result = ops.einsum("...i,kij,...j->...k", [input1, weight, input2])
-    return result if bias is None else result + bias
-
-
-def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The p-norm distances of all pairs of rows."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    first, second = ops.triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
-    return ops.norm(input[first] - input[second], p, [1])
+bilinear, pdist = ops.bilinear, ops.pdist
 
 
 # ---- dropout ----

@@ -1,4 +1,4 @@
-"""Recurrent networks and their cells: parameters and checks around the operators `lstm`, `gru`, `rnn_tanh`, `rnn_relu`."""
+"""Recurrent networks and their cells: parameters and checks around the operators `lstm`, `gru`, `rnn_tanh`, ..."""
 
 from __future__ import annotations
 
@@ -169,19 +169,19 @@ class RNNBase(Module):
         state = self._started(data, batch, hx, batched)
         if hx is not None and order is not None:
             state = tuple(apply_permutation(s, order) for s in state)
-        where = () if batch_sizes is None else (batch_sizes,)
-        layout = (False,) if batch_sizes is None else ()
+        given: Any = state if self.mode == "LSTM" else next(iter(state))
+        before = [data] if batch_sizes is None else [data, batch_sizes]
+        behind = [False] if batch_sizes is None else []  # whether the batch comes first
         output, *last = getattr(_C, self.mode.lower())(
-            data,
-            *where,
-            state if len(state) > 1 else state[0],
+            *before,
+            given,
             self._flat_weights,
             self.bias,
             self.num_layers,
             self.dropout,
             self.training,
             self.bidirectional,
-            *layout,
+            *behind,
         )
         state = tuple(last)
         if packed:
@@ -350,9 +350,9 @@ class RNNCellBase(Module):
             given = (zeros,) * count
         elif not batched:
             given = tuple(s.unsqueeze(0) for s in states)
-        state = tuple(given) if count > 1 else given[0]
+        start: Any = tuple(given) if count > 1 else given[0]
         made = getattr(_C, f"{mode.lower()}_cell")(
-            rows, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+            rows, start, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
         )
         stepped = tuple(made) if count > 1 else (made,)
         return stepped if batched else tuple(s.squeeze(0) for s in stepped)

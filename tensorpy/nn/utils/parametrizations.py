@@ -15,14 +15,6 @@ from tensorpy.nn.utils import _power, parametrize
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
-def norm_except_dim(v: Tensor, dim: int) -> Tensor:
-    """The norm over all dimensions but one, which all stay; of all elements with -1."""
-    if dim == -1:
-        return v.norm()
-    dims = [d for d in range(v.dim()) if d != dim % v.dim()]
-    return v.norm(2, dims, keepdim=True)
-
-
 class _WeightNorm(Module):
     """The norm of a weight, and its direction (Salimans & Kingma 2016)."""
 
@@ -31,10 +23,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+        return _C._weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return norm_except_dim(weight, self.dim), weight
+        return _C.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorpy import _C
 from tensorpy.nn.parameter import Parameter
-from tensorpy.nn.utils.parametrizations import norm_except_dim
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -20,7 +20,7 @@ class WeightNorm:
     def compute_weight(self, module: Any) -> Any:
         """The weight from norm and direction."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        return _C._weight_norm(v, g, self.dim)
 
     def __call__(self, module: Any, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
@@ -45,7 +45,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
     del module._parameters[name]
-    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight, hook.dim).detach()))
+    module.register_parameter(f"{name}_g", Parameter(_C.norm_except_dim(weight, 2, hook.dim).detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
     setattr(module, name, hook.compute_weight(module))
     module.register_forward_pre_hook(hook)

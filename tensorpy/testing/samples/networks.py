@@ -521,3 +521,66 @@ def rrelu(make: Make) -> Iterator[Any]:
     """Without training nothing is drawn; tests/test_random.py has the rest."""
     yield make(3, 4)
     yield make(2, 3), 0.2, 0.4
+
+
+# ---- distances of many, norms of slices, bilinear forms ----
+
+
+def _norm(x: np.ndarray, p: float, axis: Any, keepdims: bool = False) -> Any:
+    size = np.abs(x)
+    if p == np.inf:
+        return size.max(axis, keepdims=keepdims)
+    if p == 0:
+        return (size != 0).sum(axis, keepdims=keepdims).astype(x.dtype)
+    return (size**p).sum(axis, keepdims=keepdims) ** (1 / p)
+
+
+@samples("cdist", reference=lambda a, b, p=2, mode=None: _norm(a[..., :, None, :] - b[..., None, :, :], p, -1),
+         dtypes=WIDE, tolerances={"float32": (1e-4, 1e-4), "float64": (1e-9, 1e-9)})  # fmt: skip
+def cdist(make: Make) -> Iterator[Any]:
+    for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+        yield make(3, 4), make(5, 4), p
+    yield make(2, 3, 4), make(2, 5, 4)
+    yield make(3, 4), make(5, 4), 2.0, 1
+    yield make(27, 3), make(2, 3)
+    yield make(27, 3), make(2, 3), 2.0, 2
+
+
+@samples(
+    "pdist",
+    reference=lambda x, p=2: np.array([_norm(x[i] - x[j], p, -1) for i in range(len(x)) for j in range(i + 1, len(x))]),
+    dtypes=WIDE,
+    tolerances=LOOSE,
+)
+def pdist(make: Make) -> Iterator[Any]:
+    for p in (1.0, 2.0, 3.0, float("inf")):
+        yield make(4, 3), p
+
+
+def _except(v: np.ndarray, p: int = 2, dim: int = 0) -> Any:
+    if dim == -1:
+        return _norm(v, p, None)
+    return _norm(v, p, tuple(d for d in range(v.ndim) if d != dim % v.ndim), True)
+
+
+@samples("norm_except_dim", reference=_except, dtypes=WIDE, tolerances=LOOSE)
+def norm_except_dim(make: Make) -> Iterator[Any]:
+    for shape, p, dim in (((3, 4), 2, 0), ((3, 4), 2, 1), ((2, 3, 4), 1, 1), ((2, 3), 2, -1), ((4,), 2, 0)):
+        yield make(shape), p, dim
+
+
+@samples("_weight_norm", reference=lambda v, g, dim=0: v * (g / _except(v, 2, dim)), dtypes=WIDE, tolerances=LOOSE)
+def weight_norm(make: Make) -> Iterator[Any]:
+    yield make(3, 4), make(3, 1)
+    yield make(2, 3, 4), make(1, 3, 1), 1
+
+
+@samples(
+    "bilinear",
+    reference=lambda a, b, w, bias=None: np.einsum("...i,kij,...j->...k", a, w, b) + (0 if bias is None else bias),
+    dtypes=WIDE,
+    tolerances=LOOSE,
+)
+def bilinear(make: Make) -> Iterator[Any]:
+    yield make(2, 3), make(2, 4), make(5, 3, 4)
+    yield make(2, 6, 3), make(2, 6, 4), make(5, 3, 4), make(5)

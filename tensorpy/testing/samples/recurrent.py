@@ -76,8 +76,8 @@ def _network(cell: str) -> Callable[..., Any]:
         for layer in range(layers):
             outputs = []
             for i in range(layer * directions, (layer + 1) * directions):
-                made = _direction(cell, rows, [None if s is None else s[i] for s in states],
-                                  params[i * per : (i + 1) * per], biased, [batch] * steps, i % directions == 1)  # fmt: skip
+                own, given = params[i * per : (i + 1) * per], [None if s is None else s[i] for s in states]
+                made = _direction(cell, rows, given, own, biased, [batch] * steps, i % directions == 1)
                 outputs.append(made[0])
                 finals.append(made[1:3])
             rows = np.concatenate(outputs, 1)

@@ -1,0 +1,83 @@
+"""Recurrent networks over many steps, where weights are laid out in panels, and what their operators refuse."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+
+STEPS, BATCH, FEATURES = 11, 19, 5  # enough of both for panels; the rows are no multiple of those that go together
+OPS = {"LSTM": tp.lstm, "GRU": tp.gru}
+
+
+def _arguments(kind: str, hidden: int, dtype: Any, packed: bool, both: bool) -> tuple[list[Any], list[Any]]:
+    """Of the operator, and the tensors among them that have gradients."""
+    tp.manual_seed(0)
+    model = getattr(tp.nn, kind)(FEATURES, hidden, 1, bidirectional=both)
+    params = [p.detach().to(dtype).requires_grad_() for p in model.parameters()]
+    states = [tp.randn(1 + both, BATCH, hidden).to(dtype).requires_grad_() for _ in range(2 if kind == "LSTM" else 1)]
+    x = tp.randn(STEPS, BATCH, FEATURES)
+    lengths = sorted([1 + i % STEPS for i in range(BATCH - 1)] + [STEPS], reverse=True)
+    sizes = tp.tensor([sum(n > t for n in lengths) for t in range(STEPS)])
+    data = tp.cat([x[t, : int(n)] for t, n in enumerate(sizes)]) if packed else x
+    data = data.to(dtype).requires_grad_()
+    given = states if kind == "LSTM" else states[0]
+    front = [data, sizes] if packed else [data]
+    back = [params, True, 1, 0.0, True, both, *([] if packed else [False])]
+    return [*front, given, *back], [data, *states, *params]
+
+
+@pytest.mark.parametrize(("packed", "both"), list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize("hidden", [32, 64, 7])
+@pytest.mark.parametrize("kind", list(OPS))
+def test_single_and_double_precision_agree(kind: str, hidden: int, packed: bool, both: bool) -> None:
+    found = []
+    for dtype in (tp.float32, tp.float64):
+        args, leaves = _arguments(kind, hidden, dtype, packed, both)
+        results = OPS[kind](*args)
+        loss = sum((r * r).sum() for r in results)
+        twice = tp.autograd.grad(loss, leaves, create_graph=True)
+        found.append([*results, *tp.autograd.grad(loss, leaves), *twice])
+    for a, b in zip(*found, strict=True):
+        assert (a.double() - b).abs().max() <= 2e-5 * max(1.0, float(b.abs().max()))
+
+
+def test_nothing_is_kept_without_gradients() -> None:
+    args, _ = _arguments("LSTM", 32, tp.float32, False, False)
+    with tp.no_grad(), tp.dispatch.trace() as trace:
+        tp.lstm(*args)
+    assert sum(event.op == "_recurrent_layer" and event.key == "CPU" for event in trace) == 1  # not one for each step
+    gates, state = tp.randn(6, 12), tp.randn(2, 3)
+    layer: Any = tp._C._recurrent_layer
+    kept = layer("lstm", gates, state, state, tp.randn(12, 3), None, [2, 2, 2], False, False)[3:]
+    assert [t.shape[0] for t in kept] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"input": (3, 2, 9)}, "inconsistent input_size: got 9 expected 4"),
+        ({"input": (0, 2, 4)}, "larger than 0"),
+        ({"input": (2, 4)}, "3 dimensions"),
+        ({"state": (1, 3, 5)}, "expected hx"),
+        ({"state": (1, 2, 6)}, "inconsistent hidden_size: got 6, expected 5"),
+        ({"params": 3}, "expected 4 parameters, but got 3"),
+    ],
+    ids=str,
+)
+def test_refusals(change: dict[str, Any], message: str) -> None:
+    params = [*tp.nn.GRU(4, 5).parameters()][: change.get("params", 4)]
+    x, h = tp.randn(*change.get("input", (3, 2, 4))), tp.randn(*change.get("state", (1, 2, 5)))
+    with pytest.raises(RuntimeError, match=message):
+        tp.gru(x, h, params, True, 1, 0.0, False, False, False)
+
+
+def test_a_cell_takes_as_many_states_as_it_has() -> None:
+    weights = [*tp.nn.LSTMCell(4, 5).parameters()]
+    with pytest.raises(RuntimeError, match="two hidden states"):
+        tp.lstm_cell(tp.randn(2, 4), [tp.randn(2, 5)], *weights)
+    with pytest.raises(RuntimeError, match="hidden1 batch size 3"):
+        tp.lstm_cell(tp.randn(2, 4), [tp.randn(2, 5), tp.randn(3, 5)], *weights)

@@ -49,6 +49,12 @@ REFUSED = {
 
 # What is called for each sample in turn, with one warning: always, or where one of these arguments is batched.
 LOOPS = {
+    "_linalg_solve_ex": "",
+    "_recurrent_layer": "",
+    "_recurrent_layer_backward": "",
+    "linalg_ldl_solve": "",
+    "linalg_lstsq": "",
+    "linalg_matrix_exp": "",
     "_as_strided_backward": "",
     "_as_strided_part": "",
     "_index_backward": "",

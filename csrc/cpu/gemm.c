@@ -72,6 +72,35 @@ static void call_dot(const tp_blas *blas, tp_dtype dtype, matrix a, matrix b, ma
     }
 }
 
+/* ---- a few rows ---- */
+
+typedef struct {
+    matrix a, b, c;
+    float alpha, beta;
+} dots_job;
+
+static void run_dots(int64_t begin, int64_t end, void *context) {
+    const dots_job *j = context;
+    tp_cpu.panels->dots((const float *)j->a.data, j->a.row_stride, j->c.rows,
+                        (const float *)j->b.data + begin * j->b.col_stride, j->b.col_stride, end - begin, j->a.cols,
+                        j->alpha, j->beta, (float *)j->c.data + begin, j->c.row_stride);
+}
+
+/* At most TP_FEW_ROWS rows with a matrix whose columns are contiguous: a linear layer's weight. BLAS would rearrange
+ * the matrix for each call. false: it is another product. */
+static bool few_rows(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+    bool fits = dtype == TP_FLOAT32 && c.rows <= TP_FEW_ROWS && c.cols > 1 && a.cols >= 16 && b.row_stride == 1 &&
+                a.col_stride == 1 && c.col_stride == 1 && tp_cpu.panels->dots;
+    if (!fits) return false;
+    dots_job j = {a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta)};
+    double work = (double)a.cols * (double)c.cols;
+    int64_t grain = (int64_t)(1 << 17) / a.cols / 4 * 4;
+    void *host = work > 1e5 ? tp_host_lock_release() : NULL;
+    tp_parallel_for(c.cols, grain > 4 ? grain : 4, run_dots, &j);
+    if (host) tp_host_lock_acquire(host);
+    return true;
+}
+
 static bool fits_int(int64_t stride) { return stride > 0 && stride <= INT32_MAX; }
 
 static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
@@ -88,6 +117,7 @@ static int call_blas_here(tp_dtype dtype, matrix a, matrix b, matrix c, const tp
     }
     blas_layout(&a, &lda, &ta);
     blas_layout(&b, &ldb, &tb);
+    if (few_rows(dtype, a, b, c, alpha, beta)) return 0;
     int m = (int)c.rows, n = (int)c.cols, k = (int)a.cols;
     bool real = dtype == TP_FLOAT32 || dtype == TP_FLOAT64;
     if (n == 1 && m == 1 && real && fits_int(a.col_stride) && fits_int(b.row_stride)) {

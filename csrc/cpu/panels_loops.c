@@ -68,8 +68,70 @@ static void rows_times_panel(const float *a, int64_t lda, int64_t rows, const fl
             multiply_rows(a + r * lda + first, lda, panel, n, out + r * ldc, ldc, more, ahead, step, 1);
     }
 }
+
+/* ---- rows with columns that are contiguous ----
+ *
+ * The matrix is read once, as fast as memory gives it: BLAS would copy it to rearrange it. COLUMNS dot products at a
+ * time for each row. */
+
+#define COLUMNS 4
+
+#ifdef __AVX512F__
+#define sum_of(x) _mm512_reduce_add_ps(x)
 #else
-#define rows_times_panel NULL
+TP_INLINE float sum_of(lanes x) {
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+}
 #endif
 
-const tp_panels_kernels TP_CAP(tp_panels) = {.multiply = rows_times_panel};
+/* `rows` and `columns` are known where this is called. */
+TP_INLINE void dot_block(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, float alpha, float beta,
+                         float *out, int64_t ldc, const int rows, const int columns) {
+    lanes sum[TP_FEW_ROWS][COLUMNS];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < columns; c++) sum[r][c] = (lanes){0};
+    int64_t i = 0;
+    for (; i + LANES <= k; i += LANES) {
+        lanes x[COLUMNS];
+        UNROLL for (int c = 0; c < columns; c++) x[c] = load(b + c * ldb + i);
+        UNROLL for (int r = 0; r < rows; r++) {
+            lanes one = load(a + r * lda + i);
+            UNROLL for (int c = 0; c < columns; c++) sum[r][c] = multiply_add(one, x[c], sum[r][c]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int c = 0; c < columns; c++) {
+        float total = sum_of(sum[r][c]), *to = out + r * ldc + c;
+        for (int64_t j = i; j < k; j++) total += a[r * lda + j] * b[c * ldb + j];
+        *to = alpha * total + (beta == 0 ? 0 : beta * *to);
+    }
+}
+
+#define DOTS(rows)                                                                                          \
+    static void dots_##rows(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n, int64_t k, \
+                            float alpha, float beta, float *out, int64_t ldc) {                             \
+        int64_t c = 0;                                                                                      \
+        for (; c + COLUMNS <= n; c += COLUMNS)                                                              \
+            dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c, ldc, rows, COLUMNS);               \
+        for (; c < n; c++) dot_block(a, lda, b + c * ldb, ldb, k, alpha, beta, out + c, ldc, rows, 1);      \
+    }
+DOTS(1)
+DOTS(2)
+DOTS(3)
+DOTS(4)
+
+static void rows_dots(const float *a, int64_t lda, int64_t rows, const float *b, int64_t ldb, int64_t n, int64_t k,
+                      float alpha, float beta, float *out, int64_t ldc) {
+    switch (rows) {
+    case 1: dots_1(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    case 2: dots_2(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    case 3: dots_3(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    default: dots_4(a, lda, b, ldb, n, k, alpha, beta, out, ldc); break;
+    }
+}
+#else
+#define rows_times_panel NULL
+#define rows_dots NULL
+#endif
+
+const tp_panels_kernels TP_CAP(tp_panels) = {.multiply = rows_times_panel, .dots = rows_dots};

@@ -113,7 +113,7 @@ if __name__ == "__main__":
             package_dir=BESIDE,
             package_data={
                 "tensorpy": ["*.pyi", "py.typed"],
-                "tensorpy._as_torch": ["names.txt", "path/*/*.py", "path/*/METADATA"],
+                "tensorpy._as_torch": ["names.txt", "reasons.txt", "path/*/*.py", "path/*/METADATA"],
                 **{name: ["*.yaml"] for name in BESIDE if name.startswith("tensorpy.yaml")},
                 "tensorpy.include.tensorpy": ["*.h", "*.inc"],
             },

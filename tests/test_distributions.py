@@ -86,6 +86,26 @@ CASES: list[tuple[str, list[dict[str, Any]]]] = [
     ("VonMises", [{"loc": real(3), "concentration": positive(3)}]),
     ("RelaxedBernoulli", [{"temperature": np.array(0.7), "probs": unit(3)}]),
     ("RelaxedOneHotCategorical", [{"temperature": np.array(0.7), "logits": real(2, 4)}]),
+    (
+        "LowRankMultivariateNormal",
+        [{"loc": real(2, 4), "cov_factor": real(4, 2), "cov_diag": positive(4)} for _ in range(2)],
+    ),
+    ("Wishart", [{"df": positive(2) + 5, "covariance_matrix": definite()}]),
+    (
+        "Wishart",
+        [
+            {"df": np.array(5.5), "precision_matrix": definite()},
+            {"df": np.array(3.5), "scale_tril": np.tril(definite())},
+        ],
+    ),
+    ("LKJCholesky", [{"dim": 4, "concentration": positive(2)}]),
+    (
+        "GeneralizedPareto",
+        [
+            {"loc": real(3), "scale": positive(3), "concentration": np.array([-0.7, 0.3, 0.2])},
+            {"loc": real(3), "scale": positive(3), "concentration": np.array([-2.0, 0.1, 0.15])},
+        ],
+    ),
 ]
 IDS = [f"{name}-{i}" for i, (name, _) in enumerate(CASES)]
 NO_MOMENTS = {
@@ -96,6 +116,7 @@ NO_MOMENTS = {
     "VonMises",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
+    "LKJCholesky",
 }
 
 
@@ -113,6 +134,16 @@ def tensors(library: Any, parameters: dict[str, Any], grad: bool = False) -> dic
 
 def ours(name: str, parameters: dict[str, Any]) -> Any:
     return getattr(D, name)(**tensors(tp, parameters))
+
+
+@pytest.fixture(autouse=True)
+def _torchs_default_is_double() -> Any:
+    """torch's GeneralizedPareto compares with zeros of the default dtype."""
+    if torch is not None:
+        torch.set_default_dtype(torch.float64)
+    yield
+    if torch is not None:
+        torch.set_default_dtype(torch.float32)
 
 
 def theirs(name: str, parameters: dict[str, Any]) -> Any:
@@ -175,7 +206,10 @@ def test_log_prob_has_torchs_gradient(name: str, parameters: list[dict[str, Any]
         b.log_prob(value).sum().backward()
         for key, tensor in mine.items():
             if isinstance(tensor, tp.Tensor) and other[key].grad is not None:
-                near(tensor.grad, other[key].grad, rtol=1e-5)  # torch's Bessel functions are good to some 1e-7
+                a_grad, b_grad = tensor.grad, other[key].grad
+                if key == "scale_tril":  # torch's has entries above the diagonal, which nothing reads
+                    a_grad, b_grad = a_grad.tril(), b_grad.tril()
+                near(a_grad, b_grad, rtol=1e-5)  # torch's Bessel functions are good to some 1e-7
 
 
 @needs_torch
@@ -222,7 +256,7 @@ def test_gamma_samples_have_implicit_gradients(alpha: float) -> None:
 
 
 # their samples come by rejection: the gradient at fixed draws is no derivative of the same draws moved
-BY_REJECTION = {"Gamma", "Chi2", "Beta", "Dirichlet", "StudentT", "InverseGamma", "FisherSnedecor"}
+BY_REJECTION = {"Gamma", "Chi2", "Beta", "Dirichlet", "StudentT", "InverseGamma", "FisherSnedecor", "Wishart"}
 
 
 @pytest.mark.parametrize(("name", "parameters"), CASES, ids=IDS)
@@ -345,6 +379,7 @@ TRANSFORMS = [
     ("TanhTransform", ()),
     ("AffineTransform", (0.5, -2.0)),
     ("StickBreakingTransform", ()),
+    ("CorrCholeskyTransform", ()),
 ]
 
 
@@ -385,9 +420,79 @@ def test_transformed_independent_and_mixture() -> None:
 def test_constraints_are_reached_from_anywhere() -> None:
     x = tp.tensor(real(5, 3).tolist(), dtype=tp.float64)
     c = D.constraints
-    for constraint in (c.real, c.positive, c.unit_interval, c.interval(-2.0, 3.0), c.simplex, c.less_than(1.0)):
+    for constraint in (
+        c.real,
+        c.positive,
+        c.unit_interval,
+        c.interval(-2.0, 3.0),
+        c.simplex,
+        c.less_than(1.0),
+        c.corr_cholesky,
+    ):
         for registry in (D.biject_to, D.transform_to):
             assert constraint.check(registry(constraint)(x)).all(), constraint
+
+
+def test_matrices_are_reached_from_anywhere() -> None:
+    x = tp.tensor(real(5, 3, 3).tolist(), dtype=tp.float64)
+    c = D.constraints
+    for constraint in (c.lower_cholesky, c.positive_definite, c.positive_semidefinite):
+        t = D.transform_to(constraint)
+        assert constraint.check(t(x)).all(), constraint
+        near(t(t.inv(t(x))), t(x))
+        with pytest.raises(NotImplementedError):
+            D.biject_to(constraint)
+
+
+@pytest.mark.parametrize("diag", [-2, -1, 0, 1, 2])
+def test_triangles_are_vectors(diag: int) -> None:
+    matrix = tp.arange(1, 33).reshape(2, 4, 4).tril(diag)
+    vector = D.utils.tril_matrix_to_vec(matrix, diag)
+    assert vector.tolist() == [[x for row in one for x in row if x] for one in matrix.tolist()]
+    assert tp.equal(D.utils.vec_to_tril_matrix(vector, diag), matrix)
+    for wrong in (lambda: D.utils.vec_to_tril_matrix(tp.ones(5)), lambda: D.utils.tril_matrix_to_vec(matrix, 4)):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_a_generalized_pareto_is_smooth_where_it_is_exponential() -> None:
+    x, one = tp.tensor([0.2, 1.0, 3.0], dtype=tp.float64), tp.ones(3, dtype=tp.float64)
+
+    def at(c: Any) -> Any:
+        d = D.GeneralizedPareto(0 * one, one, c)
+        return tp.stack([d.log_prob(x), d.cdf(x), d.icdf(x / 4)])
+
+    exponential = D.Exponential(one)
+    expected = tp.stack([exponential.log_prob(x), exponential.cdf(x), exponential.icdf(x / 4)])
+    near(at(0 * one), expected)
+    _, slope = tp.func.jvp(at, (0 * one,), (one,))
+    near(slope, (at(1e-5 * one) - at(-1e-5 * one)) / 2e-5, rtol=1e-4)
+
+
+def test_kl_of_wisharts_is_the_mean_of_their_ratio() -> None:
+    """torch's is another number for a batch of degrees of freedom over one matrix."""
+    tp.manual_seed(0)
+    df, matrix = tp.tensor([5.0, 7.0], dtype=tp.float64), tp.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=tp.float64)
+    p, q = D.Wishart(df, matrix), D.Wishart(df + 1, 1.5 * tp.eye(2, dtype=tp.float64))
+    drawn = p.sample((20000,))
+    ratio = p.log_prob(drawn) - q.log_prob(drawn)
+    assert ((ratio.mean(0) - D.kl_divergence(p, q)).abs() < 5 * ratio.std(0) / 20000**0.5).all()
+
+
+def test_a_copula_of_normal_margins() -> None:
+    base = D.MultivariateNormal(tp.zeros(2), scale_tril=D.LKJCholesky(2).sample())
+    copula = D.TransformedDistribution(base, [D.CumulativeDistributionTransform(D.Normal(0.0, 1.0))])
+    assert D.constraints.unit_interval.check(copula.sample((50,))).all()
+    uniform = D.TransformedDistribution(D.Normal(0.0, 1.0), D.CumulativeDistributionTransform(D.Normal(0.0, 1.0)))
+    assert uniform.log_prob(tp.tensor(0.3)).item() == pytest.approx(0.0, abs=1e-6)
+
+
+@needs_torch
+def test_kl_of_a_normal_and_one_of_low_rank_is_torchs() -> None:
+    low = ("LowRankMultivariateNormal", {"loc": real(4), "cov_factor": real(4, 2), "cov_diag": positive(4)})
+    full = ("MultivariateNormal", {"loc": real(4), "scale_tril": np.tril(np.ones((4, 4)))})
+    for p, q in ((low, full), (full, low)):
+        near(D.kl_divergence(ours(*p), ours(*q)), torch.distributions.kl_divergence(theirs(*p), theirs(*q)))
 
 
 def test_the_nearest_pair_of_classes_decides() -> None:

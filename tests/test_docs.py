@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import re
 from pathlib import Path
 
@@ -79,28 +78,6 @@ def test_named_files_exist() -> None:
         for found in name.findall(re.sub(r"```(?:yaml|c|python)\n.*?```", "", page.read_text(), flags=re.S)):
             places = [ROOT / top / found for top in ("", "csrc", "csrc/include", "tests")]
             assert any(p.exists() for p in places), f"{page.relative_to(ROOT)} names {found}, which is not there"
-
-
-def is_there(name: str) -> bool:
-    """A name below tensorpy, of a module, a function or a method."""
-    found: object = tp
-    parts = name.split(".")
-    for i, part in enumerate(parts):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            try:
-                found = importlib.import_module(".".join(["tensorpy", *parts[: i + 1]]))
-            except ModuleNotFoundError:
-                return False
-    return True
-
-
-def test_what_is_not_there_is_not_there() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "not_there.md").read_text(), re.M)
-    names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
-    assert len(names) > 30 and not [name for name in names if is_there(name)]
-    assert is_there("linalg.cross") and is_there("Tensor.exp") and not is_there("linalg.crosses")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.exponential import Exponential
 from tensorpy.distributions.fishersnedecor import FisherSnedecor
 from tensorpy.distributions.gamma import Gamma
+from tensorpy.distributions.generalized_pareto import GeneralizedPareto
 from tensorpy.distributions.geometric import Geometric
 from tensorpy.distributions.gumbel import Gumbel
 from tensorpy.distributions.half_cauchy import HalfCauchy
@@ -26,8 +27,10 @@ from tensorpy.distributions.inverse_gamma import InverseGamma
 from tensorpy.distributions.kl import kl_divergence, register_kl
 from tensorpy.distributions.kumaraswamy import Kumaraswamy
 from tensorpy.distributions.laplace import Laplace
+from tensorpy.distributions.lkj_cholesky import LKJCholesky
 from tensorpy.distributions.log_normal import LogNormal
 from tensorpy.distributions.logistic_normal import LogisticNormal
+from tensorpy.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
 from tensorpy.distributions.mixture_same_family import MixtureSameFamily
 from tensorpy.distributions.multinomial import Multinomial
 from tensorpy.distributions.multivariate_normal import MultivariateNormal
@@ -45,9 +48,12 @@ from tensorpy.distributions.transforms import (
     AffineTransform,
     CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
     ExpTransform,
     IndependentTransform,
     LowerCholeskyTransform,
+    PositiveDefiniteTransform,
     PowerTransform,
     ReshapeTransform,
     SigmoidTransform,
@@ -62,6 +68,7 @@ from tensorpy.distributions.transforms import (
 from tensorpy.distributions.uniform import Uniform
 from tensorpy.distributions.von_mises import VonMises
 from tensorpy.distributions.weibull import Weibull
+from tensorpy.distributions.wishart import Wishart
 
 __all__ = [
     "AbsTransform",
@@ -75,6 +82,8 @@ __all__ = [
     "Chi2",
     "ComposeTransform",
     "ContinuousBernoulli",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
     "ExpTransform",
@@ -82,6 +91,7 @@ __all__ = [
     "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -90,9 +100,11 @@ __all__ = [
     "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
+    "LowRankMultivariateNormal",
     "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
@@ -103,6 +115,7 @@ __all__ = [
     "OneHotCategoricalStraightThrough",
     "Pareto",
     "Poisson",
+    "PositiveDefiniteTransform",
     "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
@@ -119,6 +132,7 @@ __all__ = [
     "Uniform",
     "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "constraints",
     "identity_transform",

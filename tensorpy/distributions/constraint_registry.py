@@ -75,9 +75,20 @@ def _to_interval(constraint: Any) -> Any:
     return transforms.ComposeTransform([sigmoid, transforms.AffineTransform(low, high - low)])
 
 
-@_both(constraints.lower_cholesky)
+@transform_to.register(constraints.lower_cholesky)  # type: ignore[untyped-decorator]
 def _to_lower_cholesky(constraint: Any) -> Any:
     return transforms.LowerCholeskyTransform()
+
+
+@transform_to.register(constraints.positive_semidefinite)  # type: ignore[untyped-decorator]
+@transform_to.register(constraints.positive_definite)  # type: ignore[untyped-decorator]
+def _to_positive_definite(constraint: Any) -> Any:
+    return transforms.PositiveDefiniteTransform()
+
+
+@_both(constraints.corr_cholesky)
+def _to_corr_cholesky(constraint: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
 
 
 @biject_to.register(constraints.simplex)  # type: ignore[untyped-decorator]

@@ -23,6 +23,7 @@ from tensorpy.distributions.gumbel import EULER, Gumbel
 from tensorpy.distributions.half_normal import HalfNormal
 from tensorpy.distributions.independent import Independent
 from tensorpy.distributions.laplace import Laplace
+from tensorpy.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
 from tensorpy.distributions.multivariate_normal import MultivariateNormal
 from tensorpy.distributions.normal import Normal
 from tensorpy.distributions.one_hot_categorical import OneHotCategorical
@@ -31,6 +32,7 @@ from tensorpy.distributions.poisson import Poisson
 from tensorpy.distributions.transformed_distribution import TransformedDistribution
 from tensorpy.distributions.uniform import Uniform
 from tensorpy.distributions.utils import softplus, sum_rightmost
+from tensorpy.distributions.wishart import Wishart, log_multigamma, multidigamma
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -216,14 +218,45 @@ def _continuous_bernoulli(p: Any, q: Any) -> Any:
     return p.mean * (p.logits - q.logits) + ours - theirs
 
 
-@register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: Any, q: Any) -> Any:
+def _same_event(p: Any, q: Any, name: str) -> None:
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between Multivariate Normals of different event shapes cannot be computed")
+        raise ValueError(f"KL-divergence between {name}s of different event shapes cannot be computed")
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Any:
+    _same_event(p, q, "Multivariate Normal")
+    low_rank = isinstance(p, LowRankMultivariateNormal)
+    ours = p._log_det() / 2 if low_rank else p._half_log_det()
     lower = q._unbroadcasted_scale_tril
-    spread = solve_lower(lower, p._unbroadcasted_scale_tril).pow(2).sum((-2, -1))
+    spread = solve_lower(lower, p.scale_tril if low_rank else p._unbroadcasted_scale_tril).pow(2).sum((-2, -1))
     distance = solve_lower(lower, (q.loc - p.loc).unsqueeze(-1)).pow(2).sum((-2, -1))
-    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - p.event_shape[0])
+    return q._half_log_det() - ours + 0.5 * (spread + distance - p.event_shape[0])
+
+
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _to_low_rank(p: Any, q: Any) -> Any:
+    """The trace of q's precision and p's covariance, term by term of Woodbury's inverse."""
+    _same_event(p, q, "Multivariate Normal")
+    ours = p._log_det() if isinstance(p, LowRankMultivariateNormal) else 2 * p._half_log_det()
+    diagonal = q._unbroadcasted_cov_diag.reciprocal()
+    half = solve_lower(q._capacitance_tril, q._unbroadcasted_cov_factor.mT * diagonal.unsqueeze(-2))
+    removed = ((half @ p.covariance_matrix) * half).sum((-2, -1))
+    spread = (p.variance * diagonal).sum(-1) - removed
+    return 0.5 * (q._log_det() - ours + spread + q._distance(q.loc - p.loc) - p.event_shape[0])
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Any, q: Any) -> Any:
+    _same_event(p, q, "Wishart")
+    n, lower = p.event_shape[-1], q._unbroadcasted_scale_tril
+    spread = solve_lower(lower, p._unbroadcasted_scale_tril).pow(2).sum((-2, -1))
+    ratio = q._half_log_det() - p._half_log_det()
+    gammas = log_multigamma(q.df / 2, n) - log_multigamma(p.df / 2, n)
+    slope = (p.df - q.df) / 2 * multidigamma(p.df / 2, n)
+    return q.df * ratio + p.df * (spread - n) / 2 + gammas + slope
 
 
 @register_kl(Independent, Independent)

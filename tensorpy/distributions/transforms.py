@@ -8,18 +8,26 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy import _C
-from tensorpy.distributions import constraints
-from tensorpy.distributions._transform import ComposeTransform, IndependentTransform, Transform, identity_transform
-from tensorpy.distributions.utils import softplus, sum_rightmost
+from tensorpy.distributions import _transform, constraints
+from tensorpy.distributions._transform import (
+    ComposeTransform,
+    IndependentTransform,
+    Transform,
+    identity_transform,
+)
+from tensorpy.distributions.utils import softplus, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform",
     "AffineTransform",
     "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",
     "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
     "PowerTransform",
     "ReshapeTransform",
     "SigmoidTransform",
@@ -31,6 +39,8 @@ __all__ = [
     "Transform",
     "identity_transform",
 ]
+
+_InverseTransform = _transform._InverseTransform  # libraries ask for it here
 
 
 class ReshapeTransform(Transform):
@@ -323,6 +333,99 @@ class LowerCholeskyTransform(_Plain):
 
     def _inverse(self, y: Any) -> Any:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(_Plain):
+    """Square matrices to positive definite ones: L L^T for the L of LowerCholeskyTransform."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Any) -> Any:
+        lower = LowerCholeskyTransform()(x)
+        return lower @ lower.mT
+
+    def _inverse(self, y: Any) -> Any:
+        return LowerCholeskyTransform().inv(_C._linalg.linalg_cholesky(y))
+
+
+class CorrCholeskyTransform(_Plain):
+    """n (n - 1) / 2 real numbers to the Cholesky factor of a correlation matrix of n rows.
+
+    Each row has length 1. Its entries, the tanh of their numbers, take that share (as a square) of what the entries
+    before them left; the diagonal takes the rest.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    @staticmethod
+    def _left(shares: Any) -> Any:
+        """The product of what the entries before each one left: 1 in the first column."""
+        one = shares.new_ones((*shares.shape[:-1], 1))
+        return tp.cat([one, shares[..., :-1]], -1)
+
+    def _call(self, x: Any) -> Any:
+        bound = 1 - tp.finfo(x.dtype).eps
+        share = vec_to_tril_matrix(x.tanh().clamp(min=-bound, max=bound), -1)
+        identity = tp.eye(share.shape[-1], dtype=x.dtype, device=x.device)
+        return (share + identity) * self._left((1 - share * share).cumprod(-1)).sqrt()
+
+    def _inverse(self, y: Any) -> Any:
+        left = self._left(1 - (y * y).cumsum(-1))
+        return tp.atanh(tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt())
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """Of x and the entries of y below its diagonal, which determine it."""
+        left = tril_matrix_to_vec(self._left(1 - (y * y).cumsum(-1)), -1)
+        slope = 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+        return (left.log() / 2 + slope).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = (math.isqrt(8 * shape[-1] + 1) + 1) // 2
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError(f"{shape[-1]} numbers are no triangle below a diagonal")
+        return tp.Size((*shape[:-1], n, n))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError("Too few dimensions on input")
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return tp.Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = distribution.cdf(x)."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:
+        return self.distribution.support
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return (
+            self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size)
+        )
+
+    def _call(self, x: Any) -> Any:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return self.distribution.log_prob(x)
 
 
 class _Parts(Transform):

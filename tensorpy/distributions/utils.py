@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,15 @@ from tensorpy._C import Tensor
 from tensorpy.functional import broadcast_tensors
 from tensorpy.nn import functional as F
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
 
 special: Any = _special  # its names are made when it is imported: checkers see none
 
@@ -43,6 +52,38 @@ def open_uniform(shape: Any, like: Any) -> Tensor:
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
+
+
+# libraries of distributions reach for these by PyTorch's own names
+_standard_normal, _sum_rightmost = standard_normal, sum_rightmost
+
+
+def _lower(n: int, diag: int, device: Any) -> tuple[Any, Any]:
+    """Rows and columns of the entries of an n by n matrix on and below the diagonal `diag`, row by row."""
+    if not -n < diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n + 1}, {n - 1}].")
+    rows, columns = tp.tril_indices(n, n, diag, device=device).unbind(0)
+    return rows, columns
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The entries on and below the diagonal `diag` of square matrices (..., n, n), row by row."""
+    rows, columns = _lower(mat.shape[-1], diag, mat.device)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Square matrices, zero above the diagonal `diag`, of which tril_matrix_to_vec gives `vec` (..., k)."""
+    k = vec.shape[-1]
+    if diag > 0:  # k = n (n + 1) / 2 + diag n - diag (diag + 1) / 2
+        n = (math.isqrt(8 * (k + diag * (diag + 1)) + 1) - 1) // 2 - diag
+    else:  # k = m (m + 1) / 2 for the m = n + diag rows that have entries
+        n = (math.isqrt(8 * k + 1) - 1) // 2 - diag
+    rows, columns = _lower(n, diag, vec.device)
+    if rows.shape[0] != k:
+        raise ValueError(f"{k} entries are no lower triangle of a square matrix with diag {diag}")
+    flat = vec.new_zeros((*vec.shape[:-1], n * n)).index_copy(-1, rows * n + columns, vec)
+    return flat.unflatten(-1, (n, n))
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

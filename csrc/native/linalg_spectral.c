@@ -119,7 +119,15 @@ tp_tensor2 linalg_qr_composite(tp_tensor *A, const char *mode) {
 tp_tensor2 _householder_product_backward_composite(tp_tensor *grad, tp_tensor *result, tp_tensor *input,
                                                    tp_tensor *tau) {
     tp_tensor2 none = {{NULL}};
-    int64_t n = tp_columns(input), m = tp_rows(input), k = tau->sizes[tau->ndim - 1];
+    tp_tensor *const alike[] = {input, result, grad};
+    for (int i = 0; i < 3; i++)
+        if (tp_check_matrix("linalg.householder_product", "input", alike[i], false) < 0) return none;
+    int64_t n = tp_columns(input), m = tp_rows(input), k = tau->ndim ? tau->sizes[tau->ndim - 1] : -1;
+    bool fits = tau->ndim == input->ndim - 1 && k >= 0 && k <= n && n <= m && tp_columns(result) == n &&
+                tp_rows(result) == m && tp_columns(grad) == n && tp_rows(grad) == m;
+    if (!fits)
+        return tp_fail(TP_RuntimeError, "linalg.householder_product: the gradient is of other matrices than the call"),
+               none;
     tp_autoref *below = tp_tril(input, -1);
     tp_autoref *one = below ? tp_eye_m(m, n, (tp_dtype)input->dtype, TP_STRIDED, input->device, -1) : NULL;
     tp_autoref *vectors = one ? tp_add_Tensor(below, one, TP_SCALAR_I(1)) : NULL, *G = tp_retain(grad),

@@ -111,6 +111,9 @@ int tp_copy_through_host(tp_tensor *dst, const tp_tensor *src) { return copy(dst
 
 int tp_read_number(const tp_tensor *t, tp_scalar *number) {
     tp_complex128 element[1];
+    if (t->numel != 1)
+        return tp_fail(TP_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
+                       (long long)t->numel);
     const void *at = tp_data(t);
     if (t->device.type != TP_DEVICE_CPU) {
         const tp_device_ops *ops = tp_device_get_ops((tp_device_type)t->device.type);

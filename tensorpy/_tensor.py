@@ -130,6 +130,24 @@ def norm(
     return functional.norm(self, p, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+def stft(
+    self: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
+    given = (normalized, onesided, return_complex, align_to_window)
+    return functional.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, *given)
+
+
 def new_tensor(
     self: Tensor, data: object, *, dtype: object = None, device: object = None, requires_grad: bool = False
 ) -> Tensor:
@@ -266,6 +284,7 @@ _METHODS = (
     unique,
     unique_consecutive,
     norm,
+    stft,
     new_tensor,
     apply_,
     map_,

@@ -4,7 +4,9 @@ number.
 
 from __future__ import annotations
 
+import math
 import operator
+from typing import NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -164,6 +166,12 @@ def unique_consecutive(
 
 # ---- arguments of several kinds ----
 
+
+class HistogramDD(NamedTuple):
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
@@ -200,6 +208,64 @@ def norm(
     return _C.norm(input, p, dims, keepdim, **given)
 
 
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
+    lengths = (n_fft, hop_length, win_length, window)
+    given = (normalized, onesided, return_complex, align_to_window)
+    return _C.stft(input, *lengths, bool(center), pad_mode, *given)
+
+
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> HistogramDD:
+    """The sums of weights in boxes, or how many points are there; the points are the rows of the last dimension."""
+    if input.dim() < 2:
+        raise RuntimeError("histogramdd: input tensor should have at least 2 dimensions")
+    points = input.detach().reshape(-1, input.shape[-1])
+    columns = points.unbind(1)
+    counts: Sequence[int | Tensor] = [operator.index(bins)] * len(columns) if is_whole(bins) else list(bins)  # pyright: ignore[reportArgumentType]
+    if len(counts) != len(columns):
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    if range is not None and len(range) != 2 * len(columns):
+        raise RuntimeError(f"histogramdd: range should have {2 * len(columns)} elements, but got {len(range)}")
+    if weight is not None and weight.shape != input.shape[:-1]:
+        raise RuntimeError("histogramdd: weight should have the shape of the input without its last dimension")
+    edges = []
+    for i, (column, count) in enumerate(zip(columns, counts, strict=True)):
+        ends = None if range is None else range[2 * i : 2 * i + 2]
+        edges.append(count if isinstance(count, Tensor) else _C.histogram(column, count, range=ends)[1])
+    sizes = [edge.shape[0] - 1 for edge in edges]
+    inside = _C.ones(points.shape[:1], dtype=_C.bool, device=input.device)
+    place = _C.zeros(points.shape[:1], dtype=_C.int64, device=input.device)
+    for column, edge, size in zip(columns, edges, sizes, strict=True):
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
+        place = place * size + (_C.searchsorted(edge, column.contiguous(), right=True) - 1).clamp(0, size - 1)
+    mass = inside.to(input.dtype) if weight is None else _C.where(inside, weight.detach().reshape(-1), 0)
+    hist = _C.zeros([math.prod(sizes)], dtype=input.dtype, device=input.device)
+    hist = hist.scatter_add(0, place, mass).reshape(sizes)
+    if density:
+        hist = hist / hist.sum()
+        for i, edge in enumerate(edges):
+            hist = hist / edge.diff().reshape([-1] + [1] * (len(edges) - 1 - i))
+    return HistogramDD(hist, tuple(edges))
+
+
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -213,10 +279,12 @@ make_overridable(
         "cartesian_prod",
         "cdist",
         "einsum",
+        "histogramdd",
         "meshgrid",
         "nonzero",
         "norm",
         "numel",
+        "stft",
         "tensordot",
         "unique",
         "unique_consecutive",

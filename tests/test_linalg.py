@@ -269,3 +269,20 @@ def test_threads_share_a_batch_and_give_the_same() -> None:
         tp.set_num_threads(threads)
     for x, y in zip(alone, together, strict=True):
         assert x.equal(y)
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (4, 9), (2, 6, 5)])
+def test_low_rank(shape: tuple[int, ...]) -> None:
+    """Few random vectors find all singular values of a matrix that has few."""
+    tp.manual_seed(0)
+    a = tp.randn(*shape[:-1], 2, dtype=tp.float64) @ tp.randn(*shape[:-2], 2, shape[-1], dtype=tp.float64)
+    mean = tp.ones(*shape[:-2], 1, shape[-1], dtype=tp.float64)
+    for matrix, (u, s, v) in (
+        (a, tp.svd_lowrank(a, q=3)),
+        (a - mean, tp.svd_lowrank(a, q=4, M=mean)),
+        (a - a.mean(-2, True), tp.pca_lowrank(a, q=3)),
+        (a, tp.pca_lowrank(a, center=False)),
+    ):
+        assert tp.allclose(u * s.unsqueeze(-2) @ v.mH, matrix)
+    with pytest.raises(ValueError, match="must be non-negative integer"):
+        tp.pca_lowrank(a, q=40)

@@ -303,6 +303,7 @@ TP_SLOW tp_f32 tp_lgamma_f32(tp_f32 x) {
 TP_THROUGH_F64(digamma)
 TP_THROUGH_F64(trigamma)
 TP_THROUGH_F64(log_ndtr)
+TP_THROUGH_F64(erfcx)
 TP_THROUGH_F64(i0)
 TP_THROUGH_F64(i0e)
 TP_THROUGH_F64(i1)

@@ -130,7 +130,8 @@ extern "C" {
     X(rshift, 2, 0, 1, 0, 0)       \
     X(real, 1, 0, 0, 0, 1)         \
     X(imag, 1, 0, 0, 0, 1)         \
-    X(complex, 2, 0, 0, 0, 0)
+    X(complex, 2, 0, 0, 0, 0)      \
+    X(erfcx, 1, 0, 0, 1, 0)
 
 enum {
 #define TP_STEP_ENUM(name) TP_STEP_##name,

@@ -88,6 +88,19 @@ def polygammas(make: Make) -> Iterator[Any]:
         yield n, make(*shape, low=0.4, high=4)
 
 
+def multigammaln(x: Any, p: int) -> Any:
+    """A sum of logarithms of gamma."""
+    lgamma, x = REFERENCES["lgamma"], np.asarray(x, np.float64)
+    return p * (p - 1) / 4 * np.log(np.pi) + sum(lgamma(x - i / 2) for i in range(p))
+
+
+@samples("mvlgamma", "special_multigammaln", dtypes=FLOATS[2:], reference=multigammaln,
+         tolerances={"float32": (1e-5, 1e-5), "float64": (1e-11, 1e-11)})  # fmt: skip
+def mvlgamma(make: Make) -> Iterator[Any]:
+    for p, shape in itertools.product((1, 2, 4), ((3, 4), (), (0, 3))):
+        yield make(*shape, low=2, high=6), p
+
+
 # ---- a number for a tensor ----
 
 

@@ -58,6 +58,7 @@ REFERENCES.update(
     nan_to_num=lambda x, nan=None, posinf=None, neginf=None: np.where(np.isnan(x), nan or 0, x),
     special_expit=sigmoid, special_exp2=np.exp2, special_expm1=np.expm1, special_erf=each(math.erf),
     special_erfc=each(math.erfc), special_sinc=np.sinc, special_ndtr=ndtr, special_ndtri=ndtri,
+    special_erfcx=each(lambda x: math.exp(x * x) * math.erfc(x)),
     special_log_ndtr=lambda x: np.log(ndtr(x)),
     special_i0=lambda x: bessel_i(0, x), special_i1=lambda x: bessel_i(1, x),
     special_i0e=lambda x: bessel_i(0, x) * np.exp(-np.abs(x)),

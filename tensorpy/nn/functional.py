@@ -17,10 +17,23 @@ from tensorpy._overridable import make_overridable
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403
 from tensorpy.nn._common import nn, ops
+from tensorpy.nn._grouped import *  # noqa: F403
 from tensorpy.nn._loss import *  # noqa: F403
 from tensorpy.nn._norm import *  # noqa: F403
 from tensorpy.nn._pooling import *  # noqa: F403
 from tensorpy.nn._vision import *  # noqa: F403
+from tensorpy.overrides import (
+    handle_torch_function as handle_torch_function,
+)
+from tensorpy.overrides import (
+    has_torch_function as has_torch_function,
+)
+from tensorpy.overrides import (
+    has_torch_function_unary as has_torch_function_unary,
+)
+from tensorpy.overrides import (
+    has_torch_function_variadic as has_torch_function_variadic,
+)
 
 if TYPE_CHECKING:
     from tensorpy import Tensor
@@ -40,6 +53,16 @@ native_channel_shuffle = ops.channel_shuffle
 
 
 bilinear, pdist = ops.bilinear, ops.pdist
+
+
+class _BroadcastingList:
+    """For annotations: `BroadcastingList2[int]` is an int, or two of them."""
+
+    def __getitem__(self, kind: object) -> None:
+        return None
+
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = (_BroadcastingList() for _ in range(3))
 
 
 # ---- dropout ----

@@ -118,7 +118,7 @@ class Function(metaclass=FunctionMeta):
 
 
 class NestedIOFunction(Function):
-    """A Function over nested arguments, from before Functions took any; its instances cannot be called (nor PyTorch's)."""
+    """A Function over nested arguments, of before Functions took any; nobody calls its instances, in PyTorch too."""
 
 
 class _NotTwice(Function):

@@ -22,17 +22,11 @@ from tensorpy.nn._loss import *  # noqa: F403
 from tensorpy.nn._norm import *  # noqa: F403
 from tensorpy.nn._pooling import *  # noqa: F403
 from tensorpy.nn._vision import *  # noqa: F403
-from tensorpy.overrides import (
-    handle_torch_function as handle_torch_function,
-)
-from tensorpy.overrides import (
-    has_torch_function as has_torch_function,
-)
-from tensorpy.overrides import (
-    has_torch_function_unary as has_torch_function_unary,
-)
-from tensorpy.overrides import (
-    has_torch_function_variadic as has_torch_function_variadic,
+from tensorpy.overrides import (  # noqa: F401  (programs take them from here too)
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
 )
 
 if TYPE_CHECKING:
@@ -218,7 +212,8 @@ def _pad_circular(input: Tensor, pad: Sequence[int]) -> Tensor:
 def _make_overridable() -> None:
     """Every function here that is written in Python, also where it is defined."""
     for name, function in list(globals().items()):
-        if isinstance(function, FunctionType) and not name.startswith("_") and function.__module__ != "tensorpy._modes":
+        own = isinstance(function, FunctionType) and function.__module__.startswith("tensorpy.nn.")
+        if own and not name.startswith("_"):
             make_overridable(function.__module__, (function.__name__,))
             globals()[name] = vars(sys.modules[function.__module__])[function.__name__]
 

@@ -54,9 +54,11 @@ class MapDataPipe(_Functional, Dataset[Any]):
     """A pipe of samples by index: a subclass has `__getitem__` and mostly `__len__`."""
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
+    __len__: Callable[[], int]
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
+        length: int = self.__len__()
+        return (self[i] for i in range(length))
 
 
 class DataChunk(list):  # type: ignore[type-arg]

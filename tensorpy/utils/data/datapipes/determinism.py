@@ -35,7 +35,7 @@ def non_deterministic(arg: Any) -> Any:
     return lambda cls: _marked(cls, arg)
 
 
-def _marked(cls: Any, changes: Callable[..., bool]) -> Callable[..., Any]:
+def _marked(cls: Any, changes: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **options: Any) -> Any:
         if _guaranteed and changes(*args, **options):
             raise TypeError(f"{cls.__name__} is non-deterministic with these arguments, and determinism is guaranteed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorpy import _C
@@ -32,14 +32,14 @@ __all__ = [
 class IterableWrapper(IterDataPipe):
     """The samples of an iterable, which is copied first unless deepcopy is False."""
 
-    def __init__(self, iterable: Iterable[Any], deepcopy: bool = True) -> None:
+    def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
         self.iterable, self.deepcopy = iterable, deepcopy
 
     def __iter__(self) -> Iterator[Any]:
         yield from copy.deepcopy(self.iterable) if self.deepcopy else self.iterable
 
     def __len__(self) -> int:
-        return len(self.iterable)  # type: ignore[arg-type]
+        return len(self.iterable)
 
 
 class _Of(IterDataPipe):
@@ -68,9 +68,9 @@ class Mapper(_Of):
         if input_col is None and output_col is not None:
             raise ValueError("`output_col` must be None when `input_col` is None.")
         if isinstance(output_col, (list, tuple)):
-            if len(output_col) > 1:
+            if len(output_col) != 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
-            (output_col,) = output_col
+            output_col = output_col[0]
         self.fn, self.input_col, self.output_col = fn, input_col, output_col
 
     def _placed(self, sample: Any, result: Any) -> Any:

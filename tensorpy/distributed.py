@@ -175,6 +175,48 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
     return _of(group).size()
 
 
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The place in the default group of a group's process: 0."""
+    _of(group)
+    if group_rank != 0:
+        raise ValueError(f"get_global_rank: there is rank 0 only, got {group_rank}")
+    return 0
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The place in a group of the default group's process: 0."""
+    return get_global_rank(group, global_rank)
+
+
+def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
+    """The group's processes, by their places in the default group."""
+    _of(group)
+    return [0]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's place on its machine, which a launcher says."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment, and no fallback_rank is given")
+    return int(fallback_rank)
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether groups can be made with a backend: one process needs none of them, gloo is a name."""
+    return backend.lower() == "gloo"
+
+
+def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, **options: Any) -> Any:
+    """This process's group of `group_size` processes, and all of them: one of one process."""
+    _of(group)
+    if group_size not in (None, 1):
+        raise ValueError(f"new_subgroups: a group of 1 process has none of {group_size}")
+    made = new_group([0])
+    return made, [made]
+
+
 def get_backend(group: ProcessGroup | None = None) -> Backend:
     """The name that init_process_group was given, "gloo" without one."""
     return _of(group)._backend

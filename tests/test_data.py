@@ -382,3 +382,66 @@ def test_no_process_stays_behind(sleep: float, size: int, end: str, signal_of: A
     assert wait_for_end(workers), "a worker is still there"
     assert ("KeyboardInterrupt" in errors) == (signal_of == signal.SIGINT)
     assert errors.count("Traceback") == (signal_of == signal.SIGINT)
+
+
+def test_pipes_are_made_of_pipes():
+    from tensorpy.utils.data.datapipes.iter import IterableWrapper
+    from tensorpy.utils.data.datapipes.map import SequenceWrapper
+
+    tens = IterableWrapper(range(10))
+    assert list(tens.map(lambda x: x * x).filter(lambda x: x % 2)) == [1, 9, 25, 49, 81]
+    batches = tens.batch(4)
+    assert list(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]] and len(batches) == 3
+    assert list(tens.batch(4, drop_last=True).unbatch()) == list(range(8))
+    assert list(tens.batch(2).batch(2).unbatch(-1)) == list(range(10))
+    shuffled = tens.shuffle(buffer_size=4).set_seed(3)
+    once = list(shuffled)
+    assert sorted(once) == list(range(10)) and once != list(range(10)) and list(shuffled.set_seed(3)) == once
+    assert list(shuffled.set_shuffle(False)) == list(range(10))
+    shard = tens.sharding_filter()
+    shard.apply_sharding(3, 1)
+    assert list(shard) == [1, 4, 7] and len(shard) == 3
+    pairs = tens.zip(IterableWrapper("abc"))
+    assert list(pairs) == [(0, "a"), (1, "b"), (2, "c")] and len(pairs) == 3
+    assert list(pairs.map(str.upper, input_col=1)) == [(0, "A"), (1, "B"), (2, "C")]
+    assert list(pairs.map(lambda n, s: s * n, input_col=[0, 1], output_col=-1)) == [
+        (0, "a", ""),
+        (1, "b", "b"),
+        (2, "c", "cc"),
+    ]
+    assert list(IterableWrapper("ab").mux(IterableWrapper("xyz"))) == list("axby")
+    assert list(IterableWrapper("ab").concat(IterableWrapper("xyz"))) == list("abxyz")
+    assert [b.tolist() for b in tens.batch(5).collate()] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    words = SequenceWrapper(["a", "b", "c"])
+    assert list(words.map(str.upper).batch(2)) == [["A", "B"], ["C"]] and words.concat(words)[4] == "b"
+    assert list(words.zip(words)) == [("a", "a"), ("b", "b"), ("c", "c")]
+    loaded = DataLoader(tens.map(float), batch_size=5)
+    assert [batch.tolist() for batch in loaded] == [[0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0, 9.0]]
+
+
+def test_a_class_of_pipes_becomes_a_method():
+    from tensorpy.utils.data import (
+        IterDataPipe,
+        functional_datapipe,
+        guaranteed_datapipes_determinism,
+        non_deterministic,
+    )
+    from tensorpy.utils.data.datapipes.iter import IterableWrapper
+
+    @functional_datapipe("twice_for_a_test")
+    class Twice(IterDataPipe):
+        def __init__(self, source):
+            self.source = source
+
+        def __iter__(self):
+            for x in self.source:
+                yield from (x, x)
+
+    assert list(IterableWrapper("ab").twice_for_a_test()) == list("aabb")
+    with pytest.raises(Exception, match="already taken"):
+        functional_datapipe("twice_for_a_test")(Twice)
+    marked = non_deterministic(Twice)
+    assert list(marked("a")) == ["a", "a"]
+    with guaranteed_datapipes_determinism(), pytest.raises(TypeError):
+        marked("a")
+    del IterDataPipe.functions["twice_for_a_test"]

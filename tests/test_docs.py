@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from opencl_programs import needs_device
 
-import tensorpy as tp
-
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

@@ -304,3 +304,48 @@ def test_an_ensemble() -> None:
     assert_close(out, tp.stack([m(x) for m in models]))
     out.sum().backward()
     assert parameters["weight"].grad is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths"),
+    [
+        ("a b c -> c a b", {}),
+        ("a (b c) ... -> (a ...) c b", {"b": 2}),
+        ("a b c -> a 1 (b c)", {}),
+        ("... a -> (...) a", {}),
+        ("(a b) ... -> a b ...", {"a": 1}),
+    ],
+)
+def test_axes_are_rearranged_by_name(pattern, lengths):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(24).reshape(2, 4, 3)
+    expected = torch.func.rearrange(x, pattern, **lengths)
+    assert tp.func.rearrange(tp.tensor(x.tolist()), pattern, **lengths).tolist() == expected.tolist()
+    stacked = tp.func.rearrange([tp.ones(2, 3)] * 4, "n a b -> a (n b)")
+    assert stacked.shape == (2, 12)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a b", "a b -> a b", "a b c -> a b", "a b a -> a b", "(a b c -> a b c", "a (b d) c -> a b d c"]
+)
+def test_patterns_that_say_nothing_are_refused(pattern):
+    with pytest.raises(ValueError, match="rearrange"):
+        tp.func.rearrange(tp.ones(2, 4, 3), pattern)
+
+
+def test_batches_are_shown_to_debuggers():
+    seen = []
+
+    def inner(x):
+        seen.append((tp.func.debug_unwrap(x).shape, tp.func.debug_unwrap(x, recurse=False).shape))
+        return x
+
+    tp.func.vmap(tp.func.vmap(inner))(tp.ones(2, 3, 4))
+    assert seen == [((2, 3, 4), (3, 4))] and tp.func.debug_unwrap(tp.ones(2)).shape == (2,)
+
+
+def test_batch_normalization_without_running_statistics():
+    net = tp.nn.Sequential(tp.nn.Linear(2, 3), tp.nn.BatchNorm1d(3))
+    assert tp.func.replace_all_batch_norm_modules_(net) is net
+    assert net[1].running_mean is None and not net[1].track_running_stats
+    tp.func.vmap(net, randomness="error")(tp.ones(4, 5, 2))

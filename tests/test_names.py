@@ -268,6 +268,15 @@ def test_a_group_of_one_process(lib, monkeypatch, tmp_path):
             with pytest.raises((RuntimeError, ValueError)):
                 wrong()
         assert dist.get_rank(dist.new_group([0])) == 0
+        world = dist.group.WORLD
+        assert (dist.get_global_rank(world, 0), dist.get_group_rank(world, 0)) == (0, 0)
+        assert dist.get_process_group_ranks(None) == [0] and dist.is_backend_available("gloo")
+        assert dist.get_node_local_rank(fallback_rank=0) == 0
+        mine, every = dist.new_subgroups(1)
+        assert dist.get_world_size(mine) == len(every) == 1
+        if lib is tp:  # torch answers for ranks that its default group does not have
+            with pytest.raises(ValueError):
+                dist.get_global_rank(world, 1)
     finally:
         dist.destroy_process_group()
     assert not dist.is_initialized()
@@ -283,6 +292,9 @@ def test_wrappers_of_a_module_call_it(lib, tmp_path):
     wrapped = lib.nn.DataParallel(linear)
     assert wrapped.module is linear and lib.equal(wrapped(x), linear(x))
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    if lib is tp:  # torch's wants a device that is no CPU
+        parallel = importlib.import_module("tensorpy.nn.parallel.data_parallel")
+        assert lib.equal(parallel.data_parallel(linear, x), linear(x))
     with pytest.raises(ValueError):
         lib.nn.parallel.DistributedDataParallel(linear)
     lib.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
@@ -389,6 +401,34 @@ def test_a_name_that_is_not_there_names_the_nearest():
             getattr(tp, name)
         assert str(caught.value) == f"module 'tensorpy' has no attribute '{name}'{end}"
     assert not hasattr(tp, "__wrapped__")
+
+
+@same
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("amp.autocast_mode", "autocast custom_fwd custom_bwd"),
+        ("autograd.grad_mode", "no_grad enable_grad set_grad_enabled inference_mode"),
+        ("nn.utils.convert_parameters", "parameters_to_vector vector_to_parameters"),
+        ("nn.parallel.distributed", "DistributedDataParallel"),
+        ("utils.data._utils.collate", "default_collate default_convert"),
+        ("types", "Number Device FileLike Storage"),
+    ],
+)
+def test_names_are_where_programs_look(lib, module, names):
+    found = importlib.import_module(f"{lib.__name__}.{module}")
+    home = {"types": None}.get(module, importlib.import_module(f"{lib.__name__}.{module.split('.')[0]}"))
+    for name in names.split():
+        assert getattr(found, name) is getattr(home, name, getattr(found, name))
+
+
+@same
+def test_switches_without_an_effect_are_contexts(lib):
+    for switch in (lib.autograd.set_multithreading_enabled, lib.autograd.enforce_grad_layout_policy):
+        x = lib.ones(2, requires_grad=True)
+        with switch(False):
+            x.sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0]
 
 
 def test_they_are_imported_at_first_use():

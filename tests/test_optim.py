@@ -487,3 +487,19 @@ def test_optimizers_pickle() -> None:
     again = pickle.load(file)
     assert repr(again) == repr(optimizer) and len(again.state) == 2
     again.step()
+
+
+def test_another_state_is_swapped_in_for_a_while():
+    mine, other = tp.ones(2, requires_grad=True), tp.zeros(2, requires_grad=True)
+    steps = tp.optim.Adam([mine], lr=0.1)
+    mine.sum().backward()
+    steps.step()
+    before, state = mine.tolist(), steps.state_dict()
+    other.grad = tp.ones(2)
+    with tp.optim.swap_in_optimizer_params_and_state(steps, {"p": other}, state):
+        assert steps.param_groups[0]["params"][0] is other
+        steps.step()
+    assert steps.param_groups[0]["params"] == [mine] and mine in steps.state
+    assert mine.tolist() == before and (other < 0).all()
+    with pytest.raises(ValueError), tp.optim.swap_in_optimizer_params_and_state(steps, {}, state):
+        pass

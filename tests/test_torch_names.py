@@ -36,8 +36,8 @@ def test_a_name_is_there_or_missing() -> None:
 
 # the modules that programs are written with
 WHOLE = (
-    "torch.nn torch.nn.init torch.nn.utils torch.optim.lr_scheduler "
-    "torch.distributions torch.amp torch.linalg torch.fft"
+    "torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.optim torch.optim.lr_scheduler torch.utils.data "
+    "torch.distributions torch.autograd torch.func torch.amp torch.linalg torch.fft torch.special"
 ).split()
 
 

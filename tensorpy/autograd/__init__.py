@@ -8,9 +8,10 @@ from typing import Any
 from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from tensorpy.autograd import function, graph
+from tensorpy.autograd import function, grad_mode, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tensorpy.autograd.function import Function
+from tensorpy.autograd.function import Function, NestedIOFunction
+from tensorpy.autograd.grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
 from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tensorpy.autograd.variable import Variable
 
@@ -105,12 +106,15 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "Function",
     "GradcheckError",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "function",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",
@@ -118,4 +122,5 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]

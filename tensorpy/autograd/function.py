@@ -11,8 +11,6 @@ from tensorpy import _C
 from tensorpy._C import FunctionCtx, Tensor
 from tensorpy._modes import no_grad
 
-NestedIOFunction = None
-
 
 def _no_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     """Fills in ctx after forward() when forward() takes no ctx itself."""
@@ -117,6 +115,10 @@ class Function(metaclass=FunctionMeta):
         raise RuntimeError(
             f"a Function is not called as an object; its forward is static: {type(self).__name__}.apply(...)"
         )
+
+
+class NestedIOFunction(Function):
+    """A Function over nested arguments, of before Functions took any; nobody calls its instances, in PyTorch too."""
 
 
 class _NotTwice(Function):

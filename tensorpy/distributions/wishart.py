@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy import _C
@@ -45,14 +45,15 @@ class Wishart(ExponentialFamily):
     _mean_carrier_measure = 0
     _unbroadcasted_scale_tril: Any
 
-    @property
-    def arg_constraints(self) -> Any:
+    def _constraints(self) -> Any:
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
             "scale_tril": constraints.lower_cholesky,
             "df": constraints.greater_than(self._event_shape[-1] - 1),
         }
+
+    arg_constraints: ClassVar[Any] = property(_constraints)  # df's bound is an instance's
 
     def __init__(
         self,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tensorpy._functionalize import functionalize
+from tensorpy.func.batch_norm import replace_all_batch_norm_modules_
 from tensorpy.func.gradients import grad, grad_and_value, linearize, vjp
 from tensorpy.func.jacobians import hessian, jacfwd, jacrev, jvp
+from tensorpy.func.rearrange import rearrange
 from tensorpy.func.stateless import functional_call, stack_module_state
-from tensorpy.func.vmap import vmap
+from tensorpy.func.vmap import debug_unwrap, vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -18,6 +21,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

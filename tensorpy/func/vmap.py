@@ -164,3 +164,14 @@ def vmap(
         return tree_unflatten(_joined([results for results, _, _ in runs], where), out_spec)
 
     return mapped
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """A batched tensor's values, with the batch (of every level, or of one) as its first dimensions: for debuggers."""
+    sizes = {number: size for number, size, _ in _C._vmap_levels()}
+    while _C._is_batched(tensor):
+        number = _C._batch_number(tensor)
+        tensor = _C._vmap_remove(tensor, number, sizes[number])
+        if not recurse:
+            break
+    return tensor

@@ -17,10 +17,17 @@ from tensorpy._overridable import make_overridable
 from tensorpy.nn._activation import *  # noqa: F403
 from tensorpy.nn._attention import *  # noqa: F403
 from tensorpy.nn._common import nn, ops
+from tensorpy.nn._grouped import *  # noqa: F403
 from tensorpy.nn._loss import *  # noqa: F403
 from tensorpy.nn._norm import *  # noqa: F403
 from tensorpy.nn._pooling import *  # noqa: F403
 from tensorpy.nn._vision import *  # noqa: F403
+from tensorpy.overrides import (  # noqa: F401  (programs take them from here too)
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 
 if TYPE_CHECKING:
     from tensorpy import Tensor
@@ -40,6 +47,16 @@ native_channel_shuffle = ops.channel_shuffle
 
 
 bilinear, pdist = ops.bilinear, ops.pdist
+
+
+class _BroadcastingList:
+    """For annotations: `BroadcastingList2[int]` is an int, or two of them."""
+
+    def __getitem__(self, kind: object) -> None:
+        return None
+
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = (_BroadcastingList() for _ in range(3))
 
 
 # ---- dropout ----
@@ -195,7 +212,8 @@ def _pad_circular(input: Tensor, pad: Sequence[int]) -> Tensor:
 def _make_overridable() -> None:
     """Every function here that is written in Python, also where it is defined."""
     for name, function in list(globals().items()):
-        if isinstance(function, FunctionType) and not name.startswith("_") and function.__module__ != "tensorpy._modes":
+        own = isinstance(function, FunctionType) and function.__module__.startswith("tensorpy.nn.")
+        if own and not name.startswith("_"):
             make_overridable(function.__module__, (function.__name__,))
             globals()[name] = vars(sys.modules[function.__module__])[function.__name__]
 

@@ -21,6 +21,7 @@ from tensorpy.optim.averaging import ASGD, Muon
 from tensorpy.optim.lbfgs import LBFGS
 from tensorpy.optim.optimizer import Optimizer
 from tensorpy.optim.sgd import SGD
+from tensorpy.optim.swapping import swap_in_optimizer_params_and_state
 
 __all__ = [
     "ASGD",
@@ -41,4 +42,5 @@ __all__ = [
     "SparseAdam",
     "lr_scheduler",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]

@@ -1,0 +1,289 @@
+"""Pipes of samples one after the other. Each reads its source from the beginning whenever it is iterated."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorpy import _C
+from tensorpy.utils.data.collate import default_collate
+from tensorpy.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
+from tensorpy.utils.data.sampler import SequentialSampler
+from tensorpy.utils.data.worker import get_worker_info
+
+__all__ = [
+    "Batcher",
+    "Collator",
+    "Concater",
+    "Filter",
+    "IterableWrapper",
+    "Mapper",
+    "Multiplexer",
+    "Sampler",
+    "ShardingFilter",
+    "Shuffler",
+    "UnBatcher",
+    "Zipper",
+]
+
+
+class IterableWrapper(IterDataPipe):
+    """The samples of an iterable, which is copied first unless deepcopy is False."""
+
+    def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
+        self.iterable, self.deepcopy = iterable, deepcopy
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from copy.deepcopy(self.iterable) if self.deepcopy else self.iterable
+
+    def __len__(self) -> int:
+        return len(self.iterable)
+
+
+class _Of(IterDataPipe):
+    """A pipe made of one other, as long as it is."""
+
+    def __init__(self, datapipe: Any) -> None:
+        self.datapipe = datapipe
+
+    def __len__(self) -> int:
+        return len(self.datapipe)
+
+
+def _picked(sample: Any, columns: Any) -> tuple[Any, ...]:
+    """The arguments that a function gets of a sample: all of it, one column, several."""
+    if columns is None:
+        return (sample,)
+    return tuple(sample[c] for c in columns) if isinstance(columns, (list, tuple)) else (sample[columns],)
+
+
+@functional_datapipe("map")
+class Mapper(_Of):
+    """fn of each sample, or of some columns of it; the result takes the column output_col's place (-1: at the end)."""
+
+    def __init__(self, datapipe: Any, fn: Callable[..., Any], input_col: Any = None, output_col: Any = None) -> None:
+        super().__init__(datapipe)
+        if input_col is None and output_col is not None:
+            raise ValueError("`output_col` must be None when `input_col` is None.")
+        if isinstance(output_col, (list, tuple)):
+            if len(output_col) != 1:
+                raise ValueError("`output_col` must be a single-element list or tuple")
+            output_col = output_col[0]
+        self.fn, self.input_col, self.output_col = fn, input_col, output_col
+
+    def _placed(self, sample: Any, result: Any) -> Any:
+        if self.input_col is None:
+            return result
+        at = self.output_col
+        if at is None:
+            at = self.input_col[0] if isinstance(self.input_col, (list, tuple)) else self.input_col
+        new = list(sample) if isinstance(sample, tuple) else copy.copy(sample)
+        if at == -1 and isinstance(new, list) and self.output_col is not None:
+            new.append(result)
+        else:
+            new[at] = result
+        if self.output_col is None and isinstance(self.input_col, (list, tuple)):
+            for other in sorted(self.input_col[1:], reverse=True):
+                del new[other]
+        return tuple(new) if isinstance(sample, tuple) else new
+
+    def __iter__(self) -> Iterator[Any]:
+        for sample in self.datapipe:
+            yield self._placed(sample, self.fn(*_picked(sample, self.input_col)))
+
+
+@functional_datapipe("collate")
+class Collator(Mapper):
+    """Each batch as one sample, by collate_fn."""
+
+    def __init__(self, datapipe: Any, conversion: Any = default_collate, collate_fn: Any = None) -> None:
+        super().__init__(datapipe, conversion if collate_fn is None else collate_fn)
+
+
+@functional_datapipe("filter")
+class Filter(IterDataPipe):
+    """The samples that filter_fn is true of."""
+
+    def __init__(self, datapipe: Any, filter_fn: Callable[..., Any], input_col: Any = None) -> None:
+        self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
+
+    def __iter__(self) -> Iterator[Any]:
+        return (sample for sample in self.datapipe if self.filter_fn(*_picked(sample, self.input_col)))
+
+
+@functional_datapipe("batch")
+class Batcher(IterDataPipe):
+    """batch_size samples at once, as `wrapper_class`; the last ones may be fewer, or are dropped."""
+
+    def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
+        if batch_size <= 0:
+            raise AssertionError("Batch size is required to be larger than 0!")
+        self.datapipe, self.batch_size, self.drop_last = datapipe, batch_size, drop_last
+        self.wrapper_class = wrapper_class
+
+    def __iter__(self) -> Iterator[Any]:
+        source = iter(self.datapipe)
+        while batch := list(itertools.islice(source, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.wrapper_class(batch)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.datapipe), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+
+def _flat(sample: Any, level: int) -> Iterator[Any]:
+    """What a sample holds, that many lists down; -1: all the way."""
+    if level == 0 or (level == -1 and not isinstance(sample, (list, DataChunk))):
+        yield sample
+    elif not isinstance(sample, (list, DataChunk)):
+        raise IndexError(f"unbatch_level {level} exceeds the depth of the DataPipe")
+    else:
+        for one in sample:
+            yield from _flat(one, max(level - 1, -1) if level > 0 else -1)
+
+
+@functional_datapipe("unbatch")
+class UnBatcher(IterDataPipe):
+    """The samples of batches, unbatch_level lists down; -1: all the way."""
+
+    def __init__(self, datapipe: Any, unbatch_level: int = 1) -> None:
+        if unbatch_level < -1:
+            raise ValueError("unbatch_level must be -1 or >= 0")
+        self.datapipe, self.unbatch_level = datapipe, unbatch_level
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.datapipe:
+            yield from _flat(batch, self.unbatch_level)
+
+
+@functional_datapipe("shuffle")
+class Shuffler(_Of):
+    """The samples in a random order, as far as a buffer of buffer_size of them reaches."""
+
+    def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
+        if buffer_size <= 0:
+            raise ValueError("buffer_size should be larger than 0")
+        super().__init__(datapipe if unbatch_level == 0 else UnBatcher(datapipe, unbatch_level))
+        self.buffer_size = buffer_size
+        self._enabled = True
+        self._seed: int | None = None
+
+    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
+        """Whether it shuffles."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Shuffler:
+        """The seed of the next iteration, which is drawn otherwise."""
+        self._seed = seed
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._enabled:
+            yield from self.datapipe
+            return
+        seed = int(_C.empty((), dtype=_C.int64).random_()) if self._seed is None else self._seed
+        self._seed = None
+        generator, buffer = _C.Generator().manual_seed(seed), []
+        for sample in self.datapipe:
+            buffer.append(sample)
+            if len(buffer) == self.buffer_size:
+                yield self._take(buffer, generator)
+        while buffer:
+            yield self._take(buffer, generator)
+
+    @staticmethod
+    def _take(buffer: list[Any], generator: Any) -> Any:
+        at = int(_C.randint(len(buffer), (), generator=generator))
+        buffer[at], buffer[-1] = buffer[-1], buffer[at]
+        return buffer.pop()
+
+
+class Sampler(_Of):
+    """What a sampler of the source gives."""
+
+    def __init__(
+        self, datapipe: Any, sampler: Any = SequentialSampler, sampler_args: Any = None, sampler_kwargs: Any = None
+    ) -> None:
+        super().__init__(datapipe)
+        self.sampler = sampler(*(sampler_args or ()), **{"data_source": datapipe, **(sampler_kwargs or {})})
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+
+@functional_datapipe("sharding_filter")
+class ShardingFilter(_Of):
+    """Every n-th sample: of n shares, by default a worker's of all workers."""
+
+    def __init__(self, source_datapipe: Any, sharding_group_filter: Any = None) -> None:
+        super().__init__(source_datapipe)
+        self.shares: tuple[int, int] | None = None
+
+    def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> None:
+        """This one's share of num_of_instances."""
+        if instance_id >= num_of_instances:
+            raise ValueError(f"instance_id({instance_id}) should be smaller than num_of_instances({num_of_instances})")
+        self.shares = num_of_instances, instance_id
+
+    def _share(self) -> tuple[int, int]:
+        worker = get_worker_info()
+        return self.shares or ((1, 0) if worker is None else (worker.num_workers, worker.id))
+
+    def __iter__(self) -> Iterator[Any]:
+        of, mine = self._share()
+        return itertools.islice(self.datapipe, mine, None, of)
+
+    def __len__(self) -> int:
+        of, mine = self._share()
+        return (len(self.datapipe) - mine + of - 1) // of
+
+
+class _OfMany(IterDataPipe):
+    def __init__(self, *datapipes: Any) -> None:
+        if not datapipes:
+            raise ValueError(f"Expected at least one DataPipe, but got nothing: {type(self).__name__}")
+        self.datapipes = datapipes
+
+    def _lengths(self) -> list[int]:
+        return [len(pipe) for pipe in self.datapipes]
+
+
+@functional_datapipe("concat")
+class Concater(_OfMany):
+    """All samples of one pipe, then of the next."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datapipes)
+
+    def __len__(self) -> int:
+        return sum(self._lengths())
+
+
+@functional_datapipe("zip")
+class Zipper(_OfMany):
+    """Tuples of a sample of each pipe, to the end of the shortest."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return zip(*self.datapipes, strict=False)
+
+    def __len__(self) -> int:
+        return min(self._lengths())
+
+
+@functional_datapipe("mux")
+class Multiplexer(_OfMany):
+    """A sample of each pipe in turn, to the end of the shortest."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for samples in zip(*self.datapipes, strict=False):
+            yield from samples
+
+    def __len__(self) -> int:
+        return min(self._lengths()) * len(self.datapipes)

@@ -1,0 +1,92 @@
+"""The special functions that are made of others: their values are SciPy's, or PyTorch's."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy.special import bessel, polynomials
+
+special = pytest.importorskip("scipy.special")
+rng = np.random.default_rng(5)
+POSITIVE = np.concatenate([np.geomspace(1e-8, 400, 400), rng.uniform(0, 60, 400)])
+ALL = np.concatenate([-POSITIVE, [0.0], POSITIVE])
+
+THEIRS = {
+    "airy_ai": (lambda x: special.airy(x)[0], ALL[np.abs(ALL) < 40]),
+    "bessel_j0": (special.j0, ALL),
+    "bessel_j1": (special.j1, ALL),
+    "bessel_y0": (special.y0, POSITIVE),
+    "bessel_y1": (special.y1, POSITIVE),
+    "modified_bessel_i0": (special.i0, ALL[np.abs(ALL) < 50]),
+    "modified_bessel_i1": (special.i1, ALL[np.abs(ALL) < 50]),
+    "modified_bessel_k0": (special.k0, POSITIVE),
+    "modified_bessel_k1": (special.k1, POSITIVE),
+    "scaled_modified_bessel_k0": (special.k0e, POSITIVE),
+    "scaled_modified_bessel_k1": (special.k1e, POSITIVE),
+    "spherical_bessel_j0": (lambda x: special.spherical_jn(0, x), ALL),
+    "entr": (special.entr, ALL),
+    "erfcx": (special.erfcx, ALL[ALL > -20]),
+    "multigammaln": (lambda x: special.multigammaln(x, 3), POSITIVE[POSITIVE > 1.1]),
+}
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_are_scipys(name: str, dtype: str) -> None:
+    theirs, x = THEIRS[name]
+    rounded = x.astype(dtype)
+    given = tp.tensor(rounded.tolist(), dtype=getattr(tp, dtype))
+    got = getattr(tp.special, name)(*((given, 3) if name == "multigammaln" else (given,)))
+    assert got.dtype == given.dtype
+    near = {"rtol": 1e-9, "atol": 1e-11} if dtype == "float64" else {"rtol": 3e-5, "atol": 1e-6}
+    np.testing.assert_allclose(got.numpy(), theirs(rounded.astype("float64")).astype(dtype), **near)
+
+
+def test_every_function_of_bessel_is_compared() -> None:
+    assert set(bessel.FUNCTIONS) <= set(THEIRS)
+
+
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": special.eval_chebyt,
+    "chebyshev_polynomial_u": special.eval_chebyu,
+    "hermite_polynomial_h": special.eval_hermite,
+    "hermite_polynomial_he": special.eval_hermitenorm,
+    "laguerre_polynomial_l": special.eval_laguerre,
+    "legendre_polynomial_p": special.eval_legendre,
+    "shifted_chebyshev_polynomial_t": special.eval_sh_chebyt,
+    "shifted_chebyshev_polynomial_u": special.eval_sh_chebyu,
+    # cos((n + 1/2) t) / cos(t / 2) and sin((n + 1/2) t) / sin(t / 2), for x = cos t
+    "chebyshev_polynomial_v": lambda n, x: special.eval_jacobi(n, -0.5, 0.5, x) / special.eval_jacobi(n, -0.5, 0.5, 1),
+    "chebyshev_polynomial_w": lambda n, x: (
+        (2 * n + 1) * special.eval_jacobi(n, 0.5, -0.5, x) / special.eval_jacobi(n, 0.5, -0.5, 1)
+    ),
+}
+POLYNOMIALS["shifted_chebyshev_polynomial_v"] = lambda n, x: POLYNOMIALS["chebyshev_polynomial_v"](n, 2 * x - 1)
+POLYNOMIALS["shifted_chebyshev_polynomial_w"] = lambda n, x: POLYNOMIALS["chebyshev_polynomial_w"](n, 2 * x - 1)
+
+
+@pytest.mark.parametrize("name", polynomials.FUNCTIONS)
+def test_polynomials_are_scipys(name: str) -> None:
+    x, n = rng.uniform(-1.5, 1.5, (40, 1)), np.arange(12)
+    got = getattr(tp.special, name)(tp.tensor(x.tolist(), dtype=tp.float64), tp.arange(12))
+    np.testing.assert_allclose(got.numpy(), POLYNOMIALS[name](n, x), rtol=1e-9, atol=1e-9)
+    assert getattr(tp.special, name)(tp.ones(2), -1).tolist() == [0.0, 0.0]
+    assert getattr(tp.special, name)(0.5, tp.tensor([0, 1])).shape == (2,)
+
+
+def outcome(lib: Any, name: str, x: list[float]) -> Any:
+    return getattr(lib.special, name)(lib.tensor(x, dtype=lib.float64)).numpy()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.parametrize("name", [n for n in THEIRS if n not in ("multigammaln", "airy_ai")])
+def test_ends_are_torchs(name: str) -> None:
+    import torch
+
+    x = [0.0, -1.0, float("inf"), float("nan")]
+    np.testing.assert_allclose(outcome(tp, name, x), outcome(torch, name, x), rtol=1e-7)

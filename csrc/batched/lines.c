@@ -291,7 +291,18 @@ void tp_batch_release_results(const tp_op *op, tp_value *results) {
     for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
 }
 
+/* A result that is the same for all samples and has no batch ("no vectors were asked for": a tensor of size 0). */
+static tp_tensor *with_batch_steal(const tp_batch_call *c, tp_tensor *t) {
+    if (tp_likely(t->ndim > 0 && t->sizes[0] == c->scope.size)) return t;
+    int64_t sizes[TP_MAX_DIMS + 1] = {c->scope.size};
+    memcpy(sizes + 1, t->sizes, sizeof(int64_t) * t->ndim);
+    tp_tensor *all = tp_expand(t, (tp_ints){sizes, t->ndim + 1}, false);
+    tp_release(t);
+    return all;
+}
+
 static tp_tensor *wrapped_steal(const tp_batch_call *c, tp_tensor *t) {
+    if (t) t = with_batch_steal(c, t);
     if (t && c->line && t->ndim > 1) {
         tp_tensor *number = tp_squeeze_dim(t, 1);
         tp_release(t);

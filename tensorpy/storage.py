@@ -130,9 +130,9 @@ def _send(storage: Any) -> Any:
 
 def forget_of(pid: int) -> None:
     """Removes memory that a process that has ended sent and nobody received."""
-    for entry in os.scandir(_FOLDER):
-        if entry.name.startswith(f"tensorpy-{pid}-"):
-            os.unlink(entry.path)
+    for name in os.listdir(_FOLDER):
+        if name.startswith(f"tensorpy-{pid}-"):
+            os.unlink(os.path.join(_FOLDER, name))
 
 
 reduction.ForkingPickler.register(UntypedStorage, _send)

@@ -535,6 +535,30 @@ TP_COLD static PyObject *call_of_kind(const tp_py_function *f, const tp_py_signa
     return result;
 }
 
+/* No signature fits: a number before tensors may be of an old order of arguments (tensorpy/_deprecated.py), whose call
+ * this makes. NULL without an exception: it is not. */
+TP_COLD static PyObject *call_of_old_form(const tp_py_function *f, PyObject *self, PyObject *const *args,
+                                          Py_ssize_t nargs, PyObject *kwnames) {
+    bool number_first = false;
+    for (Py_ssize_t i = 0; i < 2 && i < nargs; i++) number_first |= PyFloat_Check(args[i]) || PyLong_Check(args[i]);
+    if (!number_first) return NULL;
+    PyObject *module = PyImport_ImportModule("tensorpy._deprecated"), *all = PyTuple_New(nargs + (self != NULL)),
+             *named = PyDict_New(), *result = NULL;
+    if (all && self) PyTuple_SET_ITEM(all, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; all && i < nargs; i++) PyTuple_SET_ITEM(all, i + (self != NULL), Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+        if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[nargs + i]) < 0) Py_CLEAR(named);
+    PyObject *function = function_object(f, self);
+    if (module && all && named && function)
+        result = PyObject_CallMethod(module, "call", "sOOO", f->name, function, all, named);
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    Py_XDECREF(all);
+    Py_XDECREF(named);
+    if (result == Py_NotImplemented) Py_CLEAR(result);
+    return result;
+}
+
 /* No signature fits. Objects that are no tensors and have a __torch_function__ may stand for some. */
 TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *self, PyObject *const *args,
                                            Py_ssize_t nargs, PyObject *kwnames) {
@@ -550,7 +574,14 @@ TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *se
         tp_py_args_free(&a);
         PyErr_Clear();
     }
-    if (!fits) return PyErr_Restore(kind, value, where), NULL;
+    if (!fits) {
+        PyObject *result = call_of_old_form(f, self, args, nargs, kwnames);
+        if (!result && !PyErr_Occurred()) return PyErr_Restore(kind, value, where), NULL;
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(where);
+        return result;
+    }
     Py_XDECREF(kind);
     Py_XDECREF(value);
     Py_XDECREF(where);

@@ -1,0 +1,199 @@
+"""Storages: their bytes and parts, files, and memory that processes share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+from tensorpy import storage as storages
+from tensorpy.utils.data import DataLoader, Dataset
+
+# ---- bytes and parts ----
+
+
+def test_bytes_of_a_storage() -> None:
+    storage = tp.tensor([1, 256], dtype=tp.int16).untyped_storage()
+    assert storage.tolist() == [1, 0, 0, 1] and len(storage) == storage.nbytes() == 4
+    assert storage[0] == 1 and storage[-1] == 1 and storage.element_size() == 1 and storage.untyped() is storage
+    with pytest.raises(IndexError):
+        storage[4]
+    copy = storage.clone().fill_(7)
+    assert copy.tolist() == [7] * 4 and storage.tolist() == [1, 0, 0, 1]
+    assert copy.copy_(storage).tolist() == [1, 0, 0, 1]
+
+
+def test_a_part_is_the_same_memory() -> None:
+    t = tp.arange(4, dtype=tp.uint8)
+    part = t.untyped_storage()[1:3]
+    row = tp.asarray(part, dtype=tp.uint8)
+    row += 10
+    assert t.tolist() == [0, 11, 12, 3] and part.tolist() == [11, 12] and t.untyped_storage()[2:2].nbytes() == 0
+    with pytest.raises(TypeError, match="no step"):
+        t.untyped_storage()[::2]
+    with pytest.raises(RuntimeError, match="readonly|read-only|read only|resiz"):
+        tp.asarray(part, dtype=tp.uint8).resize_(100)
+
+
+def test_the_storage_of_a_dtype() -> None:
+    t = tp.tensor([1.5, 2.5, 3.5])
+    typed = t.storage()
+    typed[1] = 7.0
+    assert t.tolist() == [1.5, 7.0, 3.5] == typed.tolist() == list(typed) and typed[2] == 3.5 and len(typed) == 3
+    assert (typed.nbytes(), typed.element_size(), typed.dtype, str(typed.device)) == (12, 4, tp.float32, "cpu")
+    assert typed[1:].tolist() == [7.0, 3.5] and typed.clone().fill_(0).tolist() == [0.0] * 3
+    assert typed.untyped() is t.untyped_storage() and typed.data_ptr() == t.data_ptr()
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_file_as_memory(tmp_path: Path, shared: bool) -> None:
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(8)))
+    storage = tp.UntypedStorage.from_file(str(path), shared=shared, nbytes=4)
+    row = tp.asarray(storage, dtype=tp.uint8)
+    assert row.tolist() == [0, 1, 2, 3]
+    row[0] = 9
+    assert path.read_bytes()[0] == (9 if shared else 0) and storage[0] == 9
+
+
+def test_files_that_are_too_short_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"ab")
+    with pytest.raises(RuntimeError, match="has 2 bytes, not 4"):
+        tp.UntypedStorage.from_file(tmp_path / "short", nbytes=4)
+    with pytest.raises(FileNotFoundError):
+        tp.UntypedStorage.from_file(tmp_path / "nothing", nbytes=4)
+    grown = tp.UntypedStorage.from_file(tmp_path / "short", shared=True, nbytes=4)
+    assert grown.tolist() == [97, 98, 0, 0] and (tmp_path / "short").stat().st_size == 4
+
+
+def test_safetensors(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    program = f"""
+import torch
+from safetensors import safe_open
+from safetensors.torch import load, load_file, save, save_file
+made = {{"a": torch.randn(3, 4), "b": torch.arange(5), "c": torch.ones(2, dtype=torch.bfloat16), "e": torch.zeros(0)}}
+save_file(made, {str(tmp_path / "x")!r})
+read = load_file({str(tmp_path / "x")!r})
+print(all(torch.equal(read[k], v) and read[k].dtype == v.dtype for k, v in made.items()), load(save(made))["b"].tolist())
+with safe_open({str(tmp_path / "x")!r}, "pt") as file:
+    print(torch.equal(file.get_slice("a")[1:3], made["a"][1:3]))
+"""
+    done = subprocess.run([sys.executable, "-m", "tensorpy.run", "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["True [0, 1, 2, 3, 4]", "True"], done.stderr
+
+
+# ---- memory that processes share ----
+
+
+def in_processes(body: str, tmp_path: Path, *methods: str) -> list[str]:
+    """What a program prints for each way to start processes; it defines child(...) and main(context)."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, tensorpy as tp, tensorpy.multiprocessing as mp\n"
+        f"{body}\n"
+        "if __name__ == '__main__':\n"
+        "    main(mp.get_context(sys.argv[1]))\n"
+    )
+    lines = []
+    for method in methods:
+        done = subprocess.run([sys.executable, str(script), method], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        lines.append(done.stdout.strip())
+    return lines
+
+
+def test_all_tensors_of_a_storage_follow_it() -> None:
+    t = tp.arange(6.0)
+    view, parameter = t[2:4], tp.nn.Parameter(t)
+    assert not t.is_shared()
+    assert t.share_memory_() is t and t.is_shared() and view.is_shared() and parameter.is_shared()
+    t[2] = 20
+    assert view.tolist() == [20.0, 3.0] and parameter.detach().tolist() == [0.0, 1.0, 20.0, 3.0, 4.0, 5.0]
+    address = t.data_ptr()
+    t.share_memory_()
+    assert t.data_ptr() == address and tp.empty(0).is_shared()
+    module = tp.nn.Linear(2, 2).share_memory()
+    assert module.weight.is_shared() and module.bias.is_shared()
+
+
+def test_shared_memory_is_one_for_all_processes(tmp_path: Path) -> None:
+    body = """
+def child(queue, t, small):
+    t += 1
+    small.mul_(3)
+    queue.put((t.is_shared(), t.sum().item()))
+def main(context):
+    t, small = tp.zeros(50_000).share_memory_(), tp.ones(3).share_memory_()
+    view = t[:2]
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue, t, small))
+    process.start()
+    print(queue.get(timeout=60), view.tolist(), small.tolist())
+    process.join()
+"""
+    expected = "(True, 50000.0) [1.0, 1.0] [3.0, 3.0, 3.0]"
+    assert in_processes(body, tmp_path, "fork", "spawn", "forkserver") == [expected] * 3
+
+
+def test_what_is_sent_is_shared_if_large(tmp_path: Path) -> None:
+    body = """
+def child(queue, done):
+    kept = [tp.full((100, 100), 2.0), tp.ones(2)]
+    queue.put(kept)
+    done.wait(60)
+    print(kept[0][0, 0].item(), kept[1].tolist(), kept[0].is_shared(), kept[1].is_shared(), flush=True)
+def main(context):
+    queue, done = context.Queue(), context.Event()
+    process = context.Process(target=child, args=(queue, done))
+    process.start()
+    large, small = queue.get(timeout=60)
+    large.fill_(5), small.fill_(5)
+    done.set()
+    process.join()
+"""
+    assert in_processes(body, tmp_path, "fork", "spawn") == ["5.0 [1.0, 1.0] True False"] * 2
+
+
+class Images(Dataset[Any]):
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index: int) -> tuple[tp.Tensor, int]:
+        return tp.full((64, 64), float(index)), index
+
+
+def left_behind() -> list[str]:
+    return [name for name in os.listdir(storages._FOLDER) if name.startswith("tensorpy-")]
+
+
+def test_batches_come_through_shared_memory_and_leave_nothing() -> None:
+    seen = []
+    for images, indices in DataLoader(Images(), batch_size=4, num_workers=2):
+        assert images.is_shared() and not indices.is_shared() and images[:, 3, 5].tolist() == indices.tolist()
+        images += 1  # the batch is the receiver's
+        seen += indices.tolist()
+    assert seen == list(range(24))
+    early = iter(DataLoader(Images(), batch_size=4, num_workers=2, prefetch_factor=3))
+    next(early)
+    del early
+    assert left_behind() == []
+
+
+def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, nbytes: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storages.os, "ftruncate", full)
+    t = tp.arange(3.0)
+    with pytest.raises(OSError, match="No space left"):
+        t.share_memory_()
+    assert t.tolist() == [0.0, 1.0, 2.0] and not t.is_shared() and left_behind() == []

@@ -69,12 +69,13 @@ def _standing_for(module: str, name: str) -> Any:
 
 
 def _missing(module: str, name: str, own: AttributeError, frame: FrameType) -> Any:
-    """What a name of torch's is that is not there: an error, or a class that stands for it."""
-    if name.startswith("__") or not names.has(module, name):
+    """What a name of torch's that is not there is: an error, or what stands for it."""
+    imported = frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+    if name.startswith("__") or not (names.has(module, name) or (imported and name.startswith("_"))):
         raise own
     if not frame.f_code.co_filename.startswith("<frozen importlib"):  # which looks whether it is a module
         asked[f"{module}.{name}"] += 1
-    if frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"] and _asks_in_passing(frame):
+    if imported and _asks_in_passing(frame):
         return _standing_for(module, name)
     import difflib
 

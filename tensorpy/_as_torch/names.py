@@ -34,4 +34,4 @@ def has(module: str, name: str) -> bool:
     """Whether PyTorch has a public name in a module; the names of a private module are taken to be there."""
     if name.startswith("__"):
         return False
-    return _is_private(module) or name in modules().get(module, ()) or is_module(f"{module}.{name}")
+    return _is_private(module) or name in modules().get(module, ()) or f"{module}.{name}" in modules()

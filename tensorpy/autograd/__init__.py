@@ -12,6 +12,7 @@ from tensorpy.autograd import function, graph
 from tensorpy.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorpy.autograd.function import Function
 from tensorpy.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tensorpy.autograd.variable import Variable
 
 
 def _as_tuple(value: Tensor | Sequence[Any] | None) -> tuple[Any, ...]:
@@ -90,8 +91,6 @@ def grad(
 
 
 _overridable.make_overridable(__name__, ("backward", "grad"))
-
-Variable = Tensor
 
 
 def __getattr__(name: str) -> object:

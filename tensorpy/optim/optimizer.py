@@ -93,14 +93,11 @@ class Optimizer:
     _optimizer_load_state_dict_pre_hooks: dict[int, Any]
     _optimizer_load_state_dict_post_hooks: dict[int, Any]
 
-    def __init_subclass__(cls) -> None:
-        if "step" in cls.__dict__:
-            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
-
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         for name in _HOOK_TABLES:
             setattr(self, name, OrderedDict())
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -114,6 +111,19 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
+    def _patch_step_function(self) -> None:
+        """Has the class's step call the hooks: what is no Optimizer by its __init__ keeps a step as it wrote it."""
+        kind: Any = type(self)
+        if not getattr(kind.step, "hooked", False):
+            kind.step = self.profile_hook_step(kind.step)
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """A step that calls the hooks around it."""
+        hooked = _with_hooks(func)
+        vars(hooked)["hooked"] = True
+        return hooked
+
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
@@ -121,6 +131,7 @@ class Optimizer:
         self.__dict__.update(state)
         for name in _HOOK_TABLES:
             self.__dict__.setdefault(name, OrderedDict())
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:

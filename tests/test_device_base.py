@@ -84,7 +84,7 @@ def test_a_backend_works(outside: tuple[Path, dict[str, str]]) -> None:
         ):
             try:
                 print(call())
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 print(str(error).splitlines()[0])
     """
     done = run(outside, "-c", textwrap.dedent(program))

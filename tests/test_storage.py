@@ -36,7 +36,7 @@ def test_a_part_is_the_same_memory() -> None:
     assert t.tolist() == [0, 11, 12, 3] and part.tolist() == [11, 12] and t.untyped_storage()[2:2].nbytes() == 0
     with pytest.raises(TypeError, match="no step"):
         t.untyped_storage()[::2]
-    with pytest.raises(RuntimeError, match="readonly|read-only|read only|resiz"):
+    with pytest.raises(RuntimeError, match="not resizable"):
         tp.asarray(part, dtype=tp.uint8).resize_(100)
 
 
@@ -83,7 +83,8 @@ from safetensors.torch import load, load_file, save, save_file
 made = {{"a": torch.randn(3, 4), "b": torch.arange(5), "c": torch.ones(2, dtype=torch.bfloat16), "e": torch.zeros(0)}}
 save_file(made, {str(tmp_path / "x")!r})
 read = load_file({str(tmp_path / "x")!r})
-print(all(torch.equal(read[k], v) and read[k].dtype == v.dtype for k, v in made.items()), load(save(made))["b"].tolist())
+same = all(torch.equal(read[k], v) and read[k].dtype == v.dtype for k, v in made.items())
+print(same, load(save(made))["b"].tolist())
 with safe_open({str(tmp_path / "x")!r}, "pt") as file:
     print(torch.equal(file.get_slice("a")[1:3], made["a"][1:3]))
 """
@@ -171,12 +172,13 @@ class Images(Dataset[Any]):
         return tp.full((64, 64), float(index)), index
 
 
-def left_behind() -> list[str]:
-    return [name for name in os.listdir(storages._FOLDER) if name.startswith("tensorpy-")]
+def left_behind() -> set[str]:
+    """The files of shared memory that have a name: those of other programs among them."""
+    return {name for name in os.listdir(storages._FOLDER) if name.startswith("tensorpy-")}
 
 
 def test_batches_come_through_shared_memory_and_leave_nothing() -> None:
-    seen = []
+    seen, before = [], left_behind()
     for images, indices in DataLoader(Images(), batch_size=4, num_workers=2):
         assert images.is_shared() and not indices.is_shared() and images[:, 3, 5].tolist() == indices.tolist()
         images += 1  # the batch is the receiver's
@@ -185,15 +187,16 @@ def test_batches_come_through_shared_memory_and_leave_nothing() -> None:
     early = iter(DataLoader(Images(), batch_size=4, num_workers=2, prefetch_factor=3))
     next(early)
     del early
-    assert left_behind() == []
+    assert left_behind() <= before
 
 
 def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, nbytes: int) -> None:
         raise OSError(28, "No space left on device")
 
+    before = left_behind()
     monkeypatch.setattr(storages.os, "ftruncate", full)
     t = tp.arange(3.0)
     with pytest.raises(OSError, match="No space left"):
         t.share_memory_()
-    assert t.tolist() == [0.0, 1.0, 2.0] and not t.is_shared() and left_behind() == []
+    assert t.tolist() == [0.0, 1.0, 2.0] and not t.is_shared() and left_behind() <= before

@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorpy as tp
 from tensorpy import _C, multiprocessing
+from tensorpy.storage import forget_of
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
 
@@ -176,6 +177,7 @@ def run(
     finally:
         results.cancel_join_thread()  # who asks a worker to end wants no more of its batches
         results.close()
+        forget_of(os.getpid())
 
 
 def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:

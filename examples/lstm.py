@@ -1,6 +1,6 @@
 """An LSTM learns a chaotic time series one step ahead, then continues it by itself.
 
-    python examples/lstm.py [--steps 600] [--device cpu] [--out lstm.png]
+    python examples/lstm.py [--steps 1200] [--device cpu] [--out lstm.png]
 
 The series is Mackey and Glass's delay equation (1977) with a delay of 17, a usual test of forecasts.
 """
@@ -72,8 +72,8 @@ def draw(losses, context, actual, forecast, path):
     top.plot(range(-len(context) + 1, 1), context, color="0.6", label="seen")
     top.plot(range(1, len(actual) + 1), actual, "k--", lw=1, label="what came")
     top.plot(range(1, len(forecast) + 1), forecast, label="forecast")
-    top.set(xlabel="time", title="an LSTM continues the Mackey-Glass series by itself")
-    top.legend(loc="lower left", ncols=3)
+    top.set(xlabel="time", ylim=(-2.7, 2.7), title="an LSTM continues the Mackey-Glass series by itself")
+    top.legend(loc="upper left", ncols=3)
     below.plot(range(1, len(losses) + 1), losses, lw=0.8)
     below.set(xlabel="step", ylabel="training loss", yscale="log")
     for axes in (top, below):
@@ -83,7 +83,7 @@ def draw(losses, context, actual, forecast, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("lstm.png"))

@@ -73,12 +73,12 @@ def draw(lengths, states, path):
     middle = [(i + 0.5) * carts for i in range(len(lengths))]
     left.plot(middle, [sum(row) / carts for row in lengths], label="mean of an update")
     left.set(xlabel="episode", ylabel="steps balanced", ylim=(0, CAP * 1.05))
-    left.legend(loc="upper left")
+    left.legend(loc="lower right", markerscale=4)
     times = [i * SECONDS for i in range(len(states))]
     right.plot(times, states[:, 0].tolist(), label="place (m)")
     right.plot(times, states[:, 2].rad2deg().tolist(), label="angle (degrees)", lw=0.8)
     right.set(xlabel="seconds", title="one episode after training")
-    right.legend(loc="upper left")
+    right.legend(loc="lower left")
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)

@@ -117,8 +117,8 @@ def main():
     loader = DataLoader(training, args.batch, shuffle=True, drop_last=True)
 
     model = ResNet().to(args.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=args.steps + 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=args.steps + 1)
     before, accuracy, guess = test(model, images, labels)
     losses, accuracies = [], [(0, accuracy)]
     with tqdm(total=args.steps, unit="step") as progress:

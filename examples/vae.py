@@ -14,7 +14,7 @@ import tensorpy.nn.functional as F
 from tensorpy import nn
 from tqdm import trange
 
-PIXELS, HIDDEN, GRID = 64, 256, 15
+PIXELS, HIDDEN, GRID = 64, 256, 12
 
 
 class VAE(nn.Module):
@@ -92,7 +92,8 @@ def main():
         places = model.encoder(images)[:, :2]
         axis = torch.linspace(-2, 2, GRID, device=args.device)
         latent = torch.stack(torch.meshgrid(-axis, axis, indexing="ij")[::-1], -1)  # the top row is y = 2
-        plane = model.decoder(latent).sigmoid().view(GRID, GRID, 8, 8).transpose(1, 2).reshape(GRID * 8, GRID * 8)
+        decoded = F.pad(model.decoder(latent).sigmoid().view(GRID, GRID, 8, 8), (1, 1, 1, 1))  # a margin of one pixel
+        plane = decoded.transpose(1, 2).reshape(GRID * 10, GRID * 10)
     print(f"negative lower bound per image: {before:.2f} before, {after:.2f} after")
     draw(places, digits.target, plane, args.out)
     print(f"picture: {args.out}")

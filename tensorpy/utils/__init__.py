@@ -1,8 +1,20 @@
-"""Tools around tensors: hooks, data loading, checkpointing. Its parts are imported at first use."""
+"""Tools around tensors: hooks, data loading, checkpointing, pictures. Its parts are imported at first use."""
 
 from __future__ import annotations
 
-_PARTS = ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "extension", "hooks", "model_zoo")
+_PARTS = (
+    "_layers",
+    "_python_dispatch",
+    "_pytree",
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "extension",
+    "hooks",
+    "model_zoo",
+    "viz",
+)
 
 
 def __getattr__(name: str) -> object:

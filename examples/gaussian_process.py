@@ -9,9 +9,10 @@ import argparse
 import math
 from pathlib import Path
 
+from tqdm import trange
+
 import tensorpy as torch
 from tensorpy import nn
-from tqdm import trange
 
 
 def truth(x):

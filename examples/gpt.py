@@ -2,16 +2,17 @@
 
     python examples/gpt.py [--steps 1500] [--device cpu] [--out gpt.txt]
 
-Write `torch` for `tensorpy` in the imports and it is a program for PyTorch, which `python -m tensorpy.run` runs as well.
+With `torch` for `tensorpy` in the imports it is a program for PyTorch, which `python -m tensorpy.run` runs as well.
 """
 
 import argparse
 from pathlib import Path
 
+from tqdm import trange
+
 import tensorpy as torch
 import tensorpy.nn.functional as F
 from tensorpy import nn
-from tqdm import trange
 
 ROOT = Path(__file__).parent.parent
 CONTEXT, WIDTH, HEADS, LAYERS = 96, 128, 4, 4

@@ -8,10 +8,11 @@ The series is Mackey and Glass's delay equation (1977) with a delay of 17, a usu
 import argparse
 from pathlib import Path
 
+from tqdm import trange
+
 import tensorpy as torch
 import tensorpy.nn.functional as F
 from tensorpy import nn
-from tqdm import trange
 
 DELAY, WINDOW, CONTEXT, AHEAD = 17, 100, 300, 200
 

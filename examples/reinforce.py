@@ -9,10 +9,11 @@ return at each time as its baseline. Sixteen carts run at once, as one batch.
 import argparse
 from pathlib import Path
 
+from tqdm import trange
+
 import tensorpy as torch
 from tensorpy import nn
 from tensorpy.distributions import Categorical
-from tqdm import trange
 
 GRAVITY, CART, POLE, HALF, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 CAP = 500  # steps, after which an episode has succeeded
@@ -20,7 +21,7 @@ CAP = 500  # steps, after which an episode has succeeded
 
 def move(state, action):
     """One step of the carts (n, 4): place, speed, angle, angular speed. action: 0 pushes left, 1 right."""
-    x, speed, angle, turning = state.unbind(1)
+    _, speed, angle, turning = state.unbind(1)
     force = FORCE * (2 * action - 1)
     sin, cos = angle.sin(), angle.cos()
     push = (force + POLE * HALF * turning.square() * sin) / (CART + POLE)

@@ -9,11 +9,12 @@ out for testing.
 import argparse
 from pathlib import Path
 
+from tqdm import tqdm
+
 import tensorpy as torch
 import tensorpy.nn.functional as F
 from tensorpy import nn
 from tensorpy.utils.data import DataLoader, TensorDataset, random_split
-from tqdm import tqdm
 
 CLASSES = 10
 

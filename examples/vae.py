@@ -9,10 +9,11 @@ Auto-Encoding Variational Bayes (2014). The digits are the 1,797 that scikit-lea
 import argparse
 from pathlib import Path
 
+from tqdm import trange
+
 import tensorpy as torch
 import tensorpy.nn.functional as F
 from tensorpy import nn
-from tqdm import trange
 
 PIXELS, HIDDEN, GRID = 64, 256, 12
 

@@ -15,13 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "asan"
-# Left out: what measures memory, forks, builds, or compares at length.
+# Left out: what measures memory, forks, builds, trains, or compares at length.
 SKIPPED = [
     "tests/codegen",
     "tests/test_abi.py",
     "tests/test_headers.py",
     "tests/test_adding_an_operator.py",
     "tests/test_against_torch.py",
+    "tests/test_examples.py",
     "tests/test_leaks.py",
     "tests/test_memory.py",
     "tests/test_nn_against_torch.py",

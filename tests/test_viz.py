@@ -23,6 +23,9 @@ def test_leaves_calls_and_the_output() -> None:
     picture = viz.graph((w * x).exp().sum(), {"w": w})
     expected = ["w (3, 4)", "leaf (4,)", "MulBackward0", "ExpBackward0", "SumBackward0", "output ()"]
     assert texts(str(picture)) == expected
+    titles = [title.text or "" for title in ElementTree.fromstring(str(picture)).findall(".//{*}title")]
+    assert titles[0] == titles[-1] == "tensorpy.float32 on cpu"
+    assert all(re.fullmatch(r"\w+Backward0, call \d+", title) for title in titles[2:-1])
     assert repr(picture) == "AutogradGraph(nodes=4, leaves=2)"
 
 

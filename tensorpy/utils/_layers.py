@@ -1,4 +1,4 @@
-"""Boxes in layers, with arrows from each to those below that take it, as an SVG of our own. Knows nothing of what they are."""
+"""Boxes in layers, with arrows from each to those below that take it, as an SVG of our own."""
 
 from __future__ import annotations
 

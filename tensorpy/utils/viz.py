@@ -65,10 +65,7 @@ def _leaf(tensor: _C.Tensor, names: Mapping[int, str]) -> _layers.Box:
     return _layers.Box(text, f"{tensor.dtype} on {tensor.device}", _layers.INPUT, ())
 
 
-def graph(
-    tensors: _C.Tensor | Iterable[_C.Tensor],
-    params: Any = None,
-) -> AutogradGraph:
+def graph(tensors: _C.Tensor | Iterable[_C.Tensor], params: Any = None) -> AutogradGraph:
     """The graph that backward() would walk from a tensor, or from several: leaves above, the tensors below.
 
     params: what to call the leaves: a Module, a dict, or (name, tensor) pairs such as named_parameters() gives.
@@ -87,7 +84,7 @@ def graph(
             continue
         takes = [number[taken] for taken, _ in node.next_functions if taken is not None]
         number[node] = len(boxes)
-        boxes.append(_layers.Box(node.name(), f"{node.name()}, call {node._sequence_nr}", _layers.CALL, takes))
+        boxes.append(_layers.Box(node.name(), f"{node.name()}, call {node._sequence_nr()}", _layers.CALL, takes))
     for tensor in given:
         if tensor.grad_fn is not None:
             text = f"{names.get(id(tensor), 'output')} {tuple(tensor.shape)}"

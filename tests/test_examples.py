@@ -21,7 +21,6 @@ SHORT = {  # program -> its options, what it needs beside tensorpy
     "lstm": (["--steps", "40"], ["tqdm", "matplotlib"]),
     "vae": (["--steps", "100"], ["tqdm", "sklearn", "matplotlib"]),
     "reinforce": (["--steps", "20"], ["tqdm", "matplotlib"]),
-    "gaussian_process": (["--steps", "100"], ["tqdm", "matplotlib"]),
 }
 
 

@@ -32,19 +32,19 @@ class LowRankMultivariateNormal(Distribution):
 
     def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
-            raise ValueError("loc must be at least one-dimensional.")
+            raise ValueError("LowRankMultivariateNormal: loc has no dimension, where a vector or several are wanted")
         if cov_factor.dim() < 2:
-            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
+            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted")
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n:
-            raise ValueError(f"cov_factor must be a batch of matrices with shape {n} x m")
+            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.shape[-2]} rows for vectors of {n}")
         if tuple(cov_diag.shape[-1:]) != (n,):
-            raise ValueError(f"cov_diag must be a batch of vectors with shape ({n},)")
+            raise ValueError(f"LowRankMultivariateNormal: cov_diag is of shape {tuple(cov_diag.shape)} for vectors of {n}")
         try:
             batch = tp.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except RuntimeError:
             shapes = f"loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
-            raise ValueError(f"Incompatible batch shapes: {shapes}") from None
+            raise ValueError(f"LowRankMultivariateNormal: these batches do not fit each other: {shapes}") from None
         self.loc = loc.expand((*batch, -1))
         self.cov_factor = cov_factor.expand((*batch, -1, -1))
         self.cov_diag = cov_diag.expand((*batch, -1))

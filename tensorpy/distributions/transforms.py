@@ -384,7 +384,7 @@ class CorrCholeskyTransform(_Plain):
 
     def forward_shape(self, shape: Any) -> Any:
         if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+            raise ValueError(f"CorrCholeskyTransform: a shape of {tuple(shape)} has too few dimensions")
         n = (math.isqrt(8 * shape[-1] + 1) + 1) // 2
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError(f"{shape[-1]} numbers are no triangle below a diagonal")
@@ -392,9 +392,9 @@ class CorrCholeskyTransform(_Plain):
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+            raise ValueError(f"CorrCholeskyTransform: a shape of {tuple(shape)} has too few dimensions")
         if shape[-2] != shape[-1]:
-            raise ValueError("Input is not square")
+            raise ValueError(f"CorrCholeskyTransform: matrices of {shape[-2]} by {shape[-1]} are not square")
         return tp.Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
 
 

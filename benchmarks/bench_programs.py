@@ -9,7 +9,7 @@ from typing import Any
 import tensorpy as tp
 
 from .harness import Case
-from .libraries import torch
+from .libraries import torch, training_step
 
 # A GPT of 6 layers, 6 heads, 384 wide, over 256 tokens of 65 kinds.
 LAYERS, HEADS, WIDTH, TOKENS, KINDS = 6, 6, 384, 256, 65
@@ -60,15 +60,11 @@ def gpt_step(t: Any) -> Callable[[], object]:
     optimizer = t.optim.AdamW(model.parameters(), lr=1e-4)
     ids = t.randint(KINDS, (8, TOKENS))
 
-    def step() -> object:
-        optimizer.zero_grad()
+    def loss_of(model: Any) -> Any:
         logits, _ = model(ids)
-        loss = t.nn.functional.cross_entropy(logits.view(-1, KINDS), ids.view(-1))
-        loss.backward()
-        optimizer.step()
-        return loss
+        return t.nn.functional.cross_entropy(logits.view(-1, KINDS), ids.view(-1))
 
-    return step
+    return training_step(model, optimizer, loss_of)
 
 
 def gpt_token(t: Any) -> Callable[[], object]:
@@ -119,15 +115,7 @@ def mlp(t: Any) -> Any:
 
 def step_of(t: Any, model: Any, x: Any, y: Any) -> Callable[[], object]:
     optimizer = t.optim.AdamW(model.parameters(), lr=1e-3)
-
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = t.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return training_step(model, optimizer, lambda model: t.nn.functional.cross_entropy(model(x), y))
 
 
 def resnet_step(t: Any) -> Callable[[], object]:

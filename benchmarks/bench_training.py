@@ -15,7 +15,7 @@ import tensorpy as tp
 import tensorpy.nn.functional as F
 
 from .harness import Case
-from .libraries import torch
+from .libraries import torch, training_step
 
 BATCH = 64
 
@@ -34,15 +34,7 @@ def step_of_tensorpy(images: Any, labels: Any, device: str) -> Callable[[], obje
     model = digits.Cnn().to(device)
     optimizer = digits.OPTIMIZERS["adam"](model.parameters())
     x, y = tp.tensor(images).to(device), tp.tensor(labels).to(device)
-
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return training_step(model, optimizer, lambda model: F.cross_entropy(model(x), y))
 
 
 def torch_cnn() -> Any:
@@ -66,15 +58,7 @@ def step_of_torch(images: Any, labels: Any) -> Callable[[], object]:
     x, y = torch.tensor(images), torch.tensor(labels)
     model = torch_cnn()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-
-    def step() -> object:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return training_step(model, optimizer, lambda model: torch.nn.functional.cross_entropy(model(x), y))
 
 
 def cases(device: str) -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,19 @@ def tensors(*arrays: np.ndarray[Any, Any]) -> dict[str, tuple[Any, ...]]:
     if torch is not None:
         made["torch"] = tuple(torch.tensor(a) for a in arrays)
     return made
+
+
+def training_step(model: Any, optimizer: Any, loss_of: Callable[[Any], Any]) -> Callable[[], object]:
+    """A step as a program in any of the libraries has it; `loss_of(model)` is what it makes smaller."""
+
+    def step() -> object:
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
 
 
 def set_threads(n: int) -> None:

@@ -189,9 +189,6 @@ class AbsentDevice:
         """Makes a stream the current one; None, the only one that can be given, changes nothing."""
         self.stream(stream)
 
-    Stream: Any = absent("tensorpy.cuda", "Stream")
-    Event: Any = absent("tensorpy.cuda", "Event")
-
 
 class AbsentContext:
     """A context in which a device is the current one: a negative index stands for none and changes nothing."""

@@ -185,8 +185,10 @@ def test_to() -> None:
     assert t.double().dtype == tp.float64
     assert t.type() == "tensorpy.FloatTensor"
     assert t.type("tensorpy.DoubleTensor").dtype == tp.float64
+    with pytest.raises(RuntimeError):
+        t.to(99)  # an index is one of a device that is not the CPU
     with pytest.raises(TypeError):
-        t.to(3)
+        t.to(3.5)
 
 
 def test_numbers() -> None:

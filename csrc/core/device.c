@@ -100,21 +100,18 @@ const tp_device_ops *tp_device_find_ops(tp_device_type type) {
     return (unsigned)type < TP_NUM_DEVICES ? registered[type] : NULL;
 }
 
-/* "CUDA" as PyTorch names it in the error, whose class programs catch. */
-static int fail_foreign(int type) {
+/* Programs catch the class, which is PyTorch's. */
+static const tp_device_ops *fail_foreign(int type) {
     const char *name = foreign_names[type - TP_NUM_DEVICES];
     bool asserts = strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0;
-    return tp_fail(asserts ? TP_AssertionError : TP_RuntimeError, "tensorpy drives no %s device%s", name,
-                   registered[TP_DEVICE_OPENCL]
-                       ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)"
-                       : "");
+    return tp_fail_null(asserts ? TP_AssertionError : TP_RuntimeError, "tensorpy drives no %s device%s", name,
+                        registered[TP_DEVICE_OPENCL]
+                            ? ": a GPU is one of opencl's (tensorpy.run --device opencl lets a program call it so)"
+                            : "");
 }
 
 const tp_device_ops *tp_device_get_ops(tp_device_type type) {
-    if (is_foreign((int)type)) {
-        fail_foreign((int)type);
-        return NULL;
-    }
+    if (is_foreign((int)type)) return fail_foreign((int)type);
     if ((unsigned)type >= TP_NUM_DEVICES) return tp_fail_null(TP_RuntimeError, "invalid device type %d", (int)type);
     const tp_device_ops *ops = registered[type];
     if (!ops)

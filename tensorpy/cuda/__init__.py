@@ -16,11 +16,16 @@ from tensorpy.cuda import amp, nvtx
 
 _driven = _C.device("cuda").type == _C.device("opencl").type  # Note: as_torch() loads this module anew after it is
 if _driven:
+    from tensorpy import opencl as _opencl
     from tensorpy.cuda._driver import OpenCLDevice
 
     _device: AbsentDevice = OpenCLDevice()
+    Stream: Any = _opencl.Stream
+    Event: Any = _opencl.Event
 else:
     _device = AbsentDevice("CUDA")
+    Stream = absent(__name__, "Stream")
+    Event = absent(__name__, "Event")
 
 is_available = _device.is_available
 device_count = _device.device_count
@@ -62,8 +67,6 @@ current_stream = _device.current_stream
 default_stream = _device.default_stream
 stream = _device.stream
 set_stream = _device.set_stream
-Stream = _device.Stream
-Event = _device.Event
 StreamContext = absent(__name__, "StreamContext")
 ExternalStream = absent(__name__, "ExternalStream")
 CUDAGraph = absent(__name__, "CUDAGraph")

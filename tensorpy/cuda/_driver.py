@@ -46,8 +46,6 @@ class OpenCLDevice(AbsentDevice):
     memory_reserved: Any = staticmethod(opencl.memory_reserved)
 
     set_stream: Any = staticmethod(opencl.set_stream)
-    Stream = opencl.Stream
-    Event = opencl.Event
 
     def is_initialized(self) -> bool:
         return True

@@ -17,8 +17,7 @@ def _device(location: str) -> _C.device:
     try:
         return _C.device(location)
     except (RuntimeError, ValueError, OverflowError):
-        pass
-    raise RuntimeError(f"don't know how to restore data location of a storage (tagged with {location})")
+        raise RuntimeError(f"don't know how to restore data location of a storage (tagged with {location})") from None
 
 
 def _to(storage: Any, device: _C.device) -> Any:

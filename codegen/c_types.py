@@ -130,7 +130,7 @@ def c_result(schema: FunctionSchema) -> CResult:
     tensor = BaseType("Tensor")
     if types == [tensor]:
         return CResult("tensor", "tp_tensor *", "t", "NULL")
-    if all(t == tensor for t in types) and 2 <= len(types) <= 5:
+    if types[0] == tensor and all(t in (tensor, OptionalType(tensor)) for t in types) and 2 <= len(types) <= 5:
         n = len(types)
         return CResult("tensors", f"tp_tensor{n} ", f"t{n}", f"(tp_tensor{n}){{{{NULL}}}}", n)
     if len(types) == 1 and isinstance(types[0], ListType) and base_of(types[0]) == tensor:

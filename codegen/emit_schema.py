@@ -23,6 +23,7 @@ from .catalog import Catalog, Operator
 from .emit_batching import rules_of
 from .emit_forward import forwards_of
 from .emit_functions import YAML, kernel_types, op_of
+from .formula_calls import has_optional_outputs
 from .model import FunctionSchema
 from .text import Tables, banner, c_string
 
@@ -53,11 +54,12 @@ def argument_rows(schema: FunctionSchema) -> str:
 
 def return_rows(schema: FunctionSchema) -> str:
     out = []
+    masked = has_optional_outputs(schema)
     for r in schema.returns:
         tag = "TP_TENSOR_SEQ" if c_type(r.type).member == "tensors" else c_type(r.type).tag
-        write = "true" if r.is_write else "false"
+        optional, write = ("true" if flag else "false" for flag in (masked or is_optional(r.type), r.is_write))
         out.append(
-            f"    {{{c_string(r.name or '')}, {c_string(str(r.type))}, NULL, {tag}, false, false, false, {write}}},\n"
+            f"    {{{c_string(r.name or '')}, {c_string(str(r.type))}, NULL, {tag}, {optional}, false, false, {write}}},\n"
         )
     return "".join(out)
 

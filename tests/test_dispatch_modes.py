@@ -101,6 +101,14 @@ def test_every_gradient_passes_a_wrapper(info: OpInfo) -> None:
                 check_same(info, got.inner, grad, f"{info.name}{sample}: gradient", exact=False)
 
 
+def test_a_gradient_that_nobody_asks_for_is_none_through_a_wrapper() -> None:
+    x, weight = tp.randn(2, 3, 8, 8), tp.randn(4, 3, 3, 3)
+    for asks in ((True, False), (False, True)):
+        given = [Wrapped(t).requires_grad_(ask) for t, ask in zip((x, weight), asks, strict=True)]
+        tp.conv2d(*given).sum().backward()
+        assert [t.grad is not None for t in given] == list(asks)
+
+
 # ---- modes ----
 
 

@@ -4,6 +4,7 @@ call, tensorpy does, with the same class of exception.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,8 +36,13 @@ TAKEN = {
     "linear": "a weight of one dimension takes batches too",
     "nll_loss2d_forward": "targets are counted, whatever dimensions they have",
     "repeat_interleave": "a tensor without dimensions is a line of one",
+    "fft_rfft": "an empty batch has an empty result",
+    "linalg_vander": "of float16 too",
     "norm": "elements may be narrowed before they are summed",
 }
+
+# Where PyTorch itself writes past its memory and ends the process.
+CRASHES = {"lu_unpack": "pivots out of range", "lstm": "weights and states that do not fit each other"}
 
 
 def is_int(value: Any) -> bool:
@@ -100,7 +106,7 @@ def is_same(what: str, got: Exception, expected: Exception) -> bool:
 
 def is_in_torch(info: OpInfo) -> bool:
     try:
-        return not info.base.startswith("_") and overload(torch, info.name) is not None
+        return not info.base.startswith("_") and info.base not in CRASHES and overload(torch, info.name) is not None
     except AttributeError:
         return False
 
@@ -112,7 +118,7 @@ def test_what_pytorch_refuses(info: OpInfo) -> None:
         for sample in info.samples(info.main_dtype, SAMPLES):
             for what, wrong in spoilt(info, sample):
                 expected = refusal(torch, info, wrong)
-                if expected is None or "Expected a value of type" in str(expected):
+                if expected is None or re.search("Expected a value of type|is missing value for", str(expected)):
                     continue
                 got = refusal(tp, info, wrong)
                 message = f"{info.name}{wrong}, wrong {what}: {got!r}, PyTorch: {expected!r}"

@@ -217,7 +217,6 @@ static tp_tensor *shifted(tp_tensor *self, tp_ints dim, bool back) {
         int64_t n = self->ndim ? self->sizes[dims[i]] : 1;
         by[i] = back ? (n + 1) / 2 : n / 2;
     }
-    if (count == 0) return tp_clone(self, TP_NO_FORMAT);
     return tp_roll(self, (tp_ints){by, count}, (tp_ints){dims, count});
 }
 /* fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor */

@@ -321,6 +321,8 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond,
     if (which < 0 || tp_check_matrix(op, "input", self, false) < 0 || tp_check_same_matrices(op, self, b) < 0)
         return none;
     if (b->ndim == 0) return tp_fail(TP_RuntimeError, "%s: other must have at least 1 dimension", op), none;
+    if (self->ndim < b->ndim || self->ndim - b->ndim > 1)
+        return tp_fail(TP_RuntimeError, "%s: input has as many dimensions as other, or one more", op), none;
     bool vector = tp_is_vector_side(self, b);
     tp_autoref *side = vector ? tp_unsqueeze(b, -1) : tp_retain(b);
     int64_t m = tp_rows(self), n = tp_columns(self), k = least(self), most = m > n ? m : n;

@@ -37,9 +37,19 @@ static tp_tensor *met(tp_tensor *t, const tp_tensor *gates, bool lowered) {
     return t && lowered ? tp_to_dtype(t, (tp_dtype)gates->dtype, false, false, TP_NO_FORMAT) : tp_retain(t);
 }
 
+static int check_dtypes(const tp_recurrent *cell, const weights *w) {
+    const tp_tensor *others[] = {w->w_hh, w->b_ih, w->b_hh, w->w_hr};
+    for (int i = 0; i < 4; i++)
+        if (others[i] && others[i]->dtype != w->w_ih->dtype)
+            return tp_fail(TP_RuntimeError, "%s: weights of %s and of %s", cell->name,
+                           tp_dtype_names[w->w_ih->dtype], tp_dtype_names[others[i]->dtype]);
+    return 0;
+}
+
 static tp_tensor5 run_direction(const tp_recurrent *cell, tp_tensor *input, tp_tensor *hx, tp_tensor *cx,
                                 const weights *w, tp_ints batch_sizes, bool reverse) {
     tp_tensor5 none = {{NULL}};
+    if (check_dtypes(cell, w) < 0) return none;
     bool gru = cell->kind == TP_CELL_GRU; /* whose candidate scales the hidden product with its bias */
     tp_autoref *bias = w->b_ih && w->b_hh && !gru ? tp_add_Tensor(w->b_ih, w->b_hh, TP_SCALAR_I(1))
                                                   : tp_retain(w->b_ih ? w->b_ih
@@ -175,6 +185,10 @@ static tp_tensor3 over_data(network *net, tp_tensor *data, tp_tensor *batch_size
     tp_autoref *table = tp_host_ints(batch_sizes);
     const int64_t *sizes = table ? tp_table_values(table) : NULL;
     if (!table || (table->numel && !sizes)) return r;
+    if (batch_sizes->dtype != TP_INT64)
+        return tp_fail(TP_RuntimeError, "%s: batch_sizes are int64, but got %s", net->cell.name,
+                       tp_dtype_names[batch_sizes->dtype]),
+               r;
     if (data->ndim != 2 || table->ndim != 1)
         return tp_fail(TP_RuntimeError, "%s: packed data has 2 dimensions and batch_sizes 1, but got %lld and %lld",
                        net->cell.name, (long long)data->ndim, (long long)table->ndim),

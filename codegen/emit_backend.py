@@ -202,7 +202,7 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     else:
         body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
-        body += f"    return tp_copy_into_outs_steal(outs, made.v, {result.count});\n"
+        body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)
 
 

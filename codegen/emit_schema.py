@@ -58,9 +58,8 @@ def return_rows(schema: FunctionSchema) -> str:
     for r in schema.returns:
         tag = "TP_TENSOR_SEQ" if c_type(r.type).member == "tensors" else c_type(r.type).tag
         optional, write = ("true" if flag else "false" for flag in (masked or is_optional(r.type), r.is_write))
-        out.append(
-            f"    {{{c_string(r.name or '')}, {c_string(str(r.type))}, NULL, {tag}, {optional}, false, false, {write}}},\n"
-        )
+        name, type_ = c_string(r.name or ""), c_string(str(r.type))
+        out.append(f"    {{{name}, {type_}, NULL, {tag}, {optional}, false, false, {write}}},\n")
     return "".join(out)
 
 

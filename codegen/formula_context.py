@@ -58,6 +58,7 @@ class Context:
         self.names: dict[str, Value] = {name: self.variable(name, v) for name, v in variables.items()}
         self.variables = frozenset(variables)
         self.half_bound: set[str] = set()  # assigned in one branch only
+        self.to_come: list[Sequence[ast.stmt]] = []  # behind each `if` that encloses the statement
         self.assigned: dict[str, ast.AST] = {}
         self.read: set[str] = set()
         self.hoisted: list[str] = []

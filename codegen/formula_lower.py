@@ -98,7 +98,10 @@ class _Lowering(Expressions):
                     self.raise_statement(statement)
                     return True
                 case ast.If():
-                    if self.if_statement(statement, last):
+                    self.to_come.append(body[i + 1 :])
+                    ended = self.if_statement(statement, last)
+                    self.to_come.pop()
+                    if ended:
                         return True
                 case ast.Pass():
                     pass
@@ -134,10 +137,11 @@ class _Lowering(Expressions):
             half_bound |= self.half_bound
         self.half_bound = half_bound
         open_arms = [(names, lines, block) for names, lines, block, ended in arms if not ended]
+        to_come = {n.id for rest in self.to_come for s in rest for n in ast.walk(s) if isinstance(n, ast.Name)}
         assigned = [
             name
             for name in self.assigned
-            if any(names.get(name) is not self.names.get(name) for names, _, _ in open_arms)
+            if name in to_come and any(names.get(name) is not self.names.get(name) for names, _, _ in open_arms)
         ]
 
         def once(names: Mapping[str, Value], name: str) -> Value:

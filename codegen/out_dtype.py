@@ -23,6 +23,8 @@ def takes_castable(op: Operator, catalog: Catalog) -> bool:
 def _by_kind(op: Operator, catalog: Catalog) -> bool:
     if op.pointwise is not None:
         return True
+    if len(op.schema.returns) > 1:
+        return False
     origin = catalog.by_name[str(op.function.origin.name)]
     if origin.function.composite is None:
         return False
@@ -38,13 +40,9 @@ def check_out_dtypes(catalog: Catalog) -> None:
         if key is None:
             continue
         where = op.function.at("out_dtype")
-        group = op.group.functional
         if op.group.out is None:
             what = f"{op.schema.name} has 'out_dtype', and no out= variant"
             errors.add(where, what, f"name '{op.schema.name.base}.out' in 'autogen', or take it out")
         elif (key == "castable") == _by_kind(op, catalog):
             errors.add(where, f"{op.schema.name} would be '{key}' without 'out_dtype'", "take it out")
-        elif key == "castable" and group is not None and len(group.func.returns) > 1:
-            what = f"{op.schema.name} has several outputs, each of its own dtype"
-            errors.add(where, what, "take 'out_dtype' out")
     errors.raise_if_any()

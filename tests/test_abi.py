@@ -37,7 +37,7 @@ CHANGED = {
     "a member at the end": ("api.h", r"\n\} tensorpy_api;", "\nint (*more)(void);\n} tensorpy_api;", False),
     "a backend's, too": ("backend.h", r"\n\} tensorpy_backend;", "\nint (*more)(void);\n} tensorpy_backend;", False),
     "a new type": ("types.h", r"/\* ---- errors", "typedef struct { int a; } tp_more;\n/* ---- errors", False),
-    "one more error": ("types.h", r"    X\(PythonError\)", "    X(PythonError) X(MoreError)", False),
+    "one more error": ("types.h", r"    X\(LinAlgError\)", "    X(LinAlgError) X(MoreError)", False),
     "two members swapped": ("backend.h", r"(?s)(    void \(\*release\).*?;\n)(.*?;\n)", r"\2\1", True),
     "a member in the middle": ("api.h", r"    int \(\*num_threads\)", r"    int (*more)(void);\n\g<0>", True),
     "a member gone": ("backend.h", r"    int \(\*synchronize\).*", "", True),

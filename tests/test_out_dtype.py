@@ -29,6 +29,12 @@ SAMPLES = 2  # of one operator and dtype
 TWO_WAYS = {
     "abs": "of complex numbers it casts, of others not",
     "inner": "of a number it multiplies, which casts",
+    **dict.fromkeys(("linalg_matrix_power", "matrix_power"), "the power 0 it casts, others not"),
+    **dict.fromkeys(
+        ("fft_hfft", "fft_hfft2", "fft_hfftn", "fft_irfft", "fft_irfft2", "fft_irfftn"), "it casts, but not to complex"
+    ),
+    "fft_ifft": "of a complex input it does not cast",
+    "chain_matmul": "of one matrix it copies, of several not",
 }
 
 

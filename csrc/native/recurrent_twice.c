@@ -14,7 +14,7 @@ typedef struct {
     int64_t first, rows, step; /* of the step */
 } work;
 
-static tp_tensor *rows_of_step(tp_tensor *t, const work *w) { return t ? tp_narrow(t, 0, w->first, w->rows) : NULL; }
+static tp_tensor *rows_of_step(tp_tensor *t, const work *w) { return tp_narrow(t, 0, w->first, w->rows); }
 
 /* `to` with its first rows replaced by `rows` (stolen). */
 static int put_rows(tp_tensor **to, tp_tensor *rows) {
@@ -30,8 +30,11 @@ static int put_rows(tp_tensor **to, tp_tensor *rows) {
     return 0;
 }
 
-static tp_tensor *plus(tp_tensor *a, tp_tensor *b_or_null) {
-    return a && b_or_null ? tp_add_Tensor(a, b_or_null, TP_SCALAR_I(1)) : tp_retain(a);
+/* `a` and the step's rows of what may be None. */
+static tp_tensor *plus_rows(tp_tensor *a, tp_tensor *all_or_null, const work *w) {
+    if (!a || !all_or_null) return tp_retain(a);
+    tp_autoref *rows = rows_of_step(all_or_null, w);
+    return rows ? tp_add_Tensor(a, rows, TP_SCALAR_I(1)) : NULL;
 }
 
 /* The gradients of a step's gates and of what the cell gives back of the state, of h without a projection. */
@@ -47,11 +50,9 @@ static tp_tensor3 through_cell(const work *w, tp_tensor *h, tp_tensor *c, tp_ten
 static int one_step(work *w) {
     bool lstm = w->cell.kind == TP_CELL_LSTM, projected = lstm && w->extra;
     tp_autoref *own = tp_narrow(w->h, 0, 0, w->rows), *c = lstm ? tp_narrow(w->c, 0, 0, w->rows) : NULL,
-               *grad = rows_of_step(w->grad_output, w), *saved = rows_of_step(w->saved, w),
-               *before = rows_of_step(w->before, w), *given = rows_of_step(w->grad_saved, w),
-               *to_before = rows_of_step(w->grad_before, w);
-    tp_autoref *h = plus(own, grad);
-    tp_autoref *grad_saved = given   ? tp_retain(given)
+               *saved = rows_of_step(w->saved, w), *before = rows_of_step(w->before, w);
+    tp_autoref *h = plus_rows(own, w->grad_output, w);
+    tp_autoref *grad_saved = w->grad_saved ? rows_of_step(w->grad_saved, w)
                              : saved ? tp_zeros_like(saved, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT)
                                      : NULL;
     if (!h || !saved || !before || !grad_saved || (lstm && !c)) return -1;
@@ -63,7 +64,7 @@ static int one_step(work *w) {
     w->to_hidden->items[w->step] = r.v[1];
     tp_autoref *through = r.v[1] ? tp_mm(r.v[1], w->weight) : NULL;
     tp_autoref *all = through && !lstm ? tp_add_Tensor(through, state, TP_SCALAR_I(1)) : tp_retain(through);
-    if (!all || put_rows(&w->h, plus(all, to_before)) < 0) return -1;
+    if (!all || put_rows(&w->h, plus_rows(all, w->grad_before, w)) < 0) return -1;
     return lstm ? put_rows(&w->c, tp_take(state)) : 0;
 }
 

@@ -63,13 +63,20 @@ int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
     return into_out_list(outs, made, TP_VARIANT_OUT_CAST);
 }
 
-int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+static int into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n, tp_variant variant) {
     int status = 0;
     for (int i = 0; i < n && status == 0; i++)
-        status = check_out(outs[i], made[i], TP_VARIANT_OUT); /* before the first is written */
+        status = check_out(outs[i], made[i], variant); /* before the first is written */
     for (int i = 0; i < n; i++) {
-        if (status == 0) status = tp_copy_into_out(outs[i], made[i]);
+        if (status == 0) status = into_out(outs[i], made[i], variant);
         tp_release(made[i]);
     }
     return status;
+}
+
+int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+    return into_outs_steal(outs, made, n, TP_VARIANT_OUT);
+}
+int tp_cast_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+    return into_outs_steal(outs, made, n, TP_VARIANT_OUT_CAST);
 }

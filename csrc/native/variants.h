@@ -16,3 +16,4 @@ int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 /* For several outputs; releases the n tensors of made. */
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);
+int tp_cast_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

@@ -188,6 +188,14 @@ def test_statements_and_branches() -> None:
     assert re.search(r"\} else \{\n +t\d = tp_retain\(t1\);\n\}", text)  # x belongs to the outer block
 
 
+def test_what_nobody_reads_behind_branches_is_not_joined() -> None:
+    text = lower(
+        "if keepdim:\n    none = dim > 0\n    y = -grad if none else grad\n"
+        "else:\n    none = dim > 1\n    y = grad * 2 if none else grad\ny"
+    )
+    assert "bool v" not in text.replace("const bool v", "")
+
+
 def test_early_return() -> None:
     text = lower("if mode == 'mean':\n    return grad * 2\ngrad")
     assert 'tp_str_equal(mode, "mean")' in text

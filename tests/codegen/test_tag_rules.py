@@ -9,6 +9,7 @@ from codegen.decompositions import Decompositions
 from codegen.emit_backend import emit_kernels
 from codegen.emit_functions import Kernels
 from codegen.errors import YamlError, YamlErrors
+from codegen.out_dtype import takes_castable
 
 TAGS = """
 - tag: nondeterministic_bitwise
@@ -189,7 +190,8 @@ def test_out_dtype_says_what_does_not_hold_anyway(catalog_of, body, what, fix):
     assert what in error.what and fix in error.fix
 
 
-def test_several_outputs_keep_their_dtypes(catalog_of):
+def test_several_outputs_may_be_cast_too(catalog_of):
     two = "- func: two(Tensor self) -> (Tensor, Tensor)\n  dispatch: {Dense: two_dense}\n  autogen: two.out\n"
-    with pytest.raises(YamlErrors, match="several outputs"):
-        catalog_of(f"{two}  out_dtype: castable\n")
+    for key, castable in (("", False), ("  out_dtype: castable\n", True)):
+        catalog = catalog_of(two + key)
+        assert takes_castable(catalog.by_name["two.out"], catalog) == castable

@@ -111,13 +111,28 @@ def _values(a: Any) -> Any:
     return np.linalg.svd(a, compute_uv=False)
 
 
+def _rank(a: Any, tol: Any = None) -> Any:
+    return np.linalg.matrix_rank(a, tol) if a.size else np.zeros(a.shape[:-2], np.int64)
+
+
 @samples("linalg_svdvals", reference=_values, **OPTIONS)
 @samples("nuclear_norm", reference=lambda a: np.sum(_values(a), -1), **OPTIONS)
-@samples("linalg_matrix_rank", "linalg_matrix_rank.atol_rtol_float", "linalg_matrix_rank.atol_rtol_tensor",
-         "linalg_matrix_rank.tol_tensor", without_reference=BY_PRODUCTS, **OPTIONS)  # fmt: skip
+@samples("linalg_matrix_rank.atol_rtol_float", "linalg_matrix_rank.atol_rtol_tensor", reference=_rank, **OPTIONS)
 def of_any(make: Make) -> Iterator[Any]:
     for shape in TALL_AND_WIDE:
         yield upright(make, *shape)
+
+
+@samples("linalg_matrix_rank", reference=_rank, **OPTIONS)
+def rank_above(make: Make) -> Iterator[Any]:
+    for shape, tol in itertools.product(TALL_AND_WIDE, (0.0, 0.5)):
+        yield upright(make, *shape), tol
+
+
+@samples("linalg_matrix_rank.tol_tensor", reference=_rank, **OPTIONS)
+def rank_above_tensor(make: Make) -> Iterator[Any]:
+    for shape, tol in itertools.product(TALL_AND_WIDE, (0.0, 0.5)):
+        yield upright(make, *shape), make.array(tol, dtype="float64")
 
 
 # ---- least squares ----

@@ -346,7 +346,9 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond,
             tp__linalg_check_errors(info, op, self->ndim == 2) < 0)
             return none;
     } else if (x->numel && tp_fill_data(x, TP_SCALAR_I(0)) < 0) return none;
-    tp_autoref *top = tp_narrow(x, -2, 0, n), *solution = top && vector ? tp_squeeze_dim(top, -1) : tp_retain(top);
+    tp_autoref *first = tp_narrow(x, -2, 0, n);
+    tp_autoref *top = first && most > n ? tp_copy_columns(first, sizes) : tp_retain(first),
+               *solution = top && vector ? tp_squeeze_dim(top, -1) : tp_retain(top);
     tp_autoref *residuals = solution ? residuals_of(which, self, x, rank) : NULL;
     tp_autoref *ranks = which == GELS ? tp_new_empty(TP_INTS(0), TP_INT64, self->device)
                                       : tp_to_dtype(rank, TP_INT64, false, false, TP_NO_FORMAT);

@@ -192,10 +192,12 @@ def norm(
     out: Tensor | None = None,
     dtype: _C.dtype | None = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
+    """The p-norm of all elements or along dimensions; "fro" is the 2-norm, "nuc" the sum of the singular values."""
+    if p == "nuc":
+        x = input if dtype is None else input.to(dtype)
+        where = () if dim is None else ((dim,) if isinstance(dim, int) else dim,)
+        return _C.nuclear_norm(x, *where, keepdim=keepdim, **({} if out is None else {"out": out}))
     if isinstance(p, str):
-        if p == "nuc":
-            raise NotImplementedError("norm(): p='nuc' needs singular values, and tensorpy has no SVD yet")
         if p != "fro":
             raise RuntimeError(f"norm(): Order {p} not supported; there are numbers, inf, 'fro' and 'nuc'")
         p = 2

@@ -62,7 +62,7 @@ def test_the_whole_table_and_no_host_call(project: Path, request: pytest.Fixture
         (project / "conftest.py").write_text(CHOSEN.format(names=names))
     done = run(project, "-m", "tensorpy.testing.device", "test_simulated.py")
     assert done.returncode == 0, done.stdout[-5000:]
-    assert re.search(r"^compliance of simulated: 9[5-9].\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]
+    assert re.search(r"^compliance of simulated: 9\d\.\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]
 
 
 def test_its_name_loads_it(project: Path) -> None:

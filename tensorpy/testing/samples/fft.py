@@ -82,6 +82,7 @@ def shifts(make: Make) -> Iterator[Any]:
     yield make(4, 3)
     yield make(4, 3), [1]
     yield make(0, 3), [-1]
+    yield make(2, 3, 4), [0, -1]
 
 
 @samples("fft_fftfreq", reference=np.fft.fftfreq, dtypes=("float32",), tolerances=NEAR)

@@ -13,8 +13,8 @@ from .table import Array, Make, samples
 DTYPES = ("float32", "float64", "complex64", "complex128")
 NEAR = {"float32": (2e-3, 2e-3), "complex64": (2e-3, 2e-3), "float64": (1e-8, 1e-8), "complex128": (1e-8, 1e-8)}
 OPTIONS: dict[str, Any] = {"dtypes": DTYPES, "tolerances": NEAR}
-SQUARE = ((3, 3), (1, 1), (2, 3, 3), (0, 3, 3), (0, 0), (2, 0, 0), (2, 1, 4, 4))
-TALL_AND_WIDE = ((3, 3), (4, 3), (3, 5), (2, 4, 2), (2, 2, 4), (0, 3, 2))
+SQUARE = ((3, 3), (1, 1), (2, 3, 3), (0, 3, 3), (0, 0), (2, 0, 0), (2, 1, 4, 4), (2, 2))
+TALL_AND_WIDE = ((3, 3), (4, 3), (3, 5), (2, 4, 2), (2, 2, 4), (0, 3, 2), (1, 1), (5, 1))
 
 
 def mirrored(x: Any) -> Any:
@@ -195,8 +195,9 @@ def lu_solve_by(make: Make) -> Iterator[Any]:
 
 @samples("lu_solve", reference=lambda b, lu, pivots: _lu_solved(lu, pivots, b), **OPTIONS)
 def lu_solve(make: Make) -> Iterator[Any]:
-    *_, whole, swaps = _lu(well(make, 2, 3, 3).values)
-    yield make(2, 3, 1), make.own(whole), make.array(swaps, "int32")
+    for batch, n, columns in itertools.product(((), (2,)), (3, 1), (1, 2)):
+        *_, whole, swaps = _lu(well(make, *batch, n, n).values)
+        yield make(*batch, n, columns), make.own(whole), make.array(swaps, "int32")
 
 
 BY_PRODUCTS = "tests/test_linalg.py multiplies the factors"
@@ -210,7 +211,8 @@ def ldl(make: Make) -> Iterator[Any]:
 
 @samples("linalg_ldl_solve", without_reference=BY_PRODUCTS, gradcheck=False, **OPTIONS)
 def ldl_solve(make: Make) -> Iterator[Any]:
-    for shape, b in (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1))):
+    for batch, columns, more in itertools.product(((), (2,)), (1, 2), ((), (2,))):
+        shape, b = (*batch, 3, 3), (*(batch or more), 3, columns)
         whole = make.own(np.tril(well(make, *shape).values))
         yield whole, make.array(np.broadcast_to(np.arange(1, 4), shape[:-1]), "int32"), make(*b)
 

@@ -48,7 +48,7 @@ def _reflected(a: Any, tau: Any) -> Any:
 @samples("linalg_householder_product", "orgqr", reference=lambda a, tau: _reflected(a, tau)[..., : a.shape[-1]],
          **OPTIONS)  # fmt: skip
 def householder(make: Make) -> Iterator[Any]:
-    for shape, k in (((4, 3), 3), ((4, 3), 2), ((2, 3, 3), 3), ((3, 3), 0), ((0, 3, 2), 2), ((2, 4, 2), 1)):
+    for shape, k in (((4, 3), 3), ((4, 3), 2), ((2, 3, 3), 3), ((3, 3), 0), ((0, 3, 2), 2), ((2, 4, 2), 1), ((1, 1), 1), ((5, 2), 2)):
         yield make(*shape, low=-1, high=1), make(*shape[:-2], k, low=-1, high=1)
 
 
@@ -250,13 +250,16 @@ def matmul(make: Make) -> Iterator[Any]:
 def vecdot(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2, 3)
     yield make(2, 3), make(3)
-    yield make(2, 3), make(2, 3), {"dim": 0}
+    for x, y in (((2, 3), (2, 3)), ((2, 1, 3), (4, 3)), ((0, 3), (0, 3)), ((3, 0), (3, 0)), ((2, 3), (1, 3))):
+        yield make(*x), make(*y), {"dim": -2}
+    yield make(4), make(4)
 
 
 @samples("linalg_diagonal", reference=lambda a, offset=0, dim1=-2, dim2=-1: np.diagonal(a, offset, dim1, dim2))
 def diagonal(make: Make) -> Iterator[Any]:
     yield make(3, 3)
-    yield make(2, 3, 4), {"offset": 1, "dim1": 0, "dim2": 2}
+    for offset, (dim1, dim2) in itertools.product((0, 1, -1), ((-2, -1), (0, 2), (2, 1))):
+        yield make(2, 3, 4), {"offset": offset, "dim1": dim1, "dim2": dim2}
 
 
 @samples("linalg_matrix_power", "matrix_power", reference=np.linalg.matrix_power, **OPTIONS)
@@ -271,7 +274,8 @@ def matrix_power(make: Make) -> Iterator[Any]:
          dtypes=("int64", *DTYPES), tolerances=NEAR)  # fmt: skip
 def vander(make: Make) -> Iterator[Any]:
     yield make(3, low=-2, high=3)
-    yield make(2, 3, low=-2, high=3), {"N": 4}
+    for shape, n in itertools.product(((3,), (2, 3), (0, 2), (1,)), (2, 4)):
+        yield make(*shape, low=-2, high=3), {"N": n}
 
 
 @samples("linalg_multi_dot", reference=np.linalg.multi_dot, **OPTIONS)
@@ -280,6 +284,9 @@ def multi_dot(make: Make) -> Iterator[Any]:
     yield [make(2, 3), make(3, 1), make(1, 4), make(4, 2)]
     yield [make(3), make(3, 2), make(2)]
     yield [make(3), make(3, 2)]
+    yield [make(2, 3), make(3)]
+    yield [make(4, 2), make(2, 0), make(0, 3)]
+    yield [make(5, 1), make(1, 6), make(6, 2), make(2, 3), make(3)]
 
 
 @samples("chain_matmul", reference=lambda m: np.linalg.multi_dot(m) if len(m) > 1 else m[0], **OPTIONS)
@@ -300,3 +307,4 @@ def tensorsolve(make: Make) -> Iterator[Any]:
     yield make.own(well(make, 6, 6).values.reshape(2, 3, 6)), make(2, 3)
     yield make.own(well(make, 6, 6).values.reshape(6, 3, 2)), make(6)
     yield make.own(well(make, 6, 6).values.reshape(2, 6, 3)), make(2, 3), [1]
+    yield make.own(well(make, 4, 4).values.reshape(2, 2, 4)), make(2, 2)

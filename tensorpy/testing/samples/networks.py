@@ -553,8 +553,8 @@ def cdist(make: Make) -> Iterator[Any]:
     tolerances=LOOSE,
 )
 def pdist(make: Make) -> Iterator[Any]:
-    for p in (1.0, 2.0, 3.0, float("inf")):
-        yield make(4, 3), p
+    for p, rows in itertools.product((1.0, 2.0, 3.0, float("inf")), (4, 2)):
+        yield make(rows, 3), p
 
 
 def _except(v: np.ndarray, p: int = 2, dim: int = 0) -> Any:
@@ -584,3 +584,5 @@ def weight_norm(make: Make) -> Iterator[Any]:
 def bilinear(make: Make) -> Iterator[Any]:
     yield make(2, 3), make(2, 4), make(5, 3, 4)
     yield make(2, 6, 3), make(2, 6, 4), make(5, 3, 4), make(5)
+    for shape, biased in itertools.product(((), (4,), (2, 1)), (False, True)):
+        yield make(*shape, 3), make(*shape, 2), make(4, 3, 2), make(4) if biased else None

@@ -125,3 +125,5 @@ def istft(make: Make) -> Iterator[Any]:
     yield make(2, 4, 5), 6, 2, 4, window, {"length": 7}
     yield make(3, 3), 4, {"length": 12}
     yield make(4, 5), 4, {"onesided": False, "return_complex": True}
+    yield make(1, 3, 6), 4, 1
+    yield make(3, 5), 4, 2, 3

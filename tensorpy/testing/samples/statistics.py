@@ -70,6 +70,8 @@ def cov(make: Make) -> Iterator[Any]:
     yield make(3, 5), {"fweights": counts}
     yield make(3, 5), {"aweights": weights}
     yield make(3, 5), {"fweights": counts, "aweights": weights, "correction": 2}
+    yield make(1, 5), {"fweights": counts, "correction": 0}
+    yield make(5), {"aweights": weights}
 
 
 @samples("corrcoef", reference=np.corrcoef, dtypes=ANY, tolerances=CLOSE)
@@ -77,6 +79,7 @@ def corrcoef(make: Make) -> Iterator[Any]:
     yield make(3, 5)
     yield make(2, 9)
     yield make(6)
+    yield make(4, 4)
 
 
 # ---- histograms ----
@@ -95,6 +98,9 @@ def histc(make: Make) -> Iterator[Any]:
     yield make.own(np.ones(3)), 4
     yield make(0), 3
     yield make(3, 4)
+    yield make(4, 9), 1, -1, 2
+    yield make(20), 100, 0, 1
+    yield make(20), 6, 5, 9
 
 
 def _histogram(x: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:

@@ -195,8 +195,9 @@ def norm(
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm, "nuc" the sum of the singular values."""
     if p == "nuc":
         x = input if dtype is None else input.to(dtype)
-        where = () if dim is None else ((dim,) if isinstance(dim, int) else dim,)
-        return _C.nuclear_norm(x, *where, keepdim=keepdim, **({} if out is None else {"out": out}))
+        if dim is None:
+            return _C.nuclear_norm(x, keepdim, out=out)
+        return _C.nuclear_norm(x, dim, keepdim, out=out)
     if isinstance(p, str):
         if p != "fro":
             raise RuntimeError(f"norm(): Order {p} not supported; there are numbers, inf, 'fro' and 'nuc'")

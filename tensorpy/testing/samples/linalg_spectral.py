@@ -48,7 +48,8 @@ def _reflected(a: Any, tau: Any) -> Any:
 @samples("linalg_householder_product", "orgqr", reference=lambda a, tau: _reflected(a, tau)[..., : a.shape[-1]],
          **OPTIONS)  # fmt: skip
 def householder(make: Make) -> Iterator[Any]:
-    for shape, k in (((4, 3), 3), ((4, 3), 2), ((2, 3, 3), 3), ((3, 3), 0), ((0, 3, 2), 2), ((2, 4, 2), 1), ((1, 1), 1), ((5, 2), 2)):
+    shapes = (4, 3), (4, 3), (2, 3, 3), (3, 3), (0, 3, 2), (2, 4, 2), (1, 1), (5, 2)
+    for shape, k in zip(shapes, (3, 2, 3, 0, 2, 1, 1, 2), strict=True):
         yield make(*shape, low=-1, high=1), make(*shape[:-2], k, low=-1, high=1)
 
 

@@ -242,7 +242,7 @@ def histogramdd(
         raise RuntimeError("histogramdd: input tensor should have at least 2 dimensions")
     points = input.detach().reshape(-1, input.shape[-1])
     columns = points.unbind(1)
-    counts: Sequence[int | Tensor] = [operator.index(bins)] * len(columns) if is_whole(bins) else list(bins)  # pyright: ignore[reportArgumentType]
+    counts: Sequence[int | Tensor] = [operator.index(bins)] * len(columns) if is_whole(bins) else list(bins)
     if len(counts) != len(columns):
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     if range is not None and len(range) != 2 * len(columns):

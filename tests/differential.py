@@ -346,6 +346,8 @@ def out_for(call: Call, library: Any, device: str, args: list[Any], like: Any) -
 
 # Of equal elements it is not determined whose place is reported.
 PLACES = {"argsort", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "msort"}
+# Of a singular matrix the result is what rounding leaves of nothing.
+OF_INVERSES = {"logdet", "slogdet", "linalg_slogdet", "linalg_inv", "inverse", "linalg_solve", "linalg_cond"}
 WITH_PIVOTS = {"lu_solve", "linalg_lu_solve", "linalg_ldl_solve", "lu_unpack"}
 # Vectors are free up to a factor: the result that holds the values.
 VALUES = {"linalg_svd": 1, "svd": 1, "linalg_eigh": 0, "linalg_eig": 0}
@@ -458,6 +460,11 @@ def is_stricter(error: Exception, call: Call) -> bool:
     return isinstance(error, (NotImplementedError, IndexError)) or empty or mixed or singular or at_home
 
 
+def is_regular(t: torch.Tensor) -> bool:
+    square = t.size(-1) == t.size(-2) and (t.is_floating_point() or t.is_complex()) and bool(t.isfinite().all())
+    return not square or t.numel() == 0 or bool((torch.linalg.cond(t.to(torch.complex128)) < 1e5).all())
+
+
 def is_determined(call: Call) -> bool:
     """Places in what is not sorted, and several values for one place, are each library's own."""
     tensors = [a.in_torch() for a in strided_of([*call.args, *call.kwargs.values()])]
@@ -467,6 +474,8 @@ def is_determined(call: Call) -> bool:
     if call.info.base in ("index_put", "index_copy", "put", "scatter"):
         places = next((t for t in tensors if t.dtype == torch.int64), None)
         return places is None or len(places.unique()) == places.numel()
+    if call.info.base in OF_INVERSES:
+        return all(is_regular(t) for t in tensors if t.dim() > 1)
     if call.info.base in WITH_PIVOTS:  # out of range they make PyTorch write past its memory
         pivots = next(t for t in tensors if t.dtype == torch.int32)
         return pivots.dim() > 0 and bool(((pivots.abs() >= 1) & (pivots.abs() <= pivots.size(-1))).all())

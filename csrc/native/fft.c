@@ -211,6 +211,9 @@ TRANSFORM(ihfft, R2C, false, true)
 
 static tp_tensor *shifted(tp_tensor *self, tp_ints dim, bool back) {
     int64_t dims[TP_MAX_DIMS], by[TP_MAX_DIMS], count = dim.size >= 0 ? dim.size : self->ndim;
+    if (count > TP_MAX_DIMS)
+        return tp_fail_null(TP_RuntimeError, "fft_%s: more than %d dimensions", back ? "ifftshift" : "fftshift",
+                            TP_MAX_DIMS);
     for (int64_t i = 0; i < count; i++) {
         dims[i] = dim.size >= 0 ? tp_wrap_dim(dim.data[i], self->ndim) : i;
         if (dims[i] < 0) return NULL;

@@ -185,7 +185,7 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')
         if generated and folder in GLUE_FOLDERS:
-            flags += GLUE.get(options.mode, [])
+            flags += ["-fwrapv", *GLUE.get(options.mode, [])]  # a formula's sum of two huge sizes is no size
         elif folder in CALM_FOLDERS:
             flags += CALM.get(options.mode, [])
         text = source.read_text()

@@ -594,3 +594,133 @@ def test_compile_gives_what_it_gets() -> None:
         return x * 2
 
     assert double(tp.ones(2)).tolist() == [2.0, 2.0]
+
+
+# ---- what C does for Module (csrc/python/nn_module.c) ----
+
+
+class Doubled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(tp.ones(2))
+        self.register_buffer("running", tp.zeros(2))
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x: tp.Tensor, scale: float = 2.0) -> tp.Tensor:
+        return x * self.weight * scale
+
+
+def test_attributes_are_found_as_in_python() -> None:
+    m = Doubled()
+    for name in ("weight", "running", "inner"):
+        assert getattr(m, name) is nn.Module.__getattr__(m, name)
+    m.__dict__["weight"] = 3  # an attribute goes before a parameter, as Python has it
+    assert m.weight == 3
+    del m.__dict__["weight"]
+    for other in (dict, OrderedDict):
+        m._parameters = other(m._parameters)
+        assert m.weight is m._parameters["weight"]
+    with pytest.raises(AttributeError, match="'Doubled' object has no attribute 'nothing'"):
+        m.nothing  # noqa: B018
+    assert not hasattr(Doubled.__new__(Doubled), "weight")  # before __init__
+
+    class Table(dict):  # type: ignore[type-arg]
+        def __getitem__(self, name: str) -> Any:
+            return f"the item {name}"
+
+    m._parameters = Table(m._parameters)
+    assert m.weight == "the item weight"
+
+
+def test_a_class_with_its_own_getattr_is_asked() -> None:
+    class Wrapping(Doubled):
+        def __getattr__(self, name: str) -> Any:
+            return "asked" if name == "weight" and "inner" in self._modules else super().__getattr__(name)
+
+    class Below(Wrapping):
+        pass
+
+    class Strict(Doubled):
+        def __getattribute__(self, name: str) -> Any:
+            return "all" if name == "running" else super().__getattribute__(name)
+
+    assert Wrapping().weight == Below().weight == "asked" and isinstance(Below().inner, nn.Linear)
+    assert Strict().running == "all" and Strict().weight.shape == (2,)
+
+
+def test_a_property_that_fails_is_looked_up_like_any_name() -> None:
+    class WithProperty(nn.Module):
+        @property
+        def broken(self) -> int:
+            raise AttributeError("inside")
+
+        @property
+        def wrong(self) -> int:
+            raise ValueError("inside")
+
+    with pytest.raises(AttributeError, match="no attribute 'broken'"):
+        WithProperty().broken  # noqa: B018
+    with pytest.raises(ValueError, match="inside"):
+        WithProperty().wrong  # noqa: B018
+
+
+def test_methods_put_into_classes_later_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, x, seen = Doubled(), tp.ones(2), []
+    original, of_names = nn.Module.__call__, nn.Module.__getattr__
+
+    def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        seen.append(type(self).__name__)
+        return original(self, *args, **kwargs)
+
+    def of_name(self: nn.Module, name: str) -> Any:
+        seen.append(name)
+        return of_names(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.Module, "__call__", call)
+        patch.setattr(nn.Module, "__getattr__", of_name)
+        assert m(x).tolist() == [2.0, 2.0]
+        assert seen == ["Doubled", "weight"]
+
+        class Later(Doubled):
+            pass
+
+        seen.clear()
+        Later()(x)
+        assert seen[-2:] == ["Later", "weight"]
+    seen.clear()
+    assert m(x).tolist() == [2.0, 2.0] and not seen
+    monkeypatch.setattr(Doubled, "forward", lambda self, x: "patched")
+    assert m(x) == "patched"
+    m.forward = lambda x: "own"  # type: ignore[method-assign]
+    assert m(x) == "own"
+
+
+def test_calls_with_and_without_hooks() -> None:
+    m, x = Doubled(), tp.ones(2)
+    assert m(x, 3.0).tolist() == m(x, scale=3.0).tolist() == [3.0, 3.0]
+    handle = m.register_forward_hook(lambda module, args, out: out + 1)
+    assert m(x).tolist() == [3.0, 3.0]
+    handle.remove()
+    everywhere = nn.modules.module.register_module_forward_pre_hook(lambda module, args: (args[0] * 10,))
+    assert m(x).tolist() == [20.0, 20.0]
+    everywhere.remove()
+    assert m(x).tolist() == [2.0, 2.0]
+    with pytest.raises(NotImplementedError, match='missing the required "forward"'):
+        nn.Module()(x)
+    with pytest.raises(TypeError, match="positional argument"):
+        m()
+    many = type("Many", (nn.Module,), {"forward": lambda self, *args, **kwargs: (len(args), kwargs)})()
+    assert many(*range(20), a=1) == (20, {"a": 1}) and many(*range(20)) == (20, {})
+
+
+def test_calls_and_names_leak_nothing() -> None:
+    import sys
+
+    m, x = Doubled(), tp.ones(2)
+    before = sys.getrefcount(m.weight), sys.getrefcount(m.__dict__), sys.getrefcount(x)
+    for _ in range(50):
+        m(x)
+        m(x, scale=1.0)
+        getattr(m, "nothing", None)
+    assert (sys.getrefcount(m.weight), sys.getrefcount(m.__dict__), sys.getrefcount(x)) == before

@@ -218,7 +218,7 @@ static tp_tensor *shifted(tp_tensor *self, tp_ints dim, bool back) {
         dims[i] = dim.size >= 0 ? tp_wrap_dim(dim.data[i], self->ndim) : i;
         if (dims[i] < 0) return NULL;
         int64_t n = self->ndim ? self->sizes[dims[i]] : 1;
-        by[i] = back ? (n + 1) / 2 : n / 2;
+        by[i] = back ? n / 2 + n % 2 : n / 2;
     }
     return tp_roll(self, (tp_ints){by, count}, (tp_ints){dims, count});
 }
@@ -228,7 +228,7 @@ tp_tensor *fft_ifftshift_composite(tp_tensor *self, tp_ints dim) { return shifte
 
 static tp_tensor *frequencies(int64_t n, double d, bool half, tp_dtype dtype, tp_device device) {
     if (dtype == TP_NO_DTYPE) dtype = tp_default_dtype();
-    int64_t positive = half ? n / 2 + 1 : (n + 1) / 2;
+    int64_t positive = half ? n / 2 + 1 : n / 2 + n % 2;
     tp_autoref *first = tp_arange(&(tp_scalar){.kind = TP_SCALAR_INT, .i = positive}, dtype, TP_STRIDED, device, -1);
     tp_autoref *second =
         first && !half ? tp_arange_start(TP_SCALAR_I(-(n / 2)), TP_SCALAR_I(0), dtype, TP_STRIDED, device, -1) : NULL;

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import tensorpy as tp
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
 from tensorpy.nn.modules import _hooks
@@ -130,6 +131,10 @@ class Module:
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
     _is_full_backward_hook: bool | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _quicken(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
@@ -911,6 +916,19 @@ class Module:
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+_GETATTR, _CALL = Module.__getattr__, Module.__call__
+_C._set_nn_module(_GETATTR, _CALL, _hooks.forward, _hooks.forward_pre, _hooks.backward, _hooks.backward_pre)
+
+
+def _quicken(cls: type[Module]) -> None:
+    """What a class leaves as it is here is done by csrc/python/nn_module.c."""
+    plain = cls.__getattribute__ is object.__getattribute__
+    _C._nn_module(cls, plain and cls.__getattr__ is _GETATTR, plain and cls.__call__ is _CALL)
+
+
+_quicken(Module)
 
 
 def _applied(param: Any, fn: Callable[[Tensor], Tensor]) -> Any:

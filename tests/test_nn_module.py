@@ -642,10 +642,10 @@ def test_a_class_with_its_own_getattr_is_asked() -> None:
 
     class Strict(Doubled):
         def __getattribute__(self, name: str) -> Any:
-            return "all" if name == "running" else super().__getattribute__(name)
+            return "all" if name == "everything" else super().__getattribute__(name)
 
     assert Wrapping().weight == Below().weight == "asked" and isinstance(Below().inner, nn.Linear)
-    assert Strict().running == "all" and Strict().weight.shape == (2,)
+    assert Strict().everything == "all" and Strict().weight.shape == (2,)
 
 
 def test_a_property_that_fails_is_looked_up_like_any_name() -> None:

@@ -87,6 +87,9 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy.serialization import save as save
 
 
+_PRIVATE = ("_foreach_", "_fused_", "_amp_", "_standard_gamma", "_sample_dirichlet", "_dirichlet_grad", "_embedding_bag", "_ctc_loss")
+
+
 def __getattr__(name: str) -> object:
     """Parts that most programs do not need are imported at first use."""
     import importlib
@@ -104,7 +107,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"tensorpy.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
-    if name.startswith(("_foreach_", "_fused_", "_amp_")):  # operators that PyTorch has under names of its own
+    if name.startswith(_PRIVATE):  # operators that PyTorch has under names of its own
         from tensorpy import _C
 
         if hasattr(_C, name):

@@ -46,6 +46,26 @@ TP_INLINE T OF(far)(T x) { return (((T)-0.75 * x + (T)3.75) * x - 6) * x + 3; }
 TP_INLINE T OF(near_slope)(T x) { return ((T)3.75 * x - (T)4.5) * x; }
 TP_INLINE T OF(far_slope)(T x) { return ((T)-2.25 * x + (T)7.5) * x - 6; }
 
+/* What the taps of a place weigh, that lies at `part` between two elements. */
+static void OF(weigh_nearest)(int64_t count, OF(line) * l) {
+    for (int64_t i = 0; i < count; i++) l->weight[0][i] = 1, l->slope[0][i] = 0;
+}
+static void OF(weigh_linear)(const T *restrict part, const T *restrict slope, int64_t count, OF(line) *restrict l) {
+    for (int64_t i = 0; i < count; i++) {
+        l->weight[0][i] = 1 - part[i], l->slope[0][i] = -slope[i];
+        l->weight[1][i] = part[i], l->slope[1][i] = slope[i];
+    }
+}
+static void OF(weigh_cubic)(const T *restrict part, const T *restrict slope, int64_t count, OF(line) *restrict l) {
+    for (int64_t i = 0; i < count; i++) {
+        const T t = part[i];
+        l->weight[0][i] = OF(far)(t + 1), l->slope[0][i] = OF(far_slope)(t + 1) * slope[i];
+        l->weight[1][i] = OF(near)(t), l->slope[1][i] = OF(near_slope)(t) * slope[i];
+        l->weight[2][i] = OF(near)(1 - t), l->slope[2][i] = -OF(near_slope)(1 - t) * slope[i];
+        l->weight[3][i] = OF(far)(2 - t), l->slope[3][i] = -OF(far_slope)(2 - t) * slope[i];
+    }
+}
+
 static void OF(along)(const tp_grid_plan *p, int d, const T *grid, int64_t count, OF(line) * l) {
     const int64_t size = p->size[d];
     const T scale = p->corners ? (T)(size - 1) / 2 : (T)size / 2, shift = p->corners ? 0 : (T)-0.5;
@@ -67,18 +87,10 @@ static void OF(along)(const tp_grid_plan *p, int d, const T *grid, int64_t count
         part[i] = x[i] - low[i];
     }
     const int taps = taps_along(p);
+    if (taps == 1) OF(weigh_nearest)(count, l);
+    else if (taps == 2) OF(weigh_linear)(part, slope, count, l);
+    else OF(weigh_cubic)(part, slope, count, l);
     for (int k = 0; k < taps; k++) {
-        for (int64_t i = 0; i < count; i++) {
-            const T t = part[i];
-            if (taps == 1) l->weight[k][i] = 1, l->slope[k][i] = 0;
-            else if (taps == 2) l->weight[k][i] = k ? t : 1 - t, l->slope[k][i] = k ? slope[i] : -slope[i];
-            else {
-                l->weight[k][i] = k == 0 ? OF(far)(t + 1) : k == 1 ? OF(near)(t) : k == 2 ? OF(near)(1 - t) : OF(far)(2 - t);
-                const T s = k == 0 ? OF(far_slope)(t + 1) : k == 1 ? OF(near_slope)(t)
-                          : k == 2 ? -OF(near_slope)(1 - t) : -OF(far_slope)(2 - t);
-                l->slope[k][i] = s * slope[i];
-            }
-        }
         const T step = taps == 4 ? (T)(k - 1) : (T)k;
         const bool brought = taps == 4 && p->border != TP_GRID_ZEROS;
         for (int64_t i = 0; i < count; i++) {

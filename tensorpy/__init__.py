@@ -52,6 +52,7 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 from tensorpy.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 
@@ -87,7 +88,10 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy.serialization import save as save
 
 
-_PRIVATE = ("_foreach_", "_fused_", "_amp_", "_standard_gamma", "_sample_dirichlet", "_dirichlet_grad", "_embedding_bag", "_ctc_loss")
+_PRIVATE = (
+    *("_foreach_", "_fused_", "_amp_", "_standard_gamma", "_sample_dirichlet", "_dirichlet_grad"),
+    *("_embedding_bag", "_ctc_loss"),
+)
 
 
 def __getattr__(name: str) -> object:
@@ -159,6 +163,7 @@ _LAZY = {
     "library",
     "fft",
     "linalg",
+    "signal",
     "special",
     "torch_version",
     "ops",
@@ -269,5 +274,6 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "tensordot",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "use_deterministic_algorithms",
 ]

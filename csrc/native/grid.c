@@ -113,6 +113,33 @@ tp_tensor2 grid_sampler_3d_backward_dense(tp_tensor *grad_output, tp_tensor *inp
     return sample_backward(grad_output, input, grid, 5, mode, border, corners, mask);
 }
 
+/* How the result moves with the grid: every channel as an image of its own, whose gradient by the grid is its slope.
+ * _grid_sampler_tangent(Tensor input, Tensor grid, Tensor tangent, int interpolation_mode, int padding_mode, bool
+ * align_corners) -> Tensor */
+tp_tensor *_grid_sampler_tangent_composite(tp_tensor *input, tp_tensor *grid, tp_tensor *tangent, int64_t mode,
+                                           int64_t border, bool corners) {
+    static const bool grid_alone[] = {false, true};
+    if (check(input, grid, input->ndim, mode, border) < 0) return NULL;
+    int64_t images = input->sizes[0], channels = input->sizes[1], planes[5] = {images * channels, 1};
+    memcpy(planes + 2, input->sizes + 2, (size_t)(input->ndim - 2) * sizeof *planes);
+    tp_autoref *x = tp_reshape(input, (tp_ints){planes, input->ndim});
+    tp_autoref *each = x ? tp_repeat_interleave_self_int(grid, channels, TP_SOME_INT(0), TP_NO_INT) : NULL;
+    int64_t sizes[5] = {images * channels, 1}, shape[6] = {images, channels};
+    memcpy(sizes + 2, grid->sizes + 1, (size_t)(grid->ndim - 2) * sizeof *sizes);
+    memcpy(shape + 2, grid->sizes + 1, (size_t)(grid->ndim - 1) * sizeof *shape);
+    tp_autoref *one = each ? tp_ones((tp_ints){sizes, grid->ndim}, (tp_dtype)input->dtype, TP_STRIDED, input->device, -1)
+                           : NULL;
+    if (!one) return NULL;
+    tp_tensor2 r = (input->ndim == 5 ? tp_grid_sampler_3d_backward : tp_grid_sampler_2d_backward)(
+        one, x, each, mode, border, corners, (tp_bools){grid_alone, 2});
+    tp_autoref *unused = r.v[0], *slope = r.v[1];
+    (void)unused;
+    tp_autoref *by_channel = slope ? tp_reshape(slope, (tp_ints){shape, grid->ndim + 1}) : NULL;
+    tp_autoref *moved = by_channel ? tp_unsqueeze(tangent, 1) : NULL;
+    tp_autoref *product = moved ? tp_mul_Tensor(by_channel, moved) : NULL;
+    return product ? tp_sum_dim_IntList(product, TP_INTS(-1), false, TP_NO_DTYPE) : NULL;
+}
+
 /* grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor */
 tp_tensor *grid_sampler_composite(tp_tensor *input, tp_tensor *grid, int64_t mode, int64_t border, bool corners) {
     if (check_shapes(input, grid, mode) < 0) return NULL;

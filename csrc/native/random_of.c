@@ -41,6 +41,9 @@ tp_tensor *binomial_dense(tp_tensor *count, tp_tensor *prob, tp_generator *gener
     if (!tp_is_floating(count))
         return tp_fail_null(TP_ValueError, "binomial only supports floating-point dtypes for count, got: %s",
                             tp_scalar_type_name((tp_dtype)count->dtype));
+    if (!tp_is_floating(prob))
+        return tp_fail_null(TP_ValueError, "binomial only supports floating-point dtypes for prob, got: %s",
+                            tp_scalar_type_name((tp_dtype)prob->dtype));
     if (prob->dtype != count->dtype)
         return tp_fail_null(TP_RuntimeError, "binomial: count and prob must have one dtype, but have %s and %s",
                             tp_dtype_names[count->dtype], tp_dtype_names[prob->dtype]);

@@ -348,14 +348,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, index = (input, target) if input.dim() == 2 else (input.reshape(1, -1), target.reshape(1))
-    index = index.unsqueeze(1)
-    lacking = (margin - rows.gather(1, index) + rows).clamp_min(0) ** p
-    if weight is not None:
-        lacking = lacking * weight[index]
-    own = ops.zeros_like(rows, dtype=ops.bool).scatter(1, index, True)
-    loss = lacking.masked_fill(own, 0.0).sum(1) / rows.shape[1]
-    return reduce_by(loss if input.dim() == 2 else loss.squeeze(0), how)
+    return nn.multi_margin_loss(input, target, p, margin, weight, how)
 
 
 def multilabel_margin_loss(
@@ -367,20 +360,10 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """The hinge loss of several classes of each element, listed up to the first -1, against all others."""
     how = legacy(size_average, reduce, reduction)
-    single = input.dim() < 2
-    rows, listed = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
-    valid = (listed < 0).cumsum(1) == 0
-    index = listed.where(valid, 0)
-    own = ops.zeros(rows.shape, dtype=ops.int64, device=rows.device).scatter_add(1, index, valid.to(ops.int64)) > 0
-    lacking = (1 - rows.gather(1, index).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
-    counted = valid.unsqueeze(2) & ~own.unsqueeze(1)
-    loss = lacking.masked_fill(~counted, 0.0).sum((1, 2)) / rows.shape[1]
-    return reduce_by(loss.squeeze(0) if single else loss, how)
+    return nn.multilabel_margin_loss(input, target, how)
 
 
 # ---- a sequence against a shorter one ----
-
-_NEVER = -1e30  # the logarithm of no probability; finite, so that gradients are
 
 
 def ctc_loss(

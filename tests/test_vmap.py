@@ -37,6 +37,7 @@ REFUSED = {
     "logspace.Tensor_Tensor": "a number is made of a tensor",
     "nanquantile": "the bounds of q are checked",
     "narrow.Tensor": "where it starts is a number",
+    "nonzero_static": "the places are those of one sample",
     "nonzero_numpy": "as many results as there are elements that are not zero",
     "quantile": "the bounds of q are checked",
     "repeat_interleave.self_Tensor": "as many results as the repeats say",

@@ -480,6 +480,6 @@ tp_tensor *sum_to_size_composite(tp_tensor *self, tp_ints size) {
         return tp_fail_null(TP_RuntimeError, "size {%s} is not expandable to size {%s}.", a.text, b.text);
     }
     if (count == 0) return tp_retain(self);
-    tp_autoref *sum = tp_sum_dim_IntList(self, (tp_ints){dims, count}, true, (tp_dtype)self->dtype);
+    tp_autoref *sum = tp_sum_dim_IntList(self, (tp_ints){dims, count}, true, TP_NO_DTYPE);
     return sum ? tp_reshape(sum, size) : NULL;
 }

@@ -282,9 +282,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-    return tuple(
-        indices.div(stride, rounding_mode="floor") % size for stride, size in zip(strides, sizes, strict=True)
-    )
+    return tuple(indices.div(stride, rounding_mode="floor") % size for stride, size in zip(strides, sizes, strict=True))
 
 
 make_overridable(

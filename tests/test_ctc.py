@@ -1,4 +1,4 @@
-"""ctc_loss: values and gradients are PyTorch's; lengths as lists and tensors, targets as rows and one after the other."""
+"""ctc_loss: values and gradients are PyTorch's, for lengths and targets in every form."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Draws whose parameters are tensors: gamma, Poisson, binomial, Dirichlet against SciPy's distributions, and how draws move with
-their parameters against PyTorch's values."""
+"""Draws whose parameters are tensors: gamma, Poisson, binomial, Dirichlet against SciPy's distributions, and how draws
+move with their parameters, against PyTorch's values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 /* ctc.c: connectionist temporal classification on the CPU (A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber,
- * "Connectionist temporal classification", 2006): forward and backward variables as logarithms; threads share the batch.
+ * "Connectionist temporal classification", 2006): forward and backward variables as logarithms; threads share the
+ * batch.
  *
- * The states of a target of n labels are 2n + 1: a blank, and behind each label another. From a state a path stays, goes
- * on by one, or by two where a blank between two different labels is left out. */
+ * The states of a target of n labels are 2n + 1: a blank, and behind each label another. From a state a path stays,
+ * goes on by one, or by two where a blank between two different labels is left out. */
 #include "cpu/ctc.h"
 
 #include "PrimitiveKernels.h"
@@ -65,7 +66,9 @@ static void start(const job *j, int64_t n, int64_t states) {
         if (label_at(j, n, s) != label_at(j, n, s - 2)) put(j, line_of(j, n, SKIP), s, 0);
 }
 
-static char *alpha_at(const job *j, int64_t n, int64_t t) { return j->log_alpha + (n * j->steps + t) * j->states * j->item; }
+static char *alpha_at(const job *j, int64_t n, int64_t t) {
+    return j->log_alpha + (n * j->steps + t) * j->states * j->item;
+}
 
 /* The logarithm of the sum of what ends in the last two states. */
 static double ending(const job *j, const char *alpha, int64_t states) {
@@ -84,7 +87,8 @@ static void run_alpha(int64_t begin, int64_t end, void *context) {
             if (t == 0) {
                 for (int64_t s = 0; s < states && s < 2; s++) put(j, alpha, s, get(j, emitted, s));
             } else {
-                j->loops->join(before, before - j->item, before - 2 * j->item, line_of(j, n, SKIP), emitted, states, alpha);
+                j->loops->join(before, before - j->item, before - 2 * j->item, line_of(j, n, SKIP), emitted, states,
+                               alpha);
             }
             memcpy(before, alpha, (size_t)(states * j->item));
         }
@@ -94,7 +98,8 @@ static void run_alpha(int64_t begin, int64_t end, void *context) {
 }
 
 /* The gradient at one time: exp(log_probs) less the share of each class in all paths, times the loss's gradient. */
-static void write_gradient(const job *j, int64_t n, int64_t t, int64_t states, const char *beta, double loss, double grad) {
+static void write_gradient(const job *j, int64_t n, int64_t t, int64_t states, const char *beta, double loss,
+                           double grad) {
     char *to = j->out + (t * j->batch + n) * j->classes * j->item, *shares = line_of(j, n, EMITTED);
     j->loops->exponentials(probs_at(j, t, n), grad, j->classes, to);
     j->loops->shares(alpha_at(j, n, t), beta, loss, states, shares);
@@ -119,8 +124,8 @@ static void run_backward(int64_t begin, int64_t end, void *context) {
         for (int64_t s = states - 1; s >= 0 && s > states - 3; s--) put(j, beta, s, 0);
         for (int64_t t = last; t >= 0; t--) {
             if (t < last) {
-                j->loops->join(next, next + j->item, next + 2 * j->item, skip + 2 * j->item, line_of(j, n, NOTHING), states,
-                               beta);
+                j->loops->join(next, next + j->item, next + 2 * j->item, skip + 2 * j->item, line_of(j, n, NOTHING),
+                               states, beta);
             }
             write_gradient(j, n, t, states, beta, loss, grad);
             const char *emitted = emit(j, n, t, states);
@@ -153,7 +158,8 @@ static int run(job *j, tp_tensor *log_probs, tp_tensor *labels, tp_ints times, t
     j->states = log_alpha->sizes[2], j->blank = blank;
     j->row = (j->states + 2 * AHEAD) * j->item;
     if (check_labels(j) < 0) return -1;
-    tp_autoref *room = tp_new_empty(TP_INTS(j->batch * LINES, j->states + 2 * AHEAD), (tp_dtype)log_probs->dtype, TP_CPU);
+    tp_autoref *room =
+        tp_new_empty(TP_INTS(j->batch * LINES, j->states + 2 * AHEAD), (tp_dtype)log_probs->dtype, TP_CPU);
     if (!room) return -1;
     j->room = tp_data(room);
     int64_t work = 1 + j->steps * (8 * j->states + j->classes);

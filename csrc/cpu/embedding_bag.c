@@ -1,5 +1,5 @@
-/* embedding_bag.c: bags of rows of a table on the CPU: threads share the bags, in the gradient the rows of the table, so
- * that every element is added up by one of them in the order of the indices. The loops, once for each dtype, are in
+/* embedding_bag.c: bags of rows of a table on the CPU: threads share the bags, in the gradient the rows of the table,
+ * so that every element is added up by one of them in the order of the indices. The loops, once for each dtype, are in
  * embedding_bag_rows.h. */
 #include "PrimitiveKernels.h"
 #include "core/host.h"
@@ -35,7 +35,8 @@ static int64_t end_of(const bags *b, int64_t i) { return i + 1 < b->bags || b->e
 static int check_places(const bags *b) {
     for (int64_t i = 0; i < b->n; i++)
         if ((uint64_t)b->places[i] >= (uint64_t)b->rows)
-            return tp_fail(TP_RuntimeError, "Index %lld of input takes value %lld which is not in the valid range [0, %lld)",
+            return tp_fail(TP_RuntimeError,
+                           "Index %lld of input takes value %lld which is not in the valid range [0, %lld)",
                            (long long)i, (long long)b->places[i], (long long)b->rows);
     return 0;
 }
@@ -43,17 +44,19 @@ static int check_places(const bags *b) {
 static int check_begins(const bags *b) {
     int64_t last = 0, count = b->bags + b->ends;
     if (b->begins[0] != 0)
-        return tp_fail(TP_RuntimeError,
-                       "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                       "However, got %lld",
-                       (long long)b->begins[0]);
+        return tp_fail(
+            TP_RuntimeError,
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            "However, got %lld",
+            (long long)b->begins[0]);
     if (b->begins[count - 1] > b->n)
         return tp_fail(TP_RuntimeError,
                        "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of %lld",
                        (long long)b->n, (long long)b->begins[count - 1]);
     for (int64_t i = 0; i < count; last = b->begins[i++])
         if (b->begins[i] < last)
-            return tp_fail(TP_RuntimeError, "embedding_bag: offsets must not descend, but offsets[%lld] is %lld after %lld",
+            return tp_fail(TP_RuntimeError,
+                           "embedding_bag: offsets must not descend, but offsets[%lld] is %lld after %lld",
                            (long long)i, (long long)b->begins[i], (long long)last);
     return 0;
 }
@@ -87,8 +90,8 @@ int bag_forward_cpu(tp_tensor *table, tp_tensor *places, tp_tensor *begins, tp_t
     return run(&b, b.bags, b.n * b.columns, table->dtype == TP_FLOAT32 ? forward_f32 : forward_f64);
 }
 
-int bag_backward_cpu(tp_tensor *grad, tp_tensor *places, tp_tensor *bag, tp_tensor *size, tp_tensor *at, tp_tensor *each,
-                     int64_t mode, bool by_frequency, int64_t padding, tp_tensor *out) {
+int bag_backward_cpu(tp_tensor *grad, tp_tensor *places, tp_tensor *bag, tp_tensor *size, tp_tensor *at,
+                     tp_tensor *each, int64_t mode, bool by_frequency, int64_t padding, tp_tensor *out) {
     bags b = {.table = tp_data(grad),
               .each = each ? tp_data(each) : NULL,
               .places = tp_data(places),

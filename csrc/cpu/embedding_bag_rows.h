@@ -5,7 +5,8 @@ static void OF(add_row)(T *restrict to, const T *restrict row, int64_t n, T fact
 }
 
 /* The larger of what is there and a row; a NaN is largest. */
-static void OF(max_row)(T *restrict to, int64_t *restrict at, const T *restrict row, int64_t n, int64_t place, bool first) {
+static void OF(max_row)(T *restrict to, int64_t *restrict at, const T *restrict row, int64_t n, int64_t place,
+                        bool first) {
     for (int64_t c = 0; c < n; c++)
         if (first || row[c] > to[c] || (row[c] != row[c] && to[c] == to[c])) to[c] = row[c], at[c] = place;
 }

@@ -1,5 +1,5 @@
-/* grid.c: the primitive grid on the CPU: threads share the places, in the gradient by the input the planes, each of which is
- * added up by one of them. The loops are in grid_loops.c. */
+/* grid.c: the primitive grid on the CPU: threads share the places, in the gradient by the input the planes, each of
+ * which is added up by one of them. The loops are in grid_loops.c. */
 #include "cpu/grid.h"
 
 #include "PrimitiveKernels.h"
@@ -56,7 +56,9 @@ static void run_blocks(int64_t begin, int64_t end, void *context) {
         const char *grid = j->grid + (n * p->places + first) * p->dims * j->item;
         const int64_t there = (n * p->channels * p->places + first) * j->item;
         if (!j->grad) j->loops->forward(p, in, grid, count, j->out + there);
-        else j->loops->to_grid(p, in, grid, j->grad + there, count, j->out + (n * p->places + first) * p->dims * j->item);
+        else
+            j->loops->to_grid(p, in, grid, j->grad + there, count,
+                              j->out + (n * p->places + first) * p->dims * j->item);
     }
 }
 

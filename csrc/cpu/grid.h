@@ -22,7 +22,8 @@ typedef struct {
     /* `count` places, at most TP_GRID_BLOCK, of all channels; grid and the first channel's out begin with them. */
     void (*forward)(const tp_grid_plan *p, const void *in, const void *grid, int64_t count, void *out);
     /* The gradient by the grid, of as many places. */
-    void (*to_grid)(const tp_grid_plan *p, const void *in, const void *grid, const void *grad, int64_t count, void *out);
+    void (*to_grid)(const tp_grid_plan *p, const void *in, const void *grid, const void *grad, int64_t count,
+                    void *out);
     /* Adds the gradient by `channels` planes of the input, of all places. */
     void (*to_input)(const tp_grid_plan *p, const void *grid, const void *grad, int64_t channels, void *out);
 } tp_grid_loops;

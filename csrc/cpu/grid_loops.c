@@ -1,7 +1,8 @@
-/* grid_loops.c: images sampled at the places of a grid, compiled once per capability. The loops are in grid_taps.h, once
- * for every dtype. */
+/* grid_loops.c: images sampled at the places of a grid, compiled once per capability. The loops are in grid_taps.h,
+ * once for every dtype. */
 #if defined(__AVX2__) && !defined(__clang__) && defined(__GNUC__)
-#pragma GCC target("tune=skylake-avx512") /* gcc uses the instructions that gather only where it knows them to be fast */
+#pragma GCC target( \
+    "tune=skylake-avx512") /* gcc uses the instructions that gather only where it knows them to be fast */
 #endif
 
 #include "cpu/grid.h"

@@ -1,7 +1,8 @@
 /* grid_taps.h: the loops over a block of a grid's places for one dtype T, named by OF.
  *
- * A place's taps are the elements that it reads in a plane and their weights, the products of those along each dimension. They
- * are the same for all channels, so a block makes them once; what lies outside has weight 0, and is not read from. */
+ * A place's taps are the elements that it reads in a plane and their weights, the products of those along each
+ * dimension. They are the same for all channels, so a block makes them once; what lies outside has weight 0, and is not
+ * read from. */
 
 /* Along one dimension: where, how much, and how that changes with the grid's coordinate. */
 typedef struct {
@@ -40,7 +41,8 @@ TP_INLINE T OF(kept)(T x, int64_t size) {
     return x < (T)size + 3 ? x : (T)size + 3;
 }
 
-/* W. Keys, "Cubic convolution interpolation", 1981, with A = -0.75: the weights of the four elements around, and their slopes. */
+/* W. Keys, "Cubic convolution interpolation", 1981, with A = -0.75: the weights of the four elements around, and their
+ * slopes. */
 TP_INLINE T OF(near)(T x) { return ((T)1.25 * x - (T)2.25) * x * x + 1; }
 TP_INLINE T OF(far)(T x) { return (((T)-0.75 * x + (T)3.75) * x - 6) * x + 3; }
 TP_INLINE T OF(near_slope)(T x) { return ((T)3.75 * x - (T)4.5) * x; }
@@ -79,7 +81,8 @@ static void OF(along)(const tp_grid_plan *p, int d, const T *grid, int64_t count
         }
     }
     for (int64_t i = 0; i < count; i++) {
-        /* A cubic's places are brought into the plane one by one: they stay as they are, but for what no index holds. */
+        /* A cubic's places are brought into the plane one by one: they stay as they are, but for what no index holds.
+         */
         x[i] = p->mode == TP_GRID_CUBIC && p->border != TP_GRID_ZEROS
                    ? (x[i] > (T)-1e8 ? (x[i] < (T)1e8 ? x[i] : (T)1e8) : (T)-1e8)
                    : OF(kept)(x[i], size);

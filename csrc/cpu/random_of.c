@@ -165,8 +165,8 @@ int draw_binomial_cpu(tp_tensor *count, tp_tensor *chance, int64_t seed, int64_t
 
 #define FRACTION_STEPS 20000
 
-/* The continued fraction of the incomplete beta function I_x(a, b) (DLMF 8.17.22) for x below (a + 1) / (a + b + 2), and
- * its derivative by a where `first`, else by b: W. J. Lentz's method. */
+/* The continued fraction of the incomplete beta function I_x(a, b) (DLMF 8.17.22) for x below (a + 1) / (a + b + 2),
+ * and its derivative by a where `first`, else by b: W. J. Lentz's method. */
 static double beta_fraction(double a, double b, double x, bool first, double *slope) {
     const double da = first, db = !first;
     double c_inverse = 0, dc_inverse = 0, d = 1, dd = 0, h = 1, dh = 0;

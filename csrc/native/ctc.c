@@ -30,7 +30,8 @@ static int check_lengths(tp_ints lengths, int64_t batch, int64_t most, const cha
 static int check(const tp_tensor *log_probs, const tp_tensor *targets, tp_ints input_lengths, tp_ints target_lengths,
                  int64_t blank) {
     if (log_probs->ndim != 3)
-        return tp_fail(TP_RuntimeError, "Expected 3-dimensional tensor, but got %d-dimensional tensor for argument 'log_probs'",
+        return tp_fail(TP_RuntimeError,
+                       "Expected 3-dimensional tensor, but got %d-dimensional tensor for argument 'log_probs'",
                        log_probs->ndim);
     if (log_probs->dtype != TP_FLOAT32 && log_probs->dtype != TP_FLOAT64)
         return tp_fail(TP_NotImplementedError, "\"ctc_loss_cpu\" not implemented for '%s'",
@@ -39,7 +40,8 @@ static int check(const tp_tensor *log_probs, const tp_tensor *targets, tp_ints i
         return tp_fail(TP_RuntimeError, "Expected tensor for argument 'targets' to have scalar type Int; but got %s",
                        tp_scalar_type_name((tp_dtype)targets->dtype));
     if (targets->ndim < 1 || targets->ndim > 2)
-        return tp_fail(TP_RuntimeError, "Expected 1 to 2 dimensions, but got %d-dimensional tensor for argument 'targets'",
+        return tp_fail(TP_RuntimeError,
+                       "Expected 1 to 2 dimensions, but got %d-dimensional tensor for argument 'targets'",
                        targets->ndim);
     int64_t batch = log_probs->sizes[1];
     if (blank < 0 || blank >= log_probs->sizes[2]) return tp_fail(TP_RuntimeError, "blank must be in label range");
@@ -64,7 +66,8 @@ static int lay_out(layout *l, const tp_tensor *targets, tp_ints lengths) {
         if (lengths.data[i] > l->longest) l->longest = lengths.data[i];
     }
     if (targets->ndim == 1 && targets->sizes[0] != sum)
-        return tp_fail(TP_RuntimeError, "Expected tensor to have size %lld at dimension 0, but got size %lld for argument 'targets'",
+        return tp_fail(TP_RuntimeError,
+                       "Expected tensor to have size %lld at dimension 0, but got size %lld for argument 'targets'",
                        (long long)sum, (long long)targets->sizes[0]);
     if (targets->ndim == 2 && (targets->sizes[0] != lengths.size || targets->sizes[1] < l->longest))
         return tp_fail(TP_RuntimeError,
@@ -105,7 +108,8 @@ tp_tensor *_ctc_loss_backward_dense(tp_tensor *grad, tp_tensor *log_probs, tp_te
     tp_dtype dtype = (tp_dtype)log_probs->dtype;
     int64_t steps = log_probs->sizes[0], batch = log_probs->sizes[1];
     bool fits = grad->numel == batch && neg_log_likelihood->numel == batch && log_alpha->ndim == 3 &&
-                log_alpha->sizes[0] == batch && log_alpha->sizes[1] == steps && log_alpha->sizes[2] == 2 * l.longest + 1;
+                log_alpha->sizes[0] == batch && log_alpha->sizes[1] == steps &&
+                log_alpha->sizes[2] == 2 * l.longest + 1;
     if (!fits) return tp_fail_null(TP_RuntimeError, "_ctc_loss_backward: the gradient is of another call");
     tp_autoref *out = tp_new_empty(tp_sizes(log_probs), dtype, log_probs->device);
     tp_autoref *x = out ? tp_plain(log_probs, dtype) : NULL, *labels = x ? tp_plain(targets, TP_INT64) : NULL;
@@ -156,8 +160,8 @@ tp_tensor *_ctc_loss_backward_Tensor_composite(tp_tensor *grad, tp_tensor *log_p
                                                bool zero_infinity) {
     TP_CLEANUP(free_lengths) host_lengths l = {0};
     if (start_lengths(&l, input_lengths, target_lengths) < 0) return NULL;
-    return tp__ctc_loss_backward(grad, log_probs, targets, l.of_input, l.of_target, neg_log_likelihood, log_alpha, blank,
-                                 zero_infinity);
+    return tp__ctc_loss_backward(grad, log_probs, targets, l.of_input, l.of_target, neg_log_likelihood, log_alpha,
+                                 blank, zero_infinity);
 }
 
 /* ---- the user's forms ---- */

@@ -36,7 +36,8 @@ static int check_bags(const tp_tensor *weight, const tp_tensor *indices, const t
     if (mode != SUM)
         return tp_fail(TP_RuntimeError, "embedding_bag: per_sample_weights only supported with mode='sum'");
     if (per_sample->dtype != weight->dtype)
-        return tp_fail(TP_RuntimeError, "embedding_bag: weight and per_sample_weights must have one dtype, but have %s and %s",
+        return tp_fail(TP_RuntimeError,
+                       "embedding_bag: weight and per_sample_weights must have one dtype, but have %s and %s",
                        tp_dtype_names[weight->dtype], tp_dtype_names[per_sample->dtype]);
     if (per_sample->numel != indices->numel)
         return tp_fail(TP_RuntimeError, "embedding_bag: %lld per_sample_weights for %lld indices",
@@ -52,8 +53,8 @@ static tp_tensor *new_filled(tp_ints sizes, tp_dtype dtype, tp_device device) {
 }
 
 /* _embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool
- * sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor,
- * Tensor, Tensor) */
+ * sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor,
+ * Tensor, Tensor, Tensor) */
 tp_tensor4 _embedding_bag_dense(tp_tensor *weight, tp_tensor *indices, tp_tensor *offsets,
                                 bool scale_grad_by_freq TP_UNUSED, int64_t mode, bool sparse TP_UNUSED,
                                 tp_tensor *per_sample_weights, bool include_last_offset, int64_t padding_idx) {
@@ -68,11 +69,12 @@ tp_tensor4 _embedding_bag_dense(tp_tensor *weight, tp_tensor *indices, tp_tensor
     tp_autoref *out = new_filled(TP_INTS(bags, columns), dtype, weight->device);
     tp_autoref *bag = out ? new_filled(TP_INTS(places->numel), TP_INT64, weight->device) : NULL;
     tp_autoref *size = bag ? new_filled(TP_INTS(bags), TP_INT64, weight->device) : NULL;
-    tp_autoref *at = size ? new_filled(mode == MAX ? TP_INTS(bags, columns) : TP_INTS(bags), TP_INT64, weight->device)
-                          : NULL;
+    tp_autoref *at =
+        size ? new_filled(mode == MAX ? TP_INTS(bags, columns) : TP_INTS(bags), TP_INT64, weight->device) : NULL;
     if (!at) return none();
     if (bags && places->numel && table->numel &&
-        tp_prim_bag_forward(table, places, begins, each, mode, include_last_offset, padding_idx, out, bag, size, at) < 0)
+        tp_prim_bag_forward(table, places, begins, each, mode, include_last_offset, padding_idx, out, bag, size, at) <
+            0)
         return none();
     tp_autoref *narrow = tp_narrow_steal(tp_take(out), (tp_dtype)weight->dtype);
     return narrow ? (tp_tensor4){{tp_take(narrow), tp_take(bag), tp_take(size), tp_take(at)}} : none();
@@ -87,8 +89,9 @@ tp_tensor4 _embedding_bag_forward_only_dense(tp_tensor *weight, tp_tensor *indic
                                 include_last_offset, padding_idx);
 }
 
-/* embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse,
- * Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor) */
+/* embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool
+ * sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)
+ */
 tp_tensor4 embedding_bag_padding_idx_composite(tp_tensor *weight, tp_tensor *indices, tp_tensor *offsets,
                                                bool scale_grad_by_freq, int64_t mode, bool sparse,
                                                tp_tensor *per_sample_weights, bool include_last_offset,
@@ -115,8 +118,9 @@ tp_tensor4 embedding_bag_composite(tp_tensor *weight, tp_tensor *indices, tp_ten
 
 /* ---- gradients ---- */
 
-/* _embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices,
- * SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor */
+/* _embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor
+ * maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int
+ * padding_idx=-1) -> Tensor */
 tp_tensor *_embedding_bag_dense_backward_dense(tp_tensor *grad, tp_tensor *indices, tp_tensor *offset2bag,
                                                tp_tensor *bag_size, tp_tensor *maximum_indices, int64_t num_weights,
                                                bool scale_grad_by_freq, int64_t mode, tp_tensor *per_sample_weights,
@@ -130,8 +134,9 @@ tp_tensor *_embedding_bag_dense_backward_dense(tp_tensor *grad, tp_tensor *indic
                *size = tp_plain(bag_size, TP_INT64), *at = tp_plain(maximum_indices, TP_INT64);
     if (!rows || !places || !bag || !size || !at || (per_sample_weights && !each)) return NULL;
     tp_autoref *out = new_filled(TP_INTS(num_weights, grad->sizes[1]), dtype, grad->device);
-    if (!out || (out->numel && rows->numel && places->numel &&
-                 tp_prim_bag_backward(rows, places, bag, size, at, each, mode, scale_grad_by_freq, padding_idx, out) < 0))
+    if (!out ||
+        (out->numel && rows->numel && places->numel &&
+         tp_prim_bag_backward(rows, places, bag, size, at, each, mode, scale_grad_by_freq, padding_idx, out) < 0))
         return NULL;
     return tp_narrow_steal(tp_take(out), (tp_dtype)grad->dtype);
 }
@@ -139,13 +144,14 @@ tp_tensor *_embedding_bag_dense_backward_dense(tp_tensor *grad, tp_tensor *indic
 tp_tensor *_embedding_bag_backward_composite(tp_tensor *grad, tp_tensor *indices, tp_tensor *offsets TP_UNUSED,
                                              tp_tensor *offset2bag, tp_tensor *bag_size, tp_tensor *maximum_indices,
                                              int64_t num_weights, bool scale_grad_by_freq, int64_t mode,
-                                             bool sparse TP_UNUSED, tp_tensor *per_sample_weights, int64_t padding_idx) {
+                                             bool sparse TP_UNUSED, tp_tensor *per_sample_weights,
+                                             int64_t padding_idx) {
     return tp__embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
                                             scale_grad_by_freq, mode, per_sample_weights, padding_idx);
 }
 
-/* _embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag,
- * int mode, int padding_idx=-1) -> Tensor */
+/* _embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor
+ * offset2bag, int mode, int padding_idx=-1) -> Tensor */
 tp_tensor *_embedding_bag_per_sample_weights_backward_dense(tp_tensor *grad, tp_tensor *weight, tp_tensor *indices,
                                                             tp_tensor *offsets TP_UNUSED, tp_tensor *offset2bag,
                                                             int64_t mode, int64_t padding_idx) {

@@ -14,20 +14,22 @@ static int check_shapes(const tp_tensor *input, const tp_tensor *grid, int64_t m
     tp_text_ints(&a, tp_sizes(input));
     tp_text_ints(&b, tp_sizes(grid));
     if (input->ndim < 1 || grid->ndim < 1 || input->sizes[0] != grid->sizes[0])
-        return tp_fail(TP_RuntimeError,
-                       "grid_sampler(): expected grid and input to have same batch size, but got input with sizes %s and "
-                       "grid with sizes %s",
-                       a.text, b.text);
+        return tp_fail(
+            TP_RuntimeError,
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes %s and "
+            "grid with sizes %s",
+            a.text, b.text);
     if (grid->sizes[grid->ndim - 1] != input->ndim - 2)
         return tp_fail(TP_RuntimeError,
                        "grid_sampler(): expected grid to have size %d in last dimension, but got grid with sizes %s",
                        input->ndim - 2, b.text);
     for (int d = 2; d < input->ndim; d++)
         if (input->sizes[d] <= 0)
-            return tp_fail(TP_RuntimeError,
-                           "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes %s with "
-                           "dimension %d being empty",
-                           a.text, d);
+            return tp_fail(
+                TP_RuntimeError,
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes %s with "
+                "dimension %d being empty",
+                a.text, d);
     if (mode == CUBIC && input->ndim == 5)
         return tp_fail(TP_RuntimeError, "grid_sampler(): bicubic interpolation only supports 4D input");
     return 0;
@@ -40,14 +42,15 @@ static int check(const tp_tensor *input, const tp_tensor *grid, int ndim, int64_
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(input));
         tp_text_ints(&b, tp_sizes(grid));
-        return tp_fail(TP_RuntimeError,
-                       "grid_sampler(): expected %dD input and grid with same number of dimensions, but got input with sizes "
-                       "%s and grid with sizes %s",
-                       ndim, a.text, b.text);
+        return tp_fail(
+            TP_RuntimeError,
+            "grid_sampler(): expected %dD input and grid with same number of dimensions, but got input with sizes "
+            "%s and grid with sizes %s",
+            ndim, a.text, b.text);
     }
     if (mode < LINEAR || mode > CUBIC || border < 0 || border > 2)
-        return tp_fail(TP_RuntimeError, "grid_sampler(): there is no mode %lld or no padding mode %lld", (long long)mode,
-                       (long long)border);
+        return tp_fail(TP_RuntimeError, "grid_sampler(): there is no mode %lld or no padding mode %lld",
+                       (long long)mode, (long long)border);
     for (int d = 2; d < ndim; d++) plane *= input->sizes[d];
     if (plane > INT32_MAX) return tp_fail(TP_RuntimeError, "grid_sampler(): a plane has more than 2**31 - 1 elements");
     if (!tp_is_floating(input))
@@ -89,7 +92,8 @@ static tp_tensor2 sample_backward(tp_tensor *grad_output, tp_tensor *input, tp_t
     bool work = grad->numel > 0;
     if (!work && to_grid->numel && tp_fill_data(to_grid, TP_SCALAR_I(0)) < 0) return none;
     if (work && tp_prim_grid_backward(grad, x, g, mode, border, corners, to_input, to_grid) < 0) return none;
-    tp_tensor2 r = {{wanted ? tp_narrow_steal(tp_take(to_input), given) : NULL, tp_narrow_steal(tp_take(to_grid), given)}};
+    tp_tensor2 r = {
+        {wanted ? tp_narrow_steal(tp_take(to_input), given) : NULL, tp_narrow_steal(tp_take(to_grid), given)}};
     if (r.v[1] && (r.v[0] || !wanted)) return r;
     tp_release(r.v[0]);
     tp_release(r.v[1]);
@@ -102,8 +106,8 @@ tp_tensor *grid_sampler_2d_dense(tp_tensor *input, tp_tensor *grid, int64_t mode
 tp_tensor *grid_sampler_3d_dense(tp_tensor *input, tp_tensor *grid, int64_t mode, int64_t border, bool corners) {
     return sample(input, grid, 5, mode, border, corners);
 }
-/* grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool
- * align_corners, bool[2] output_mask) -> (Tensor, Tensor) */
+/* grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode,
+ * bool align_corners, bool[2] output_mask) -> (Tensor, Tensor) */
 tp_tensor2 grid_sampler_2d_backward_dense(tp_tensor *grad_output, tp_tensor *input, tp_tensor *grid, int64_t mode,
                                           int64_t border, bool corners, tp_bools mask) {
     return sample_backward(grad_output, input, grid, 4, mode, border, corners, mask);
@@ -127,8 +131,8 @@ tp_tensor *_grid_sampler_tangent_composite(tp_tensor *input, tp_tensor *grid, tp
     int64_t sizes[5] = {images * channels, 1}, shape[6] = {images, channels};
     memcpy(sizes + 2, grid->sizes + 1, (size_t)(grid->ndim - 2) * sizeof *sizes);
     memcpy(shape + 2, grid->sizes + 1, (size_t)(grid->ndim - 1) * sizeof *shape);
-    tp_autoref *one = each ? tp_ones((tp_ints){sizes, grid->ndim}, (tp_dtype)input->dtype, TP_STRIDED, input->device, -1)
-                           : NULL;
+    tp_autoref *one =
+        each ? tp_ones((tp_ints){sizes, grid->ndim}, (tp_dtype)input->dtype, TP_STRIDED, input->device, -1) : NULL;
     if (!one) return NULL;
     tp_tensor2 r = (input->ndim == 5 ? tp_grid_sampler_3d_backward : tp_grid_sampler_2d_backward)(
         one, x, each, mode, border, corners, (tp_bools){grid_alone, 2});
@@ -165,13 +169,11 @@ static tp_tensor *places(tp_ints size, bool corners, tp_tensor *like) {
         tp_autoref *line = axis(size.data[d + 2], corners, like);
         along[d] = size.data[d + 2];
         tp_autoref *shaped = line ? tp_reshape(line, (tp_ints){along, dims}) : NULL;
-        parts->items[dims - 1 - d] =
-            shaped ? tp_expand(shaped, (tp_ints){size.data + 2, dims}, false) : NULL;
+        parts->items[dims - 1 - d] = shaped ? tp_expand(shaped, (tp_ints){size.data + 2, dims}, false) : NULL;
         if (!parts->items[dims - 1 - d]) return NULL;
     }
     if (!parts) return NULL;
-    parts->items[dims] =
-        tp_ones((tp_ints){size.data + 2, dims}, (tp_dtype)like->dtype, TP_STRIDED, like->device, -1);
+    parts->items[dims] = tp_ones((tp_ints){size.data + 2, dims}, (tp_dtype)like->dtype, TP_STRIDED, like->device, -1);
     if (!parts->items[dims]) return NULL;
     tp_autoref *all = tp_stack(tp_tensor_seq_borrow(parts), -1);
     int64_t count = 1;

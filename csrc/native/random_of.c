@@ -1,5 +1,5 @@
-/* random_of.c: draws with a parameter for each element, given as tensors. As in random.c a draw reserves one offset of its
- * generator and numbers its elements in row-major order; all of them are made in double. */
+/* random_of.c: draws with a parameter for each element, given as tensors. As in random.c a draw reserves one offset of
+ * its generator and numbers its elements in row-major order; all of them are made in double. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "core/generator.h"
@@ -49,7 +49,8 @@ tp_tensor *binomial_dense(tp_tensor *count, tp_tensor *prob, tp_generator *gener
                             tp_dtype_names[count->dtype], tp_dtype_names[prob->dtype]);
     int ndim = tp_broadcast_sizes(tp_sizes(count), tp_sizes(prob), sizes);
     if (ndim < 0 || tp_check_generator(generator, count) < 0) return NULL;
-    tp_autoref *n = tp_expand(count, (tp_ints){sizes, ndim}, false), *p = n ? tp_expand(prob, tp_sizes(n), false) : NULL;
+    tp_autoref *n = tp_expand(count, (tp_ints){sizes, ndim}, false),
+               *p = n ? tp_expand(prob, tp_sizes(n), false) : NULL;
     tp_autoref *trials = p ? tp_plain(n, TP_FLOAT64) : NULL, *chance = trials ? tp_plain(p, TP_FLOAT64) : NULL;
     tp_autoref *out = chance ? tp_new_empty(tp_sizes(n), TP_FLOAT64, count->device) : NULL;
     if (!out) return NULL;
@@ -93,7 +94,8 @@ tp_tensor *_dirichlet_grad_dense(tp_tensor *x, tp_tensor *alpha, tp_tensor *tota
     tp_dtype dtype = (tp_dtype)x->dtype;
     if (check_floating(x, "_dirichlet_grad_cpu") < 0) return NULL;
     if (alpha->dtype != x->dtype || total->dtype != x->dtype)
-        return tp_fail_null(TP_RuntimeError, "_dirichlet_grad: x, alpha and total must have one dtype, but have %s, %s and %s",
+        return tp_fail_null(TP_RuntimeError,
+                            "_dirichlet_grad: x, alpha and total must have one dtype, but have %s, %s and %s",
                             tp_dtype_names[x->dtype], tp_dtype_names[alpha->dtype], tp_dtype_names[total->dtype]);
     int n = tp_broadcast_sizes(tp_sizes(x), tp_sizes(alpha), first);
     int ndim = n < 0 ? -1 : tp_broadcast_sizes((tp_ints){first, n}, tp_sizes(total), sizes);

@@ -113,8 +113,8 @@ SPACES(logspace, BASE_PARAM, BASE_PASS)
 
 /* ---- with both ends ---- */
 
-/* range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
- * bool? pin_memory=None) -> Tensor */
+/* range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device?
+ * device=None, bool? pin_memory=None) -> Tensor */
 tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
                                 tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
     double first = tp_scalar_double(start), last = tp_scalar_double(end), each = tp_scalar_double(step);
@@ -125,7 +125,8 @@ tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, co
         return tp_fail_null(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
     double steps = floor((last - first) / each);
     tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
-    return tp_arange_start_step(start, TP_SCALAR_F(first + (steps + 0.5) * each), step, made, layout, device, pin_memory);
+    return tp_arange_start_step(start, TP_SCALAR_F(first + (steps + 0.5) * each), step, made, layout, device,
+                                pin_memory);
 }
 tp_tensor *range_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
                            tp_device device, tp_opt_bool pin_memory) {

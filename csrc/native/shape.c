@@ -479,6 +479,7 @@ tp_tensor *sum_to_size_composite(tp_tensor *self, tp_ints size) {
         tp_text_ints(&b, tp_sizes(self));
         return tp_fail_null(TP_RuntimeError, "size {%s} is not expandable to size {%s}.", a.text, b.text);
     }
+    if (size.size == 0) return tp_sum(self, TP_NO_DTYPE); /* a bool too becomes a number */
     if (count == 0) return tp_retain(self);
     tp_autoref *sum = tp_sum_dim_IntList(self, (tp_ints){dims, count}, true, TP_NO_DTYPE);
     return sum ? tp_reshape(sum, size) : NULL;

@@ -197,7 +197,9 @@ def hann(
     requires_grad: bool = False,
 ) -> Tensor:
     """Von Hann's: general_hamming of 0.5."""
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def blackman(

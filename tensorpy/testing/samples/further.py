@@ -40,7 +40,14 @@ def index_reduces(make: Make) -> Iterator[Any]:
         options = {"include_self": include}
         both = make.distinct(9, 3).values + 0.5
         yield make.own(both[:4]), 0, make.array([0, 2, 2, 3, 0]), make.own(both[4:]), reduce, options
-        yield make.own(both[:4].T.copy()), 1, make.array([1, 2, 1], "int32"), make.own(both[4:7].T.copy()), reduce, options
+        yield (
+            make.own(both[:4].T.copy()),
+            1,
+            make.array([1, 2, 1], "int32"),
+            make.own(both[4:7].T.copy()),
+            reduce,
+            options,
+        )
 
 
 @samples("frexp.Tensor", dtypes=FLOATS[2:], reference=np.frexp, gradcheck=False)

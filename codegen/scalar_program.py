@@ -46,7 +46,7 @@ HELPER_NUMBERS = (
     *"i0 i0e i1 i1e log_ndtr zeta polygamma floor ceil round trunc frac isnan isinf isfinite signbit angle".split(),
     *"pow atan2 hypot fmod remainder floor_divide div_trunc copysign nextafter maximum minimum fmax fmin".split(),
     *"logaddexp logaddexp2 xlogy xlog1py gcd lcm lshift rshift".split(),
-    *"real imag complex erfcx".split(),
+    *"real imag complex erfcx gamma_p gamma_q gamma_slope".split(),
 )
 _KINDS = {Kind.T: 0, Kind.R: 1, Kind.B: 2, Kind.I: 3, Kind.D: 4}
 NAMED = 0x80  # in a step's kind: used several times, so a translation gives it a name

@@ -52,6 +52,7 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 from tensorpy.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 
@@ -87,6 +88,12 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy.serialization import save as save
 
 
+_PRIVATE = (
+    *("_foreach_", "_fused_", "_amp_", "_standard_gamma", "_sample_dirichlet", "_dirichlet_grad"),
+    *("_embedding_bag", "_ctc_loss"),
+)
+
+
 def __getattr__(name: str) -> object:
     """Parts that most programs do not need are imported at first use."""
     import importlib
@@ -104,7 +111,7 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(f"tensorpy.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
-    if name.startswith(("_foreach_", "_fused_", "_amp_")):  # operators that PyTorch has under names of its own
+    if name.startswith(_PRIVATE):  # operators that PyTorch has under names of its own
         from tensorpy import _C
 
         if hasattr(_C, name):
@@ -156,6 +163,7 @@ _LAZY = {
     "library",
     "fft",
     "linalg",
+    "signal",
     "special",
     "torch_version",
     "ops",
@@ -266,5 +274,6 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "tensordot",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "use_deterministic_algorithms",
 ]

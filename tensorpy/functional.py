@@ -274,6 +274,20 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates, a tensor for each dimension, of places in a tensor of that shape that is flat."""
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype is _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    for size in sizes:
+        if not is_whole(size):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    return tuple(indices.div(stride, rounding_mode="floor") % size for stride, size in zip(strides, sizes, strict=True))
+
+
 make_overridable(
     __name__,
     (
@@ -291,5 +305,6 @@ make_overridable(
         "tensordot",
         "unique",
         "unique_consecutive",
+        "unravel_index",
     ),
 )

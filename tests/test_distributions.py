@@ -347,19 +347,25 @@ def test_wrong_arguments_are_refused(make: Any) -> None:
         make()
 
 
-@pytest.mark.parametrize("name", ["Gamma", "Poisson", "Binomial", "VonMises", "Beta"])
+@pytest.mark.parametrize("name", ["Gamma", "Binomial", "VonMises", "Beta"])
 def test_samplers_end_for_parameters_out_of_range(name: str) -> None:
     bad = tp.tensor([math.nan, math.inf, -1.0, 1.0], dtype=tp.float64)
     fine = tp.full((4,), 0.5, dtype=tp.float64)
     arguments = {
         "Gamma": (bad, fine),
-        "Poisson": (bad,),
         "Binomial": (bad, fine),
         "VonMises": (fine, bad),
         "Beta": (bad, fine),
     }
     drawn = getattr(D, name)(*arguments[name], validate_args=False).sample()
     assert drawn[0].isnan() and drawn[3].isfinite()
+
+
+def test_a_rate_that_is_no_number_is_refused() -> None:
+    """As by PyTorch."""
+    for rate in (math.nan, -1.0):
+        with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
+            D.Poisson(tp.tensor([1.0, rate]), validate_args=False).sample()
 
 
 def test_validation_can_be_turned_off() -> None:

@@ -139,3 +139,19 @@ def test_bincount_of_nothing() -> None:
 def test_set_names_the_devices_that_differ():
     with pytest.raises(RuntimeError, match="a tensor on cpu cannot take the storage of a tensor on meta"):
         tp.ones(2).set_(tp.ones(2, device="meta"))
+
+
+def test_resize_as_takes_the_sizes_of_another():
+    x = tp.arange(6.0)
+    assert x.resize_as_(tp.empty(2, 3)) is x and x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert x.resize_as_(tp.empty(4, 3)).shape == (4, 3)
+
+
+def test_unravel_index():
+    places = tp.tensor([[0, 5], [11, -1]])
+    rows, columns = tp.unravel_index(places, (3, 4))
+    assert rows.tolist() == [[0, 1], [2, 2]] and columns.tolist() == [[0, 1], [3, 3]]
+    with pytest.raises(TypeError, match="integer dtype"):
+        tp.unravel_index(tp.ones(2), (3, 4))
+    with pytest.raises(ValueError, match="negative"):
+        tp.unravel_index(places, (3, -4))

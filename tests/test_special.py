@@ -90,3 +90,29 @@ def test_ends_are_torchs(name: str) -> None:
 
     x = [0.0, -1.0, float("inf"), float("nan")]
     np.testing.assert_allclose(outcome(tp, name, x), outcome(torch, name, x), rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+def test_incomplete_gamma_functions(dtype: Any) -> None:
+    a = np.array([1e-3, 0.1, 0.5, 1, 2.5, 9.9, 10, 30, 100, 1e3, 1e4])
+    a, x = (v.ravel() for v in np.meshgrid(a, np.concatenate([a, [0.0, 0.99, 31, 99, 1010]])))
+    given = [tp.tensor(v.tolist(), dtype=dtype) for v in (a, x)]
+    wide = [t.double().numpy() for t in given]
+    near = {"rtol": 1e-10, "atol": 1e-12} if dtype is tp.float64 else {"rtol": 1e-5, "atol": 1e-7}
+    np.testing.assert_allclose(tp.special.gammainc(*given).numpy(), special.gammainc(*wide), **near)
+    np.testing.assert_allclose(tp.special.gammaincc(*given).numpy(), special.gammaincc(*wide), **near)
+
+
+def test_incomplete_gamma_functions_at_the_ends() -> None:
+    inf, nan = float("inf"), float("nan")
+    a = tp.tensor([0.0, 0.0, 1.0, 1.0, inf, inf, -1.0, 1.0, nan])
+    x = tp.tensor([0.0, 1.0, 0.0, inf, 1.0, inf, 1.0, -1.0, 1.0])
+    expected = np.array([nan, 1, 0, 1, 0, nan, nan, nan, nan])
+    np.testing.assert_array_equal(tp.igamma(a, x).numpy(), expected)
+    np.testing.assert_array_equal(tp.igammac(a, x).numpy(), 1 - expected)
+
+
+def test_polygamma_in_place() -> None:
+    x = tp.tensor([0.5, 2.0], dtype=tp.float64)
+    expected = x.polygamma(1)
+    assert x.polygamma_(1) is x and tp.equal(x, expected)

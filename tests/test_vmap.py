@@ -27,6 +27,7 @@ from tensorpy.testing.samples.catalog import CATALOG
 # What is refused beside what has no batch by its nature (batching.may_refuse), and why.
 REFUSED = {
     "argwhere": "as many results as there are elements that are not zero",
+    "ctc_loss.Tensor": "lengths are numbers",
     "embedding": "scale_grad_by_freq with a weight for each sample",
     "linspace.Scalar_Tensor": "a number is made of a tensor",
     "linspace.Tensor_Scalar": "a number is made of a tensor",
@@ -36,6 +37,7 @@ REFUSED = {
     "logspace.Tensor_Tensor": "a number is made of a tensor",
     "nanquantile": "the bounds of q are checked",
     "narrow.Tensor": "where it starts is a number",
+    "nonzero_static": "the places are those of one sample",
     "nonzero_numpy": "as many results as there are elements that are not zero",
     "quantile": "the bounds of q are checked",
     "repeat_interleave.self_Tensor": "as many results as the repeats say",
@@ -49,6 +51,16 @@ REFUSED = {
 
 # What is called for each sample in turn, with one warning: always, or where one of these arguments is batched.
 LOOPS = {
+    "_ctc_loss": "",
+    "_ctc_loss_backward": "",
+    "_embedding_bag": "",
+    "_embedding_bag_dense_backward": "",
+    "_embedding_bag_forward_only": "",
+    "_embedding_bag_per_sample_weights_backward": "",
+    "grid_sampler_2d": "",
+    "grid_sampler_2d_backward": "",
+    "grid_sampler_3d": "",
+    "grid_sampler_3d_backward": "",
     "_linalg_solve_ex": "",
     "_recurrent_layer": "",
     "_recurrent_layer_backward": "",

@@ -15,7 +15,9 @@
 #include "cpu/attention.h"
 #include "cpu/capability.h"
 #include "cpu/convolution.h"
+#include "cpu/ctc.h"
 #include "cpu/fft.h"
+#include "cpu/grid.h"
 #include "cpu/norm.h"
 #include "cpu/optimizer.h"
 #include "cpu/panels.h"
@@ -34,9 +36,11 @@
     X(attention)                  \
     X(cast)                       \
     X(convolution)                \
+    X(ctc)                        \
     X(extreme)                    \
     X(fft)                        \
     X(fold)                       \
+    X(grid)                       \
     X(moments)                    \
     X(norm)                       \
     X(optimizer)                  \

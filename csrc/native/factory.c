@@ -146,7 +146,7 @@ tp_tensor *arange_start_step_dense(const tp_scalar *start, const tp_scalar *end,
     tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
     if (!t) return NULL;
     bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);
-    tp_range r = {.whole = whole, .half = t->numel};
+    tp_sequence r = {.whole = whole, .half = t->numel};
     if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
     else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);
     return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;

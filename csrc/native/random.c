@@ -7,15 +7,21 @@
 #include "Primitives.h"
 #include "core/generator.h"
 #include "iter/iter.h"
+#include "native/random.h"
 #include "prim/transfer.h"
 
 #include <math.h>
 
-static int check_generator(const tp_generator *g, const tp_tensor *self) {
+int tp_check_generator(const tp_generator *g, const tp_tensor *self) {
     if (!g || !tp_has_values(self) || g->device.type == self->device.type) return 0;
     return tp_fail(TP_RuntimeError, "Expected a '%s' device type for generator but found '%s'",
                    tp_device_type_name((tp_device_type)self->device.type),
                    tp_device_type_name((tp_device_type)g->device.type));
+}
+
+int tp_reserve_draw(tp_generator *g, const tp_tensor *self, tp_philox_state *state) {
+    if (!g && !(g = tp_default_generator_borrow(self->device))) return -1;
+    return tp_generator_reserve(g, 1, state);
 }
 
 typedef int (*draw_fn)(double a, double b, int64_t seed, int64_t offset, tp_tensor *out);
@@ -32,10 +38,9 @@ static void free_target(target *t) {
 }
 
 static int start(target *t, tp_tensor *self, tp_generator *generator) {
-    if (!generator && !(generator = tp_default_generator_borrow(self->device))) return -1;
     tp_dtype dtype = (tp_dtype)self->dtype;
     t->whole = tp_is_contiguous(self) ? tp_retain(self) : tp_new_empty(tp_sizes(self), dtype, self->device);
-    if (!t->whole || tp_generator_reserve(generator, 1, &t->state) < 0) return -1;
+    if (!t->whole || tp_reserve_draw(generator, self, &t->state) < 0) return -1;
     t->reals = !tp_is_complex(self) ? tp_retain(t->whole)
                                     : tp_new_on_storage(t->whole->storage, TP_INTS(2 * self->numel), TP_INTS(1),
                                                         t->whole->byte_offset, tp_to_real_dtype(dtype));
@@ -45,7 +50,7 @@ static int start(target *t, tp_tensor *self, tp_generator *generator) {
 static int finish(const target *t, tp_tensor *self) { return t->whole == self ? 0 : tp_copy_data(self, t->whole); }
 
 static int check_target(tp_tensor *self, const tp_generator *generator) {
-    return check_generator(generator, self) < 0 ? -1 : tp_check_internal_overlap(self);
+    return tp_check_generator(generator, self) < 0 ? -1 : tp_check_internal_overlap(self);
 }
 
 static int fill(tp_tensor *self, draw_fn draw, double a, double b, tp_generator *generator) {
@@ -199,7 +204,7 @@ static int check_probabilities(tp_tensor *p) {
 }
 /* bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!) */
 int bernoulli__Tensor_dense(tp_tensor *self, tp_tensor *p, tp_generator *generator) {
-    if (check_probabilities(p) < 0 || check_generator(generator, self) < 0) return -1;
+    if (check_probabilities(p) < 0 || tp_check_generator(generator, self) < 0) return -1;
     tp_autoref *u = tp_new_empty(tp_sizes(self), p->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
     if (!u || fill(u, tp_prim_draw_uniform, 0, 1, generator) < 0) return -1;
     tp_autoref *hit = tp_lt_Tensor(u, p);
@@ -257,7 +262,7 @@ static int check_log_normal(const tp_tensor *self, double std) {
 int log_normal__dense(tp_tensor *self, double mean, double std, tp_generator *generator) {
     if (check_log_normal(self, std) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     tp_autoref *made = tp_new_empty(tp_sizes(self), self->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
-    if (!made || check_generator(generator, self) < 0 || fill(made, tp_prim_draw_normal, mean, std, generator) < 0 ||
+    if (!made || tp_check_generator(generator, self) < 0 || fill(made, tp_prim_draw_normal, mean, std, generator) < 0 ||
         tp_exp_(made) < 0)
         return -1;
     return tp_copy_data(self, made);

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-int tp_fill_range(tp_tensor *t, const tp_range *r) {
+int tp_fill_range(tp_tensor *t, const tp_sequence *r) {
     if (t->numel == 0) return 0;
     if (r->whole) return tp_prim_range_int(r->first, r->step, t);
     return tp_prim_range_float(r->a, r->b, r->last, r->base, r->half, r->single, t);
@@ -30,7 +30,7 @@ static tp_tensor *space_empty(const char *op, const tp_scalar *start, const tp_s
 }
 static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, double base) {
     int64_t n = t->numel;
-    tp_range r = {.a = creal(start), .last = creal(end), .base = base, .half = n < 2 ? n : n / 2};
+    tp_sequence r = {.a = creal(start), .last = creal(end), .base = base, .half = n < 2 ? n : n / 2};
     if (tp_is_integral_dtype((tp_dtype)t->dtype)) {
         r.a = trunc(r.a);
         r.last = trunc(r.last);
@@ -110,3 +110,25 @@ static int end_of(const char *op, tp_tensor *t, tp_scalar *value, tp_device *dev
 #define BASE_PASS , base
 SPACES(linspace, NOTHING, NOTHING)
 SPACES(logspace, BASE_PARAM, BASE_PASS)
+
+/* ---- with both ends ---- */
+
+/* range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device?
+ * device=None, bool? pin_memory=None) -> Tensor */
+tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                                tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    double first = tp_scalar_double(start), last = tp_scalar_double(end), each = tp_scalar_double(step);
+    if (each == 0) return tp_fail_null(TP_RuntimeError, "step must be nonzero");
+    if (!isfinite(first) || !isfinite(last))
+        return tp_fail_null(TP_RuntimeError, "unsupported range: %g -> %g", first, last);
+    if ((each > 0) != (last >= first) && last != first)
+        return tp_fail_null(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
+    double steps = floor((last - first) / each);
+    tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
+    return tp_arange_start_step(start, TP_SCALAR_F(first + (steps + 0.5) * each), step, made, layout, device,
+                                pin_memory);
+}
+tp_tensor *range_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
+                           tp_device device, tp_opt_bool pin_memory) {
+    return range_step_composite(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
+}

@@ -11,5 +11,5 @@ typedef struct {
     double a, b, last, base;
     int64_t half;
     bool single; /* exponents in float32, as PyTorch has them for integers */
-} tp_range;
-int tp_fill_range(tp_tensor *t, const tp_range *r);
+} tp_sequence;
+int tp_fill_range(tp_tensor *t, const tp_sequence *r);

@@ -455,3 +455,32 @@ int is_same_size_composite(tp_tensor *self, tp_tensor *other, bool *result) {
     *result = tp_same_sizes(self, other);
     return 0;
 }
+
+/* ---- as another tensor ---- */
+
+/* resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
+int resize_as__composite(tp_tensor *self, tp_tensor *the_template, tp_memory_format memory_format) {
+    return tp_resize_(self, tp_sizes(the_template), memory_format);
+}
+
+/* The sum over what a tensor of that size was expanded in.
+ * sum_to_size(Tensor self, SymInt[] size) -> Tensor */
+tp_tensor *sum_to_size_composite(tp_tensor *self, tp_ints size) {
+    int64_t dims[TP_MAX_DIMS], count = 0, front = self->ndim - size.size;
+    bool fits = front >= 0;
+    for (int64_t d = 0; fits && d < self->ndim; d++) {
+        int64_t wanted = d < front ? 1 : size.data[d - front];
+        fits = wanted == 1 || wanted == self->sizes[d];
+        if (d < front || (wanted == 1 && self->sizes[d] != 1)) dims[count++] = d;
+    }
+    if (!fits) {
+        tp_autotext a = {0}, b = {0};
+        tp_text_ints(&a, size);
+        tp_text_ints(&b, tp_sizes(self));
+        return tp_fail_null(TP_RuntimeError, "size {%s} is not expandable to size {%s}.", a.text, b.text);
+    }
+    if (size.size == 0) return tp_sum(self, TP_NO_DTYPE); /* a bool too becomes a number */
+    if (count == 0) return tp_retain(self);
+    tp_autoref *sum = tp_sum_dim_IntList(self, (tp_ints){dims, count}, true, TP_NO_DTYPE);
+    return sum ? tp_reshape(sum, size) : NULL;
+}

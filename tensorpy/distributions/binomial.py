@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
-from tensorpy.distributions._samplers import binomial
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
 from tensorpy.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, softplus
 
@@ -69,7 +68,8 @@ class Binomial(Distribution):
 
     def sample(self, sample_shape: Any = SHAPELESS) -> Any:
         shape = self._extended_shape(sample_shape)
-        return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+        with tp.no_grad():
+            return tp.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
-from tensorpy.distributions._samplers import standard_gamma
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
+from tensorpy.distributions.utils import sample_dirichlet
 
 __all__ = ["Dirichlet"]
 
@@ -48,8 +48,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = SHAPELESS) -> Any:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
-        draws = standard_gamma(concentration)
-        return draws / draws.sum(-1, True)
+        return sample_dirichlet(concentration)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

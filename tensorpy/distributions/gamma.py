@@ -7,11 +7,9 @@ from typing import Any, ClassVar
 import tensorpy as tp
 from tensorpy import _C
 from tensorpy.distributions import constraints
-from tensorpy.distributions._gamma import LowerGamma
-from tensorpy.distributions._samplers import standard_gamma
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
-from tensorpy.distributions.utils import broadcast_all
+from tensorpy.distributions.utils import broadcast_all, standard_gamma
 
 __all__ = ["Gamma"]
 
@@ -56,11 +54,10 @@ class Gamma(ExponentialFamily):
         return tp.xlogy(c, self.rate) + tp.xlogy(c - 1, value) - self.rate * value - tp.lgamma(c)
 
     def cdf(self, value: Any) -> Any:
-        """The regularised incomplete gamma function, by its series: about rate * value terms."""
+        """The regularised incomplete gamma function."""
         if self._validate_args:
             self._validate_sample(value)
-        a, x = broadcast_all(self.concentration, self.rate * value)
-        return LowerGamma.apply(a, x)
+        return tp.igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Any:
         c = self.concentration

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
-from tensorpy.distributions._samplers import poisson, standard_gamma
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
-from tensorpy.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from tensorpy.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, standard_gamma
 from tensorpy.nn import functional as F
 
 __all__ = ["NegativeBinomial"]
@@ -68,7 +67,7 @@ class NegativeBinomial(Distribution):
         with tp.no_grad():
             shape = self._extended_shape(sample_shape)
             rate = standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
-            return poisson(rate)
+            return tp.poisson(rate)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
-from tensorpy.distributions._samplers import poisson
 from tensorpy.distributions.distribution import SHAPELESS
 from tensorpy.distributions.exp_family import ExponentialFamily
 from tensorpy.distributions.utils import broadcast_all
@@ -40,7 +39,8 @@ class Poisson(ExponentialFamily):
         return self.rate
 
     def sample(self, sample_shape: Any = SHAPELESS) -> Any:
-        return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+        with tp.no_grad():
+            return tp.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import tensorpy as tp
 from tensorpy.distributions import constraints
-from tensorpy.distributions._samplers import standard_gamma
 from tensorpy.distributions.distribution import SHAPELESS, Distribution
-from tensorpy.distributions.utils import broadcast_all, standard_normal
+from tensorpy.distributions.utils import broadcast_all, standard_gamma, standard_normal
 
 __all__ = ["StudentT"]
 

@@ -23,6 +23,9 @@ __all__ = [
     "vec_to_tril_matrix",
 ]
 
+_operators: Any = _C
+standard_gamma, sample_dirichlet = _operators._standard_gamma, _operators._sample_dirichlet
+
 special: Any = _special  # its names are made when it is imported: checkers see none
 
 

@@ -348,14 +348,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, index = (input, target) if input.dim() == 2 else (input.reshape(1, -1), target.reshape(1))
-    index = index.unsqueeze(1)
-    lacking = (margin - rows.gather(1, index) + rows).clamp_min(0) ** p
-    if weight is not None:
-        lacking = lacking * weight[index]
-    own = ops.zeros_like(rows, dtype=ops.bool).scatter(1, index, True)
-    loss = lacking.masked_fill(own, 0.0).sum(1) / rows.shape[1]
-    return reduce_by(loss if input.dim() == 2 else loss.squeeze(0), how)
+    return nn.multi_margin_loss(input, target, p, margin, weight, how)
 
 
 def multilabel_margin_loss(
@@ -367,20 +360,10 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """The hinge loss of several classes of each element, listed up to the first -1, against all others."""
     how = legacy(size_average, reduce, reduction)
-    single = input.dim() < 2
-    rows, listed = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
-    valid = (listed < 0).cumsum(1) == 0
-    index = listed.where(valid, 0)
-    own = ops.zeros(rows.shape, dtype=ops.int64, device=rows.device).scatter_add(1, index, valid.to(ops.int64)) > 0
-    lacking = (1 - rows.gather(1, index).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
-    counted = valid.unsqueeze(2) & ~own.unsqueeze(1)
-    loss = lacking.masked_fill(~counted, 0.0).sum((1, 2)) / rows.shape[1]
-    return reduce_by(loss.squeeze(0) if single else loss, how)
+    return nn.multilabel_margin_loss(input, target, how)
 
 
 # ---- a sequence against a shorter one ----
-
-_NEVER = -1e30  # the logarithm of no probability; finite, so that gradients are
 
 
 def ctc_loss(
@@ -395,47 +378,4 @@ def ctc_loss(
     """The negative logarithm of the probability of all alignments of the targets with (time, batch, class)
     log-probabilities (Graves et al. 2006). The targets are one row each, or one after the other."""
     how = reduction_of(reduction)
-    single = log_probs.dim() == 2
-    probs = log_probs.unsqueeze(1) if single else log_probs
-    device, batch = probs.device, probs.shape[1]
-    times = ops.as_tensor(input_lengths, dtype=ops.int64, device=device).reshape(-1)
-    lengths = ops.as_tensor(target_lengths, dtype=ops.int64, device=device).reshape(-1)
-    if int(times.max()) > probs.shape[0]:
-        raise RuntimeError(f"Expected input_lengths to have value at most {probs.shape[0]}, but got {int(times.max())}")
-    labels = _label_rows(targets, lengths, single)
-    chain = ops.full((batch, 2 * labels.shape[1] + 1), blank, dtype=ops.int64, device=device)
-    chain[:, 1::2] = labels
-    emitted = probs.gather(2, chain.unsqueeze(0).expand(probs.shape[0], -1, -1))
-    skips = ops.zeros(chain.shape, dtype=ops.bool, device=device)
-    skips[:, 2:] = (chain[:, 2:] != blank) & (chain[:, 2:] != chain[:, :-2])
-    first = ops.arange(chain.shape[1], device=device) < 2
-    alpha = emitted[0].masked_fill(~first, _NEVER)
-    for t in range(1, probs.shape[0]):
-        moved = nn.pad(alpha, [1, 0], "constant", _NEVER)[:, :-1]
-        skipped = nn.pad(alpha, [2, 0], "constant", _NEVER)[:, :-2].masked_fill(~skips, _NEVER)
-        grown = ops.stack([alpha, moved, skipped]).logsumexp(0) + emitted[t]
-        alpha = ops.where((t < times).unsqueeze(1), grown, alpha)
-    last = alpha.gather(1, (2 * lengths).unsqueeze(1))
-    before = alpha.gather(1, (2 * lengths - 1).clamp_min(0).unsqueeze(1))
-    before = before.masked_fill((lengths == 0).unsqueeze(1), _NEVER)
-    loss = -ops.cat([last, before], 1).logsumexp(1)
-    # The log-probabilities add up to one: with what that implies, the gradient is the one of the scores before a
-    # log_softmax, which is how PyTorch defines it.
-    used = (ops.arange(probs.shape[0], device=device).unsqueeze(1) < times).unsqueeze(2)
-    sums = probs.exp().masked_fill(~used, 0.0).sum((0, 2))
-    loss = loss + (sums - sums.detach())
-    impossible = loss > -_NEVER / 2
-    loss = loss.masked_fill(impossible, 0.0 if zero_infinity else math.inf)
-    if how == 1:
-        return (loss / lengths.clamp_min(1).to(loss.dtype)).mean()
-    return loss.sum() if how == 2 else loss.squeeze(0) if single else loss
-
-
-def _label_rows(targets: Tensor, lengths: Tensor, single: bool) -> Tensor:
-    """The targets, one row each."""
-    if targets.dim() == 2 or single:
-        return targets.reshape(lengths.shape[0], -1).to(lengths)[:, : int(lengths.max())]
-    rows = ops.zeros(lengths.shape[0], int(lengths.max()), dtype=ops.int64, device=lengths.device)
-    for row, part in zip(rows, targets.to(lengths).split(lengths.tolist()), strict=True):
-        row[: part.shape[0]] = part
-    return rows
+    return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity)

@@ -185,12 +185,9 @@ def _unpool(
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({input.shape}) but got {indices.shape}"
         )
-    count = math.prod(sizes)
-    places = indices.flatten(-dims)
-    if places.numel() and not (0 <= int(places.min()) and int(places.max()) < count):
-        raise RuntimeError(f"Found an invalid max index: {int(places.max())} (output volumes are of size {sizes})")
-    flat = input.new_zeros((*input.shape[:-dims], count)).scatter(-1, places, input.flatten(-dims))
-    return flat.reshape((*input.shape[:-dims], *sizes))
+    if dims == 1:
+        return nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
+    return nn.max_unpool2d(input, indices, sizes) if dims == 2 else nn.max_unpool3d(input, indices, sizes, step, border)
 
 
 def max_unpool1d(

@@ -166,60 +166,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise ValueError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1}, got {theta.shape}")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    axes = []
-    for n in size[2:]:
-        ends = 1.0 if align_corners else (n - 1) / n
-        axes.append(ops.linspace(-ends, ends, n) if n > 1 else ops.zeros(1))
-    points = [axis.to(theta) for axis in ops.meshgrid(axes, indexing="ij")][::-1]
-    homogeneous = ops.stack([*points, ops.ones_like(points[0])], -1).reshape(1, -1, dims + 1)
-    return (homogeneous @ theta.transpose(1, 2)).reshape(size[0], *size[2:], dims)
-
-
-def _in_pixels(places: Tensor, size: int, align_corners: bool) -> Tensor:
-    return (places + 1) / 2 * (size - 1) if align_corners else ((places + 1) * size - 1) / 2
-
-
-def _folded(places: Tensor, size: int, align_corners: bool) -> Tensor:
-    """Places outside of an image mirrored into it."""
-    low, span = (0.0, float(size - 1)) if align_corners else (-0.5, float(size))
-    if span == 0:
-        return ops.zeros_like(places)
-    away = (places - low).abs()
-    turns = (away / span).floor()
-    rest = away - turns * span
-    return ops.where(turns % 2 == 0, rest, span - rest) + low
-
-
-def _bordered(places: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    if padding_mode == "reflection":
-        places = _folded(places, size, align_corners)
-    return places if padding_mode == "zeros" else places.clamp(0, size - 1)
-
-
-def _pixels_at(input: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """The elements (N, C, ...) at whole places (N, ...) in the order of the dimensions; zero outside."""
-    flat: Any = 0
-    inside: Any = None
-    for at, size in zip(places, input.shape[2:], strict=True):
-        fits = (at >= 0) & (at < size)
-        inside = fits if inside is None else inside & fits
-        flat = flat * size + at.clamp(0, size - 1).to(ops.int64)
-    index = flat.reshape(flat.shape[0], 1, -1).expand(-1, input.shape[1], -1)
-    found = input.flatten(2).gather(2, index).reshape(*input.shape[:2], *flat.shape[1:])
-    return found * inside.unsqueeze(1).to(found.dtype)
-
-
-def _cubic_weights(t: Tensor) -> list[Tensor]:
-    """The weights of the four pixels around, at a distance t behind the second (Keys 1981, A = -0.75)."""
-    a = -0.75
-
-    def near(x: Tensor) -> Tensor:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Tensor) -> Tensor:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+    return ops.affine_grid_generator(theta, size, bool(align_corners))
 
 
 def grid_sample(
@@ -239,44 +186,5 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    dims = input.dim() - 2
-    if dims not in (2, 3) or grid.dim() != input.dim() or grid.shape[-1] != dims or grid.shape[0] != input.shape[0]:
-        raise RuntimeError(
-            f"grid_sampler(): expected 4D or 5D input and grid with the same batch size and a last dimension of "
-            f"{dims}, but got input {tuple(input.shape)} and grid {tuple(grid.shape)}"
-        )
-    if mode == "bicubic" and dims == 3:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    corners, spatial = bool(align_corners), input.shape[2:]
-    places = [_in_pixels(grid[..., dims - 1 - d], n, corners) for d, n in enumerate(spatial)]
-    if mode == "bicubic":
-        return _bicubic(input, places, padding_mode, corners)
-    places = [_bordered(p, n, padding_mode, corners) for p, n in zip(places, spatial, strict=True)]
-    if mode == "nearest":
-        return _pixels_at(input, [p.round() for p in places])
-    lows = [p.detach().floor() for p in places]
-    result: Any = None
-    for corner in range(2**dims):
-        upper = [(corner >> d) & 1 for d in range(dims)]
-        weight: Any = None
-        for p, low, up in zip(places, lows, upper, strict=True):
-            share = p - low if up else 1 - (p - low)
-            weight = share if weight is None else weight * share
-        part = _pixels_at(input, [low + up for low, up in zip(lows, upper, strict=True)]) * weight.unsqueeze(1)
-        result = part if result is None else result + part
-    return result
-
-
-def _bicubic(input: Tensor, places: Sequence[Tensor], padding_mode: str, corners: bool) -> Tensor:
-    lows = [p.detach().floor() for p in places]
-    weights = [_cubic_weights(p - low) for p, low in zip(places, lows, strict=True)]
-    result: Any = None
-    for i in range(4):
-        for j in range(4):
-            at = [
-                _bordered(low + offset - 1, n, padding_mode, corners)
-                for low, offset, n in zip(lows, (i, j), input.shape[2:], strict=True)
-            ]
-            part = _pixels_at(input, at) * (weights[0][i] * weights[1][j]).unsqueeze(1)
-            result = part if result is None else result + part
-    return result
+    how, border = ("bilinear", "nearest", "bicubic").index(mode), ("zeros", "border", "reflection").index(padding_mode)
+    return ops.grid_sampler(input, grid, how, border, bool(align_corners))

@@ -152,35 +152,31 @@ def embedding_bag(
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("if input is 2D, then offsets has to be None, as input is treated as a mini-batch")
-        bags, size = input.shape
-        bag = ops.arange(bags, device=input.device).repeat_interleave(size)
-    elif input.dim() == 1:
-        if offsets is None or offsets.dim() != 1:
-            raise ValueError("offsets has to be a 1D Tensor if input is 1D")
-        begins = offsets[:-1] if include_last_offset else offsets
-        bags = begins.shape[0]
-        bag = ops.searchsorted(begins.to(ops.int64), ops.arange(input.shape[0], device=input.device), right=True) - 1
-    else:
+        if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"per_sample_weights has the shape {tuple(per_sample_weights.shape)}, the input {tuple(input.shape)}"
+            )
+        offsets = ops.arange(0, input.numel(), max(input.shape[1], 1), dtype=input.dtype, device=input.device)
+        include_last_offset = False
+        input = input.reshape(-1)
+    elif input.dim() != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
-    rows = embedding(input.reshape(-1), weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
-    counted = ops.ones_like(bag, dtype=ops.bool)
-    if padding_idx is not None:
-        counted = input.reshape(-1) != padding_idx % weight.shape[0]
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.reshape(-1, 1)
-    chosen = counted.nonzero().squeeze(1)
-    rows, bag = rows.index_select(0, chosen), bag.index_select(0, chosen)
-    result = rows.new_zeros(bags, weight.shape[1])
-    if mode == "max":
-        index = bag.unsqueeze(1).expand_as(rows)
-        return result.scatter_reduce(0, index, rows, "amax", include_self=False)
-    result = result.index_add(0, bag, rows)
-    if mode == "sum":
-        return result
-    sizes = ops.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(
-        0, bag, ops.ones_like(bag, dtype=rows.dtype)
-    )
-    return result / sizes.clamp_min(1).unsqueeze(1)
+    elif offsets is None or offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor if input is 1D")
+    elif per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            f"per_sample_weights has the shape {tuple(per_sample_weights.shape)}, the input {tuple(input.shape)}"
+        )
+    if sparse:
+        raise NotImplementedError("embedding_bag: sparse gradients are not supported")
+    if max_norm is not None:
+        with _modes.no_grad():
+            ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    each = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    how = ("sum", "mean", "max").index(mode)
+    return ops.embedding_bag(
+        weight, input, offsets, scale_grad_by_freq, how, sparse, each, include_last_offset, padding_idx
+    )[0]
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -5,6 +5,7 @@
  *   math_f32.h        float's own elementary functions: branch-free polynomials that the compiler vectorises
  *   math_real.inc     everything else on f32 and f64, included once for each
  *   math_special.inc  special functions with loops; float's are computed in double where there is one
+ *   math_gamma.inc    the incomplete gamma functions, in the same way
  *   math_int.inc, math_complex.inc
  *
  * Invariants: NaN, infinities and signed zeros come out as IEEE 754 and C Annex F say, without any relaxed-math flag
@@ -243,6 +244,7 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #include "tensorpy/math_real.inc"
 #ifdef TP_OPENCL
 #include "tensorpy/math_special.inc"
+#include "tensorpy/math_gamma.inc"
 #endif
 #undef TP_R
 #undef TP_T
@@ -279,6 +281,7 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #endif
 #include "tensorpy/math_real.inc"
 #include "tensorpy/math_special.inc"
+#include "tensorpy/math_gamma.inc"
 #undef TP_FMOD_FAST
 #undef TP_FMOD_IN
 #undef TP_FMOD_LIMIT
@@ -311,6 +314,9 @@ TP_THROUGH_F64(i1e)
 #undef TP_THROUGH_F64
 TP_FN tp_f32 tp_zeta_f32(tp_f32 s, tp_f32 q) { return (tp_f32)tp_zeta_f64(s, q); }
 TP_FN tp_f32 tp_polygamma_f32(tp_f32 n, tp_f32 x) { return (tp_f32)tp_polygamma_f64(n, x); }
+TP_FN tp_f32 tp_gamma_p_f32(tp_f32 a, tp_f32 x) { return (tp_f32)tp_gamma_p_f64(a, x); }
+TP_FN tp_f32 tp_gamma_q_f32(tp_f32 a, tp_f32 x) { return (tp_f32)tp_gamma_q_f64(a, x); }
+TP_FN tp_f32 tp_gamma_slope_f32(tp_f32 a, tp_f32 x) { return (tp_f32)tp_gamma_slope_f64(a, x); }
 #endif
 
 /* ---- integers and bool ---- */

@@ -131,7 +131,10 @@ extern "C" {
     X(real, 1, 0, 0, 0, 1)         \
     X(imag, 1, 0, 0, 0, 1)         \
     X(complex, 2, 0, 0, 0, 0)      \
-    X(erfcx, 1, 0, 0, 1, 0)
+    X(erfcx, 1, 0, 0, 1, 0)        \
+    X(gamma_p, 2, 0, 0, 1, 0)      \
+    X(gamma_q, 2, 0, 0, 1, 0)      \
+    X(gamma_slope, 2, 0, 0, 1, 0)
 
 enum {
 #define TP_STEP_ENUM(name) TP_STEP_##name,

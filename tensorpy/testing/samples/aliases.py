@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .references import each, rounded
+from .references_special import gamma_p
 from .table import ARITHMETIC, COMPLEX, FLOATING, FLOATS, REAL, REFERENCES, WIDE_UNSIGNED, Make, samples
 
 REAL_NUMBERS = tuple(d for d in ARITHMETIC if d not in COMPLEX)
@@ -46,6 +47,15 @@ for _name, (_old, _domain) in {
 }.items():  # fmt: skip
     samples(_name, dtypes=FLOATS[2:], reference=REFERENCES[_old],
             tolerances={"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-10)})(within(*_domain))  # fmt: skip
+
+
+@samples("special_gammainc", dtypes=FLOATS[2:], reference=gamma_p, gradgradcheck=False,
+         tolerances={"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-11)})  # fmt: skip
+@samples("special_gammaincc", dtypes=FLOATS[2:], reference=lambda a, x: 1 - gamma_p(a, x), gradgradcheck=False,
+         tolerances={"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-11)})  # fmt: skip
+def incomplete_gamma(make: Make) -> Iterator[Any]:
+    for shape in SHAPES:
+        yield make(*shape, low=0.3, high=4), make(*shape, low=0.3, high=4)
 
 
 @samples("special_logit", dtypes=FLOATS, reference=REFERENCES["logit"], tolerances={"float16": (4e-3, 2e-3)})

@@ -241,6 +241,29 @@ def geometric(make: Make) -> Iterator[Any]:
     yield make(4), 0.9, {"generator": Seed(3)}
 
 
+@samples("poisson", "_standard_gamma", dtypes=FLOATS, **WHY)
+def of_rates(make: Make) -> Iterator[Any]:
+    for size in SIZES:
+        yield (make(size, low=0.1, high=30),)
+    yield make(4, low=0.1, high=30), {"generator": Seed(3)}
+
+
+@samples("_sample_dirichlet", dtypes=FLOATS, **WHY)
+def of_weights(make: Make) -> Iterator[Any]:
+    for size in SIZES:
+        yield (make(size, low=0.1, high=5),)
+    yield make(2, 4, low=0.1, high=5), {"generator": Seed(3)}
+
+
+@samples("binomial", dtypes=FLOATS, **WHY)
+def of_trials(make: Make) -> Iterator[Any]:
+    for size in SIZES:
+        counts = make.own(make.rng.randint(0, 60, size))
+        yield counts, make(size, low=0.05, high=0.95)
+    yield make.own([[3], [40]]), make(4, low=0.05, high=0.95)
+    yield make.own([3, 40]), make(2, low=0.05, high=0.95), {"generator": Seed(3)}
+
+
 # ---- dropout: differentiable, the seed fixes what is dropped ----
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .references import each, rounded, sigmoid
-from .table import REFERENCES
+from .table import DOMAINS, OPTIONS, REFERENCES
 
 ANGLES = (np.arange(200) + 0.5) * np.pi / 200
 
@@ -49,7 +49,21 @@ def zeta(x: Any, q: Any) -> Any:
     return each(one)(x, q)
 
 
+def gamma_p(a: Any, x: Any) -> Any:
+    """The regularised incomplete gamma function, by its power series."""
+
+    def one(a: float, x: float) -> float:
+        term = total = math.exp(a * math.log(x) - x - math.lgamma(a + 1)) if x > 0 else 0.0
+        for n in range(1, 400):
+            term *= x / (a + n)
+            total += term
+        return total
+
+    return each(one)(a, x)
+
+
 REFERENCES.update(
+    igamma=gamma_p, igammac=lambda a, x: 1 - gamma_p(a, x),
     absolute=np.abs, negative=np.negative, fix=np.trunc, arcsin=np.arcsin, arctan=np.arctan, arcsinh=np.arcsinh,
     arctan2=np.arctan2, rad2deg=np.rad2deg, deg2rad=np.deg2rad, positive=np.positive,
     angle=lambda x: np.angle(x if np.iscomplexobj(x) else np.asarray(x, np.float64)),
@@ -65,3 +79,8 @@ REFERENCES.update(
     special_i1e=lambda x: bessel_i(1, x) * np.exp(-np.abs(x)),
     special_zeta=zeta,
 )  # fmt: skip
+
+# The gradient by the first argument has none, as in PyTorch.
+for _name in ("igamma", "igammac"):
+    DOMAINS[_name] = (0.3, 4.0)
+    OPTIONS[_name] = {"gradgradcheck": False, "tolerances": {"float32": (1e-5, 1e-5), "float64": (1e-10, 1e-11)}}

@@ -1,0 +1,5 @@
+"""Signals: windows."""
+
+from tensorpy.signal import windows as windows
+
+__all__ = ["windows"]

@@ -127,11 +127,11 @@ def get_layout(name: Any) -> Any:
     return _C.strided
 
 
-def rebuild_graph(state: Any, constants: Any, class_name: Any) -> Any:
+def rebuild_graph(state: Any, constants: Any, class_name: Any, training: Any = True, attributes: Any = None) -> Any:
     """A module of a graph (tensorpy.fx): of operators and nothing else."""
     from tensorpy.fx.graph_module import rebuild
 
-    return rebuild(state, constants, class_name, trusted=False)
+    return rebuild(state, constants, class_name, training, trusted=False)
 
 
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)

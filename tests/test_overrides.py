@@ -394,7 +394,11 @@ def test_what_stands_for_a_number_is_asked(name: str, call: Any) -> None:
 
 
 def test_errors_of_arguments_stay_errors() -> None:
-    for action in (lambda: tp.add(Duck(), 1, no_such=2), lambda: tp.zeros(Duck(), 2, 3, no_such=1), lambda: tp.ones(object())):
+    for action in (
+        lambda: tp.add(Duck(), 1, no_such=2),
+        lambda: tp.zeros(Duck(), 2, 3, no_such=1),
+        lambda: tp.ones(object()),
+    ):
         with pytest.raises(TypeError):
             action()
 

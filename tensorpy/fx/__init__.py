@@ -25,8 +25,8 @@ from tensorpy.fx.proxy import Proxy
 from tensorpy.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer", "Transformer",
-    "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+    "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
 ]  # fmt: skip
 
 

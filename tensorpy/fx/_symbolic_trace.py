@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-import tensorpy
+from tensorpy import _settings
 from tensorpy._C import Tensor
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
@@ -68,7 +68,7 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = cls.__new__(cls)
+        made: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if not is_fx_tracing():
             cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
             return made
@@ -220,9 +220,7 @@ class Tracer(TracerBase):
                 return path
         raise NameError(f"the module {type(mod).__name__} is not installed as a submodule of what is traced")
 
-    def call_module(
-        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: a node, or what its forward does."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
@@ -239,7 +237,7 @@ class Tracer(TracerBase):
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """An attribute of a module: a parameter is a node; a buffer too with `proxy_buffer_attributes`."""
-        tables = [self.root.named_parameters()] if isinstance(attr_val, Parameter) else []
+        tables: list[Any] = [self.root.named_parameters()] if isinstance(attr_val, Parameter) else []
         if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             tables.append(self.root.named_buffers())
         for name, value in (item for table in tables for item in table):
@@ -321,11 +319,9 @@ class Tracer(TracerBase):
             made[name] = self._input(name, annotations.get(name), defaults.get(name, _MISSING), concrete, nested)
         args += [made[name] for name in names[: given - is_module]]
         keywords = {name: made[name] for name in names[given - is_module :]}
-        stars = [self._proxy_placeholder(star, annotations.get(star.lstrip("*")), _MISSING) for star in starred]
+        stars = [self._proxy_placeholder(star, None, _MISSING) for star in starred]
         if nested:
-            leaves, self.graph.in_spec = _pytree.tree_flatten(
-                (tuple(concrete.get(name, PH) for name in names), {})
-            )
+            _, self.graph.in_spec = _pytree.tree_flatten((tuple(concrete.get(name, PH) for name in names), {}))
         if not keywords and not stars:
             return fn, args
         extra = [s for s, star in zip(stars, starred, strict=True) if not star.startswith("**")]
@@ -345,13 +341,14 @@ class Tracer(TracerBase):
             out = self._proxy_placeholder(f"{name}_{count}", None, _MISSING if nested else default)
             if isinstance(leaf, (bool, int, float, str)):
                 message = f"{name} has been specialized to have value {leaf} but got another value"
-                tensorpy._assert(out == leaf, message)
+                _settings._assert(out == leaf, message)
             elif leaf is None:
                 message = f"{name} has been specialized to have value None but got another value"
                 self.create_proxy("call_function", _assert_is_none, (out, message), {})
             else:
                 warnings.warn(
-                    f"the graph is traced for one value of '{name}', and does not check that it is given that", stacklevel=6
+                    f"the graph is traced for one value of '{name}', and does not check that it is given that",
+                    stacklevel=6,
                 )
             return leaf
 
@@ -372,6 +369,7 @@ class Tracer(TracerBase):
             _tracing.pop()
 
     def _trace(self, root: Any, concrete_args: Any) -> Graph:
+        function: Any
         if isinstance(root, Module):
             self.root = root
             if not hasattr(type(root), self.traced_func_name):
@@ -386,7 +384,9 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
         self._collect_tensors(self.root, "")
         fn, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
-        home = getattr(inspect.unwrap(function), "__globals__", {})
+        plain: Any = inspect.unwrap(function)
+        annotations = getattr(function, "__annotations__", {}) if fn is plain else {}
+        home = getattr(plain, "__globals__", {})
         with _Patcher() as patcher:
             self._patch(patcher, home)
             result = fn(*args)
@@ -394,7 +394,7 @@ class Tracer(TracerBase):
         if self.graph.in_spec is not None:
             flat, self.graph.out_spec = _pytree.tree_flatten(leaves)
             leaves = flat
-        self.create_node("output", "output", (leaves,), {}, type_expr=_annotation_of_result(function))
+        self.create_node("output", "output", (leaves,), {}, type_expr=annotations.get("return"))
         self.submodule_paths = None
         return self.graph
 
@@ -452,7 +452,7 @@ class Tracer(TracerBase):
 def _parameters_of(fn: Any) -> tuple[list[str], list[str], dict[str, Any], int]:
     """The names of a function's parameters, those with stars, the defaults, and how many can be given by position."""
     if not isinstance(fn, FunctionType) and not hasattr(fn, "__code__"):
-        fn = getattr(fn, "__func__", None) or getattr(type(fn), "__call__", fn)
+        fn = getattr(fn, "__func__", None) or type(fn).__call__
     parameters = inspect.signature(fn).parameters.values()
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     plain = [p for p in parameters if p.kind not in stars]
@@ -477,10 +477,6 @@ def _calling(fn: Any, keywords: dict[str, Any], extra: list[Any], named: list[An
         return changed(*args, *keywords.values(), *extra, *named)
 
     return call
-
-
-def _annotation_of_result(function: Any) -> Any:
-    return getattr(function, "__annotations__", {}).get("return")
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None) -> GraphModule:

@@ -27,7 +27,21 @@ _BINARY = {
     "xor": "^", "matmul": "@",
 }  # fmt: skip
 _UNARY = {"pos": "+", "neg": "-", "invert": "~"}
-_WRITING = ("add", "and_", "floordiv", "lshift", "mod", "mul", "matmul", "or_", "pow", "rshift", "sub", "truediv", "xor")
+_WRITING = (
+    "add",
+    "and_",
+    "floordiv",
+    "lshift",
+    "mod",
+    "mul",
+    "matmul",
+    "or_",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+)
 BINARY = {getattr(operator, name): sign for name, sign in _BINARY.items()}
 UNARY = {getattr(operator, name): sign for name, sign in _UNARY.items()}
 INPLACE = {getattr(operator, f"i{name.rstrip('_')}"): f"{_BINARY[name]}=" for name in _WRITING}
@@ -88,9 +102,7 @@ class _Writer:
         if isinstance(argument, Node):
             return argument.name
         if isinstance(argument, tuple) and hasattr(argument, "_fields"):
-            kind = type(argument)
-            fields = ", ".join(map(self.code, argument))
-            return f"{self.name_global(f'{kind.__module__}.{kind.__qualname__}', kind)}({fields})"
+            return f"{self.code(type(argument))}({', '.join(map(self.code, argument))})"
         if isinstance(argument, _C.Size):
             return self.code(tuple(argument))
         if (nested := container_text(argument, self.code, repr)) is not None:
@@ -100,8 +112,7 @@ class _Writer:
         if isinstance(argument, complex) and not (math.isfinite(argument.real) and math.isfinite(argument.imag)):
             return f"complex({argument.real!r}, {argument.imag!r})"
         if isinstance(argument, enum.Enum):
-            kind = type(argument)
-            return f"{self.name_global(f'{kind.__module__}.{kind.__qualname__}', kind)}.{argument.name}"
+            return f"{self.code(type(argument))}.{argument.name}"
         if is_written(argument):
             return repr(argument)
         if callable(argument):
@@ -111,7 +122,7 @@ class _Writer:
     def annotation(self, kind: Any) -> str:
         """A type as an expression."""
         if isinstance(kind, str):
-            return repr(kind)
+            return self.name_global(repr(kind), kind)
         if kind is None or kind is type(None):
             return "None" if kind is None else "NoneType"
         if kind is ...:

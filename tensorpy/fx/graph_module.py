@@ -45,15 +45,19 @@ def _assign_attr(value: Any, module: Module, path: str) -> None:
         setattr(module, name, value)
 
 
+def _found(module: Any, path: str) -> Any:
+    """What is at a path; None: nothing."""
+    for part in path.split("."):
+        module = getattr(module, part, None)
+    return module
+
+
 def _copy_attr(from_module: Any, to_module: Module, target: str) -> None:
     """The same of what another module has there; where that has nothing, nothing."""
-    *folders, name = target.split(".")
-    for folder in folders:
-        from_module = getattr(from_module, folder, None)
-        if from_module is None:
-            return
-    if hasattr(from_module, name):
-        _assign_attr(getattr(from_module, name), to_module, target)
+    folder, _, name = target.rpartition(".")
+    owner = _found(from_module, folder) if folder else from_module
+    if hasattr(owner, name):
+        _assign_attr(getattr(owner, name), to_module, target)
 
 
 class _CodeOnlyModule(Module):
@@ -176,8 +180,7 @@ class GraphModule(Module):
             if node.op in ("call_module", "get_attr"):
                 parts = node.target.split(".")
                 used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
-            if node.op == "call_module":
-                called = self.get_submodule(node.target)
+            if node.op == "call_module" and isinstance(called := _found(self, node.target), Module):
                 used.update(f"{node.target}.{name}" for name, _ in called.named_modules() if name)
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)

@@ -42,5 +42,7 @@ class immutable_dict(dict[Any, Any]):
 
 _pytree.register_pytree_node(immutable_list, lambda x: (list(x), None), lambda items, _: immutable_list(items))
 _pytree.register_pytree_node(
-    immutable_dict, lambda x: (list(x.values()), list(x)), lambda items, keys: immutable_dict(zip(keys, items, strict=True))
+    immutable_dict,
+    lambda x: (list(x.values()), list(x)),
+    lambda items, keys: immutable_dict(zip(keys, items, strict=True)),
 )

@@ -47,7 +47,7 @@ def map_arg(argument: Any, fn: Callable[[Node], Any]) -> Any:
 
 
 def map_aggregate(argument: Any, fn: Callable[[Any], Any]) -> Any:
-    """An argument with fn of each leaf, however deep in lists, tuples, dictionaries and slices; containers are immutable."""
+    """An argument with fn of each leaf, however deep in lists, tuples, dictionaries and slices; immutable ones."""
     if isinstance(argument, tuple):
         mapped = [map_aggregate(a, fn) for a in argument]
         return type(argument)(*mapped) if hasattr(argument, "_fields") else tuple(mapped)
@@ -84,8 +84,10 @@ def target_name(target: Any) -> str:
     if not module and getattr(target, "__objclass__", None) is _C.Tensor:
         return f"tensorpy.Tensor.{getattr(target, '__name__', name)}"
     if module.startswith("tensorpy."):
-        public = (f"tensorpy.{name}", f"tensorpy.nn.functional.{name}", f"{module}.{name}")
-        return next((path for path in public if at_path(path) is target), f"{module}.{name}")
+        own, functional = f"{module}.{name}", f"tensorpy.nn.functional.{name}"
+        is_public = module != "tensorpy._C" and (module.startswith("tensorpy._C.") or "._" not in module)
+        paths = (own, functional) if is_public else (f"tensorpy.{name}", functional)
+        return next((path for path in paths if at_path(path) is target), own)
     module = "operator" if module == "_operator" else module
     return f"{module}.{name}" if module and module != "builtins" else name
 
@@ -326,7 +328,7 @@ def type_name(kind: Any) -> str:
     if kind is None or kind is type(None):
         return "None"
     if isinstance(kind, str):
-        return kind
+        return repr(kind)
     if isinstance(kind, type) and not hasattr(kind, "__origin__"):
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         return next((p for p in (f"tensorpy.{kind.__name__}",) if at_path(p) is kind), name)

@@ -235,7 +235,7 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Any]:
         count = _unpacked(sys._getframe().f_back)
-        return (self[i] for i in range(count)) if count else self.tracer.iter(self)
+        return (operator.getitem(self, i) for i in range(count)) if count else self.tracer.iter(self)
 
     def __abs__(self) -> Any:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})

@@ -1,8 +1,8 @@
 """replace_pattern: wherever a graph does what a pattern does, it does what a replacement does from then on.
 
-A match goes backward from what the pattern's output takes: operations, targets, constants and the order of arguments are
-the same, the pattern's inputs stand for any node (each for another one, the same wherever it occurs), and what is inside a match is
-used by nothing outside of it. Matches do not overlap: the first in the graph's order goes.
+A match goes backward from what the pattern's output takes: operations, targets, constants and the order of arguments
+are the same, the pattern's inputs stand for any node (each for another one, the same wherever it occurs), and what is
+inside a match is used by nothing outside of it. Matches do not overlap: the first in the graph's order goes.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ def _replace_one(matcher: _Matcher, new: Graph, match: Match, changed: dict[Node
     if len(theirs) != len(ours):
         raise ValueError(f"a pattern with {len(theirs)} inputs cannot be replaced by one with {len(ours)}")
     given = [places.get(p) for p in theirs]
-    values: dict[Node, Any] = {p: changed.get(n, n) if isinstance(n, Node) else n for p, n in zip(ours, given, strict=True)}
+    values: dict[Node, Any] = {
+        p: changed.get(n, n) if isinstance(n, Node) else n for p, n in zip(ours, given, strict=True)
+    }
     results = [places[anchor] for anchor in matcher.anchors]
     made: list[Node] = []
     with graph.inserting_before(_first_user(graph, results)):
@@ -226,8 +228,6 @@ def _replace_one(matcher: _Matcher, new: Graph, match: Match, changed: dict[Node
 
 def _first_user(graph: Graph, results: list[Node]) -> Node:
     """Where the replacement stands: in front of what first uses a result."""
-    if len(results) == 1:
-        return results[0]
     users = {user for result in results for user in result.users} - set(results)
     return next((node for node in graph.nodes if node in users), graph.output_node())
 

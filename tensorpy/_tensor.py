@@ -270,6 +270,25 @@ def _array_function(self: Tensor, *arguments: Any) -> Any:
     return array_function(self, *arguments)
 
 
+_LAYOUT_METHODS = (
+    "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "coalesce", "is_coalesced", "_coalesced_", "indices",
+    "values", "_indices", "_values", "_nnz", "sparse_dim", "dense_dim", "sparse_mask", "crow_indices", "col_indices",
+    "sparse_resize_", "smm",
+)  # fmt: skip
+
+
+def _of_layout(name: str) -> Any:
+    """A method that is about layouts: tensorpy.sparse has it."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from tensorpy.sparse import _methods
+
+        return getattr(_methods, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
 _METHODS = (
     new,
     type,
@@ -299,6 +318,8 @@ _METHODS = (
 def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
+    for name in _LAYOUT_METHODS:
+        _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))

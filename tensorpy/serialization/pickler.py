@@ -49,8 +49,11 @@ class Pickler(_Base):  # type: ignore[misc]
             return names.NAMES[id(obj)][1]  # a global; save_global knows the rest
         if type(obj) is _C.Size:
             return _C.Size, (tuple(obj),)
-        if obj is _C.strided:
-            return names.get_layout, ("torch.strided",)
+        if isinstance(obj, names.LAYOUT):
+            return names.get_layout, (f"torch.{obj.__reduce__()}",)
+        if isinstance(obj, Tensor) and obj.layout is not _C.strided:
+            reduced: Any = obj.__reduce_ex__(2)
+            return names.rebuild_sparse_tensor, reduced[1][:2]
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is Tensor.__reduce_ex__:
             return self._tensor(obj)
         return NotImplemented

@@ -43,6 +43,7 @@ SPARSE = (
 MERGED = ("s + o", "o - s", "s * s", "h * h", "h.sum(1)", "t.sparse.sum(h, 1)", "s.add_(o)")
 # what gives something else
 DENSE = (
+    "t.sparse_csr_tensor(t.tensor([[0, 1, 2]] * 2), t.tensor([[1, 0], [0, 1]]), d[:2]).to_dense()",
     "(s * o).to_dense()", "s.to_dense()", "h.to_dense()", "c.to_dense()", "d.to_dense()", "s.sum()",
     "t.sparse.sum(s)", "t.sparse.sum(s, (0, 1))", "h.sum(0)", "t.sparse.sum(h, 0)", "s @ d", "s.mm(d)", "s.matmul(d)",
     "t.sparse.mm(s, d)", "t.mm(s, d)", "d @ s", "t.spmm(s, d)", "t.dsmm(s, d)", "s @ d[:, 0]", "t.mv(s, d[:, 1])",

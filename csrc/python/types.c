@@ -235,6 +235,7 @@ ENUM_TYPE(tp_py_layout_type, "layout", "How a tensor is stored.");
 
 static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                                   "channels_last_3d"};
+/* The first are tp_layout's; of the others there are objects of Python only (tensorpy/sparse/). */
 static const char *const layout_names[] = {"strided",    "sparse_coo", "sparse_csr",
                                            "sparse_csc", "sparse_bsr", "sparse_bsc"};
 static tp_py_enum *memory_formats[4], *layouts[TP_COUNTOF(layout_names)];

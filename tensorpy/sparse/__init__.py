@@ -129,23 +129,24 @@ def sparse_csr_tensor(
         (i if isinstance(i, Tensor) else _C.tensor(i, dtype=_C.int64)).detach().to(kept.device)
         for i in (crow_indices, col_indices)
     )
-    if not crow.dim() == columns.dim() == kept.dim() == 1:
-        raise NotImplementedError("sparse_csr_tensor: batches of matrices, and values that are no numbers")
-    if crow.shape[0] < 1 or columns.shape != kept.shape:
+    if not crow.dim() == columns.dim() >= 1 or kept.dim() > columns.dim():
+        raise NotImplementedError("sparse_csr_tensor: values are numbers, in rows as columns are")
+    if crow.shape[-1] < 1 or columns.shape != kept.shape or crow.shape[:-1] != kept.shape[:-1]:
         raise RuntimeError(
-            f"sparse_csr_tensor: {crow.shape[0]} row borders, {columns.shape[0]} columns, {kept.shape[0]} values"
+            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)}, columns of {tuple(columns.shape)}, values "
+            f"of {tuple(kept.shape)}"
         )
     widest = int(columns.max()) + 1 if columns.numel() else 0
-    whole = (crow.shape[0] - 1, widest) if size is None else tuple(int(s) for s in size)
-    borders = crow.tolist()
-    if len(whole) != 2 or whole[0] != crow.shape[0] - 1:
+    rows, batch = crow.shape[-1] - 1, tuple(kept.shape[:-1])
+    whole = (*batch, rows, widest) if size is None else tuple(int(s) for s in size)
+    if whole[:-1] != (*batch, rows):
         raise RuntimeError(
-            f"sparse_csr_tensor: {crow.shape[0]} row borders are not those of a matrix of the size {whole}"
+            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)} are not those of matrices of {whole}"
         )
-    if borders[0] != 0 or borders[-1] != kept.shape[0] or bool((crow.diff() < 0).any()):
+    if bool((crow[..., 0] != 0).any() | (crow[..., -1] != kept.shape[-1]).any() | (crow.diff() < 0).any()):
         raise RuntimeError("sparse_csr_tensor: crow_indices go from 0 to the number of values, and do not fall")
-    if columns.numel() and (int(columns.min()) < 0 or widest > whole[1]):
-        raise RuntimeError(f"sparse_csr_tensor: a column is not among {whole[1]}")
+    if columns.numel() and (int(columns.min()) < 0 or widest > whole[-1]):
+        raise RuntimeError(f"sparse_csr_tensor: a column is not among {whole[-1]}")
     made = sparse_of(Csr(crow, columns, whole), kept.detach() if requires_grad else kept)
     return made.requires_grad_() if requires_grad else made  # type: ignore[return-value]
 

@@ -4,13 +4,14 @@ operators. All of them are differentiable with respect to the values; a name in 
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.functional import broadcast_shapes
-from tensorpy.sparse._tensors import Coo, Csr, SparseTensor, at, columns_of, plain, sparse_of, values_of
+from tensorpy.sparse._tensors import Coo, Csr, SparseTensor, at, columns_of, keys_of, plain, sparse_of, values_of
 
 ABOVE: dict[str, Callable[..., Any]] = {}
 BELOW: dict[str, Callable[..., Any]] = {}
@@ -45,7 +46,8 @@ def layout_of(args: Any) -> Any:
 
 def coo(sparse: Any) -> tuple[Coo, Tensor]:
     """The pattern as coordinates, and the values."""
-    return sparse._pattern.as_coo(), values_of(sparse)
+    values = values_of(sparse)
+    return sparse._pattern.as_coo(), values if isinstance(sparse._pattern, Coo) else values.reshape(-1)
 
 
 def _size(value: Any) -> tuple[int, ...]:
@@ -113,7 +115,9 @@ def to_csr(sparse: Any) -> Any:
 
 
 def _like(sparse: Any, made: Any) -> Any:
-    """A result in the layout of an argument."""
+    """A result in the layout of an argument; of batches of matrices by coordinates."""
+    if len(_size(made)) != 2:
+        return made
     return to_csr(made) if isinstance(sparse._pattern, Csr) else made
 
 
@@ -674,16 +678,15 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, ou
 
 @operator()
 def bmm(self: Any, mat2: Any, *, out: Any = None) -> Any:
-    """Each matrix of a batch: rows of all of them are numbered through."""
+    """Each matrix of a batch, of any number of dimensions: rows of all of them are numbered through."""
     if not is_sparse(self):
-        return bmm(transpose(mat2, 1, 2), self.transpose(1, 2)).transpose(1, 2)
+        return bmm(transpose(mat2, -2, -1), self.transpose(-2, -1)).transpose(-2, -1)
     pattern, values = coo(self)
-    batch, rows, inner = pattern.size
-    flat = _C.stack([
-        pattern.indices[0] * rows + pattern.indices[1], pattern.indices[0] * inner + pattern.indices[2]
-    ])  # fmt: skip
-    made = _product(flat, values, batch * rows, mat2.expand(batch, inner, -1).reshape(batch * inner, -1))
-    return made.reshape(batch, rows, -1)
+    *batch, rows, inner = pattern.size
+    number, count = keys_of(pattern.indices[:-2], tuple(batch)), math.prod(batch)
+    flat = _C.stack([number * rows + pattern.indices[-2], number * inner + pattern.indices[-1]])
+    made = _product(flat, values, count * rows, mat2.expand(*batch, inner, -1).reshape(count * inner, -1))
+    return made.reshape(*batch, rows, -1)
 
 
 def _matmul(self: Any, other: Any, *, out: Any = None) -> Any:
@@ -694,7 +697,7 @@ def _matmul(self: Any, other: Any, *, out: Any = None) -> Any:
         return mm(self.unsqueeze(0), other).squeeze(0)
     if (a, b) == (2, 2):
         return mm(self, other)
-    if (a, b) == (3, 3):
+    if a == b and not (is_sparse(self) and is_sparse(other)):
         return bmm(self, other)
     if a == 2 and not is_sparse(other):  # one matrix by many: they stand beside each other
         size = _size(other)

@@ -84,7 +84,8 @@ class Coo:
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """Rows behind each other: row r has the values from crow_indices[r] to crow_indices[r + 1]."""
+    """Rows behind each other: row r has the values from crow_indices[r] to crow_indices[r + 1]. Dimensions in front of
+    the last of both indices and of the values are those of a batch of matrices."""
 
     crow_indices: Tensor
     col_indices: Tensor
@@ -94,7 +95,7 @@ class Csr:
 
     @property
     def nnz(self) -> int:
-        return int(self.col_indices.shape[0])
+        return int(self.col_indices.shape[-1])
 
     def is_same(self, other: Any) -> bool:
         if not isinstance(other, Csr) or self.size != other.size or self.nnz != other.nnz:
@@ -109,9 +110,10 @@ class Csr:
 
     def as_coo(self) -> Coo:
         """Rows are in order; columns in a row need not be, nor be different."""
-        counts = self.crow_indices.diff().to(_C.int64)
-        rows = _C.arange(self.size[0], device=counts.device).repeat_interleave(counts)
-        return Coo(_C.stack([rows, self.col_indices.to(_C.int64)]), self.size, False)
+        counts = self.crow_indices.diff().to(_C.int64).reshape(-1)
+        rows = _C.arange(counts.shape[0], device=counts.device).repeat_interleave(counts)
+        columns = self.col_indices.to(_C.int64).reshape(1, -1)
+        return Coo(_C.cat([columns_of(rows, self.size[:-1]), columns]), self.size, False)
 
 
 Pattern = Coo | Csr
@@ -170,7 +172,8 @@ def at(tensor: Any, pattern: Pattern) -> Tensor:
     places = pattern.as_coo()
     if not isinstance(tensor, SparseTensor):
         flat = tensor.expand(places.size).reshape(-1, *places.dense_size)
-        return flat.index_select(0, places.keys())
+        found = flat.index_select(0, places.keys())
+        return found.reshape(pattern.col_indices.shape) if isinstance(pattern, Csr) else found
     from tensorpy.sparse._operators import coalesce
 
     there = coalesce(tensor)
@@ -179,7 +182,8 @@ def at(tensor: Any, pattern: Pattern) -> Tensor:
         return values_of(there).new_zeros((places.nnz, *places.dense_size))
     found = _C.searchsorted(keys, wanted).clamp(max=keys.numel() - 1)
     hit = (keys[found] == wanted).reshape(-1, *(1,) * len(places.dense_size))
-    return values_of(there).index_select(0, found) * hit
+    made = values_of(there).index_select(0, found) * hit
+    return made.reshape(pattern.col_indices.shape) if isinstance(pattern, Csr) else made
 
 
 class SparseTensor(Tensor):

@@ -63,15 +63,7 @@ typedef enum {
 } tp_memory_format;
 
 /* What a tensor's elements are kept as; TP_NO_LAYOUT is None of a `Layout?`. */
-typedef enum {
-    TP_STRIDED,
-    TP_SPARSE_COO,
-    TP_SPARSE_CSR,
-    TP_SPARSE_CSC,
-    TP_SPARSE_BSR,
-    TP_SPARSE_BSC,
-    TP_NO_LAYOUT = -1
-} tp_layout;
+typedef enum { TP_STRIDED, TP_SPARSE_COO, TP_NO_LAYOUT = -1 } tp_layout;
 
 /* ---- devices ---- */
 

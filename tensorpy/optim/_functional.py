@@ -21,7 +21,16 @@ _PAIRS = {  # what is one setting of a group, and two arguments of a function
     "etas": ("etaminus", "etaplus"),
     "step_sizes": ("step_size_min", "step_size_max"),
 }
-_WAYS = ("foreach", "capturable", "differentiable", "fused", "grad_scale", "found_inf", "has_complex", "has_sparse_grad")
+_WAYS = (
+    "foreach",
+    "capturable",
+    "differentiable",
+    "fused",
+    "grad_scale",
+    "found_inf",
+    "has_complex",
+    "has_sparse_grad",
+)
 
 
 def _function(cls: type[ListOptimizer], name: str, lists: str, settings: str, defaults: dict[str, Any]) -> Any:

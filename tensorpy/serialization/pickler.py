@@ -10,6 +10,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.serialization import names
+from tensorpy.serialization.location import location_tag
 
 
 class _Reference:
@@ -42,7 +43,7 @@ class Pickler(_Base):  # type: ignore[misc]
         storage = obj.storage
         key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
         kind: Any = names.UNTYPED if obj.dtype is None else names.STORAGE_TYPES[obj.dtype]
-        return "storage", kind, key, str(storage.device), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
+        return "storage", kind, key, location_tag(storage), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
 
     def reducer_override(self, obj: Any) -> Any:
         if id(obj) in names.NAMES:

@@ -110,9 +110,7 @@ def _compare_sparse(actual: Any, expected: Any, rtol: float, atol: float, equal_
     kind, names = ("CSR", ("crow_indices", "col_indices")) if rows else ("COO", ("indices",))
     x, y = (actual, expected) if rows else (actual.coalesce(), expected.coalesce())
     if x._nnz() != y._nnz():
-        return (
-            f"The number of specified values in sparse {kind} tensors does not match: {actual._nnz()} != {expected._nnz()}"
-        )
+        return f"The number of specified values in sparse {kind} tensors does not match: {actual._nnz()} != {expected._nnz()}"
     for name, tolerances in [*((n, (0.0, 0.0)) for n in names), ("values", (rtol, atol))]:
         problem = _mismatch(getattr(x, name)(), getattr(y, name)(), *tolerances, equal_nan)
         if problem:
@@ -166,7 +164,11 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: Mapping[str, Any
         return f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}."
     if options["check_layout"] and actual.layout != expected.layout:
         return f"The values for attribute 'layout' do not match: {actual.layout} != {expected.layout}."
-    if options["check_stride"] and actual.layout is expected.layout is _C.strided and actual.stride() != expected.stride():
+    if (
+        options["check_stride"]
+        and actual.layout is expected.layout is _C.strided
+        and actual.stride() != expected.stride()
+    ):
         return f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}."
     rtol, atol = options["rtol"], options["atol"]
     if rtol is None:
@@ -225,7 +227,14 @@ def assert_allclose(
     warnings.warn("`testing.assert_allclose()` is deprecated: `testing.assert_close()` is there", FutureWarning, 2)
     actual, expected = (x if isinstance(x, Tensor) else _C.tensor(x) for x in (actual, expected))
     assert_close(
-        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=True,
+        check_dtype=False,
+        msg=msg or None,
     )
 
 

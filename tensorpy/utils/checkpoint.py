@@ -312,7 +312,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, _C.OpOverload):
-                raise ValueError(f"create_selective_checkpoint_contexts: {op} is no operator, as ops.aten.mm.default is")
+                raise ValueError(
+                    f"create_selective_checkpoint_contexts: {op} is no operator, as ops.aten.mm.default is"
+                )
         saved = frozenset(policy_fn_or_list)
 
         def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:

@@ -11,8 +11,10 @@ from typing import Any
 
 from tensorpy import distributed
 from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parallel.functions import gather, parallel_apply, replicate, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+
+__all__ = ["DataParallel", "DistributedDataParallel", "gather", "parallel_apply", "replicate", "scatter"]
 
 
 class DataParallel(Module):

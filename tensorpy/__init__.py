@@ -214,6 +214,7 @@ _LAZY_NAMES = {
     "set_num_interop_threads": "_settings",
     "set_warn_always": "_settings",
     "typename": "_settings",
+    "Tag": "_tags",
     "_sparse_coo_tensor_unsafe": "sparse",
     "dsmm": "sparse",
     "hsmm": "sparse",

@@ -12,6 +12,7 @@ _PARTS = (
     "_pytree",
     "benchmark",
     "checkpoint",
+    "cpp_extension",
     "data",
     "dlpack",
     "extension",

@@ -297,7 +297,7 @@ _ELSEWHERE = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Functions that PyTorch has here as well."""
     import tensorpy
 

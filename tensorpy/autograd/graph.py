@@ -107,7 +107,6 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     found: dict[int, Any] = {}
-    missing = object()
 
     def tell(place: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
@@ -115,8 +114,8 @@ def register_multi_grad_hook(
                 if place in found:
                     found.clear()
                 found[place] = grad
-                first, complete = len(found) == 1, len(found) == len(wanted)
-                grads = [found.get(i) for i in range(len(tensors))] if complete else missing
+                first, complete = len(found) == 1, len(found) == len(tensors)
+                grads = [found[i] for i in sorted(found)]
                 if complete:
                     found.clear()
             if mode == "any" and first:
@@ -126,8 +125,7 @@ def register_multi_grad_hook(
 
         return hook
 
-    wanted = [i for i, t in enumerate(tensors) if t.requires_grad]
-    return _MultiHandle([tensors[i].register_hook(tell(i)) for i in wanted])
+    return _MultiHandle([t.register_hook(tell(i)) for i, t in enumerate(tensors)])
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

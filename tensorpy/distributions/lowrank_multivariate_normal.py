@@ -34,18 +34,12 @@ class LowRankMultivariateNormal(Distribution):
         if loc.dim() < 1:
             raise ValueError("LowRankMultivariateNormal: loc has no dimension, where a vector or several are wanted")
         if cov_factor.dim() < 2:
-            raise ValueError(
-                f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted"
-            )
+            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted")
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n:
-            raise ValueError(
-                f"LowRankMultivariateNormal: cov_factor has {cov_factor.shape[-2]} rows for vectors of {n}"
-            )
+            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.shape[-2]} rows for vectors of {n}")
         if tuple(cov_diag.shape[-1:]) != (n,):
-            raise ValueError(
-                f"LowRankMultivariateNormal: cov_diag is of shape {tuple(cov_diag.shape)} for vectors of {n}"
-            )
+            raise ValueError(f"LowRankMultivariateNormal: cov_diag is of shape {tuple(cov_diag.shape)} for vectors of {n}")
         try:
             batch = tp.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except RuntimeError:

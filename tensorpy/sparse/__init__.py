@@ -133,8 +133,8 @@ def sparse_csr_tensor(
         raise NotImplementedError("sparse_csr_tensor: values are numbers, in rows as columns are")
     if crow.shape[-1] < 1 or columns.shape != kept.shape or crow.shape[:-1] != kept.shape[:-1]:
         raise RuntimeError(
-            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)}, columns of {tuple(columns.shape)}, values "
-            f"of {tuple(kept.shape)}"
+            f"sparse_csr_tensor: row borders of the size {tuple(crow.shape)}, columns of {tuple(columns.shape)}, "
+            f"values of {tuple(kept.shape)}"
         )
     widest = int(columns.max()) + 1 if columns.numel() else 0
     rows, batch = crow.shape[-1] - 1, tuple(kept.shape[:-1])

@@ -13,7 +13,6 @@ from tensorpy import distributed
 from tensorpy.nn.modules.module import Module
 from tensorpy.nn.parallel.functions import gather, parallel_apply, replicate, scatter
 
-
 __all__ = ["DataParallel", "DistributedDataParallel", "gather", "parallel_apply", "replicate", "scatter"]
 
 

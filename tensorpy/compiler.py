@@ -99,7 +99,7 @@ def wrap_numpy(fn: Any) -> Any:
     """A function of NumPy arrays as one of tensors."""
     import functools
 
-    from tensorpy import as_tensor
+    from tensorpy import _C
     from tensorpy._C import Tensor
     from tensorpy.utils._pytree import tree_map
 
@@ -107,7 +107,7 @@ def wrap_numpy(fn: Any) -> Any:
         return leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
 
     def tensor(leaf: Any) -> Any:
-        return as_tensor(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tensor) else leaf
+        return _C.as_tensor(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tensor) else leaf
 
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

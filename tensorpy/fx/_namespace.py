@@ -20,7 +20,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 def name_of_target(target: Any) -> str:
     """What a node that calls this is named after: "layers.0.ReLU" for layers_0_re_lu, "__getitem__" for getitem."""
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
-    if isinstance(target, _C.OpOverload):
+    if not isinstance(target, str) and isinstance(target, _C.OpOverload):
         name = f"{target._opname}.{target._overloadname or 'default'}"
     if len(name) > 4 and name.startswith("__") and name.endswith("__"):
         name = name[2:-2]

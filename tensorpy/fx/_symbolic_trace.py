@@ -68,7 +68,8 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made: Any = cls.__new__(cls)  # type: ignore[call-overload]
+        kind: Any = cls
+        made = kind.__new__(kind)
         if not is_fx_tracing():
             cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
             return made

@@ -76,7 +76,7 @@ class GraphModule(Module):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Of a class of its own, which has the graph's function as its `forward`."""
         shared = next(base for base in cls.__mro__ if "GraphModule.__new__" not in base.__qualname__)
-        own = type("GraphModuleImpl", (shared,), {"__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"})
+        own: Any = type("GraphModuleImpl", (shared,), {"__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"})
         return super().__new__(own)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:

@@ -100,6 +100,7 @@ class _TransformerTracer(GraphAppendingTracer):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.tensor_attrs: dict[Any, str] = {}
+        self.root: Any = None
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         return True
@@ -114,7 +115,7 @@ class Transformer(Interpreter):
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _TransformerTracer(self.new_graph)
-        self.tracer.root = module  # type: ignore[attr-defined]
+        self.tracer.root = module
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         default = args[0] if args else NO_DEFAULT

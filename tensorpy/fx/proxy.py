@@ -235,7 +235,8 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Any]:
         count = _unpacked(sys._getframe().f_back)
-        return (operator.getitem(self, i) for i in range(count)) if count else self.tracer.iter(self)
+        items: Any = self
+        return (items[i] for i in range(count)) if count else self.tracer.iter(self)
 
     def __abs__(self) -> Any:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
@@ -271,9 +272,10 @@ class Attribute(Proxy):
 
     @property
     def node(self) -> Node:  # type: ignore[override]
-        if self._node is None:
-            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
-        return self._node
+        node = self._node
+        if node is None:
+            node = self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)

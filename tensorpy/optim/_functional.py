@@ -43,7 +43,7 @@ def _function(cls: type[ListOptimizer], name: str, lists: str, settings: str, de
         bound = signature.bind(params, grads, *args, **options)
         bound.apply_defaults()
         given = bound.arguments
-        group = {key: (given[a], given[b]) for key, (a, b) in _PAIRS.items() if a in given}
+        group: dict[str, Any] = {key: (given[a], given[b]) for key, (a, b) in _PAIRS.items() if a in given}
         group |= {key: value for key, value in given.items() if key not in states_of}
         group.setdefault("decoupled_weight_decay", cls is AdamW)
         group["fused"] = given.get("fused") or False

@@ -15,9 +15,9 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._absent import absent
 from tensorpy._C import Tensor
-from tensorpy.sparse import _methods, _operators
-from tensorpy.sparse._operators import coalesce, coo, is_sparse, layout_of, to_coo
-from tensorpy.sparse._tensors import Coo, Csr, SparseTensor, keys_of, sparse_of, values_of
+from tensorpy.sparse import _dimensions, _methods, _products
+from tensorpy.sparse._operators import coalesce, coo, dim_of, is_sparse, layout_of, to_coo
+from tensorpy.sparse._tensors import Coo, Csr, keys_of, sparse_of, values_of
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
@@ -52,11 +52,11 @@ def sparse_coo_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
-) -> SparseTensor:
+) -> Any:
     """A tensor with `values` at the places that the columns of `indices` say, and zeros elsewhere. Without a size it is
     as large as the indices need; with a size only, it is empty."""
     if values is None:
-        return _empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)  # type: ignore[return-value]
+        return _empty_coo(size if indices is None else indices, dtype, device).requires_grad_(requires_grad)
     kept = _values(values, dtype, device)
     places = _index(indices, kept.device)
     if places.dim() == 1 and not places.numel():
@@ -90,7 +90,7 @@ def sparse_coo_tensor(
         )
     pattern = Coo(places, whole, _is_in_order(places, whole[:n]) if is_coalesced else False)
     if requires_grad:
-        return sparse_of(pattern, kept.detach()).requires_grad_()  # type: ignore[return-value]
+        return sparse_of(pattern, kept.detach()).requires_grad_()
     return sparse_of(pattern, kept)
 
 
@@ -102,7 +102,7 @@ def _is_in_order(places: Tensor, size: tuple[int, ...]) -> bool:
     return True
 
 
-def _empty_coo(size: Any, dtype: Any, device: Any) -> SparseTensor:
+def _empty_coo(size: Any, dtype: Any, device: Any) -> Any:
     size = tuple(int(s) for s in size)
     kept = _C.zeros(0, dtype=dtype, device=device)
     return sparse_of(Coo(_C.zeros((len(size), 0), dtype=_C.int64, device=kept.device), size, True), kept)
@@ -122,7 +122,7 @@ def sparse_csr_tensor(
     pin_memory: bool = False,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
-) -> SparseTensor:
+) -> Any:
     """A matrix: row r has the values from crow_indices[r] to crow_indices[r + 1], in the columns of col_indices."""
     kept = _values(values, dtype, device)
     crow, columns = (
@@ -148,12 +148,12 @@ def sparse_csr_tensor(
     if columns.numel() and (int(columns.min()) < 0 or widest > whole[-1]):
         raise RuntimeError(f"sparse_csr_tensor: a column is not among {whole[-1]}")
     made = sparse_of(Csr(crow, columns, whole), kept.detach() if requires_grad else kept)
-    return made.requires_grad_() if requires_grad else made  # type: ignore[return-value]
+    return made.requires_grad_() if requires_grad else made
 
 
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, layout: Any = None, **options: Any
-) -> SparseTensor:
+) -> Any:
     """A sparse matrix of a compressed layout: there is `sparse_csr`."""
     if layout is not _C.sparse_csr:
         raise NotImplementedError(f"sparse_compressed_tensor: there are no tensors of the layout {layout}")
@@ -200,12 +200,12 @@ def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
     """A product of matrices, one of which is sparse; of two sparse ones it is sparse."""
     if reduce not in (None, "sum"):
         raise NotImplementedError(f"sparse.mm: reduce={reduce!r}")
-    return _operators.mm(mat1, mat2)
+    return _products.mm(mat1, mat2)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * mat + alpha * (mat1 @ mat2)."""
-    return _operators.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
@@ -218,7 +218,7 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any
 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """The sum over all or some dimensions: sparse as long as sparse dimensions are left."""
-    return _operators.sum(input, dim, dtype=dtype)
+    return _dimensions.sum(input, dim, dtype=dtype)
 
 
 def _groups(input: Any, dim: int, dtype: Any) -> tuple[Any, Tensor, int, Any]:
@@ -227,7 +227,7 @@ def _groups(input: Any, dim: int, dtype: Any) -> tuple[Any, Tensor, int, Any]:
         raise RuntimeError(f"sparse.softmax: of sparse tensors, not of the layout {layout_of((input,))}")
     pattern, values = coo(coalesce(to_coo(input)))
     values = values if dtype is None else values.to(dtype)
-    d = _operators._dim(dim, len(pattern.size))
+    d = dim_of(dim, len(pattern.size))
     if d >= pattern.sparse_dim:
         return pattern, values, d - pattern.sparse_dim + 1, None
     others = [i for i in range(pattern.sparse_dim) if i != d]
@@ -276,7 +276,7 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
     """The same with the rows of the result as values."""
     pattern, _ = coo(coalesce(mat1))
     rows = pattern.indices[0].unique()
-    dense = _operators.mm(mat1, mat2)
+    dense = _products.mm(mat1, mat2)
     return sparse_of(Coo(rows.unsqueeze(0), tuple(dense.shape), True), dense.index_select(0, rows))
 
 

@@ -18,7 +18,8 @@ class _Embedding(Function):
         return _C.embedding(weight, index)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (grad,) = grad_outputs
         rows, values = ctx.index.reshape(-1).to(_C.int64), grad.reshape(-1, ctx.size[1])
         if ctx.padding_idx >= 0:
             counted = (rows != ctx.padding_idx).nonzero().squeeze(1)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy.sparse import _operators as operators
+from tensorpy.sparse import _products
 from tensorpy.sparse._operators import ABOVE, is_sparse, to_coo, to_csr
 from tensorpy.sparse._tensors import Coo, Csr, at, sparse_of, values_of
 
@@ -170,7 +171,7 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any
 
 def smm(self: Any, mat: Any) -> Any:
     """A sparse matrix by a dense one, as a sparse one."""
-    return to_sparse(operators.mm(self, mat))
+    return to_sparse(_products.mm(self, mat))
 
 
 NAMES = tuple(

@@ -135,7 +135,8 @@ class _Make(Function):
         return plain(pattern, values.detach())
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (grad,) = grad_outputs
         return at(grad, ctx.pattern), None
 
 
@@ -146,7 +147,8 @@ class _Values(Function):
         return sparse._kept.detach()
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (grad,) = grad_outputs
         return sparse_of(ctx.pattern, grad)
 
 
@@ -193,7 +195,7 @@ class SparseTensor(Tensor):
     _kept: Tensor
 
     @property
-    def layout(self) -> Any:  # type: ignore[override]
+    def layout(self) -> Any:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._pattern.layout
 
     @property
@@ -257,7 +259,7 @@ class SparseTensor(Tensor):
         return self.numpy()
 
 
-def rebuild(layout: Any, parts: Any, requires_grad: bool = False) -> SparseTensor:
+def rebuild(layout: Any, parts: Any, requires_grad: bool = False) -> Any:
     """From a file: checked as what a program gives."""
     from tensorpy.sparse import sparse_coo_tensor, sparse_csr_tensor
 
@@ -268,4 +270,4 @@ def rebuild(layout: Any, parts: Any, requires_grad: bool = False) -> SparseTenso
         made = sparse_csr_tensor(*parts)
     else:
         raise NotImplementedError(f"a file has a tensor of the layout {layout}")
-    return made.requires_grad_(bool(requires_grad))  # type: ignore[return-value]
+    return made.requires_grad_(bool(requires_grad))

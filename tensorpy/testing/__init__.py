@@ -99,7 +99,8 @@ def _worst(a: Tensor, b: Tensor, bad: Tensor) -> tuple[int, int]:
     scale = b.to(wide).abs()
     ratio = (gap / scale).masked_fill((scale == 0) | scale.isnan(), math.inf)
     ratio = ratio.masked_fill(ratio.isnan(), math.inf)
-    return tuple(int(g.masked_fill(~bad, -1.0).argmax()) for g in (gap, ratio))  # type: ignore[return-value]
+    first, second = (int(g.masked_fill(~bad, -1.0).argmax()) for g in (gap, ratio))
+    return first, second
 
 
 def _compare_sparse(actual: Any, expected: Any, rtol: float, atol: float, equal_nan: bool) -> str | None:

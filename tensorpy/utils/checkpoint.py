@@ -317,7 +317,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
                 )
         saved = frozenset(policy_fn_or_list)
 
-        def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
             return CheckpointPolicy.MUST_SAVE if op in saved else CheckpointPolicy.PREFER_RECOMPUTE
 
     elif callable(policy_fn_or_list):

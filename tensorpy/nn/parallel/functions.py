@@ -59,7 +59,8 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     if isinstance(first, Mapping):
         if any(len(part) != len(first) for part in outputs):
             raise ValueError("All dicts must have the same number of keys")
-        return type(first)((key, gather([part[key] for part in outputs], device, dim)) for key in first)  # type: ignore[call-arg]
+        kind: Any = type(first)
+        return kind((key, gather([part[key] for part in outputs], device, dim)) for key in first)
     items = [gather(each, device, dim) for each in zip(*outputs, strict=True)]
     return type(first)(*items) if _is_named(first) else type(first)(items)
 

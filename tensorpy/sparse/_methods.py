@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorpy import _C
+from tensorpy._tensor import _LAYOUT_METHODS
 from tensorpy.sparse import _operators as operators
 from tensorpy.sparse import _products
 from tensorpy.sparse._operators import ABOVE, is_sparse, to_coo, to_csr
@@ -174,8 +175,4 @@ def smm(self: Any, mat: Any) -> Any:
     return to_sparse(_products.mm(self, mat))
 
 
-NAMES = tuple(
-    "to_dense to_sparse to_sparse_coo to_sparse_csr coalesce is_coalesced _coalesced_ indices values _indices _values "
-    "_nnz sparse_dim dense_dim sparse_mask crow_indices col_indices sparse_resize_ smm".split()
-)  # fmt: skip
-ABOVE.update({name: globals()[name] for name in NAMES})
+ABOVE.update({name: globals()[name] for name in _LAYOUT_METHODS})

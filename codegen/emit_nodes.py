@@ -259,6 +259,8 @@ def _emit_release(node: Node) -> str:
         elif name == "release":
             out.append(f"static void {node.name}_release(tp_node *base) {{ (void)base; }}\n")
     free_copies = f"{node.name}_free_copies" if copies else "NULL"
+    kept = [k for k in node.kept if k.saves_tensor] + [k for k in node.kept if k.saves_list]
+    saved = [(k.output >= 0 and node.schema.returns[k.output].name) or k.name for k in kept]
     out.append(
         f"static const tp_node_type {node.name}_type = {{\n"
         f"    .name = {c_string(node.shown)},\n"
@@ -268,7 +270,8 @@ def _emit_release(node: Node) -> str:
         f"    .release = {node.name}_release,\n"
         f"    .free_copies = {free_copies},\n"
         f"    .nsaved = {sum(k.saves_tensor for k in node.kept)},\n"
-        f"    .nlists = {sum(k.saves_list for k in node.kept)},\n}};\n\n"
+        f"    .nlists = {sum(k.saves_list for k in node.kept)},\n"
+        f"    .saved = {c_string(' '.join(saved)) if saved else 'NULL'},\n}};\n\n"
     )
     return "".join(out)
 

@@ -218,7 +218,9 @@ def emit_stubs(catalog: Catalog) -> str:
     out = [HEAD]
     out += [f"{name}: dtype\n" for name in DTYPES]
     out += [f"{name}: memory_format\n" for name in FORMATS]
-    out.append("strided: layout\ndefault_generator: Generator\n\nclass Tensor:\n" + TENSOR_ATTRIBUTES)
+    layouts = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+    out += [f"{name}: layout\n" for name in layouts]
+    out.append("default_generator: Generator\n\nclass Tensor:\n" + TENSOR_ATTRIBUTES)
     for name in OPERATORS:
         out += [
             f"    def __{form}{name}__(self, other: Union[Tensor, Number]) -> Tensor: ...\n" for form in ("", "r", "i")

@@ -270,6 +270,41 @@ def _array_function(self: Tensor, *arguments: Any) -> Any:
     return array_function(self, *arguments)
 
 
+_LAYOUT_METHODS = {
+    "to_dense": "A dense tensor with the same elements.",
+    "to_sparse": "The elements that are not zero, and where they are: a tensor of a sparse layout.",
+    "to_sparse_coo": "The same by coordinates.",
+    "to_sparse_csr": "The same of a matrix row by row.",
+    "coalesce": "A sparse tensor with its indices in order and each once; values of one place are added.",
+    "is_coalesced": "Whether the indices of a sparse tensor are known to be so.",
+    "_coalesced_": "Says that they are, or are not.",
+    "indices": "A column per value of a coalesced sparse tensor: where it is.",
+    "values": "The values of a coalesced sparse tensor, differentiable.",
+    "_indices": "The indices of a sparse tensor as they are.",
+    "_values": "The values of a sparse tensor as they are, out of reach of autograd.",
+    "_nnz": "How many values a sparse tensor has.",
+    "sparse_dim": "How many dimensions have indices: none of a dense tensor.",
+    "dense_dim": "How many dimensions each value has: all of a dense tensor.",
+    "sparse_mask": "The elements at the places that a sparse tensor has values for.",
+    "crow_indices": "Where each row of a tensor of the layout sparse_csr begins, and the number of values.",
+    "col_indices": "The column of each value of a tensor of the layout sparse_csr.",
+    "sparse_resize_": "Another size of a sparse tensor, which its indices fit into.",
+    "smm": "A sparse matrix by a dense one, as a sparse one.",
+}
+
+
+def _of_layout(name: str, says: str) -> Any:
+    """A method that is about layouts: tensorpy.sparse has it."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from tensorpy.sparse import _methods
+
+        return getattr(_methods, name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, says
+    return method
+
+
 _METHODS = (
     new,
     type,
@@ -299,6 +334,8 @@ _METHODS = (
 def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
+    for name, says in _LAYOUT_METHODS.items():
+        _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name, says)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))

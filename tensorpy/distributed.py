@@ -9,8 +9,13 @@ import os
 from enum import Enum
 from typing import Any
 
-from tensorpy._absent import absent
 from tensorpy._C import Tensor
+from tensorpy._stores import DistStoreError as DistStoreError
+from tensorpy._stores import FileStore as FileStore
+from tensorpy._stores import HashStore as HashStore
+from tensorpy._stores import PrefixStore as PrefixStore
+from tensorpy._stores import Store as Store
+from tensorpy._stores import TCPStore as TCPStore
 
 
 class ReduceOp(Enum):
@@ -67,10 +72,7 @@ class _Group:
 
 
 group = GroupMember = _Group
-DistBackendError = DistError = RuntimeError
-TCPStore = absent(__name__, "TCPStore")
-FileStore = absent(__name__, "FileStore")
-Store = absent(__name__, "Store")
+DistBackendError = DistError = DistNetworkError = RuntimeError
 
 
 def is_available() -> bool:
@@ -399,3 +401,115 @@ def _send(tensor: Tensor, *args: Any, **options: Any) -> Any:
 
 
 send = recv = isend = irecv = _send
+send_object_list = recv_object_list = _send
+
+
+class P2POp:
+    """A message to or from another process, for batch_isend_irecv."""
+
+    def __init__(
+        self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:  # fmt: skip
+        if op not in (isend, irecv):
+            raise ValueError("a P2POp's op is distributed.isend or distributed.irecv")
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Sends and receives several messages: there is no process to send to, so a list that is not empty is an error."""
+    _of(None)
+    for message in p2p_op_list:
+        message.op(message.tensor)
+    return []
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    group_src: int | None = None,
+) -> None:
+    """Puts the one object of the input list into the output list."""
+    _of(group)
+    _check_rank("scatter_object_list", src, group_src)
+    scatter_object_output_list[0] = _one("scatter_object_input_list", scatter_object_input_list)
+
+
+def all_reduce_coalesced(
+    tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """Leaves each tensor as it is."""
+    _of(group)
+    return _done(async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+) -> Any:
+    """Copies each tensor to the one of its list."""
+    for outputs, tensor in zip(_one("output_tensor_lists", output_tensor_lists), input_tensor_list, strict=True):
+        _copy(outputs, tensor)
+    return _done(async_op)
+
+
+class DebugLevel(Enum):
+    """How much is checked and told."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+_debug_level = DebugLevel.OFF
+
+
+def get_debug_level() -> DebugLevel:
+    """What was set: it changes nothing."""
+    return _debug_level
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Sets it."""
+    global _debug_level
+    _debug_level = level
+
+
+def set_debug_level_from_env() -> None:
+    """Sets it to what TORCH_DISTRIBUTED_DEBUG says."""
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is one of {', '.join(DebugLevel.__members__)}, not {name}")
+    set_debug_level(DebugLevel[name])
+
+
+def is_ucc_available() -> bool:
+    """Whether there is a backend of this name: there is none."""
+    return False
+
+
+is_xccl_available = is_ucc_available
+
+
+def get_pg_count() -> int:
+    """How many groups there are."""
+    return int(is_initialized())
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """Which backend each device type has."""
+    return f"cpu:{get_backend(group)}"
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend that PyTorch takes for a device type."""
+    return "nccl" if str(device).startswith("cuda") else "gloo"
+
+
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Whether an operation is one of complex numbers."""
+    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+
+
+reduce_op = ReduceOp

@@ -308,3 +308,17 @@ make_overridable(
         "unravel_index",
     ),
 )
+
+_ELSEWHERE = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "chain_matmul", "istft", "lu", "pca_lowrank", "split", "svd_lowrank",
+    "unravel_index",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Functions that PyTorch has here as well."""
+    import tensorpy
+
+    if name in _ELSEWHERE and hasattr(tensorpy, name):
+        return getattr(tensorpy, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -460,11 +460,11 @@ def test_looking(capsys: pytest.CaptureFixture[str]) -> None:
     gm.print_readable()
     out = capsys.readouterr().out
     assert "opcode" in out and "call_function  getitem" in out and "class <lambda>" in out
-    assert '"max" -> "getitem"' in gm.graph.to_dot()
+    assert '"max_1" -> "getitem"' in gm.graph.to_dot()
     import xml.etree.ElementTree as ElementTree
 
     boxes = ElementTree.fromstring(gm._repr_svg_()).findall(".//{*}text")
-    shown = ["x", "max = max.dim(0)", "getitem = operator.getitem(0)", "add = add.Scalar(1)", "output"]
+    shown = ["x", "max_1 = max.dim(0)", "getitem = operator.getitem(0)", "add = add.Scalar(1)", "output"]
     assert [box.text for box in boxes if box.text] == shown
 
 

@@ -362,14 +362,13 @@ def test_what_would_be_compiled_runs_as_it_is():
         assert decorate(function) is function
     assert tp.jit.trace(linear, tp.ones(1)) is linear
     assert tp.compiler.disable(function) is tp.compiler.disable()(function) is function
-    assert tp.fx.wrap(function) is function
     with tp.compiler.set_stance("force_eager"):
         assert function(1) == 2
 
 
 @pytest.mark.parametrize(
     "name",
-    "cuda.Stream cuda.Event hub.load onnx.export fx.symbolic_trace".split(),
+    "cuda.Stream cuda.Event hub.load onnx.export".split(),
 )
 def test_what_is_a_name_only_says_so_when_called(name):
     module, _, last = name.rpartition(".")

@@ -364,12 +364,40 @@ def test_unrelated_subclasses_refuse_each_other() -> None:
     assert has_torch_function((one,)) and not has_torch_function((tp.ones(1), 1, "x"))
 
 
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("sum", lambda d: tp.sum(tp.ones(2), d)),
+        ("sum", lambda d: tp.ones(2).sum((d,))),
+        ("zeros", lambda d: tp.zeros(d)),
+        ("zeros", lambda d: tp.zeros((d, 2))),
+        ("arange", lambda d: tp.arange(d)),
+        ("full", lambda d: tp.full((2,), d)),
+        ("view", lambda d: tp.ones(2).view(d, 1)),
+        ("to", lambda d: tp.ones(2).to(d)),
+        ("ones", lambda d: tp.ones(2, dtype=d)),
+        ("clamp", lambda d: tp.clamp(tp.ones(2), min=d)),
+        ("pad", lambda d: tp.nn.functional.pad(tp.ones(2), (0, d))),
+        ("__getitem__", lambda d: tp.ones(2)[d]),
+        ("__getitem__", lambda d: tp.ones(2, 2)[d, 1]),
+        ("__getitem__", lambda d: tp.ones(2)[[d]]),
+        ("_assert", lambda d: tp._assert(d, "message")),
+    ],
+)
+def test_what_stands_for_a_number_is_asked(name: str, call: Any) -> None:
+    class Number:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func.__name__, cls in types
+
+    assert call(Number()) == (name, True)
+
+
 def test_errors_of_arguments_stay_errors() -> None:
     for action in (
         lambda: tp.add(Duck(), 1, no_such=2),
-        lambda: tp.sum(tp.ones(2), Duck()),
-        lambda: tp.zeros(Duck()),
-        lambda: tp.ones(2).view(Duck()),
+        lambda: tp.zeros(Duck(), 2, 3, no_such=1),
+        lambda: tp.ones(object()),
     ):
         with pytest.raises(TypeError):
             action()

@@ -57,6 +57,7 @@ typedef struct {
     void (*free_copies)(struct tp_node *node);
     /* Behind `base` the struct has so many tp_saved, then so many tp_saved_list *, for who looks for cycles. */
     uint16_t nsaved, nlists;
+    const char *saved; /* their names, with spaces between; NULL: they have none */
 } tp_node_type;
 
 typedef struct tp_node {

@@ -70,12 +70,62 @@ static PyObject *node_variable(PyObject *o, void *unused) {
     if (t) return tp_py_wrap(t);
     return PyErr_Format(PyExc_AttributeError, "only AccumulateGrad has a variable, not %s", NODE(o)->type->name);
 }
+/* ---- saved values: y.grad_fn._saved_self ---- */
+
+static const char prefix[] = "_saved_";
+
+/* Which of a node's saved values a name is, or -1. */
+static int saved_place(const tp_node *n, const char *name) {
+    size_t length = strlen(name);
+    const char *at = n->type->saved ? n->type->saved : "";
+    for (int i = 0; *at; i++) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, name, length) == 0) return i;
+        at += word + (at[word] == ' ');
+    }
+    return -1;
+}
+
+static PyObject *saved_value(tp_node *n, int place) {
+    const tp_saved *saved = (const tp_saved *)(n + 1);
+    if (place < n->type->nsaved) {
+        tp_tensor *t = tp_saved_get(&saved[place], n);
+        if (t) return tp_py_wrap_steal(t);
+        return tp_error_pending() ? tp_py_raise() : Py_NewRef(Py_None);
+    }
+    tp_saved_list *const *lists = (tp_saved_list *const *)(saved + n->type->nsaved);
+    tp_tensor_seq *all = NULL;
+    if (tp_saved_list_get(lists[place - n->type->nsaved], n, &all) < 0) return tp_py_raise();
+    return tp_py_wrap_seq_steal(all);
+}
+
+/* dir(node): with the names of what it saved. */
+static PyObject *node_dir(PyObject *o, PyObject *unused) {
+    (void)unused;
+    PyObject *names = PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__dir__", "O", o);
+    const char *at = NODE(o)->type->saved ? NODE(o)->type->saved : "";
+    while (names && *at) {
+        size_t word = strcspn(at, " ");
+        PyObject *saved = PyUnicode_FromStringAndSize(at, (Py_ssize_t)word);
+        PyObject *name = saved ? PyUnicode_FromFormat("%s%U", prefix, saved) : NULL;
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+        Py_XDECREF(saved);
+        at += word + (at[word] == ' ');
+    }
+    return names;
+}
+
 /* grad_fn of a Function stands for its context, too: y.grad_fn.saved_tensors. */
 static PyObject *node_getattro(PyObject *o, PyObject *name) {
     PyObject *value = PyObject_GenericGetAttr(o, name), *ctx = tp_py_function_ctx_borrow(NODE(o));
-    if (value || !ctx || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    const char *text = PyUnicode_AsUTF8(name);
+    bool is_saved = text && strncmp(text, prefix, sizeof prefix - 1) == 0;
+    int place = is_saved ? saved_place(NODE(o), text + sizeof prefix - 1) : -1;
+    if (place < 0 && !ctx) return NULL;
     PyErr_Clear();
-    return PyObject_GetAttr(ctx, name);
+    return place >= 0 ? saved_value(NODE(o), place) : PyObject_GetAttr(ctx, name);
 }
 static PyObject *node_sequence(PyObject *o, PyObject *unused) {
     (void)unused;
@@ -590,6 +640,7 @@ static PyMethodDef node_methods[] = {
     {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
     {"_post_hooks", node_post_hooks, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
+    {"__dir__", node_dir, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef node_getset[] = {

@@ -420,10 +420,19 @@ static PyObject *plain_subscript(PyObject *o, PyObject *key) {
     return tp_unlikely(PyErr_Occurred() != NULL) ? NULL : subscript_general(t, key);
 }
 
+/* The key is no index; it, or an item of it, may have a __torch_function__ that answers. */
+TP_COLD static PyObject *subscript_of_stand_in(PyObject *o, PyObject *key) {
+    if (!tp_py_asks_any(NULL, &key, 1, NULL)) return NULL;
+    PyErr_Clear();
+    return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
+}
+
 static PyObject *subscript(PyObject *o, PyObject *key) {
-    if (tp_likely(Py_TYPE(o) == &tp_py_tensor_type && !tp_tls.asked)) return plain_subscript(o, key);
-    if (tp_py_asks_object(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
-    return tp_py_like_steal(o, plain_subscript(o, key));
+    bool plain = Py_TYPE(o) == &tp_py_tensor_type && !tp_tls.asked;
+    if (tp_unlikely(!plain) && tp_py_asks_object(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
+    PyObject *result = plain_subscript(o, key);
+    if (tp_unlikely(!result)) return subscript_of_stand_in(o, key);
+    return plain ? result : tp_py_like_steal(o, result);
 }
 
 /* ---- writing ---- */

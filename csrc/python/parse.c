@@ -141,7 +141,6 @@ static int convert_tensors(tp_py_args *a, PyObject *o, bool optional_elements, t
     for (Py_ssize_t i = 0; i < n; i++) {
         if (tp_py_is_tensor(items[i])) data[i] = take_tensor(a, items[i]);
         else if (optional_elements && items[i] == Py_None) data[i] = NULL;
-        else if (tp_unlikely(a->stand_ins) && tp_py_has_function(items[i])) data[i] = NULL;
         else return 0;
     }
     *out = (tp_value){.tag = TP_TENSORS, .tensors = {data, n}};
@@ -263,7 +262,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         return 1;
     }
     int ok;
-    if (tp_unlikely(a->stand_ins) && p->tag == TP_TENSOR && tp_py_has_function(o)) {
+    if (tp_unlikely(a->stand_ins) && tp_py_asks_any(NULL, &o, 1, NULL)) {
         *out = (tp_value){.tag = TP_NONE};
         return 1;
     }
@@ -337,6 +336,7 @@ static int convert_spread(tp_py_args *a, const tp_py_param *p, PyObject *const *
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
+        if (tp_unlikely(a->stand_ins) && tp_py_has_function(args[i])) continue;
         int ok = PyBool_Check(args[i]) ? 0 : tp_py_to_int(args[i], &data[i]);
         if (ok < 0) return fail_item(p, i, args[i]);
         if (ok == 0) return 0;
@@ -559,7 +559,7 @@ TP_COLD static PyObject *call_of_old_form(const tp_py_function *f, PyObject *sel
     return result;
 }
 
-/* No signature fits. Objects that are no tensors and have a __torch_function__ may stand for some. */
+/* No signature fits. Objects that are no tensors and have a __torch_function__ may stand for some, or for numbers. */
 TP_COLD static PyObject *call_of_stand_ins(const tp_py_function *f, PyObject *self, PyObject *const *args,
                                            Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *kind, *value, *where;

@@ -55,7 +55,7 @@ struct tp_py_args {
     PyObject *out;      /* the object given as out= (borrowed), or NULL */
     PyTypeObject *kind; /* the most derived subclass of Tensor among the arguments; else tp_tls.asked: mostly NULL */
     bool numbers;       /* see tp_py_signature */
-    bool stand_ins;     /* what has a __torch_function__ passes as a tensor: nothing is called */
+    bool stand_ins;     /* what has a __torch_function__ passes as anything: nothing is called */
     tp_tensor *made[2]; /* from numbers; owned */
     int nmade, nints, nscalars;
     void *blocks;            /* heap scratch, a linked list */

@@ -235,7 +235,10 @@ ENUM_TYPE(tp_py_layout_type, "layout", "How a tensor is stored.");
 
 static const char *const memory_format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                                   "channels_last_3d"};
-static tp_py_enum *memory_formats[4], *layouts[1];
+/* The first are tp_layout's; of the others there are objects of Python only (tensorpy/sparse/). */
+static const char *const layout_names[] = {"strided",    "sparse_coo", "sparse_csr",
+                                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
+static tp_py_enum *memory_formats[4], *layouts[TP_COUNTOF(layout_names)];
 
 PyObject *tp_py_memory_format_object(tp_memory_format f) { return Py_NewRef((PyObject *)memory_formats[f]); }
 PyObject *tp_py_layout_object(tp_layout l) { return Py_NewRef((PyObject *)layouts[l]); }
@@ -433,5 +436,7 @@ int tp_py_init_types(PyObject *m) {
     }
     for (int i = 0; i < 4; i++)
         if (add_enum(m, &tp_py_memory_format_type, i, memory_format_names[i], &memory_formats[i]) < 0) return -1;
-    return add_enum(m, &tp_py_layout_type, TP_STRIDED, "strided", &layouts[0]);
+    for (int i = 0; i < TP_COUNTOF(layout_names); i++)
+        if (add_enum(m, &tp_py_layout_type, i, layout_names[i], &layouts[i]) < 0) return -1;
+    return 0;
 }

@@ -121,6 +121,14 @@ class NestedIOFunction(Function):
     """A Function over nested arguments, of before Functions took any; nobody calls its instances, in PyTorch too."""
 
 
+class InplaceFunction(Function):
+    """A Function with a switch for working in place, of before Functions took arguments for it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
 class _NotTwice(Function):
     """Passes gradients on and refuses to be differentiated."""
 
@@ -153,4 +161,6 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-__all__ = ["Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+BackwardCFunction = FunctionCtx
+
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction", "once_differentiable"]

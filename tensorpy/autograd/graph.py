@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
 
 from tensorpy import _C
 from tensorpy._C import Node, Tensor
+from tensorpy._modes import enable_grad
+from tensorpy.utils.hooks import RemovableHandle
+
+_refused = threading.local()  # .why: what disable_saved_tensors_hooks says
 
 
 class saved_tensors_hooks:
@@ -18,6 +24,9 @@ class saved_tensors_hooks:
         self.hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
+        why = getattr(_refused, "why", None)
+        if why is not None:
+            raise RuntimeError(why)
         self.previous = _C._set_saved_hooks(self.hooks)
 
     def __exit__(self, *unused: Any) -> None:
@@ -38,17 +47,98 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-def get_gradient_edge(tensor: Tensor) -> tuple[Node, int]:
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, to enter saved_tensors_hooks is an error with this message."""
+    before = getattr(_refused, "why", None)
+    _refused.why = error_message
+    try:
+        yield
+    finally:
+        _refused.why = before
+
+
+class _CopiesOfSaved:
+    """What allow_mutation_on_saved_tensors gives: nothing to ask of it."""
+
+    def clear(self) -> None:
+        """Copies live as long as the graph that they were made for."""
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
+    """Inside, tensors that were saved for backward may be written: a copy is what is saved."""
+
+    def pack(t: Tensor) -> Tensor:
+        with enable_grad():
+            return t.clone()
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        yield _CopiesOfSaved()
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient flows: into which input of a node."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+class _MultiHandle(RemovableHandle):
+    """Takes out the hooks of several tensors at once."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        super().__init__({})
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
+) -> RemovableHandle:
+    """Calls `fn(grads)` once the gradients of all of these tensors have been computed in a backward, or with the mode
+    "any" `fn(grad)` when the first of them has. A backward that does not reach one of them does not call "all"; the
+    next that gives a tensor its gradient a second time starts anew."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    found: dict[int, Any] = {}
+
+    def tell(place: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            with lock:
+                if place in found:
+                    found.clear()
+                found[place] = grad
+                first, complete = len(found) == 1, len(found) == len(tensors)
+                grads = [found[i] for i in sorted(found)]
+                if complete:
+                    found.clear()
+            if mode == "any" and first:
+                fn(grad)
+            elif mode == "all" and complete:
+                fn(grads)
+
+        return hook
+
+    return _MultiHandle([t.register_hook(tell(i)) for i, t in enumerate(tensors)])
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The node that a tensor's gradient flows into, and which of its inputs."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     if tensor.grad_fn is not None:
-        return tensor.grad_fn, tensor.output_nr
+        return GradientEdge(tensor.grad_fn, tensor.output_nr)
     view = tensor.view_as(tensor).grad_fn
     assert view is not None
     node, place = view.next_functions[0]
     assert node is not None
-    return node, place
+    return GradientEdge(node, place, view)
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
@@ -57,4 +147,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
         _C._bump_version(t)
 
 
-__all__ = ["Node", "get_gradient_edge", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip

@@ -54,6 +54,9 @@ reset_peak_memory_stats = reset_accumulated_memory_stats = _device.reset_memory
 reset_max_memory_allocated = reset_max_memory_cached = _device.reset_memory
 set_per_process_memory_fraction = _device.set_per_process_memory_fraction
 
+reset_peak_host_memory_stats = reset_accumulated_host_memory_stats = _device.reset_memory
+memory_stats_as_nested_dict = host_memory_stats = host_memory_stats_as_nested_dict = _device.memory_stats
+
 manual_seed = manual_seed_all = _device.manual_seed
 seed = seed_all = _device.seed
 initial_seed = _device.initial_seed
@@ -100,3 +103,63 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["OutOfMemoryError", "amp", "nvtx"]
+
+
+# ---- figures and switches of NVIDIA's own tools: there are none to ask ----
+
+has_half, has_magma = True, False
+CudaError, DeferredCudaCallError = (
+    type("CudaError", (RuntimeError,), {}),
+    type("DeferredCudaCallError", (Exception,), {}),
+)
+
+
+def _unknown(device: Any = None) -> int:
+    """A figure that NVIDIA's management library would know: an error."""
+    raise _device.needed()
+
+
+utilization = temperature = power_draw = clock_rate = memory_usage = device_memory_used = _unknown
+current_blas_handle = cudart = _unknown
+
+
+def get_allocator_backend() -> str:
+    """Which allocator there is: the one of its own."""
+    return "native"
+
+
+def memory_snapshot(mempool_id: Any = None) -> list[Any]:
+    """The allocator's segments: none are told."""
+    return []
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    """The processes that use a device: an error without one."""
+    raise _device.needed()
+
+
+def get_gencode_flags() -> str:
+    """The compiler's flags for the generations that kernels are built for: none."""
+    return ""
+
+
+_sync_debug = 0
+
+
+def get_sync_debug_mode() -> int:
+    """What was set: calls that wait for a device are not told of."""
+    return _sync_debug
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Sets it: 0, 1, 2, or "default", "warn", "error"."""
+    global _sync_debug
+    names = {"default": 0, "warn": 1, "error": 2}
+    if isinstance(debug_mode, str) and debug_mode not in names:
+        raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+    _sync_debug = names[debug_mode] if isinstance(debug_mode, str) else int(debug_mode)
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """How much of a device's memory may be used: an error without one."""
+    raise _device.needed()

@@ -2,40 +2,37 @@
 
     from tensorpy.fx.experimental.proxy_tensor import make_fx
 
-    gm = make_fx(f)(x)      calls f and records the operators below it
-    print(gm.graph)         or gm.code, gm.graph.print_tabular(); a notebook draws it
-    gm(y)                   the same operators with another input, differentiable
+    gm = make_fx(f)(x)         calls f and records the operators below it
+    gm = symbolic_trace(m)     runs m's Python on proxies and records functions, methods and modules as it calls them
+    print(gm.graph)            or gm.code, gm.graph.print_tabular(); a notebook draws it
+    gm(y)                      the same with another input, differentiable
 
-Graphs come from calls (the dispatch key Tracer, csrc/python/tracer.c) or are built by hand; Python is not traced.
+The first comes from calls (the dispatch key Tracer, csrc/python/tracer.c), the second from `__torch_function__`
+(proxy.py); graphs are built by hand as well. There is one kind of graph for all of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensorpy._absent import absent, absent_class
-from tensorpy.fx.graph import Graph
+from tensorpy.fx import immutable_collections as immutable_collections
+from tensorpy.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from tensorpy.fx.graph import CodeGen, Graph
 from tensorpy.fx.graph_module import GraphModule
-from tensorpy.fx.interpreter import Interpreter
-from tensorpy.fx.node import Node, map_arg
+from tensorpy.fx.interpreter import Interpreter, Transformer
+from tensorpy.fx.node import Node, has_side_effect, map_arg
+from tensorpy.fx.proxy import Proxy
+from tensorpy.fx.subgraph_rewriter import replace_pattern
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "map_arg", "wrap"]
-
-Proxy = absent_class(__name__, "Proxy")
-Tracer = absent_class(__name__, "Tracer")
-Transformer = absent_class(__name__, "Transformer")
-replace_pattern = absent(__name__, "replace_pattern")
-symbolic_trace = absent(__name__, "symbolic_trace")
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """The function, or its name, as it came: there is no tracer to keep out of it."""
-    return fn_or_name
+__all__ = [
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+    "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """The module of the tracer's names is imported at first use."""
-    if name in ("proxy", "experimental"):
+    """Modules that are imported at first use."""
+    if name in ("experimental", "operator_schemas", "passes", "traceback", "annotate", "tensor_type"):
         import importlib
 
         return importlib.import_module(f"tensorpy.fx.{name}")

@@ -9,7 +9,8 @@ from typing import Any
 import tensorpy
 from tensorpy import _C
 from tensorpy.fx.graph import Graph
-from tensorpy.fx.node import Node, OpOverload, overload
+from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
+from tensorpy.fx.node import Node, OpOverload, at_path, overload, target_name
 from tensorpy.utils._pytree import LeafSpec, TreeSpec
 
 _FUNCTIONS: dict[str, Any] = {"getitem": operator.getitem, "grad_mode": _C._set_grad_enabled}
@@ -22,9 +23,9 @@ def _encode_value(value: Any) -> tuple[Any, ...]:
     """A tag and plain values."""
     if isinstance(value, Node):
         return "node", value.name
-    if type(value) in (tuple, list):
-        return type(value).__name__, [_encode_value(v) for v in value]
-    if type(value) is dict:
+    if type(value) in (tuple, list, immutable_list, _C.Size):
+        return "list" if isinstance(value, list) else "tuple", [_encode_value(v) for v in value]
+    if type(value) in (dict, immutable_dict):
         return "dict", [(_encode_value(k), _encode_value(v)) for k, v in value.items()]
     if isinstance(value, slice):
         return "slice", [_encode_value(v) for v in (value.start, value.stop, value.step)]
@@ -37,20 +38,20 @@ def _encode_value(value: Any) -> tuple[Any, ...]:
     for tag, kind in _NAMED.items():
         if isinstance(value, kind):
             return tag, str(value).removeprefix("tensorpy.")
-    if type(value) not in _PLAIN:
-        raise TypeError(f"a graph that holds a {type(value).__name__} cannot be saved")
-    return "value", value
+    return "value" if type(value) in _PLAIN else "object", value
 
 
-def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
+def _decode_value(state: Any, nodes: dict[str, Node], trusted: bool = False) -> Any:
     tag, rest = state[0], state[1:]
+    if tag == "object" and trusted:
+        return rest[0]
     if tag == "node":
         return nodes[rest[0]]
     if tag in ("tuple", "list", "slice"):
-        items = [_decode_value(s, nodes) for s in rest[0]]
+        items = [_decode_value(s, nodes, trusted) for s in rest[0]]
         return slice(*items) if tag == "slice" else tuple(items) if tag == "tuple" else items
     if tag == "dict":
-        return {_decode_value(k, nodes): _decode_value(v, nodes) for k, v in rest[0]}
+        return {_decode_value(k, nodes, trusted): _decode_value(v, nodes, trusted) for k, v in rest[0]}
     if tag == "complex":
         return complex(*rest[0])
     if tag == "device":
@@ -73,18 +74,30 @@ def _encode_target(node: Node) -> tuple[Any, ...]:
     for tag, function in _FUNCTIONS.items():
         if node.target is function:
             return (tag,)
-    return ("name" if isinstance(node.target, str) else "function"), node.target
+    if isinstance(node.target, str):
+        return "name", node.target
+    public = target_name(node.target)
+    return ("public", public) if at_path(public) is node.target else ("function", node.target)
+
+
+def _is_path(target: Any, op: str) -> bool:
+    """Names with dots between them; modules in a list or a Sequential are numbers."""
+    if not isinstance(target, str):
+        return False
+    return all(p.isidentifier() or (op != "placeholder" and p.isalnum()) for p in target.split("."))
 
 
 def _decode_target(op: str, state: Any, trusted: bool) -> Any:
-    if not trusted and (state[0] == "function" or op in ("call_method", "call_module")):
+    if not trusted and (state[0] in ("function", "public") or op in ("call_method", "call_module")):
         raise TypeError("a saved graph calls what is no operator")
     if state[0] == "operator":
         return overload(state[1])
     if state[0] in _FUNCTIONS:
         return _FUNCTIONS[state[0]]
     target = state[1]
-    if state[0] == "name" and not (isinstance(target, str) and all(p.isidentifier() for p in target.split("."))):
+    if state[0] == "public":
+        return at_path(target)
+    if state[0] == "name" and not _is_path(target.lstrip("*") if op == "placeholder" else target, op):
         raise TypeError(f"a saved graph has the target {target!r}")
     return target
 
@@ -112,7 +125,10 @@ def encode(graph: Graph) -> dict[str, Any]:
     nodes = [(n.op, n.name, _encode_target(n), _encode_value(n.args), _encode_value(n.kwargs)) for n in graph.nodes]
     static = [(place, _encode_value(value)) for place, value in graph.static_inputs.items()]
     specs = _encode_spec(graph.in_spec), _encode_spec(graph.out_spec)
-    return {"version": 1, "nodes": nodes, "specs": specs, "static": static}
+    state = {"version": 1, "nodes": nodes, "specs": specs, "static": static}
+    types = {n.name: n.type for n in graph.nodes if n.type is not None}
+    wrapped = [n.name for n in graph.nodes if n.meta.get("is_wrapped")]
+    return state | ({"types": types} if types else {}) | ({"wrapped": wrapped} if wrapped else {})
 
 
 def _is_name(name: Any) -> bool:
@@ -126,11 +142,16 @@ def decode(state: Any, trusted: bool = True) -> Graph:
     graph = Graph()
     nodes: dict[str, Node] = {}
     for op, name, target, args, kwargs in state["nodes"]:
-        keywords = _decode_value(kwargs, nodes)
+        keywords = _decode_value(kwargs, nodes, trusted)
         if not all(map(_is_name, [name, *keywords])):
             raise TypeError(f"a saved graph has a node or keyword that is no name: {name!r}")
-        made = graph.create_node(op, _decode_target(op, target, trusted), _decode_value(args, nodes), keywords, name)
+        called = _decode_target(op, target, trusted)
+        made = graph.create_node(op, called, _decode_value(args, nodes, trusted), keywords, name)
         nodes[name] = made
+    for name in state.get("wrapped", ()) if trusted else ():
+        nodes[name].meta["is_wrapped"] = True
+    for name, kind in state.get("types", {}).items() if trusted else ():
+        nodes[name].type = kind
     graph.in_spec, graph.out_spec = (_decode_spec(spec, trusted) for spec in state["specs"])
     graph.static_inputs = {place: _decode_value(value, {}) for place, value in state["static"]}
     return graph

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import keyword
-import math
-import operator
-import re
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.fx.node import Node, OpOverload, container_text, map_arg, target_name
+from tensorpy.fx._namespace import Namespace, name_of_target
+from tensorpy.fx.code import CodeGen, PythonCode, TransformCodeFunc
+from tensorpy.fx.node import Node, map_arg, target_name
 from tensorpy.utils._pytree import TreeSpec
+
+__all__ = ["CodeGen", "Graph", "NodeList", "PythonCode", "attribute_of"]
+
+
+NO_DEFAULT: Any = inspect.Signature.empty
 
 
 class Graph:
@@ -22,10 +26,12 @@ class Graph:
     takes and gives trees, whose leaves are the placeholders and what the output node holds; None: as they are.
     """
 
-    def __init__(self, owning_module: Any = None) -> None:
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:
         self._root = Node(self, "root", "output", "root", (), {}, None)
         self._insert_before = self._root
-        self._names: set[str] = set()
+        self._graph_namespace = Namespace()
+        self._codegen = CodeGen()
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self.owning_module = owning_module
         self.in_spec: TreeSpec | None = None
         self.out_spec: TreeSpec | None = None
@@ -42,24 +48,6 @@ class Graph:
         """All nodes in order; reversed() goes backwards, len() counts."""
         return NodeList(self)
 
-    def _unused(self, wanted: str) -> str:
-        stem = re.sub(r"\W", "_", wanted) or "_"
-        stem = re.sub(r"_\d+$", "", stem) if stem in self._names else stem
-        stem = f"_{stem}" if stem[0].isdigit() else stem
-        name, count = stem, 0
-        while name in self._names or name in RESERVED or keyword.iskeyword(name):
-            count += 1
-            name = f"{stem}_{count}"
-        self._names.add(name)
-        return name
-
-    def _name_for(self, op: str, target: Any) -> str:
-        if isinstance(target, OpOverload):
-            return str(target.__name__).rpartition("::")[2].partition(".")[0]
-        if isinstance(target, str):
-            return target.rpartition(".")[2].lstrip("*")
-        return getattr(target, "__name__", op).lower()
-
     def create_node(
         self,
         op: str,
@@ -70,9 +58,8 @@ class Graph:
         type_expr: Any = None,
     ) -> Node:
         """A node at the place of insertion: the end, or what inserting_before and inserting_after say."""
-        if op == "output":
-            name = name or "output"
-        made = Node(self, self._unused(name or self._name_for(op, target)), op, target, (), {}, type_expr)
+        unique = self._graph_namespace.create_name(name or name_of_target(target))
+        made = Node(self, unique, op, target, (), {}, type_expr)
         for given in _nodes_in((args or (), kwargs or {})):
             if given.graph is not self:
                 raise ValueError(f"the argument {given} of {made.name} is a node of another graph")
@@ -80,9 +67,13 @@ class Graph:
         self._insert_before.prepend(made)
         return made
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = None) -> Node:
+    def _target_to_str(self, target: Any) -> str:
+        """What a node that calls this is named after."""
+        return name_of_target(target)
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = NO_DEFAULT) -> Node:
         """An input. A default value makes it optional."""
-        args = () if default_value is None else (default_value,)
+        args = () if default_value is NO_DEFAULT else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
@@ -146,7 +137,8 @@ class Graph:
         return None
 
     def __deepcopy__(self, memo: Any = None) -> Graph:
-        made = Graph()
+        made = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
+        made._codegen = self._codegen
         made.in_spec, made.out_spec, made.static_inputs = self.in_spec, self.out_spec, dict(self.static_inputs)
         copied: dict[Node, Node] = {}
         for node in self.nodes:
@@ -176,7 +168,8 @@ class Graph:
     def erase_node(self, to_erase: Node) -> None:
         """Takes a node out that nothing uses."""
         if to_erase.users:
-            raise RuntimeError(f"{to_erase} cannot be erased: {', '.join(map(str, to_erase.users))} use it")
+            users = ", ".join(map(str, to_erase.users))
+            raise RuntimeError(f"{to_erase} cannot be erased: it still has users in the graph: {users} use it")
         if to_erase.graph is not self or to_erase._erased:
             raise RuntimeError(f"{to_erase} is not of this graph")
         if self._insert_before is to_erase:
@@ -241,24 +234,40 @@ class Graph:
 
         return svg(self)
 
-    def python_code(self) -> str:
-        """The function `forward` that runs the graph; `self` has its constants."""
-        placeholders = [n for n in self.nodes if n.op == "placeholder"]
-        names = [n.name + (f" = {_code(n.args[0])}" if n.args else "") for n in placeholders]
-        if self.in_spec is None:
-            lines = [f"def forward({', '.join(['self', *names])}):"]
-        else:
-            unpacked = "".join(f"{n.name}, " for n in placeholders)
-            lines = ["def forward(self, *args, **kwargs):", f"    {unpacked or '_ '}= self._take(args, kwargs)"]
-        last = {given: node for node in self.nodes for given in node.all_input_nodes}
+    # ---- as Python ----
+
+    def python_code(self, root_module: str = "self", **unused: Any) -> PythonCode:
+        """The function `forward` that runs the graph; `root_module` names the module with its attributes."""
+        namespace = Namespace()
         for node in self.nodes:
-            if node.op == "placeholder":
-                continue
-            gone = [n.name for n in node.all_input_nodes if last[n] is node and node.op != "output"]
-            if not node.users and node.op != "output":
-                gone.append(node.name)
-            lines.append("    " + _statement(node, self.out_spec) + "".join(f";  {n} = None" for n in gone))
-        return "\n".join(lines) + "\n"
+            namespace.create_name(node.name)
+        return self._codegen._gen_python_code(self, root_module, namespace)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Who writes the code."""
+        self._codegen = codegen
+
+    def on_generate_code(self, make_transformer: Callable[[TransformCodeFunc | None], TransformCodeFunc]) -> Any:
+        """Changes the lines of the code whenever it is written: `make_transformer` is given what changed them before,
+        and gives what does from now on. As a context: until its end."""
+        before = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(before)
+        return self._until(before)
+
+    @contextmanager
+    def _until(self, before: TransformCodeFunc | None) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._codegen._body_transformer = before
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The placeholders' values, of the arguments of the code."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """The result of the code, of what the output node holds."""
+        return self._codegen.process_outputs(out)
 
 
 class NodeList:
@@ -298,66 +307,3 @@ def attribute_of(module: Any, path: str) -> Any:
             raise RuntimeError(f"the graph names '{path}', and the module has no '{part}'")
         module = getattr(module, part)
     return module
-
-
-# ---- as Python ----
-
-RESERVED = frozenset("self tensorpy operator float complex slice inf nan device args kwargs root _".split())
-
-
-def _code(argument: Any) -> str:
-    """An argument as an expression; what Python cannot write has been made an attribute (GraphModule)."""
-    if isinstance(argument, Node):
-        return argument.name
-    if (nested := container_text(argument, _code, repr)) is not None:
-        return nested
-    if isinstance(argument, slice):
-        return f"slice({_code(argument.start)}, {_code(argument.stop)}, {_code(argument.step)})"
-    if isinstance(argument, float) and not math.isfinite(argument):
-        return f"float('{argument}')"
-    if isinstance(argument, complex):
-        return f"complex({_code(argument.real)}, {_code(argument.imag)})"
-    if isinstance(argument, _C.device):
-        return f"tensorpy.device({str(argument)!r})"
-    if is_written(argument):
-        return repr(argument)
-    raise TypeError(f"a graph's code cannot hold {type(argument).__name__}; make it an attribute of the module")
-
-
-_WRITTEN = (bool, int, float, str, bytes, type(None), type(...), _C.dtype, type(_C.strided), type(_C.preserve_format))
-
-
-def is_written(argument: Any) -> bool:
-    """Whether code can hold a constant."""
-    return type(argument) in _WRITTEN or isinstance(argument, (complex, _C.device))
-
-
-def _attribute(path: str) -> str:
-    plain = all(part.isidentifier() for part in path.split("."))
-    return f"self.{path}" if plain else f"self._attribute({path!r})"
-
-
-def _has_keyword(path: str) -> bool:
-    """tensorpy.ops.aten.random.from"""
-    return any(map(keyword.iskeyword, path.split(".")))
-
-
-def _statement(node: Node, out_spec: TreeSpec | None) -> str:
-    if node.op == "output":
-        value = _code(node.args[0])
-        return f"return {value if out_spec is None else f'self._give({value})'}"
-    if node.op == "get_attr":
-        return f"{node.name} = {_attribute(node.target)}"
-    args = [_code(a) for a in node.args]
-    keywords = [f"{key} = {_code(value)}" for key, value in node.kwargs.items()]
-    if node.op == "call_method":
-        return f"{node.name} = {args[0]}.{node.target}({', '.join([*args[1:], *keywords])})"
-    if node.op == "call_module":
-        return f"{node.name} = {_attribute(node.target)}({', '.join([*args, *keywords])})"
-    callee = target_name(node.target)
-    known = isinstance(node.target, OpOverload) or node.target in (operator.getitem, _C._set_grad_enabled)
-    if not known or _has_keyword(callee):
-        callee = f"self._function_of({node.name!r})"
-    if callee == "operator.getitem":
-        return f"{node.name} = {args[0]}[{args[1]}]"
-    return f"{node.name} = {callee}({', '.join([*args, *keywords])})"

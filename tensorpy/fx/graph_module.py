@@ -2,15 +2,70 @@
 
 from __future__ import annotations
 
-import operator
+import itertools
+import linecache
+import weakref
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.fx._state import decode, encode
+from tensorpy.fx.code import PythonCode
 from tensorpy.fx.graph import Graph, attribute_of
 from tensorpy.nn import Module, Parameter
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
+
+__all__ = ["GraphModule", "rebuild", "reduce_graph_module"]
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # of a graph's module: attributes that copies keep
+_numbers = itertools.count()
+
+
+def _compile(code: PythonCode) -> Any:
+    """The function `forward` of a code, whose lines tracebacks show for as long as it lives."""
+    file = f"<eval_with_key>.{next(_numbers)}"
+    names = dict(code.globals)
+    exec(compile(code.src, file, "exec"), names)
+    function = names["forward"]
+    linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)
+    weakref.finalize(function, linecache.cache.pop, file, None)
+    return function
+
+
+def _assign_attr(value: Any, module: Module, path: str) -> None:
+    """Puts what a graph names where it names it. Tensors that are no parameters are buffers."""
+    *folders, name = path.split(".")
+    for folder in folders:
+        if getattr(module, folder, None) is None:
+            setattr(module, folder, Module())
+        module = getattr(module, folder)
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        module.register_buffer(name, value)
+    else:
+        setattr(module, name, value)
+
+
+def _found(module: Any, path: str) -> Any:
+    """What is at a path; None: nothing."""
+    for part in path.split("."):
+        module = getattr(module, part, None)
+    return module
+
+
+def _copy_attr(from_module: Any, to_module: Module, target: str) -> None:
+    """The same of what another module has there; where that has nothing, nothing."""
+    folder, _, name = target.rpartition(".")
+    owner = _found(from_module, folder) if folder else from_module
+    if hasattr(owner, name):
+        _assign_attr(getattr(owner, name), to_module, target)
+
+
+class _CodeOnlyModule(Module):
+    """A module with the attributes of another: the root of a graph that is traced anew."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
 
 
 class GraphModule(Module):
@@ -18,27 +73,32 @@ class GraphModule(Module):
     nodes name. After a change of the graph `recompile()` writes the code anew.
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Of a class of its own, which has the graph's function as its `forward`."""
+        shared = next(base for base in cls.__mro__ if "GraphModule.__new__" not in base.__qualname__)
+        own: Any = type("GraphModuleImpl", (shared,), {"__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"})
+        return super().__new__(own)
+
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
-        self._class_name = class_name
-        for node in graph.nodes:
-            if node.op in ("get_attr", "call_module"):
-                found = root[node.target] if isinstance(root, dict) else attribute_of(root, node.target)
-                self._adopt(node.target, found)
+        self.__class__.__name__ = class_name
+        self.meta: dict[str, Any] = {}
+        if isinstance(root, Module):
+            self.training = root.training
+            meta = getattr(root, "meta", {})
+            kept = meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}) if isinstance(meta, dict) else {}
+            self.meta = dict(meta) if isinstance(root, GraphModule) else self.meta
+            for name, value in kept.items():
+                setattr(self, name, value)
+        named = [n for n in graph.nodes if n.op in ("get_attr", "call_module")]
+        for node in sorted(named, key=lambda n: n.target.count(".")) if isinstance(root, dict) else named:
+            if not isinstance(root, dict):
+                _copy_attr(root, self, node.target)
+            elif node.target not in root:
+                raise RuntimeError(f"node {node} names the target {node.target}, which `root` does not have")
+            else:
+                _assign_attr(root[node.target], self, node.target)
         self.graph = graph
-
-    def _adopt(self, path: str, value: Any) -> None:
-        """Parameters and modules as such; other tensors as buffers."""
-        *folders, name = path.split(".")
-        owner: Module = self
-        for folder in folders:
-            if not hasattr(owner, folder):
-                owner.add_module(folder, Module())
-            owner = getattr(owner, folder)
-        if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            owner.register_buffer(name, value)
-        else:
-            setattr(owner, name, value)
 
     @property
     def graph(self) -> Graph:
@@ -46,43 +106,26 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"a graph module's graph is a Graph, not {type(graph).__name__}")
         self._graph = graph
         graph.owning_module = self
         self.recompile()
 
     # ---- running ----
 
-    def recompile(self) -> str:
+    def recompile(self) -> PythonCode:
         """Writes the code of the graph as it is now, and gives it."""
-        import tensorpy
-
-        self._code = self._graph.python_code()
-        names: dict[str, Any] = {"tensorpy": tensorpy, "operator": operator}
-        exec(compile(self._code, f"<{self._class_name}>", "exec"), names)
-        self._forward = names["forward"]
-        self._switches = self._graph.switches_grad_mode()
-        self._functions = {n.name: n.target for n in self._graph.nodes if n.op == "call_function"}
-        return self._code
+        code = self._graph.python_code("self")
+        self._code = code.src
+        function = _compile(code)
+        type(self).forward = _restoring_grad_mode(function) if self._graph.switches_grad_mode() else function
+        return code
 
     @property
     def code(self) -> str:
         """The Python that runs."""
         return self._code
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._switches:
-            return self._forward(self, *args, **kwargs)
-        before = _C.is_grad_enabled()
-        try:
-            return self._forward(self, *args, **kwargs)
-        finally:
-            _C._set_grad_enabled(before)
-
-    def _function_of(self, name: str) -> Any:
-        return self._functions[name]
-
-    def _attribute(self, path: str) -> Any:
-        return attribute_of(self, path)
 
     def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The placeholders' values; TypeError or ValueError if the arguments are not what was recorded."""
@@ -100,18 +143,65 @@ class GraphModule(Module):
         assert self._graph.out_spec is not None
         return tree_unflatten(leaves, self._graph.out_spec)
 
+    # ---- submodules ----
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Puts a module at a path, and empty ones on the way; False where something else is in the way."""
+        *folders, name = target.split(".")
+        module: Module = self
+        for folder in folders:
+            found = getattr(module, folder, None)
+            if found is None:
+                found = Module()
+                setattr(module, folder, found)
+            if not isinstance(found, Module):
+                return False
+            module = found
+        module.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Takes the module at a path away; False if there is none."""
+        *folders, name = target.split(".")
+        module: Any = self
+        for folder in folders:
+            module = getattr(module, folder, None)
+            if not isinstance(module, Module):
+                return False
+        if not isinstance(getattr(module, name, None), Module):
+            return False
+        delattr(module, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Takes away the modules that no node of the graph calls or reads from."""
+        used: set[str] = set()
+        for node in self.graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
+            if node.op == "call_module" and isinstance(called := _found(self, node.target), Module):
+                used.update(f"{node.target}.{name}" for name, _ in called.named_modules() if name)
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
     # ---- looking ----
 
-    def print_readable(self, print_output: bool = True) -> str:
-        """The code as a class."""
-        text = f"class {self._class_name}(tensorpy.nn.Module):\n"
-        text += "".join(f"    {line}\n" for line in self._code.rstrip("\n").split("\n"))
+    def print_readable(
+        self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
+        colored: bool = False, **unused: Any,
+    ) -> str:  # fmt: skip
+        """The code as a class, graphs of the modules inside as classes in it."""
+        text = _readable(self, type(self).__name__)
         if print_output:
             print(text)
         return text
 
     def __str__(self) -> str:
-        return f"{super().__repr__()}\n\n{self._code}"
+        return f"{super().__repr__()}\n{self._code}"
+
+    def _get_name(self) -> str:
+        return type(self).__name__
 
     def _repr_svg_(self) -> str:
         return self._graph._repr_svg_()
@@ -121,22 +211,101 @@ class GraphModule(Module):
     def __deepcopy__(self, memo: Any) -> GraphModule:
         from copy import deepcopy
 
-        root = {name: deepcopy(attribute_of(self, name), memo) for name in self._names()}
-        return GraphModule(root, deepcopy(self._graph, memo), self._class_name)
+        root = Module()
+        root.__dict__ = deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
+        made = GraphModule(root, deepcopy(self._graph, memo), type(self).__name__)
+        self._add_rest(made, root.__dict__)
+        memo[id(self)] = made
+        return made
 
-    def _names(self) -> list[str]:
+    def __copy__(self) -> GraphModule:
+        from copy import copy
+
+        made = GraphModule(self, copy(self.graph), type(self).__name__)
+        made.meta = dict(self.meta)
+        return made
+
+    @staticmethod
+    def _add_rest(made: GraphModule, state: dict[str, Any]) -> None:
+        """What a copy was not given because its graph does not name it: hooks, attributes, other modules."""
+        for name, value in state.items():
+            own = made.__dict__.get(name)
+            if name in ("_parameters", "_buffers", "_modules") and own is not None:
+                for key, item in value.items():
+                    own.setdefault(key, item)
+            else:
+                made.__dict__[name] = value
+
+    def _named(self) -> list[str]:
         return sorted({n.target for n in self._graph.nodes if n.op in ("get_attr", "call_module")})
 
+    def _constants(self) -> dict[str, Any]:
+        """What the graph names, by its path, and what else the module has, by its name."""
+        named = self._named()
+        known = {path.partition(".")[0] for path in named}
+        own = {**self._parameters, **self._buffers, **self._modules}
+        return {name: attribute_of(self, name) for name in named} | {k: v for k, v in own.items() if k not in known}
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        constants = {name: attribute_of(self, name) for name in self._names()}
-        return rebuild, (encode(self._graph), constants, self._class_name)
+        more = (self.training, _own_attributes(self))
+        given = (encode(self._graph), self._constants(), type(self).__name__)
+        return rebuild, given if more == (True, {}) else (*given, *more)
 
 
-def rebuild(state: Any, constants: dict[str, Any], class_name: str, trusted: bool = True) -> GraphModule:
+def _restoring_grad_mode(function: Any) -> Any:
+    """A function of a graph that switches grad modes: afterwards the mode is what it was."""
+    import functools
+
+    @functools.wraps(function)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _C.is_grad_enabled()
+        try:
+            return function(self, *args, **kwargs)
+        finally:
+            _C._set_grad_enabled(before)
+
+    return forward
+
+
+def _readable(module: GraphModule, name: str) -> str:
+    text = f"class {name}(tensorpy.nn.Module):\n"
+    text += "".join(f"    {line}".rstrip() + "\n" for line in module._code.strip("\n").rstrip().split("\n"))
+    inner = [(n, m) for n, m in module.named_children() if isinstance(m, GraphModule)]
+    for child_name, child in inner:
+        text += "\n" + "".join(f"    {line}".rstrip() + "\n" for line in _readable(child, child_name).split("\n"))
+    return text
+
+
+def _own_attributes(module: GraphModule) -> dict[str, Any]:
+    """What a program put on a module."""
+    skipped = {*Module().__dict__, "_graph", "_code"}
+    return {name: value for name, value in module.__dict__.items() if name not in skipped and value != {}}
+
+
+def rebuild(
+    state: Any,
+    constants: dict[str, Any],
+    class_name: str,
+    training: bool = True,
+    attributes: dict[str, Any] | None = None,
+    *,
+    trusted: bool = True,
+) -> GraphModule:
     """From a file: every name in it is checked, as the graph becomes code. One that is not trusted calls operators,
     and nothing else."""
     if not isinstance(class_name, str) or not isinstance(constants, dict):
         raise TypeError("a saved graph is broken")
-    if not all(isinstance(n, str) and all(p.isidentifier() for p in n.split(".")) for n in constants):
+    if not all(isinstance(n, str) and all(p.isidentifier() or p.isalnum() for p in n.split(".")) for n in constants):
         raise TypeError("a saved graph names a constant that is no name")
-    return GraphModule(constants, decode(state, trusted), class_name)
+    graph = decode(state, trusted)
+    named = {n.target for n in graph.nodes if n.op in ("get_attr", "call_module")}
+    made = GraphModule({k: v for k, v in constants.items() if k in named}, graph, class_name)
+    for name in constants.keys() - named:
+        _assign_attr(constants[name], made, name)
+    made.training = training is True
+    for name, value in (attributes or {}).items() if trusted else ():
+        made.__dict__[name] = value
+    return made
+
+
+reduce_graph_module = rebuild

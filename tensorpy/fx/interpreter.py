@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorpy.fx.graph import Graph, attribute_of
-from tensorpy.fx.node import Node, map_arg
+from tensorpy.fx.graph import NO_DEFAULT, Graph, attribute_of
+from tensorpy.fx.node import Node, map_aggregate, map_arg
+from tensorpy.fx.proxy import GraphAppendingTracer, Proxy
 
 
 class Interpreter:
@@ -14,21 +15,26 @@ class Interpreter:
     def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
         self.module = module
         self.graph = graph or module.graph
+        self.submodules = dict(module.named_modules()) if hasattr(module, "named_modules") else {}
         self.garbage_collect_values = garbage_collect_values
         self.env: dict[Node, Any] = {}
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """Runs the graph. Values in `initial_env` are taken, and their nodes not run."""
         self.env = dict(initial_env or {})
-        nested = enable_io_processing and self.graph.in_spec is not None
-        self.args_iter = iter(self.module._take(args, {}) if nested else args)
+        if enable_io_processing:
+            nested = self.graph.in_spec is not None
+            args = tuple(self.module._take(args, {})) if nested else self.graph.process_inputs(*args)
+        self.args_iter = iter(args)
         last = {given: node for node in self.graph.nodes for given in node.all_input_nodes}
         for node in self.graph.nodes:
             if node not in self.env:
                 self.env[node] = self.run_node(node)
             if node.op == "output":
                 value = self.env[node]
-                return self.module._give(value) if enable_io_processing and self.graph.out_spec else value
+                if not enable_io_processing:
+                    return value
+                return self.module._give(value) if self.graph.out_spec else self.graph.process_outputs(value)
             if self.garbage_collect_values:
                 for given in node.all_input_nodes:
                     if last[given] is node:
@@ -61,13 +67,15 @@ class Interpreter:
     # ---- by kind ----
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or its default."""
+        """The next argument, or its default; all that are left, or none by name, of a *args and a **kwargs."""
+        if target.startswith("*"):
+            return {} if target.startswith("**") else list(self.args_iter)
         try:
             return next(self.args_iter)
         except StopIteration:
             if args:
                 return args[0]
-            raise TypeError(f"the graph takes an argument '{target}' that was not given") from None
+            raise RuntimeError(f"the graph takes a positional argument '{target}' that was not passed in") from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.fetch_attr(target)
@@ -84,3 +92,61 @@ class Interpreter:
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return args[0]
+
+
+class _TransformerTracer(GraphAppendingTracer):
+    """Puts what a Transformer's methods do into its new graph; every module is one node."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.tensor_attrs: dict[Any, str] = {}
+        self.root: Any = None
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        return True
+
+
+class Transformer(Interpreter):
+    """An interpreter whose methods are given proxies, so that running it makes a graph: `transform()` gives its module.
+    Overridden methods say what becomes of each node."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
+        self.tracer = _TransformerTracer(self.new_graph)
+        self.tracer.root = module
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        default = args[0] if args else NO_DEFAULT
+        return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def run_node(self, n: Node) -> Any:
+        root = self.new_graph._root
+        last = root.prev
+        made = super().run_node(n)
+        while last.next is not root:
+            last = last.next
+            last.meta, last.type = {**n.meta, **last.meta}, last.type or n.type
+        return made
+
+    def transform(self) -> Any:
+        """The module of the new graph."""
+        from tensorpy.fx.graph_module import GraphModule
+
+        result = self.run(enable_io_processing=False)
+        if result is not None:
+            old = self.module.graph
+            self.new_graph.in_spec, self.new_graph.out_spec = old.in_spec, old.out_spec
+            self.new_graph.static_inputs = dict(old.static_inputs)
+            self.new_graph.output(map_aggregate(result, lambda leaf: leaf.node if isinstance(leaf, Proxy) else leaf))
+        return GraphModule(self.module, self.new_graph)

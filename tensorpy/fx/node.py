@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import keyword
+import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tensorpy import _C, ops
+from tensorpy._settings import _assert
+from tensorpy.fx.immutable_collections import immutable_dict, immutable_list
 
 if TYPE_CHECKING:
     from tensorpy.fx.graph import Graph
@@ -43,17 +46,50 @@ def map_arg(argument: Any, fn: Callable[[Node], Any]) -> Any:
     return argument
 
 
+def map_aggregate(argument: Any, fn: Callable[[Any], Any]) -> Any:
+    """An argument with fn of each leaf, however deep in lists, tuples, dictionaries and slices; immutable ones."""
+    if isinstance(argument, tuple):
+        mapped = [map_aggregate(a, fn) for a in argument]
+        return type(argument)(*mapped) if hasattr(argument, "_fields") else tuple(mapped)
+    if isinstance(argument, list):
+        return immutable_list([map_aggregate(a, fn) for a in argument])
+    if isinstance(argument, dict):
+        return immutable_dict({key: map_aggregate(value, fn) for key, value in argument.items()})
+    if isinstance(argument, slice):
+        return slice(*(map_aggregate(a, fn) for a in (argument.start, argument.stop, argument.step)))
+    return fn(argument)
+
+
+def at_path(path: str) -> Any:
+    """What "tensorpy.nn.functional.relu" names; None: nothing."""
+    import tensorpy
+
+    first, *rest = path.split(".")
+    found: Any = tensorpy if first == "tensorpy" else None
+    for part in rest:
+        found = getattr(found, part, None)
+    return found
+
+
 def target_name(target: Any) -> str:
-    """As code names it: "tensorpy.ops.aten.add.Tensor", "operator.getitem"."""
+    """As code names it: "tensorpy.ops.aten.add.Tensor", "operator.getitem", "tensorpy.nn.functional.relu"."""
     if isinstance(target, str):
         return target
     if isinstance(target, OpOverload):
         space, _, rest = target.__name__.rpartition("::")
         stem, _, which = rest.partition(".")
         return f"tensorpy.ops.{space or 'aten'}.{stem}.{which or 'default'}"
-    module = (getattr(target, "__module__", "") or "").removeprefix("_")
-    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target))
-    return f"{module}.{name}" if module and module != "builtins" else str(name)
+    name = str(getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target)))
+    module = getattr(target, "__module__", None) or ""
+    if not module and getattr(target, "__objclass__", None) is _C.Tensor:
+        return f"tensorpy.Tensor.{getattr(target, '__name__', name)}"
+    if module.startswith("tensorpy."):
+        own, functional = f"{module}.{name}", f"tensorpy.nn.functional.{name}"
+        is_public = module != "tensorpy._C" and (module.startswith("tensorpy._C.") or "._" not in module)
+        paths = (own, functional) if is_public else (f"tensorpy.{name}", functional)
+        return next((path for path in paths if at_path(path) is target), own)
+    module = "operator" if module == "_operator" else module
+    return f"{module}.{name}" if module and module != "builtins" else name
 
 
 class Node:
@@ -88,7 +124,10 @@ class Node:
             found[node] = None
             return node
 
-        args, kwargs = map_arg(args, note), map_arg(kwargs, note)
+        def keep(value: Any) -> Any:
+            return note(value) if isinstance(value, Node) else value
+
+        args, kwargs = map_aggregate(args, keep), map_aggregate(kwargs, keep)
         for node in self._inputs:
             node.users.pop(self, None)
         for node in found:
@@ -112,6 +151,19 @@ class Node:
         self._set(self._args, dict(kwargs))
 
     @property
+    def stack_trace(self) -> str | None:
+        """Where the program made the call, if a tracer recorded it."""
+        return self.meta.get("stack_trace")
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    @property
+    def _input_nodes(self) -> dict[Node, None]:
+        return self._inputs
+
+    @property
     def all_input_nodes(self) -> list[Node]:
         """The nodes among its arguments, each once."""
         return list(self._inputs)
@@ -121,6 +173,12 @@ class Node:
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
+
+    def insert_arg(self, idx: int, arg: Any) -> None:
+        """One more positional argument in front of the one at `idx`."""
+        if not 0 <= idx <= len(self._args):
+            raise IndexError(f"insert_arg(): the place {idx} is not among {len(self._args)} arguments")
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def update_kwarg(self, key: str, arg: Any) -> None:
         """A keyword argument, new or in the place of one."""
@@ -132,6 +190,11 @@ class Node:
             map_arg(self._args, lambda n: new_input if n is old_input else n),
             map_arg(self._kwargs, lambda n: new_input if n is old_input else n),
         )
+
+    def _rename(self, candidate: str) -> None:
+        """Another name, or the next one that is free."""
+        if candidate != self.name:
+            self.name = self.graph._graph_namespace.create_name(candidate)
 
     def replace_all_uses_with(
         self,
@@ -165,6 +228,8 @@ class Node:
 
     def prepend(self, x: Node) -> None:
         """Puts a node of the graph in front of this one."""
+        if not isinstance(x, Node):
+            raise TypeError(f"prepend() takes a node, not a {type(x).__name__}")
         if x.graph is not self.graph:
             raise ValueError("prepend(): the node is of another graph")
         if x is self:
@@ -180,23 +245,52 @@ class Node:
 
     # ---- what it is ----
 
-    def is_impure(self) -> bool:
-        """Whether more than its result comes of it: it writes, or draws random numbers; inputs and outputs too."""
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether more than its result comes of it: an operator that writes or draws random numbers, a function that is
+        known to do more (`has_side_effect`), inputs and outputs. Methods and modules count for their results only."""
         if self.op in ("placeholder", "output"):
             return True
+        if self.op == "call_module":
+            owner = self.graph.owning_module
+            called = None if owner is None else owner.get_submodule(self.target)
+            return bool(getattr(called, "_is_impure", False))
         if self.op != "call_function":
-            return self.op in ("call_module", "call_method")
-        if not isinstance(self.target, OpOverload):
-            return self.target not in _PURE
-        return "!" in self.target._schema or "nondeterministic_seeded" in self.target.tags
+            return False
+        if self.target in _side_effectful_functions or (impure_random and _is_random(self.target)):
+            return True
+        return isinstance(self.target, OpOverload) and "!" in self.target._schema
 
-    def format_node(self) -> str:
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: Any = None,
+        kwarg_types: Any = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
+        """Its arguments by the signature of what it calls: (args, kwargs); None if that has none."""
+        from tensorpy.fx.operator_schemas import normalize_function, normalize_module
+
+        only = normalize_to_only_use_kwargs
+        if self.op == "call_function":
+            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, only)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, self.args, self.kwargs, only)
+        return None
+
+    def format_node(self, *unused: Any, **also_unused: Any) -> str:
         """One line of the printed graph."""
+        users = f"[num_users={len(self.users)}]"
         if self.op == "placeholder":
-            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]"
+            kind = f" : {type_name(self.type)}" if self.type is not None else ""
+            default = f"(default={self._args[0]})" if self._args else ""
+            return f"%{self.name}{kind or ' :'} {users} = placeholder[target={self.target}]{default}"
         if self.op == "output":
-            return f"return {_text(self._args[0] if self._args else None)}"
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_name(self.target)}]"
+            return f"return {self._args[0] if self._args else None}"
+        kind = f" : {type_name(self.type)}" if self.type is not None else " :"
+        target = target_name(self.target)
+        if self.op == "call_function" and getattr(self.target, "__module__", None) == "builtins":
+            target = f"builtins.{target}"
+        head = f"%{self.name}{kind} {users} = {self.op}[target={target}]"
         if self.op == "get_attr":
             return head
         kwargs = ", ".join(f"{key}: {_text(value)}" for key, value in self._kwargs.items())
@@ -209,13 +303,36 @@ class Node:
         raise TypeError("a node is no sequence; operator.getitem nodes take results apart")
 
 
-def _getitem() -> Any:
-    import operator
-
-    return operator.getitem
+_side_effectful_functions: set[Any] = {operator.setitem, _C._set_grad_enabled, _assert}
 
 
-_PURE = frozenset({_getitem()})
+def _is_random(target: Any) -> bool:
+    """Whether an operator draws random numbers; a function of tensorpy that calls operators of its name as well."""
+    if isinstance(target, OpOverload):
+        return "nondeterministic_seeded" in target.tags
+    if getattr(target, "__module__", None) != "tensorpy._C":
+        return False
+    packet = getattr(ops.aten, target.__name__, None)
+    overloads = [] if packet is None else [getattr(packet, name) for name in packet.overloads()]
+    return any("nondeterministic_seeded" in overload.tags for overload in overloads)
+
+
+def has_side_effect(fn: Any) -> Any:
+    """Marks a function as one that does more than give a result, so that a call of it is never dead; a decorator."""
+    _side_effectful_functions.add(fn)
+    return fn
+
+
+def type_name(kind: Any) -> str:
+    """An annotation as code writes it."""
+    if kind is None or kind is type(None):
+        return "None"
+    if isinstance(kind, str):
+        return repr(kind)
+    if isinstance(kind, type) and not hasattr(kind, "__origin__"):
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        return next((p for p in (f"tensorpy.{kind.__name__}",) if at_path(p) is kind), name)
+    return repr(kind)
 
 
 def container_text(argument: Any, text: Callable[[Any], str], key: Callable[[Any], str]) -> str | None:
@@ -233,4 +350,6 @@ def _text(argument: Any) -> str:
     """An argument with nodes as %names."""
     if isinstance(argument, Node):
         return f"%{argument.name}"
-    return container_text(argument, _text, str) or repr(argument)
+    if isinstance(argument, str):
+        return argument
+    return container_text(argument, _text, str) or str(argument)

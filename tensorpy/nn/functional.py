@@ -117,9 +117,8 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of `weight` by index; the row `padding_idx` gets no gradient. Rows longer than max_norm are shortened."""
-    if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not supported")
+    """Rows of `weight` by index; the row `padding_idx` gets no gradient. Rows longer than max_norm are shortened. With
+    `sparse` the gradient of the weight is a sparse tensor of the rows that were taken."""
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
@@ -127,7 +126,11 @@ def embedding(
         with _modes.no_grad():
             ops.embedding_renorm_(weight, input, max_norm, norm_type)
     index = -1 if padding_idx is None else padding_idx % weight.shape[0]
-    return ops.embedding(weight, input, index, scale_grad_by_freq, sparse)
+    if sparse and weight.requires_grad:
+        from tensorpy.sparse._gradients import embedding as with_sparse_gradient
+
+        return with_sparse_gradient(weight, input, index, scale_grad_by_freq)
+    return ops.embedding(weight, input, index, scale_grad_by_freq)
 
 
 def embedding_bag(

@@ -346,7 +346,7 @@ class RAdam(_AdamBase):
 
 
 class SparseAdam(_AdamBase):
-    """Adam of the rows that a sparse gradient has. There are no sparse gradients, so every step refuses."""
+    """Adam of the places that a sparse gradient has."""
 
     def __init__(
         self,
@@ -364,3 +364,17 @@ class SparseAdam(_AdamBase):
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
         raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+
+    def sparse_update(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
+        from tensorpy.sparse import _gradients
+
+        _gradients.adam(p, grad, state, group)
+
+
+def __getattr__(name: str) -> Any:
+    """The step as a function, which is made of the class."""
+    if name == "adam":
+        from tensorpy.optim import _functional
+
+        return _functional.adam
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -87,6 +87,11 @@ class Adagrad(ListOptimizer):
         by = [-rate / (1 + (step - 1) * group["lr_decay"]) for step in steps]
         _C._foreach_addcdiv_(params, grads, spreads, by)
 
+    def sparse_update(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
+        from tensorpy.sparse import _gradients
+
+        _gradients.adagrad(p, grad, state, group)
+
     def fused_update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:

@@ -405,6 +405,10 @@ class ListOptimizer(Optimizer):
         """Moves the parameters, and their states, in place."""
         raise NotImplementedError
 
+    def sparse_update(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
+        """Moves one parameter whose gradient is sparse; the gradient's sign is right already."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
     def fused_update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
     ) -> None:
@@ -429,6 +433,8 @@ class ListOptimizer(Optimizer):
         return loss
 
     def _update(self, group: Any, params: Any, grads: Any, states: Any) -> None:
+        if any(type(g) not in _PLAIN for g in grads):
+            params, grads, states = self._without_sparse(group, params, grads, states)
         if self.complex_as_real and any(p.is_complex() for p in params):
             params, grads = [_real(p) for p in params], [_real(g) for g in grads]
             states = [{k: _real(v) for k, v in s.items()} for s in states]
@@ -439,6 +445,17 @@ class ListOptimizer(Optimizer):
         for some, some_grads, some_states in _portions(params, grads, states):
             ascent = _C._foreach_neg(some_grads) if group.get("maximize") else some_grads
             self.update(group, some, ascent, some_states)
+
+    def _without_sparse(self, group: Any, params: Any, grads: Any, states: Any) -> Any:
+        """What is left when the parameters with sparse gradients have moved."""
+        dense = []
+        for item in zip(params, grads, states, strict=True):
+            p, grad, state = item
+            if grad.layout is _C.strided:
+                dense.append(item)
+            else:
+                self.sparse_update(group, p, -grad if group.get("maximize") else grad, state)
+        return tuple(map(list, zip(*dense, strict=True))) if dense else ([], [], [])
 
     def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
         """Unless the group says otherwise, where the tensors are of floats on the CPU."""

@@ -78,6 +78,11 @@ class SGD(ListOptimizer):
             grads = _C._foreach_add(grads, velocities, alpha=momentum) if group["nesterov"] else velocities
         _C._foreach_add_(params, grads, alpha=-rate)
 
+    def sparse_update(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
+        from tensorpy.sparse import _gradients
+
+        _gradients.sgd(p, grad, state, group)
+
     def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
         """Without momentum a step is one operator over lists anyway."""
         return bool(group["momentum"] or group["fused"]) and super()._is_fused(group, params, grads)
@@ -106,3 +111,12 @@ class SGD(ListOptimizer):
                 is_first_step=places is starting,
                 **self.scaling(),
             )
+
+
+def __getattr__(name: str) -> Any:
+    """The step as a function, which is made of the class."""
+    if name == "sgd":
+        from tensorpy.optim import _functional
+
+        return _functional.sgd
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -16,20 +16,35 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
-from tensorpy.serialization import names
+from tensorpy.serialization import names, options
 from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
-from tensorpy.serialization.location import Restore, restorer
+from tensorpy.serialization.location import (
+    Restore,
+    default_restore_location,
+    location_tag,
+    register_package,
+    restorer,
+)
+from tensorpy.serialization.options import *  # noqa: F403
+from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness
 from tensorpy.serialization.pickler import dump
 from tensorpy.serialization.unpickler import Unpickler, allowed
 
 __all__ = [
     "add_safe_globals",
     "clear_safe_globals",
+    "default_restore_location",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "normalize_storage_type",
+    "register_package",
     "safe_globals",
     "save",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    *options.__all__,
 ]
 
 DEFAULT_PROTOCOL = 2
@@ -127,6 +142,37 @@ def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]]
         archive.record("version", b"3\n")
 
 
+# ---- storages ----
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """A type of storages, by the name that files have for it."""
+    return storage_type
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The typed tensor of a typed storage: FloatTensor of one of float32."""
+    import tensorpy
+
+    name = next(name for name, dtype in names._STORAGES.items() if dtype is storage.dtype)
+    return getattr(tensorpy, f"{name}Tensor")
+
+
+def validate_cuda_device(location: Any) -> int:
+    """The index of "cuda:1", if there is such a device; RuntimeError if not."""
+    from tensorpy import cuda
+
+    index = 0 if str(location) == "cuda" else int(str(location).rpartition(":")[2])
+    if not cuda.is_available():
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. Use "
+            "map_location=tensorpy.device('cpu') to map your storages to the CPU."
+        )
+    if index >= cuda.device_count():
+        raise RuntimeError(f"Attempting to deserialize object on CUDA device {index}: there are {cuda.device_count()}")
+    return index
+
+
 # ---- load ----
 
 
@@ -169,6 +215,8 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
         raise RuntimeError("the file is a TorchScript archive, and tensorpy has no JIT: save the state_dict instead")
     if "byteorder" in archive and archive.read("byteorder") != b"little":
         raise RuntimeError("the file was written on a big-endian machine, or its byteorder record is damaged")
+    if "byteorder" not in archive and get_default_load_endianness() is LoadEndianness.BIG:
+        raise RuntimeError("a file without a byteorder record is taken for a big-endian one, which is not read")
     program, storages = archive.read("data.pkl"), _Storages(archive, restore)
     if module is None:
         return Unpickler(program, storages.load).load()

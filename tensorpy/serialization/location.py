@@ -13,6 +13,33 @@ from tensorpy.serialization.archive import bytes_tensor
 Restore = Callable[[Any, str], Any]
 
 
+Tagger = Callable[[Any], "str | None"]  # the name of a storage's place; None: it does not know it
+_packages: list[tuple[int, Tagger, Callable[[Any, str], Any]]] = []
+
+
+def register_package(priority: int, tagger: Tagger, deserializer: Callable[[Any, str], Any]) -> None:
+    """Lets a package name where storages are (`tagger(storage)`), and bring them there (`deserializer(storage, name)`);
+    None of either leaves it to the next, lower priorities first, tensorpy's devices last."""
+    _packages.append((priority, tagger, deserializer))
+    _packages.sort(key=lambda package: package[0])
+
+
+def location_tag(storage: Any) -> str:
+    """What a file says of where a storage is."""
+    for _, tagger, _ in _packages:
+        if (found := tagger(storage)) is not None:
+            return found
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage on the CPU, brought to where a file says that it was."""
+    for _, _, deserializer in _packages:
+        if (found := deserializer(storage, location)) is not None:
+            return found
+    return _default(storage, location)
+
+
 def _device(location: str) -> _C.device:
     try:
         return _C.device(location)
@@ -42,7 +69,7 @@ def _by_function(function: Any) -> Restore:
     def restore(storage: Any, location: str) -> Any:
         found = function(storage, location)
         if found is None:
-            return _default(storage, location)
+            return default_restore_location(storage, location)
         if not isinstance(found, names.UNTYPED):
             raise TypeError(f"map_location has to give a storage or None, not {type(found).__name__}")
         return found
@@ -53,12 +80,12 @@ def _by_function(function: Any) -> Restore:
 def restorer(map_location: Any) -> Restore:
     """What `map_location` means."""
     if map_location is None:
-        return _default
+        return default_restore_location
     if isinstance(map_location, (str, _C.device)):
         device = _device(map_location) if isinstance(map_location, str) else map_location
         return lambda storage, location: _to(storage, device)
     if isinstance(map_location, dict):
-        return lambda storage, location: _default(storage, str(map_location.get(location, location)))
+        return lambda storage, location: default_restore_location(storage, str(map_location.get(location, location)))
     if not callable(map_location):
         raise TypeError(f"map_location is a device, its name, a dict or a function, not {type(map_location).__name__}")
     return _by_function(map_location)

@@ -15,6 +15,7 @@ from tensorpy.nn.parameter import Parameter
 from tensorpy.serialization.archive import _rebuild_tensor
 
 UNTYPED = _C.UntypedStorage
+LAYOUT = type(_C.strided)
 _META = _C.device("meta")
 _make_subclass: Any = getattr(Tensor, "_make_subclass")  # noqa: B009
 
@@ -122,16 +123,30 @@ def _with_state(tensor: Any, state: Any) -> Any:
 
 def get_layout(name: Any) -> Any:
     """A layout by its name."""
-    if name != "torch.strided":
+    found = getattr(_C, str(name).removeprefix("torch."), None)
+    if not isinstance(found, LAYOUT):
         raise RuntimeError(f"tensorpy has no layout {name}")
-    return _C.strided
+    return found
 
 
-def rebuild_graph(state: Any, constants: Any, class_name: Any) -> Any:
+def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
+    """A sparse tensor of its parts, which are checked."""
+    from tensorpy.sparse._tensors import rebuild
+
+    if not isinstance(layout, LAYOUT) or not isinstance(parts, tuple) or not 3 <= len(parts) <= 4:
+        raise TypeError("a sparse tensor in the file has no layout or parts")
+    count = 2 if layout is _C.sparse_coo else 3
+    if not all(isinstance(part, Tensor) for part in parts[:count]):
+        raise TypeError("a sparse tensor's indices or values in the file are no tensors")
+    size = _ints(tuple(parts[count]), "size")
+    return rebuild(layout, (*parts[:count], size, *parts[count + 1 :]))
+
+
+def rebuild_graph(state: Any, constants: Any, class_name: Any, training: Any = True, attributes: Any = None) -> Any:
     """A module of a graph (tensorpy.fx): of operators and nothing else."""
     from tensorpy.fx.graph_module import rebuild
 
-    return rebuild(state, constants, class_name, trusted=False)
+    return rebuild(state, constants, class_name, training, trusted=False)
 
 
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
@@ -220,6 +235,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): rebuild_parameter_with_state,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): rebuild_meta_tensor,
+    ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
     ("tensorpy.fx.graph_module", "rebuild"): rebuild_graph,

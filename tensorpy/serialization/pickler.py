@@ -10,6 +10,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.serialization import names
+from tensorpy.serialization.location import location_tag
 
 
 class _Reference:
@@ -42,15 +43,18 @@ class Pickler(_Base):  # type: ignore[misc]
         storage = obj.storage
         key, _ = self.storages.setdefault(id(storage), (str(len(self.storages)), storage))
         kind: Any = names.UNTYPED if obj.dtype is None else names.STORAGE_TYPES[obj.dtype]
-        return "storage", kind, key, str(storage.device), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
+        return "storage", kind, key, location_tag(storage), storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
 
     def reducer_override(self, obj: Any) -> Any:
         if id(obj) in names.NAMES:
             return names.NAMES[id(obj)][1]  # a global; save_global knows the rest
         if type(obj) is _C.Size:
             return _C.Size, (tuple(obj),)
-        if obj is _C.strided:
-            return names.get_layout, ("torch.strided",)
+        if isinstance(obj, names.LAYOUT):
+            return names.get_layout, (f"torch.{obj.__reduce__()}",)
+        if isinstance(obj, Tensor) and obj.layout is not _C.strided:
+            reduced: Any = obj.__reduce_ex__(2)
+            return names.rebuild_sparse_tensor, reduced[1][:2]
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is Tensor.__reduce_ex__:
             return self._tensor(obj)
         return NotImplemented

@@ -8,8 +8,9 @@ runs the part again and goes backward through it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from enum import Enum
 from typing import Any
 
 from tensorpy import _C
@@ -19,8 +20,15 @@ from tensorpy.amp import autocast
 from tensorpy.autograd import backward as run_backward
 from tensorpy.autograd.function import Function
 from tensorpy.autograd.graph import saved_tensors_hooks
+from tensorpy.utils._python_dispatch import TorchDispatchMode
+from tensorpy.utils._pytree import tree_map, tree_map_only
 
-__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
+__all__ = [
+    "SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
+    "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
+]  # fmt: skip
 
 
 class CheckpointError(RuntimeError):
@@ -198,6 +206,7 @@ def checkpoint(
         )
         use_reentrant = True
     if not use_reentrant:
+        early_stop = early_stop if _settings["early_stop"] is None else _settings["early_stop"]
         return _checkpoint_by_hooks(function, args, kwargs, keep_random, context_fn, early_stop)
     if context_fn is not noop_context_fn or debug is not False:
         raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
@@ -230,3 +239,153 @@ def checkpoint_sequential(
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=keep_random)
     return run(size * (segments - 1), len(parts))(input)
+
+
+# ---- what is saved and what is computed again, operator by operator ----
+
+
+class CheckpointPolicy(Enum):
+    """What becomes of an operator's result inside a checkpoint."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+SAC_IGNORED_OPS = frozenset({"detach"})  # what autograd calls by itself, not always twice alike
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told of a call: whether it is the second."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+class _Selective(TorchDispatchMode):
+    """Keeps results that the policy keeps in the first run, and gives them in the second, in the order of the calls."""
+
+    def __init__(self, policy: Callable[..., Any], kept: dict[Any, list[Any]], again: bool, mutable: bool) -> None:
+        super().__init__()
+        self.policy, self.kept, self.again, self.mutable = policy, kept, again, mutable
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func._opname in SAC_IGNORED_OPS:
+            return func(*args, **kwargs)
+        policy = self.policy(SelectiveCheckpointContext(is_recompute=self.again), func, *args, **kwargs)
+        if isinstance(policy, bool):
+            policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        if policy not in (*_KEPT, *_OFFLOADED):
+            return func(*args, **kwargs)
+        if self.again:
+            return self._take(func)
+        made = func(*args, **kwargs)
+        move = policy in _OFFLOADED
+        keep = tree_map_only(Tensor, lambda t: (t.device, t._version, t.cpu() if move else t.detach()), made)
+        self.kept.setdefault(func, []).append(keep)
+        return made
+
+    def _take(self, func: Any) -> Any:
+        if not self.kept.get(func):
+            raise RuntimeError(f"{func}: it was called more often when a checkpoint was computed again than at first")
+
+        def give(leaf: Any) -> Any:
+            device, version, value = leaf
+            if not self.mutable and value._version != version and value.device == device:
+                raise RuntimeError(
+                    "a tensor that a selective checkpoint keeps was written; allow_cache_entry_mutation=True allows it"
+                )
+            return value if value.device == device else value.to(device)
+
+        return tree_map(give, self.kept[func].pop(0), is_leaf=lambda leaf: isinstance(leaf, tuple) and len(leaf) == 3)
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> Any:
+    """The two contexts of a checkpoint (`context_fn`) that keeps some results: those of a list of operators, or those
+    for which `policy(ctx, op, *args, **kwargs)` says so."""
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, _C.OpOverload):
+                raise ValueError(
+                    f"create_selective_checkpoint_contexts: {op} is no operator, as ops.aten.mm.default is"
+                )
+        saved = frozenset(policy_fn_or_list)
+
+        def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+            return CheckpointPolicy.MUST_SAVE if op in saved else CheckpointPolicy.PREFER_RECOMPUTE
+
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("create_selective_checkpoint_contexts: a function or a list of operators is wanted")
+    kept: dict[Any, list[Any]] = {}
+    return tuple(_Selective(policy, kept, again, allow_cache_entry_mutation) for again in (False, True))
+
+
+# ---- settings, and parts that programs call ----
+
+_settings: dict[str, Any] = {"early_stop": None, "debug": None}
+
+
+@contextmanager
+def _set_while(name: str, value: Any) -> Iterator[None]:
+    before = _settings[name]
+    _settings[name] = value
+    try:
+        yield
+    finally:
+        _settings[name] = before
+
+
+def set_checkpoint_early_stop(enable: bool) -> Any:
+    """Inside, computing again stops as soon as backward has what it needs, or never does so early."""
+    return _set_while("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
+    """Inside, `debug` of checkpoint() is taken as this; it changes nothing here."""
+    return _set_while("debug", enabled)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors without their history, that require a gradient as they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: a tuple of tensors is wanted, not a {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns where none of them requires a gradient."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class DefaultDeviceType:
+    """The device type whose generator is kept where the arguments are on the CPU."""
+
+    _default_device_type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What it is."""
+        return DefaultDeviceType._default_device_type
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The generators' states of the devices of tensors: there is one generator, which checkpoint() keeps itself."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Sets them back: there are none."""

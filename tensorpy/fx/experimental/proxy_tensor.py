@@ -16,7 +16,8 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.fx.graph import Graph, is_written
+from tensorpy.fx.code import is_written
+from tensorpy.fx.graph import Graph
 from tensorpy.fx.graph_module import GraphModule
 from tensorpy.fx.node import Node, overload
 from tensorpy.nn import Parameter
@@ -144,7 +145,7 @@ class Recorder:
                 args.append(value)
             elif not positional[i] and kept[i]:
                 kwargs[name] = value
-        return self.graph.call_function(op, tuple(args), kwargs)
+        return self.graph.create_node("call_function", op, tuple(args), kwargs, op._opname)
 
     def follow_grad_mode(self, enabled: bool) -> None:
         """Whether calls are recorded for backward from here on."""
@@ -191,7 +192,9 @@ def _record(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     leaves, spec = tree_flatten((args, kwargs))
     for i, (leaf, name) in enumerate(zip(leaves, _input_names(f, args, kwargs), strict=True)):
         if isinstance(leaf, Tensor):
-            recorder.know(leaf, graph.placeholder(name), depends=True)
+            given = graph.placeholder(name)
+            given.target = given.name  # in the code a parameter's name must not be that of something else there
+            recorder.know(leaf, given, depends=True)
         else:
             graph.static_inputs[i] = leaf
     if graph.static_inputs or not _is_plain(spec):

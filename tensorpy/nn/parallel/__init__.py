@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorpy import distributed
+from tensorpy import distributed as _processes  # a module in this folder is called distributed, too
 from tensorpy.nn.modules.module import Module
+from tensorpy.nn.parallel.functions import gather, parallel_apply, replicate, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "gather", "parallel_apply", "replicate", "scatter"]
 
 
 class DataParallel(Module):
@@ -38,13 +39,13 @@ class DistributedDataParallel(Module):
         dim: int = 0,
         broadcast_buffers: bool | None = None,
         init_sync: bool = True,
-        process_group: distributed.ProcessGroup | None = None,
+        process_group: _processes.ProcessGroup | None = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
-        distributed.get_rank(process_group)  # an error without a group
+        _processes.get_rank(process_group)  # an error without a group
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError("DistributedDataParallel: no parameter of the module requires a gradient")
         self.module, self.dim, self.device_ids = module, dim, device_ids

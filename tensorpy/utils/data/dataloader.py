@@ -20,8 +20,9 @@ from tensorpy.utils.data.collate import default_collate, default_convert
 from tensorpy.utils.data.dataset import IterableDataset
 from tensorpy.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, drawn_seed
 from tensorpy.utils.data.worker import Exhausted, Failure, Fetcher, Resume, run
+from tensorpy.utils.data.worker import get_worker_info as get_worker_info
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "get_worker_info"]
 
 ALIVE_CHECK = 5.0  # seconds between looks whether the workers are alive
 JOIN_WAIT = 5.0  # seconds that a worker is given to end by itself
@@ -181,7 +182,11 @@ class DataLoader:
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
 
-class _HereIter:
+class _BaseDataLoaderIter:
+    """What an epoch of any kind is."""
+
+
+class _HereIter(_BaseDataLoaderIter):
     """One epoch, read in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -217,7 +222,7 @@ def _shut_down(workers: list[Any], task_queues: list[Any], results: Any, owner: 
         forget_of(worker.pid)  # batches that nobody has taken
 
 
-class _WorkersIter:
+class _WorkersIter(_BaseDataLoaderIter):
     """One epoch, or with persistent workers several, read by worker processes."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -335,3 +340,6 @@ class _WorkersIter:
             self._send()
         else:
             self.ready[place] = batch
+
+
+_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _HereIter, _WorkersIter  # as programs name them

@@ -1,0 +1,1 @@
+"""What walks over graphs and says something of them."""

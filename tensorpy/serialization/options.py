@@ -1,0 +1,99 @@
+"""Settings of load and save, and questions about storages: names of torch.serialization that programs ask for."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+__all__ = [
+    "LoadEndianness", "SourceChangeWarning", "check_module_version_greater_or_equal", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "mkdtemp", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options",
+]  # fmt: skip
+
+
+class SourceChangeWarning(Warning):
+    """The source of a class is not what it was when an object of it was saved; files have no sources in them."""
+
+
+class LoadEndianness(Enum):
+    """The order of the bytes of a file that does not say it."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_endianness: LoadEndianness | None = None
+_crc32 = True
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """What a file that does not say its order of bytes is taken for; None: for little-endian."""
+    return _endianness
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Sets it. Big-endian files are not read."""
+    global _endianness
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _endianness = endianness
+
+
+def get_crc32_options() -> bool:
+    """Whether records of files have checksums, as far as anybody asked."""
+    return _crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Says that files may do without checksums: they are written all the same, which PyTorch reads either way."""
+    global _crc32
+    _crc32 = compute_crc32
+
+
+def get_default_mmap_options() -> int:
+    """How `load(mmap=True)` maps a file: what is written to it stays in memory."""
+    return mmap.MAP_PRIVATE
+
+
+class set_default_mmap_options:
+    """Sets it, or as a context for its length: MAP_PRIVATE is what there is."""
+
+    def __init__(self, flags: int) -> None:
+        if flags != mmap.MAP_PRIVATE:
+            raise ValueError(f"files are mapped with mmap.MAP_PRIVATE ({int(mmap.MAP_PRIVATE)}), not with {flags}")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *unused: object) -> None:
+        pass
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether a module's `__version__` is at least this one."""
+    try:
+        found = tuple(int(part) for part in module.__version__.split(".")[: len(req_version_tuple)])
+    except (AttributeError, ValueError) as error:
+        if error_if_malformed:
+            raise RuntimeError(f"{module.__name__} has no version of the form of {req_version_tuple}") from error
+        return True
+    return found >= tuple(req_version_tuple)
+
+
+@contextmanager
+def mkdtemp() -> Iterator[str]:
+    """A folder that is gone at the end."""
+    path = tempfile.mkdtemp()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)

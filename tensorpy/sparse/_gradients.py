@@ -1,0 +1,80 @@
+"""Sparse gradients: of an embedding's weight, and what optimizers do with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy.autograd.function import Function
+from tensorpy.sparse._operators import add, coalesce
+from tensorpy.sparse._tensors import Coo, plain, sparse_of, values_of
+
+
+class _Embedding(Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, index: Tensor, padding_idx: int) -> Any:
+        ctx.index, ctx.size, ctx.padding_idx = index, tuple(weight.shape), padding_idx
+        return _C.embedding(weight, index)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (grad,) = grad_outputs
+        rows, values = ctx.index.reshape(-1).to(_C.int64), grad.reshape(-1, ctx.size[1])
+        if ctx.padding_idx >= 0:
+            counted = (rows != ctx.padding_idx).nonzero().squeeze(1)
+            rows, values = rows.index_select(0, counted), values.index_select(0, counted)
+        return sparse_of(Coo(rows.unsqueeze(0), ctx.size, False), values), None, None
+
+
+def embedding(weight: Tensor, index: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    """Rows of a weight, whose gradient is sparse: the rows that were taken."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding: scale_grad_by_freq is not supported with sparse gradients")
+    return _Embedding.apply(weight, index, padding_idx)
+
+
+# ---- optimizers ----
+
+
+def sgd(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """A step of gradient descent."""
+    if group["weight_decay"]:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    momentum = group["momentum"]
+    if momentum:
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = state["momentum_buffer"] = grad.detach().clone()
+        else:
+            buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+        grad = add(grad, buffer, alpha=momentum) if group["nesterov"] else buffer
+    p.add_(grad, alpha=-float(group["lr"]))
+
+
+def adagrad(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """A step of Adagrad: sums of squares of the values that there are."""
+    if group["weight_decay"]:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    state["step"] += 1
+    rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
+    grad = coalesce(grad)
+    pattern, values = grad._pattern, values_of(grad)
+    state["sum"].add_(plain(pattern, values * values))
+    spread = state["sum"].sparse_mask(grad)._values().sqrt() + group["eps"]
+    p.add_(plain(pattern, values / spread), alpha=-rate)
+
+
+def adam(p: Tensor, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """A step of Adam in the places that the gradient has values for; means elsewhere stay as they are."""
+    state["step"] += 1
+    step, (beta1, beta2) = float(state["step"]), map(float, group["betas"])
+    grad = coalesce(grad)
+    pattern, values = grad._pattern, values_of(grad)
+    mean = state["exp_avg"].sparse_mask(grad)._values()
+    square = state["exp_avg_sq"].sparse_mask(grad)._values()
+    mean_change, square_change = (values - mean) * (1 - beta1), (values * values - square) * (1 - beta2)
+    state["exp_avg"].add_(plain(pattern, mean_change))
+    state["exp_avg_sq"].add_(plain(pattern, square_change))
+    rate = float(group["lr"]) * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+    p.add_(plain(pattern, (mean + mean_change) / ((square + square_change).sqrt() + group["eps"])), alpha=-rate)

@@ -1,0 +1,43 @@
+"""Names of torch's builds of C++ and CUDA code, which is PyTorch's own: a call says so.
+
+Operators in C are built by tensorpy.utils.extension.
+"""
+
+from __future__ import annotations
+
+from tensorpy._absent import absent, absent_class
+
+__all__ = [
+    "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "SyclExtension", "include_paths",
+    "is_ninja_available", "library_paths", "load", "load_inline", "verify_ninja_availability",
+]  # fmt: skip
+
+CUDA_HOME = ROCM_HOME = CUDNN_HOME = None
+IS_HIP_EXTENSION = IS_WINDOWS = False
+BuildExtension = absent_class(__name__, "BuildExtension")
+CppExtension = absent(__name__, "CppExtension")
+CUDAExtension = absent(__name__, "CUDAExtension")
+SyclExtension = absent(__name__, "SyclExtension")
+load = absent(__name__, "load")
+load_inline = absent(__name__, "load_inline")
+
+
+def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
+    """Where PyTorch's headers for C++ are: there are none."""
+    return []
+
+
+library_paths = include_paths
+
+
+def is_ninja_available() -> bool:
+    """Whether the build tool is installed."""
+    import shutil
+
+    return shutil.which("ninja") is not None
+
+
+def verify_ninja_availability() -> None:
+    """RuntimeError if it is not."""
+    if not is_ninja_available():
+        raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")

@@ -1,0 +1,261 @@
+"""Names that programs ask for: hooks of several gradients, selective checkpoints, packages of files, stores."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy.autograd import graph
+from tensorpy.nn import parallel
+from tensorpy.testing import FileCheck, assert_close
+from tensorpy.utils import checkpoint as checkpoints
+
+
+def libraries() -> list[Any]:
+    try:
+        return [tp, importlib.import_module("torch")]
+    except ImportError:
+        return [tp]
+
+
+# ---- autograd.graph ----
+
+
+@pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
+def test_hooks_of_several_gradients(t: Any) -> None:
+    x, y = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+    seen: list[Any] = []
+    handle = t.autograd.graph.register_multi_grad_hook((x, y), seen.append)
+    for factor in (2, 3):
+        (x * y * factor).sum().backward()
+    assert [[g.tolist() for g in grads] for grads in seen] == [[[2, 2], [2, 2]], [[3, 3], [3, 3]]]
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+    t.autograd.graph.register_multi_grad_hook((x, y), seen.append, mode="any")
+    (x * y).sum().backward()
+    assert len(seen) == 3 and seen[2].tolist() == [1, 1]
+    with pytest.raises(ValueError):
+        t.autograd.graph.register_multi_grad_hook((x, y), seen.append, mode="some")
+
+
+@pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
+def test_contexts_of_saved_tensors(t: Any) -> None:
+    x = t.ones(2, requires_grad=True)
+    with t.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        z = y**2
+        y.mul_(3)
+        z.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    hooks = t.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v: v)
+    with t.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), hooks:
+        pass
+    with hooks:
+        pass
+    edge = t.autograd.graph.get_gradient_edge(z)
+    assert edge.node is z.grad_fn and edge.output_nr == 0 and isinstance(edge, t.autograd.graph.GradientEdge)
+
+
+def test_tensors_change_places() -> None:
+    a, b = tp.nn.Parameter(tp.ones(2)), tp.nn.Parameter(tp.zeros(3), requires_grad=False)
+    a.grad, a.note = tp.full((2,), 5.0), "a"
+    tp.utils.swap_tensors(a, b)
+    assert a.tolist() == [0, 0, 0] and not a.requires_grad and a.grad is None and not hasattr(a, "note")
+    assert b.tolist() == [1, 1] and b.requires_grad and b.grad.tolist() == [5, 5] and b.note == "a"
+    with pytest.raises(RuntimeError, match="one class"):
+        tp.utils.swap_tensors(a, tp.ones(1))
+
+
+# ---- checkpoints ----
+
+
+def policy(t: Any, ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+    policies = importlib.import_module(f"{t.__name__}.utils.checkpoint").CheckpointPolicy
+    return policies.MUST_SAVE if "sin" in str(op) else policies.PREFER_RECOMPUTE
+
+
+@pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
+@pytest.mark.parametrize("kept, products, sines", [("mm", 4, 2), ("none", 6, 2), ("policy", 6, 1)])
+def test_a_selective_checkpoint_computes_again_what_it_does_not_keep(
+    t: Any, kept: str, products: int, sines: int
+) -> None:
+    module = importlib.import_module(f"{t.__name__}.utils.checkpoint")
+    mode = importlib.import_module(f"{t.__name__}.utils._python_dispatch").TorchDispatchMode
+    seen: list[str] = []
+
+    class Calls(mode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = t.linspace(0.0, 1.0, 4).reshape(2, 2).requires_grad_()
+    w = t.ones(2, 2, requires_grad=True)
+
+    def part(x: Any) -> Any:
+        return ((x @ w).sin() @ w).cos()
+
+    (expected,) = t.autograd.grad(part(x).sum(), x)
+    chosen = {"mm": [t.ops.aten.mm.default], "none": [], "policy": functools.partial(policy, t)}[kept]
+    contexts = functools.partial(module.create_selective_checkpoint_contexts, chosen)
+    y = module.checkpoint(part, x, use_reentrant=False, context_fn=contexts)
+    with Calls():
+        y.sum().backward()
+    assert (seen.count("aten.mm.default"), seen.count("aten.sin.default")) == (products, sines)
+    assert x.grad.tolist() == expected.tolist()
+
+
+def test_settings_of_checkpoints() -> None:
+    runs: list[int] = []
+
+    def part(x: Any) -> Any:
+        y = x.exp()
+        runs.append(1)
+        return y
+
+    for stops, total in ((True, 1), (False, 2)):
+        runs.clear()
+        with checkpoints.set_checkpoint_early_stop(stops):
+            y = checkpoints.checkpoint(part, tp.ones(1, requires_grad=True), use_reentrant=False)
+        y.backward()
+        assert len(runs) == total
+    with pytest.raises(ValueError, match="no operator"):
+        checkpoints.create_selective_checkpoint_contexts([tp.mm])
+
+
+# ---- files ----
+
+
+def test_packages_name_places_of_storages() -> None:
+    from tensorpy.serialization import location
+
+    on = True
+    tp.serialization.register_package(
+        1, lambda s: "shelf:3" if on else None, lambda s, name: s if name.startswith("shelf") else None
+    )
+    try:
+        file = io.BytesIO()
+        tp.save(tp.ones(2), file)
+        assert (
+            b"shelf:3" in file.getvalue() and tp.serialization.location_tag(tp.ones(1).untyped_storage()) == "shelf:3"
+        )
+        file.seek(0)
+        assert tp.load(file).tolist() == [1, 1]
+    finally:
+        location._packages.clear()
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="shelf"):
+        tp.load(file)
+
+
+def test_the_order_of_bytes_of_old_files() -> None:
+    endianness = tp.serialization.LoadEndianness
+    file = io.BytesIO()
+    tp.save(tp.ones(2), file, _disable_byteorder_record=True)
+    for wanted in (endianness.BIG, endianness.LITTLE, None):
+        tp.serialization.set_default_load_endianness(wanted)
+        file.seek(0)
+        if wanted is endianness.BIG:
+            with pytest.raises(RuntimeError, match="big-endian"):
+                tp.load(file)
+        else:
+            assert tp.load(file).tolist() == [1, 1]
+    assert tp.serialization.get_default_load_endianness() is None
+
+
+# ---- parallel, distributed ----
+
+
+def test_replicas_share_their_gradients() -> None:
+    model = tp.nn.Sequential(tp.nn.Linear(2, 3), tp.nn.Linear(3, 1))
+    x = tp.rand(4, 2)
+    replicas = parallel.replicate(model, ["cpu", "cpu"])
+    made = parallel.gather(parallel.parallel_apply(replicas, parallel.scatter(x, ["cpu", "cpu"])), "cpu")
+    assert_close(made, model(x))
+    (expected,) = tp.autograd.grad(model(x).sum(), model[0].weight)
+    made.sum().backward()
+    assert_close(model[0].weight.grad, expected)
+    parts = parallel.scatter({"a": x, "b": [1, x]}, ["cpu", "cpu"])
+    assert [p["a"].shape[0] for p in parts] == [2, 2] and parts[1]["b"][0] == 1
+
+
+@pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
+def test_stores(t: Any) -> None:
+    d = importlib.import_module(f"{t.__name__}.distributed")
+    store = d.HashStore()
+    store.set("a", "1")
+    assert store.get("a") == b"1" and (store.add("n", 3), store.add("n", 2)) == (3, 5)
+    assert store.compare_set("a", "1", "2") == b"2" and store.compare_set("a", "x", "3") == b"2"
+    assert store.check(["a", "n"]) and not store.check(["b"]) and store.delete_key("a") and not store.delete_key("a")
+    front = d.PrefixStore("p", store)
+    front.set("k", "v")
+    assert store.get("p/k") == b"v" == front.get("k")
+    with pytest.raises(d.DistStoreError):
+        store.wait(["missing"], timedelta(milliseconds=10))
+
+
+def test_objects_of_one_process() -> None:
+    d = tp.distributed
+    d.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        given: list[Any] = [None]
+        d.scatter_object_list(given, [{"x": 1}])
+        assert given == [{"x": 1}] and d.batch_isend_irecv([]) == []
+        with pytest.raises(ValueError, match="no other process"):
+            d.batch_isend_irecv([d.P2POp(d.isend, tp.ones(1), 0)])
+    finally:
+        d.destroy_process_group()
+
+
+# ---- testing ----
+
+
+def test_file_check() -> None:
+    FileCheck().check("a").check_next("b").check_not("c").check("d").run("xa\nb\ne d")
+    FileCheck().check_count("a", 2, exactly=True).check_same("b").run("a a b\nb")
+    for check, text in (
+        (FileCheck().check("a").check_not("c"), "a c"),
+        (FileCheck().check_count("a", 2, exactly=True), "a a a"),
+        (FileCheck().check("a").check_same("b"), "a\nb"),
+        (FileCheck().check("a").check_next("b"), "a b\n"),
+        (FileCheck().check("b").check("a"), "a b"),
+    ):
+        with pytest.raises(RuntimeError, match="Expected"):
+            check.run(text)
+
+
+def test_large_tensors_are_compared_with_the_same_words() -> None:
+    a = tp.zeros(300, 400)
+    b = a.clone()
+    b[7, 9], b[200, 3] = 2.0, -5.0
+    with pytest.raises(AssertionError) as caught:
+        assert_close(a, b)
+    assert str(caught.value) == (
+        "Tensor-likes are not close!\n\nMismatched elements: 2 / 120000 (0.0%)\n"
+        "Greatest absolute difference: 5.0 at index (200, 3) (up to 1e-05 allowed): got 0.0, expected -5.0\n"
+        "Greatest relative difference: 1.0 at index (7, 9) (up to 1.3e-06 allowed)"
+    )
+    nan, inf = tp.tensor([1.0, float("nan")]), tp.tensor([1.0, float("inf")])
+    assert_close(nan, nan.clone(), equal_nan=True)
+    assert_close(inf, inf.clone())
+    for x, y in ((nan, nan.clone()), (inf, -inf), (inf, nan), (tp.tensor([2**62]), tp.tensor([2**62 + 1]))):
+        with pytest.raises(AssertionError):
+            assert_close(x, y)
+    s = tp.eye(2).to_sparse()
+    assert_close(s, s.clone())
+    with pytest.raises(AssertionError, match="Sparse COO values"):
+        assert_close(s, s * 2)
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError):
+        tp.testing.assert_allclose(tp.ones(1), np.array([2.0]))
+
+
+def test_tags_are_the_names() -> None:
+    assert tp.Tag.core in tp.ops.aten.add.Tensor.tags and tp.Tag("pointwise") is tp.Tag.pointwise
+    assert graph.GradientEdge._fields[:2] == ("node", "output_nr")

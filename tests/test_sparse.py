@@ -1,0 +1,263 @@
+"""Sparse tensors: PyTorch's values, patterns, printed forms and classes of errors; gradients through values; files;
+optimizers. Values against dense tensors and SciPy's where PyTorch is not installed."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from sparse_programs import DENSE, ERRORS, INDICES, MERGED, SCALARS, SPARSE, tensors
+
+import tensorpy as tp
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def value_of(expression: str, library: Any, coalesced: bool = False) -> Any:
+    return eval(expression, tensors(library, coalesced))
+
+
+def close(ours: Any, theirs: Any) -> None:
+    if not isinstance(ours, tp.Tensor):
+        assert str(ours).replace("tensorpy", "torch") == str(theirs)
+        return
+    assert str(ours.dtype) == str(theirs.dtype).replace("torch", "tensorpy") and tuple(ours.shape) == tuple(
+        theirs.shape
+    )
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6, atol=1e-7)
+
+
+def squeezed(text: str) -> str:
+    """Without the breaks of lines, which fall where a longer name needs them."""
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("coalesced", [False, True])
+@pytest.mark.parametrize("expression", SPARSE)
+def test_sparse_results_are_pytorchs(expression: str, coalesced: bool, torch: Any) -> None:
+    ours, theirs = value_of(expression, tp, coalesced), value_of(expression, torch, coalesced)
+    assert str(ours.layout) == str(theirs.layout).replace("torch", "tensorpy")
+    if expression in MERGED:
+        ours, theirs = ours.coalesce(), theirs.coalesce()
+    assert (ours.sparse_dim(), ours.dense_dim(), ours._nnz()) == (
+        theirs.sparse_dim(),
+        theirs.dense_dim(),
+        theirs._nnz(),
+    )
+    close(ours.to_dense(), theirs.to_dense())
+    if ours.is_sparse:
+        assert ours._indices().tolist() == theirs._indices().tolist()
+        close(ours._values(), theirs._values())
+        assert ours.is_coalesced() <= theirs.is_coalesced() or ours.coalesce()._nnz() == ours._nnz()
+    if "softmax" not in expression:
+        assert squeezed(repr(ours)) == squeezed(repr(theirs).replace("torch", "tensorpy"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("coalesced", [False, True])
+@pytest.mark.parametrize("expression", DENSE)
+def test_dense_results_are_pytorchs(expression: str, coalesced: bool, torch: Any) -> None:
+    close(value_of(expression, tp, coalesced), value_of(expression, torch, coalesced))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", ERRORS)
+def test_what_is_refused(expression: str, torch: Any) -> None:
+    with pytest.raises(Exception) as theirs:
+        value_of(expression, torch)
+    with pytest.raises((RuntimeError, TypeError, IndexError)) as ours:
+        value_of(expression, tp)
+    assert issubclass(ours.type, (theirs.type, NotImplementedError)) or theirs.type is NotImplementedError
+
+
+def test_an_operator_without_a_kernel_is_named() -> None:
+    s = tensors(tp)["s"]
+    with pytest.raises(NotImplementedError, match=r"aten\.exp\.default.*layout tensorpy\.sparse_coo"):
+        s.exp()
+    with pytest.raises(NotImplementedError, match=r"aten\.mean\.default.*layout tensorpy\.sparse_csr"):
+        s.to_sparse_csr().mean()
+
+
+@pytest.mark.parametrize("expression", [e for e in DENSE if "bmm" not in e and ("@" in e or "mm(" in e or "+" in e)])
+def test_products_and_sums_are_those_of_dense_tensors(expression: str) -> None:
+    names = tensors(tp)
+    dense = {k: v.to_dense() if isinstance(v, tp.Tensor) else v for k, v in names.items()}
+    plain = re.sub(r"t\.(sparse\.mm|spmm|dsmm)", "t.mm", expression).replace("t.sparse.addmm", "t.addmm")
+    np.testing.assert_allclose(eval(expression, names).numpy(), eval(plain, dense).numpy(), rtol=1e-12)
+
+
+def test_products_are_scipys() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    generator = np.random.default_rng(0)
+    a, b = (sparse.random(40, 40, 0.1, format="coo", random_state=generator) for _ in range(2))
+    ours = [tp.sparse_coo_tensor(np.stack([m.row, m.col]).tolist(), tp.tensor(m.data), m.shape) for m in (a, b)]
+    np.testing.assert_allclose((ours[0] @ ours[1]).to_dense().numpy(), (a @ b).toarray(), rtol=1e-12)
+    np.testing.assert_allclose((ours[0] * ours[1]).to_dense().numpy(), a.multiply(b).toarray(), rtol=1e-12)
+    np.testing.assert_allclose((ours[0] + ours[1]).to_dense().numpy(), (a + b).toarray(), rtol=1e-12)
+    csr, rows = a.tocsr(), ours[0].to_sparse_csr()
+    assert rows.crow_indices().tolist() == csr.indptr.tolist() and rows.col_indices().tolist() == csr.indices.tolist()
+
+
+# ---- gradients ----
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", SCALARS)
+def test_gradients_of_values_are_pytorchs(expression: str, torch: Any) -> None:
+    found = []
+    for library in (tp, torch):
+        names = tensors(library)
+        v, d = names["v"].requires_grad_(), names["d"].clone().requires_grad_()
+        s = library.sparse_coo_tensor(INDICES, v, (2, 3))
+        eval(expression, {"t": library, "s": s, "d": d}).backward()
+        found.append((v.grad, d.grad))
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            close(ours.to_dense(), theirs.to_dense())
+
+
+@pytest.mark.parametrize("expression", SCALARS)
+def test_gradients_of_values_are_right(expression: str) -> None:
+    names = tensors(tp)
+
+    def of_values(v: Any, d: Any) -> Any:
+        return eval(expression, {"t": tp, "s": tp.sparse_coo_tensor(INDICES, v, (2, 3)), "d": d})
+
+    v, d = names["v"].requires_grad_(), names["d"].clone().requires_grad_()
+    assert tp.autograd.gradcheck(of_values, (v, d))
+    assert tp.autograd.gradgradcheck(of_values, (v, d))
+
+
+@pytest.mark.parametrize("layout", [tp.sparse_coo, tp.sparse_csr])
+def test_a_sparse_leaf_has_a_sparse_gradient(layout: Any) -> None:
+    s = tensors(tp)["s"].coalesce().to_sparse(layout=layout).requires_grad_()
+    d = tp.linspace(-1.0, 2.0, 6, dtype=tp.float64).reshape(3, 2)
+    for times in (1, 2):
+        (s @ d).sum().backward()
+        assert s.grad.layout is layout and s.grad._nnz() == s._nnz()
+        expected = d.sum(1).expand(2, 3) * (s.detach().to_dense() != 0) * times
+        np.testing.assert_allclose(s.grad.to_dense().numpy(), expected.numpy())
+    with pytest.raises(RuntimeError, match="in place"):
+        s.mul_(2)
+    with tp.no_grad():
+        s.mul_(2)
+    assert s._values().tolist() == [7.0, 8.0, 10.0]
+    dense = tp.eye(3, dtype=tp.float64).requires_grad_()
+    (dense.to_sparse() * 3).to_dense().pow(2).sum().backward()
+    assert dense.grad.tolist() == (tp.eye(3) * 18).tolist()
+
+
+# ---- files and copies ----
+
+
+@pytest.mark.parametrize("name", ["s", "h", "c"])
+@pytest.mark.parametrize("how", ["pickle", "save", "deepcopy"])
+def test_copies(how: str, name: str) -> None:
+    made = tensors(tp)[name]
+    if how == "save":
+        file = io.BytesIO()
+        tp.save({"x": made}, file)
+        file.seek(0)
+        other = tp.load(file)["x"]  # weights_only
+    else:
+        other = pickle.loads(pickle.dumps(made)) if how == "pickle" else copy.deepcopy(made)
+    assert repr(other) == repr(made) and other._values().data_ptr() != made._values().data_ptr()
+    if other.is_sparse:
+        assert other.is_coalesced() == made.is_coalesced()
+
+
+@pytest.mark.parametrize("name", ["s", "h", "c"])
+def test_files_go_both_ways(name: str, torch: Any) -> None:
+    for save, load in ((tp, torch), (torch, tp)):
+        file = io.BytesIO()
+        save.save(tensors(save)[name], file)
+        file.seek(0)
+        read = load.load(file)
+        assert squeezed(repr(read).replace("torch", "tensorpy")) == squeezed(repr(tensors(tp)[name]))
+
+
+def test_a_file_of_anybody_is_checked() -> None:
+    from tensorpy.serialization.names import rebuild_sparse_tensor
+
+    indices, values = tp.tensor([[0, 9]]), tp.ones(2)
+    for parts in (
+        (indices, values, (3,), False), (tp.tensor([[0, -1]]), values, (3,), False), (indices, "x", (3,), False),
+        ("x",), (tp.tensor([[1, 0]]), values, (3,), True), (indices, values, "12", False),
+    ):  # fmt: skip
+        with pytest.raises((RuntimeError, TypeError)):
+            rebuild_sparse_tensor(tp.sparse_coo, parts)
+    for crow in ([0, 3], [0, 1, 1], [0, 2, 1, 2], [1, 2]):
+        with pytest.raises(RuntimeError):
+            rebuild_sparse_tensor(tp.sparse_csr, (tp.tensor(crow), tp.tensor([0, 1]), values, (len(crow) - 1, 2)))
+
+
+# ---- gradients of embeddings, optimizers ----
+
+
+@pytest.mark.parametrize("padding_idx", [None, 1])
+def test_the_gradient_of_an_embedding(padding_idx: int | None) -> None:
+    weights = []
+    for sparse in (True, False):
+        tp.manual_seed(0)
+        layer = tp.nn.Embedding(5, 3, padding_idx=padding_idx, sparse=sparse)
+        for _ in range(2):
+            (layer(tp.tensor([[1, 2], [2, 4]])) ** 2).sum().backward()
+        assert layer.weight.grad.is_sparse == sparse
+        weights.append(layer.weight.grad.to_dense())
+    np.testing.assert_allclose(weights[0].numpy(), weights[1].numpy(), rtol=1e-6)
+
+
+OPTIMIZERS = [
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    ("Adagrad", {"lr": 0.1}), ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}), ("SparseAdam", {"lr": 0.1}),
+    ("SparseAdam", {"lr": 0.1, "maximize": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, options", OPTIMIZERS)
+def test_optimizers_take_sparse_gradients(name: str, options: Any, torch: Any) -> None:
+    moved = []
+    for library in (tp, torch):
+        weight = library.linspace(-1.0, 1.0, 12, dtype=library.float64).reshape(4, 3).requires_grad_()
+        optimizer = getattr(library.optim, name)([weight], **options)
+        for rows in ([0, 2, 2], [1, 2], [3]):
+            optimizer.zero_grad()
+            looked = library.nn.functional.embedding(library.tensor(rows), weight, sparse=True)
+            (looked**2).sum().backward()
+            optimizer.step()
+        moved.append(weight.detach().numpy())
+    np.testing.assert_allclose(*moved, rtol=1e-9, atol=1e-12)
+
+
+def test_other_optimizers_refuse_them() -> None:
+    weight = tp.ones(3, 2, requires_grad=True)
+    tp.nn.functional.embedding(tp.tensor([1]), weight, sparse=True).sum().backward()
+    with pytest.raises(RuntimeError, match="Adam does not support sparse gradients"):
+        tp.optim.Adam([weight]).step()
+    with pytest.raises(RuntimeError, match="weight_decay"):
+        tp.optim.SGD([weight], 0.1, weight_decay=0.1).step()
+    weight.grad = tp.ones(3, 2)
+    with pytest.raises(RuntimeError, match="dense gradients"):
+        tp.optim.SparseAdam([weight]).step()
+
+
+def test_nothing_is_imported_before() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tensorpy as tp\ntp.nn.Embedding(3, 2)(tp.tensor([1])).sum().backward()\n"
+        "tp.optim.SGD([tp.ones(1)], 0.1)\nassert not any(m.startswith('tensorpy.sparse') for m in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -34,12 +34,18 @@ class LowRankMultivariateNormal(Distribution):
         if loc.dim() < 1:
             raise ValueError("LowRankMultivariateNormal: loc has no dimension, where a vector or several are wanted")
         if cov_factor.dim() < 2:
-            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted")
+            raise ValueError(
+                f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted"
+            )
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n:
-            raise ValueError(f"LowRankMultivariateNormal: cov_factor has {cov_factor.shape[-2]} rows for vectors of {n}")
+            raise ValueError(
+                f"LowRankMultivariateNormal: cov_factor has {cov_factor.shape[-2]} rows for vectors of {n}"
+            )
         if tuple(cov_diag.shape[-1:]) != (n,):
-            raise ValueError(f"LowRankMultivariateNormal: cov_diag is of shape {tuple(cov_diag.shape)} for vectors of {n}")
+            raise ValueError(
+                f"LowRankMultivariateNormal: cov_diag is of shape {tuple(cov_diag.shape)} for vectors of {n}"
+            )
         try:
             batch = tp.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except RuntimeError:
@@ -56,10 +62,10 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = _linalg.linalg_cholesky(identity + scaled.mT @ scaled)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(LowRankMultivariateNormal, batch_shape, _instance, ("loc", "cov_factor", "cov_diag"))
-        for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
-            setattr(new, name, getattr(self, name))
-        return new
+        names = "loc", "cov_factor", "cov_diag"
+        same = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
+        own = {name: getattr(self, name) for name in same}
+        return self._expand(LowRankMultivariateNormal, batch_shape, _instance, names, **own)
 
     def _full(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)

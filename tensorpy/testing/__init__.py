@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -59,6 +60,8 @@ def _difference(a: Any, b: Any) -> float:
 
 
 def _mismatch(actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool) -> str | None:
+    if actual.dtype == expected.dtype and bool(_C.isclose(actual, expected, rtol, atol, equal_nan).all()):
+        return None
     a, b = _flat(actual), _flat(expected)
     bad = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if not _close(x, y, rtol, atol, equal_nan)]
     if not bad:
@@ -172,6 +175,36 @@ def assert_close(
         raise AssertionError(problem if msg is None else msg(problem) if callable(msg) else msg)
 
 
+# (rtol, atol) of assert_allclose, which is older than assert_close.
+_OLD_TOLERANCES = {_C.float16: (1e-3, 1e-3), _C.float32: (1e-4, 1e-5), _C.float64: (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Deprecated: assert_close with wider tolerances, where NaN equals NaN and dtypes and devices may differ."""
+    warnings.warn("assert_allclose is deprecated: use assert_close", FutureWarning, stacklevel=2)
+    actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
+    if rtol is None and atol is None:
+        pairs = [_OLD_TOLERANCES.get(t.dtype, (0.0, 0.0)) for t in (actual, expected)]
+        rtol, atol = max(p[0] for p in pairs), max(p[1] for p in pairs)
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=False,
+        check_dtype=False,
+        msg=msg or None,
+    )
+
+
 def make_tensor(
     *shape: Any,
     dtype: Any,
@@ -213,4 +246,4 @@ def make_tensor(
     return result.requires_grad_() if requires_grad else result
 
 
-__all__ = ["assert_close", "default_tolerances", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "default_tolerances", "make_tensor"]

@@ -35,7 +35,7 @@ class LowRankMultivariateNormal(Distribution):
             raise ValueError("LowRankMultivariateNormal: loc has no dimension, where a vector or several are wanted")
         if cov_factor.dim() < 2:
             raise ValueError(
-                f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where a matrix or several are wanted"
+                f"LowRankMultivariateNormal: cov_factor has {cov_factor.dim()} dimensions, where matrices are wanted"
             )
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n:

@@ -895,6 +895,14 @@ class Module:
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """A shallow copy with tables of its own, and no parameters: whoever asks fills them in."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters, replica._buffers, replica._modules = {}, self._buffers.copy(), self._modules.copy()
+        replica.__dict__["_is_replica"] = True
+        return replica
+
     # ---- printing ----
 
     def _get_name(self) -> str:

@@ -322,3 +322,12 @@ def test_types_are_of_torch() -> None:
     modules = ["torch"] * 4 + ["torch.nn.parameter", "torch.nn.modules.linear", "torch.optim.sgd"]
     assert told.splitlines() == [f"{modules} <class 'torch.Tensor'>", "True ReLU()"]
     assert tp.Tensor.__module__ == "tensorpy"
+
+
+def test_hints_of_classes_are_found() -> None:
+    told = output(
+        "import typing, torch\n"
+        "class Net(torch.nn.Module):\n    size: int\n"
+        "print(typing.get_type_hints(Net)['size'], 'training' in typing.get_type_hints(torch.nn.Linear))"
+    )
+    assert told == "<class 'int'> True"

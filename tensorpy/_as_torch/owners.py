@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -12,10 +13,14 @@ _HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 
 
 def _call(module: ModuleType, own: str) -> None:
-    """Renames the home of the classes that a module made; those of C are renamed by C."""
+    """Renames the home of the classes that a module made, and has the module be there under that name: a class's hints
+    are looked up in its module. Those of C are renamed by C."""
+    name, found = "torch" + own[len("tensorpy") :], False
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__ == own and value.__flags__ & _HEAP_TYPE:
-            value.__module__ = "torch" + own[len("tensorpy") :]
+            value.__module__, found = name, True
+    if found:
+        importlib.import_module(name)
 
 
 class _Loader(importlib.abc.Loader):

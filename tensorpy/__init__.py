@@ -84,6 +84,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy._streams import Stream as Stream
     from tensorpy._tensor_types import *  # noqa: F403
     from tensorpy.func import vmap as vmap
+    from tensorpy.futures import Future as Future
     from tensorpy.serialization import load as load
     from tensorpy.serialization import save as save
 
@@ -165,6 +166,7 @@ _LAZY = {
     "codegen",
 }
 _LAZY_NAMES = {
+    "Future": "futures",
     "as_torch": "_as_torch",
     "load_ipython_extension": "_notebook",
     "Event": "_streams",

@@ -27,6 +27,9 @@ class ReduceOp(Enum):
     PREMUL_SUM = 8
 
 
+setattr(ReduceOp, "RedOpType", ReduceOp)  # noqa: B010  (PyTorch's name of the type without a factor)
+
+
 class Backend(str):
     """The name of what would carry messages between processes."""
 

@@ -70,10 +70,31 @@ class _Group:
 
 
 group = GroupMember = _Group
-DistBackendError = DistError = RuntimeError
-TCPStore = absent(__name__, "TCPStore")
 FileStore = absent(__name__, "FileStore")
-Store = absent(__name__, "Store")
+
+
+class DistError(RuntimeError):
+    """An error of torch.distributed."""
+
+
+class DistBackendError(DistError):
+    """What would carry messages has failed."""
+
+
+class DistNetworkError(DistError):
+    """Another process cannot be reached."""
+
+
+class DistStoreError(DistError):
+    """A store has no answer, or not in time."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Store", "HashStore", "PrefixStore", "TCPStore"):
+        from tensorpy import _stores
+
+        return getattr(_stores, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_available() -> bool:

@@ -21,12 +21,19 @@ from tensorpy.profiler._profile import (
     tensorboard_trace_handler,
 )
 
+
+def kineto_available() -> bool:
+    """Whether there is PyTorch's library of traces: there is not, nor is it needed."""
+    return False
+
+
 __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
     "Interval",
     "Kernel",
+    "kineto_available",
     "ProfilerAction",
     "ProfilerActivity",
     "profile",

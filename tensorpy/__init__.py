@@ -44,6 +44,7 @@ from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa:
     cdist,
     einsum,
     histogramdd,
+    lu,
     meshgrid,
     nonzero,
     norm,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:  # what __getattr__ imports at first use
     from tensorpy._streams import Stream as Stream
     from tensorpy._tensor_types import *  # noqa: F403
     from tensorpy.func import vmap as vmap
+    from tensorpy.futures import Future as Future
     from tensorpy.serialization import load as load
     from tensorpy.serialization import save as save
 
@@ -173,6 +175,7 @@ _LAZY = {
     "codegen",
 }
 _LAZY_NAMES = {
+    "Future": "futures",
     "as_torch": "_as_torch",
     "load_ipython_extension": "_notebook",
     "Event": "_streams",
@@ -276,6 +279,7 @@ __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "no_grad",
     "nonzero",
     "norm",
+    "lu",
     "numel",
     "pi",
     "seed",

@@ -26,4 +26,12 @@ def mark_static(t: object, index: object = None) -> None:
     """Nothing: every size may vary."""
 
 
+def mark_static_address(t: object, guard: bool = False) -> None:
+    """Nothing: an address may change."""
+
+
+def maybe_mark_dynamic(t: object, index: object) -> None:
+    """Nothing: every size may vary."""
+
+
 __all__ = ["allow_in_graph", "assume_constant_result", "disable", "is_compiling", "reset"]

@@ -1,121 +1,226 @@
-"""Stores of torch.distributed: keys and values that the threads of one process share."""
+"""Stores of torch.distributed: keys and bytes that processes share, and wait for.
+
+A table with one lock serves each store. HashStore is a table of this process; of a TCPStore one process keeps the table
+and answers the others, a thread for each connection. A message is a list of byte strings: their number and lengths,
+then they. Nothing that comes over the wire is unpickled or run.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 import threading
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tensorpy.distributed import DistNetworkError, DistStoreError
 
-class DistStoreError(RuntimeError):
-    """A key was not there in time."""
+__all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
+
+_PATIENCE = timedelta(seconds=300)
+_MOST_PARTS, _MOST_BYTES = 1 << 16, 1 << 32  # of a message
 
 
-def _bytes(value: Any) -> bytes:
+class _Table:
+    """Keys and values; `ask` does one thing, whole, for one caller."""
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes] = {}
+        self.changed = threading.Condition()
+
+    def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
+        with self.changed:
+            answer = getattr(self, "_" + command.decode())(seconds, *parts)
+            if command in (b"set", b"add", b"compare_set", b"append"):
+                self.changed.notify_all()
+            return answer
+
+    def _set(self, _: float, *pairs: bytes) -> list[bytes]:
+        self.values.update(zip(pairs[::2], pairs[1::2], strict=True))
+        return []
+
+    def _wait(self, seconds: float, *keys: bytes) -> list[bytes]:
+        if not self.changed.wait_for(lambda: all(k in self.values for k in keys), seconds):
+            missing = ", ".join(k.decode(errors="replace") for k in keys if k not in self.values)
+            raise DistStoreError(f"wait timeout after {int(seconds * 1000)}ms, keys: {missing}")
+        return []
+
+    def _get(self, seconds: float, *keys: bytes) -> list[bytes]:
+        self._wait(seconds, *keys)
+        return [self.values[k] for k in keys]
+
+    def _add(self, _: float, key: bytes, amount: bytes) -> list[bytes]:
+        self.values[key] = b"%d" % (int(self.values.get(key, b"0")) + int(amount))
+        return [self.values[key]]
+
+    def _check(self, _: float, *keys: bytes) -> list[bytes]:
+        return [b"1"] if all(k in self.values for k in keys) else []
+
+    def _delete(self, _: float, key: bytes) -> list[bytes]:
+        return [b"1"] if self.values.pop(key, None) is not None else []
+
+    def _count(self, _: float) -> list[bytes]:
+        return [b"%d" % len(self.values)]
+
+    def _compare_set(self, _: float, key: bytes, expected: bytes, desired: bytes) -> list[bytes]:
+        if self.values.get(key, b"") == expected:
+            self.values[key] = desired
+        return [self.values.get(key, expected)]
+
+    def _append(self, _: float, key: bytes, value: bytes) -> list[bytes]:
+        self.values[key] = self.values.get(key, b"") + value
+        return []
+
+
+def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
 class Store:
-    """What all stores have: who asks for a key waits until it is set, or the timeout is over."""
+    """What all stores can do; keys are strings, values bytes (a string is encoded)."""
 
-    def __init__(self) -> None:
-        self._content: dict[str, bytes] = {}
-        self._changed = threading.Condition()
-        self.timeout = timedelta(seconds=300)
+    timeout = _PATIENCE
+
+    def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
+        raise NotImplementedError(f"{type(self).__name__} is no store of its own")
+
+    def _key(self, key: str | bytes) -> bytes:
+        return b"/" + _bytes(key)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long get and wait wait."""
         self.timeout = timeout
 
-    def set(self, key: str, value: Any) -> None:
-        """Sets a key."""
-        with self._changed:
-            self._content[key] = _bytes(value)
-            self._changed.notify_all()
-
-    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Waits until all of these are set."""
-        limit = (timeout or self.timeout).total_seconds()
-        with self._changed:
-            if not self._changed.wait_for(lambda: all(key in self._content for key in keys), limit):
-                missing = ", ".join(key for key in keys if key not in self._content)
-                raise DistStoreError(f"wait timeout after {limit * 1000:.0f}ms, keys: {missing}")
+    def set(self, key: str, value: str | bytes) -> None:
+        self._ask("set", self._key(key), _bytes(value))
 
     def get(self, key: str) -> bytes:
-        """The value of a key."""
-        self.wait([key])
-        return self._content[key]
-
-    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        """The values of several."""
-        return [self.get(key) for key in keys]
-
-    def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
-        """Sets several."""
-        for key, value in zip(keys, values, strict=True):
-            self.set(key, value)
+        """The value, as soon as there is one."""
+        return self._ask("get", self._key(key))[0]
 
     def add(self, key: str, amount: int) -> int:
-        """Counts: the number that a key has then; 0 before it is set."""
-        with self._changed:
-            found = int(self._content.get(key, b"0")) + amount
-            self.set(key, str(found))
-            return found
-
-    def append(self, key: str, value: Any) -> None:
-        """Puts bytes behind those of a key."""
-        with self._changed:
-            self.set(key, self._content.get(key, b"") + _bytes(value))
-
-    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Sets a key that has the expected value, or that is missing where none is expected; what it has then."""
-        with self._changed:
-            there = self._content.get(key)
-            if there == _bytes(expected_value) or (there is None and not expected_value):
-                self.set(key, desired_value)
-            return self._content.get(key, _bytes(expected_value))
+        """Adds to a counter, which begins with 0."""
+        return int(self._ask("add", self._key(key), b"%d" % amount)[0])
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all of these are set."""
-        return all(key in self._content for key in keys)
+        return bool(self._ask("check", *map(self._key, keys)))
+
+    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        """Returns as soon as all keys are there; DistStoreError after the timeout."""
+        self._ask("wait", *map(self._key, keys), timeout=timeout)
 
     def delete_key(self, key: str) -> bool:
-        """Takes a key out; whether it was there."""
-        return self._content.pop(key, None) is not None
+        return bool(self._ask("delete", self._key(key)))
 
     def num_keys(self) -> int:
-        """How many there are."""
-        return len(self._content)
+        return int(self._ask("count")[0])
+
+    def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
+        """Sets a key whose value is the expected one, or that is not there and "" is expected; its value then."""
+        return self._ask("compare_set", self._key(key), _bytes(expected_value), _bytes(desired_value))[0]
+
+    def append(self, key: str, value: str | bytes) -> None:
+        self._ask("append", self._key(key), _bytes(value))
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        return self._ask("get", *map(self._key, keys))
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        pairs = zip(map(self._key, keys), map(_bytes, values), strict=True)
+        self._ask("set", *(part for pair in pairs for part in pair))
 
     def has_extended_api(self) -> bool:
-        """Whether append, multi_get and multi_set work."""
         return True
 
 
 class HashStore(Store):
-    """A store in memory."""
+    """A store of this process, for its threads."""
+
+    def __init__(self) -> None:
+        self._table = _Table()
+
+    def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
+        return self._table.ask(command.encode(), (timeout or self.timeout).total_seconds(), parts)
 
 
-class _Shared(Store):
-    """A store that other processes would use as well: there are none."""
+class FileStore(HashStore):
+    """A store of the processes that name one file, of which there is one."""
 
-    def __init__(self, world_size: int | None) -> None:
+    def __init__(self, file_name: str, world_size: int = -1) -> None:
+        if world_size > 1:
+            raise NotImplementedError(
+                "FileStore: a group of more processes than one cannot be made; TCPStore serves several"
+            )
         super().__init__()
-        if world_size is not None and world_size > 1:
-            raise NotImplementedError(f"{type(self).__name__}: a group of more processes than one cannot be made")
-
-
-class FileStore(_Shared):
-    """A store of processes that share a file, of which there is one."""
-
-    def __init__(self, file_name: str, world_size: int | None = None) -> None:
-        super().__init__(world_size)
         self.path = file_name
 
 
-class TCPStore(_Shared):
-    """A store that processes reach by network, of which there is one."""
+class PrefixStore(Store):
+    """Another store, whose keys get a prefix."""
+
+    def __init__(self, prefix: str, store: Store) -> None:
+        self.prefix, self.underlying_store = prefix, store
+
+    def _key(self, key: str | bytes) -> bytes:
+        return self.underlying_store._key(_bytes(self.prefix) + b"/" + _bytes(key))
+
+    def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
+        return self.underlying_store._ask(command, *parts, timeout=timeout)
+
+    @property
+    def timeout(self) -> timedelta:  # type: ignore[override]
+        return self.underlying_store.timeout
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self.underlying_store.set_timeout(timeout)
+
+
+def _send(to: socket.socket, parts: Sequence[bytes]) -> None:
+    to.sendall(struct.pack(f"<I{len(parts)}Q", len(parts), *map(len, parts)) + b"".join(parts))
+
+
+def _receive(file: Any) -> list[bytes] | None:
+    """A message; None: the other side has gone."""
+    head = file.read(4)
+    if len(head) < 4:
+        return None
+    count = struct.unpack("<I", head)[0]
+    if count > _MOST_PARTS:
+        raise DistNetworkError(f"a message of {count} parts: not from a store")
+    lengths = struct.unpack(f"<{count}Q", file.read(8 * count))
+    if sum(lengths) > _MOST_BYTES:
+        raise DistNetworkError(f"a message of {sum(lengths)} bytes: not from a store")
+    return [file.read(n) for n in lengths]
+
+
+def _serve(connection: socket.socket, table: _Table) -> None:
+    """Answers one process until it goes."""
+    with connection, connection.makefile("rb") as file:
+        try:
+            while (parts := _receive(file)) is not None:
+                command, seconds, *rest = parts
+                try:
+                    answer = [b"", *table.ask(command, float(seconds), rest)]
+                except DistStoreError as error:
+                    answer = [str(error).encode()]
+                _send(connection, answer)
+        except (OSError, ValueError, TypeError, AttributeError, struct.error, DistNetworkError):
+            pass  # it has gone, or is no store: the others go on
+
+
+def _listen(listener: socket.socket, table: _Table) -> None:
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return  # closed: the store has gone
+        threading.Thread(target=_serve, args=(connection, table), daemon=True).start()
+
+
+class TCPStore(Store):
+    """A store that the process with is_master=True keeps, and others reach at its host and port (0: any free one)."""
 
     def __init__(
         self,
@@ -123,31 +228,63 @@ class TCPStore(_Shared):
         port: int = 0,
         world_size: int | None = None,
         is_master: bool = False,
-        timeout: timedelta = timedelta(seconds=300),
+        timeout: timedelta = _PATIENCE,
         wait_for_workers: bool = True,
         multi_tenant: bool = False,
         master_listen_fd: int | None = None,
         use_libuv: bool = True,
     ) -> None:
-        super().__init__(world_size)
-        self.host, self.port, self.timeout = host_name, port, timeout
+        self.host, self.timeout, self._listener = host_name, timeout, None
+        if is_master:
+            fd = master_listen_fd
+            self._listener = socket.create_server((host_name, port)) if fd is None else socket.socket(fileno=fd)
+            port = self._listener.getsockname()[1]
+            threading.Thread(target=_listen, args=(self._listener, _Table()), daemon=True).start()
+        self.port = port
+        self._lock = threading.Lock()
+        self._socket = self._connect()
+        self._file = self._socket.makefile("rb")
+        here = int(self._ask("add", b"init/", b"1")[0])
+        if wait_for_workers and world_size is not None:
+            self._wait_for(world_size, here)
 
+    def _connect(self) -> socket.socket:
+        end = time.monotonic() + self.timeout.total_seconds()
+        while True:
+            try:
+                return socket.create_connection((self.host, self.port))
+            except OSError as error:
+                if time.monotonic() > end:
+                    raise DistNetworkError(f"no store answers at {self.host}:{self.port}: {error}") from None
+                time.sleep(0.02)
 
-class PrefixStore(Store):
-    """Another store, whose keys begin with a prefix."""
+    def _wait_for(self, world_size: int, here: int) -> None:
+        end = time.monotonic() + self.timeout.total_seconds()
+        while here < world_size:
+            if time.monotonic() > end:
+                raise DistStoreError(f"{here} of {world_size} processes came in {self.timeout}")
+            time.sleep(0.01)
+            here = int(self._ask("get", b"init/")[0])
 
-    def __init__(self, prefix: str, store: Store) -> None:
-        self.prefix, self.underlying_store = prefix, store
+    def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
+        seconds = (timeout or self.timeout).total_seconds()
+        with self._lock:
+            try:
+                _send(self._socket, [command.encode(), repr(seconds).encode(), *parts])
+                answer = _receive(self._file)
+            except OSError as error:
+                raise DistNetworkError(f"the store at {self.host}:{self.port} has gone: {error}") from None
+        if answer is None:
+            raise DistNetworkError(f"the store at {self.host}:{self.port} has gone")
+        if answer[0]:
+            raise DistStoreError(answer[0].decode())
+        return answer[1:]
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("prefix", "underlying_store") or name.startswith("__"):
-            return object.__getattribute__(self, name)
-        method = getattr(self.underlying_store, name)
-        if name in ("num_keys", "set_timeout", "timeout", "has_extended_api") or name.startswith("_"):
-            return method
-
-        def prefixed(keys: Any, *args: Any, **kwargs: Any) -> Any:
-            front = f"{self.prefix}/"
-            return method(front + keys if isinstance(keys, str) else [front + key for key in keys], *args, **kwargs)
-
-        return prefixed
+    def __del__(self) -> None:
+        if (listener := getattr(self, "_listener", None)) is not None:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+            listener.close()
+        for name in ("_file", "_socket"):
+            if (part := getattr(self, name, None)) is not None:
+                part.close()

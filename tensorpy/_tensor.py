@@ -148,6 +148,11 @@ def stft(
     return functional.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, *given)
 
 
+def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Deprecated: linalg.lu_factor."""
+    return functional.lu(self, pivot, get_infos)
+
+
 def new_tensor(
     self: Tensor, data: object, *, dtype: object = None, device: object = None, requires_grad: bool = False
 ) -> Tensor:
@@ -320,6 +325,7 @@ _METHODS = (
     unique_consecutive,
     norm,
     stft,
+    lu,
     new_tensor,
     apply_,
     map_,
@@ -337,6 +343,8 @@ def _install() -> None:
     for name, says in _LAYOUT_METHODS.items():
         _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name, says)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
+    # PyTorch's address of the C tensor, which libraries take for an identity.
+    _C._set_type_attribute(Tensor, "_cdata", property(id))
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))
     for name in ("from_file", "_new_shared"):

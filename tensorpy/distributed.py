@@ -10,12 +10,6 @@ from enum import Enum
 from typing import Any
 
 from tensorpy._C import Tensor
-from tensorpy._stores import DistStoreError as DistStoreError
-from tensorpy._stores import FileStore as FileStore
-from tensorpy._stores import HashStore as HashStore
-from tensorpy._stores import PrefixStore as PrefixStore
-from tensorpy._stores import Store as Store
-from tensorpy._stores import TCPStore as TCPStore
 
 
 class ReduceOp(Enum):
@@ -30,6 +24,9 @@ class ReduceOp(Enum):
     BOR = 6
     BXOR = 7
     PREMUL_SUM = 8
+
+
+setattr(ReduceOp, "RedOpType", ReduceOp)  # noqa: B010  (PyTorch's name of the type without a factor)
 
 
 class Backend(str):
@@ -72,7 +69,30 @@ class _Group:
 
 
 group = GroupMember = _Group
-DistBackendError = DistError = DistNetworkError = RuntimeError
+
+
+class DistError(RuntimeError):
+    """An error of torch.distributed."""
+
+
+class DistBackendError(DistError):
+    """What would carry messages has failed."""
+
+
+class DistNetworkError(DistError):
+    """Another process cannot be reached."""
+
+
+class DistStoreError(DistError):
+    """A store has no answer, or not in time."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Store", "FileStore", "HashStore", "PrefixStore", "TCPStore"):
+        from tensorpy import _stores
+
+        return getattr(_stores, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_available() -> bool:

@@ -269,6 +269,12 @@ def histogramdd(
     return HistogramDD(hist, tuple(edges))
 
 
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Deprecated: linalg.lu_factor, with the pivots and, if asked for, what linalg.lu_factor_ex says of each matrix."""
+    LU, pivots, infos = _C._linalg.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    return (LU, pivots, infos) if get_infos else (LU, pivots)
+
+
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -297,6 +303,7 @@ make_overridable(
         "cdist",
         "einsum",
         "histogramdd",
+        "lu",
         "meshgrid",
         "nonzero",
         "norm",

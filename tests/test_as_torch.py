@@ -107,7 +107,7 @@ def test_modules_are_tensorpys_own() -> None:
             "print(torch is tensorpy, F is G, nn is tensorpy.nn, torch.Tensor is tensorpy.Tensor,\n"
             "      F.__spec__.name, DataLoader.__module__.split('.')[0])"
         )
-        == "True True True True tensorpy.nn.functional tensorpy"
+        == "True True True True tensorpy.nn.functional torch"
     )
 
 
@@ -305,3 +305,29 @@ print(torch is tensorpy)
     assert done.stdout.splitlines() == ["line tensorpy", "usage: %tensorpy as_torch [--device opencl]", "True"], (
         done.stderr
     )
+
+
+# ---- where types say they are from ----
+
+
+def test_types_are_of_torch() -> None:
+    told = output(
+        "import torch\n"
+        "from torch import nn\n"
+        "types = torch.Tensor, torch.dtype, torch.device, torch.Size, nn.Parameter, nn.Linear, torch.optim.SGD\n"
+        "print([t.__module__ for t in types], torch.Tensor)\n"
+        "import pickle\n"
+        "print(pickle.loads(pickle.dumps(torch.Tensor)) is torch.Tensor, pickle.loads(pickle.dumps(nn.ReLU())))"
+    )
+    modules = ["torch"] * 4 + ["torch.nn.parameter", "torch.nn.modules.linear", "torch.optim.sgd"]
+    assert told.splitlines() == [f"{modules} <class 'torch.Tensor'>", "True ReLU()"]
+    assert tp.Tensor.__module__ == "tensorpy"
+
+
+def test_hints_of_classes_are_found() -> None:
+    told = output(
+        "import typing, torch\n"
+        "class Net(torch.nn.Module):\n    size: int\n"
+        "print(typing.get_type_hints(Net)['size'], 'training' in typing.get_type_hints(torch.nn.Linear))"
+    )
+    assert told == "<class 'int'> True"

@@ -445,3 +445,17 @@ def test_a_class_of_pipes_becomes_a_method():
     with guaranteed_datapipes_determinism(), pytest.raises(TypeError):
         marked("a")
     del IterDataPipe.functions["twice_for_a_test"]
+
+
+def test_a_library_may_change_a_loader() -> None:
+    class Once(DataLoader):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._DataLoader__initialized = False
+            self.batch_sampler = [[1, 0]]
+            self._DataLoader__initialized = True
+
+    loader = Once(tp.arange(4), batch_size=2)
+    assert [b.tolist() for b in loader] == [[1, 0]]
+    with pytest.raises(ValueError, match="batch_sampler"):
+        loader.batch_sampler = []

@@ -530,3 +530,27 @@ def test_straight_through_samples_pass_gradients() -> None:
     x[0].backward()
     p = logits.detach().softmax(-1)
     near(logits.grad, p[0] * (tp.eye(4, dtype=tp.float64)[0] - p))
+
+
+def test_what_is_expanded_is_there_before_the_base_class_is_set_up() -> None:
+    class Reaching(D.Independent):
+        @property
+        def _validate_args(self) -> bool:  # type: ignore[override]
+            return self.base_dist._validate_args
+
+        @_validate_args.setter
+        def _validate_args(self, value: bool) -> None:
+            self.base_dist._validate_args = value
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            return super().expand(batch_shape, self.__new__(Reaching))
+
+    one = Reaching(D.Normal(tp.zeros(3), 1.0), 1)
+    assert one.expand((4,)).sample().shape == (4, 3)
+
+
+@pytest.mark.parametrize("kind", ["HalfCauchy", "HalfNormal", "LogNormal", "Chi2", "Beta"])
+def test_parameters_that_are_properties_are_checked(kind: str) -> None:
+    bad = (0.0, -1.0) if kind == "LogNormal" else (-1.0,) * (1 + (kind == "Beta"))
+    with pytest.raises(ValueError, match="-1"):
+        getattr(D, kind)(*bad, validate_args=True)

@@ -286,3 +286,10 @@ def test_low_rank(shape: tuple[int, ...]) -> None:
         assert tp.allclose(u * s.unsqueeze(-2) @ v.mH, matrix)
     with pytest.raises(ValueError, match="must be non-negative integer"):
         tp.pca_lowrank(a, q=40)
+
+
+def test_lu_is_lu_factor() -> None:
+    a = tp.randn(2, 3, 3)
+    for mine in (a.lu(), tp.lu(a)):
+        assert all(tp.equal(x, y) for x, y in zip(mine, tp.linalg.lu_factor(a), strict=True))
+    assert tp.zeros(2, 2).lu(get_infos=True)[2].item() == 1

@@ -166,3 +166,9 @@ def test_log_sigmoid_forward_has_no_gradient_through_its_buffer():
     assert not buffer.requires_grad
     output.sum().backward()
     np.testing.assert_allclose(x.grad.tolist(), [1 / (1 + np.exp(1)), 1 / (1 + np.exp(2))], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_a_target_of_other_sizes_is_warned_of(name):
+    with pytest.warns(UserWarning, match="due to broadcasting"):
+        getattr(tp.nn.functional, name)(tp.ones(3, 1), tp.ones(3))

@@ -261,6 +261,15 @@ def deterministic_inits(t: Any) -> Any:
     return [*told, *(error_of(call) for call in calls)]
 
 
+@scenario
+def reparametrizing(t: Any) -> Any:
+    m = linear(t)
+    own = m.weight
+    with t.nn.utils.stateless._reparametrize_module(m, {"weight": t.zeros(own.shape)}):
+        told = [m(t.ones(1, own.shape[1]))]
+    return [*told, m.weight is own]
+
+
 @pytest.mark.parametrize("tell", scenario, ids=lambda s: s.__name__)
 def test_scenario(tell: Any) -> None:
     compare(tell)

@@ -193,3 +193,24 @@ def test_addr_and_block_diag_compute_in_the_common_dtype():
     assert tp.addr(bytes_[:1], tp.ones(1), tp.ones(1), beta=3).tolist() == [[760.0]]
     assert tp.block_diag(tp.ones(2), tp.tensor(1.0, dtype=tp.float64)).dtype == tp.float32
     assert tp.block_diag(tp.ones(2, dtype=tp.int64), tp.tensor(1.0)).dtype == tp.float32
+
+
+def by_columns(*shape):
+    return tp.randn(*reversed(shape)).t()
+
+
+@pytest.mark.parametrize("columns", itertools.product((False, True), repeat=2))
+def test_a_gradient_has_the_layout_of_its_matrix(columns):
+    a = (by_columns if columns[0] else tp.randn)(3, 4).requires_grad_()
+    b = (by_columns if columns[1] else tp.randn)(4, 5).requires_grad_()
+    bias = tp.randn(5, requires_grad=True)
+    for result in (a @ b, tp.addmm(bias, a, b, alpha=2)):
+        grads = tp.autograd.grad(result.sin().sum(), (a, b))
+        assert [g.stride() for g in grads] == [a.stride(), b.stride()]
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3), (3,)])
+def test_gradients_of_weights_are_contiguous(shape):
+    layer = tp.nn.Linear(3, 4)
+    for grad in tp.autograd.grad(layer(tp.randn(shape)).sin().sum(), layer.parameters()):
+        grad.view(-1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import tensorpy as tp
-from tensorpy.testing import assert_close, make_tensor
+from tensorpy.testing import assert_allclose, assert_close, make_tensor
 
 
 def test_close():
@@ -60,3 +62,15 @@ def test_make_tensor(dtype):
             assert all(2 <= v <= 4 for v in t.tolist())
     with pytest.raises(ValueError, match="low"):
         make_tensor(1, dtype=dtype, low=2, high=2)
+
+
+@pytest.mark.parametrize("dtype", [tp.float16, tp.float32, tp.float64])
+def test_assert_allclose(dtype):
+    with pytest.warns(FutureWarning):
+        assert_allclose(tp.ones(2, dtype=dtype), [1.0, 1 + 9e-6])
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
+        assert_allclose(tp.ones(2, dtype=dtype), tp.full((2,), 1.01))
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="mine"):
+        assert_allclose(tp.ones(2), tp.zeros(2), msg="mine")
+    with pytest.warns(FutureWarning):
+        assert_allclose(tp.tensor([math.nan]), tp.tensor([math.nan]))

@@ -137,10 +137,33 @@ FUNCTION(set_default_device) {
     tp_set_default_device(d);
     Py_RETURN_NONE;
 }
-/* _call_package("torch" or "tensorpy"): what dtypes and sizes are printed as parts of. */
+/* Has a static type say that it is of tp_py_package. Its name is read while the process lives: it is not freed. */
+static int call_type(PyTypeObject *type) {
+    const char *dot = strchr(type->tp_name, '.');
+    size_t package = strlen(tp_py_package), size = package + strlen(dot) + 1;
+    char *name = PyMem_RawMalloc(size);
+    if (!name) return PyErr_NoMemory(), -1;
+    memcpy(name, tp_py_package, package);
+    memcpy(name + package, dot, size - package);
+    type->tp_name = name;
+    return 0;
+}
+
+/* _call_package("torch" or "tensorpy"): what dtypes and sizes are printed as parts of, and where types say they are
+ * from: programs tell arrays of different libraries apart by the modules of their types. */
 FUNCTION(call_package) {
     if (!PyUnicode_Check(arg)) return PyErr_Format(PyExc_TypeError, "_call_package() takes a str");
+    const char *before = tp_py_package;
     tp_py_package = PyUnicode_CompareWithASCIIString(arg, "torch") == 0 ? "torch" : "tensorpy";
+    if (tp_py_package == before) Py_RETURN_NONE;
+    PyObject *key, *value, *names = PyModule_GetDict(self);
+    size_t package = strlen(before);
+    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) {
+        if (!PyType_Check(value) || PyType_HasFeature((PyTypeObject *)value, Py_TPFLAGS_HEAPTYPE)) continue;
+        const char *name = ((PyTypeObject *)value)->tp_name;
+        if (strncmp(name, before, package) == 0 && name[package] == '.' && call_type((PyTypeObject *)value) < 0)
+            return NULL;
+    }
     Py_RETURN_NONE;
 }
 FUNCTION(get_num_threads) {

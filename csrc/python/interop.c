@@ -339,7 +339,7 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
     if (tp_check_unbatched(t, "an array") < 0) return tp_py_check(-1);
     if (tp_py_refuse_wrapper(t, "numpy()") < 0) return -1;
-    if (tp_requires_grad(t))
+    if (tp_requires_grad(t) && tp_grad_enabled())
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (t->device.type != TP_DEVICE_CPU)
         PyErr_Format(PyExc_TypeError,

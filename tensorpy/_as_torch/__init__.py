@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorpy
 from tensorpy import _C
-from tensorpy._as_torch import finder, names, private
+from tensorpy._as_torch import finder, names, owners, private
 
 PATH = str(Path(__file__).with_name("path"))  # holds a package torch, for processes that are started from here
 _DEVICE = "TENSORPY_TORCH_DEVICE"  # tells them the device, and that the parent reports
@@ -40,6 +40,7 @@ def as_torch(device: str | None = None) -> None:
     sys.modules["torch"] = tensorpy
     setattr(tensorpy, "torch", tensorpy)  # noqa: B010  (programs write torch.torch)
     _C._call_package("torch")
+    owners.install()
     private.install()
     _set_version()
     if _DEVICE not in os.environ:

@@ -130,6 +130,7 @@ class Finder(importlib.abc.MetaPathFinder):
         if module is None:
             return None
         _watch(module, name)
+        sys.modules.pop(name, None)  # from the loading just now (owners.py); the import would load what it names anew
         spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin=getattr(module, "__file__", None))
         spec.submodule_search_locations = list(getattr(module, "__path__", ()))
         return spec

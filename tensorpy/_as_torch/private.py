@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import tensorpy
 from tensorpy import _C
+from tensorpy._absent import absent_class
 
 
 def _nothing(*args: Any, **options: Any) -> None:
@@ -101,6 +101,8 @@ _DTYPES = (
     "bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
 ).split()
 
+_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter")  # which programs name in hints
+
 _NAMES = {
     "DispatchKey": _Key(),
     "DispatchKeySet": DispatchKeySet,
@@ -121,7 +123,6 @@ _NAMES = {
     "_set_throw_on_mutable_data_ptr": _nothing,
     "_get_default_device": lambda: _C.get_default_device().type,
     "_get_privateuse1_backend_name": lambda: "privateuseone",
-    "_nn": SimpleNamespace(_parse_to=_parse_to),
 }
 
 
@@ -130,6 +131,9 @@ def install() -> None:
     for name in _DTYPES:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, AbsentDtype(name))
+    for name in _CLASSES:
+        setattr(tensorpy, name, absent_class("torch", name))
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)
+    setattr(_C._nn, "_parse_to", _parse_to)  # noqa: B010

@@ -27,9 +27,8 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(Beta, batch_shape, _instance, ())
-        new._dirichlet = self._dirichlet.expand(tp.Size(batch_shape))
-        return new
+        inner = self._dirichlet.expand(tp.Size(batch_shape))
+        return self._expand(Beta, batch_shape, _instance, _dirichlet=inner)
 
     @property
     def concentration1(self) -> Any:

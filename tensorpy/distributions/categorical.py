@@ -37,9 +37,8 @@ class Categorical(Distribution):
         super().__init__(given.shape[:-1], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(Categorical, batch_shape, _instance, ("probs", "logits", "_param"))
-        new._num_events = self._num_events
-        return new
+        names = "probs", "logits", "_param"
+        return self._expand(Categorical, batch_shape, _instance, names, _num_events=self._num_events)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:

@@ -53,9 +53,8 @@ class ContinuousBernoulli(ExponentialFamily):
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(ContinuousBernoulli, batch_shape, _instance, ("probs", "logits", "_param"))
-        new._lims = self._lims
-        return new
+        names = "probs", "logits", "_param"
+        return self._expand(ContinuousBernoulli, batch_shape, _instance, names, _lims=self._lims)
 
     @lazy_property
     def logits(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import tensorpy as tp
 from tensorpy._C import Tensor
 from tensorpy.distributions import constraints
+from tensorpy.distributions.utils import lazy_property
 
 __all__ = ["Distribution"]
 
@@ -55,7 +56,7 @@ class Distribution:
         for name, constraint in known.items():
             if constraints.is_dependent(constraint):
                 continue
-            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), property):
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):  # type: ignore[arg-type]
                 continue  # derived from a parameter that is checked
             value = getattr(self, name)
             valid = constraint.check(value)
@@ -69,9 +70,15 @@ class Distribution:
         """The same distributions with batch_shape expanded, no memory copied."""
         raise NotImplementedError
 
-    def _expand(self, cls: type, batch_shape: Any, instance: Any, names: tuple[str, ...]) -> Any:
-        """expand() of cls, whose parameters `names`, where they are set, all begin with the batch's dimensions."""
+    def _expand(self, cls: type, batch_shape: Any, instance: Any, names: tuple[str, ...] = (), **own: Any) -> Any:
+        """expand() of cls, whose parameters `names`, where they are set, all begin with the batch's dimensions.
+
+        `own` are its other attributes. All are there before the base class is set up: a subclass of a library may ask
+        them what the base class sets.
+        """
         new = self._get_checked_instance(cls, instance)
+        for name, value in own.items():
+            setattr(new, name, value)
         batch_shape, old = tp.Size(batch_shape), len(self._batch_shape)
         for name in names:
             if name in self.__dict__:

@@ -34,12 +34,9 @@ class Independent(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(Independent, batch_shape, _instance, ())
-        new.base_dist = self.base_dist.expand(
-            tp.Size(batch_shape) + self._event_shape[: self.reinterpreted_batch_ndims]
-        )
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        return new
+        n = self.reinterpreted_batch_ndims
+        base = self.base_dist.expand(tp.Size(batch_shape) + self._event_shape[:n])
+        return self._expand(Independent, batch_shape, _instance, base_dist=base, reinterpreted_batch_ndims=n)
 
     @property
     def has_rsample(self) -> bool:

@@ -34,9 +34,7 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(LKJCholesky, batch_shape, _instance, ("concentration",))
-        new.dim = self.dim
-        return new
+        return self._expand(LKJCholesky, batch_shape, _instance, ("concentration",), dim=self.dim)
 
     def _rows(self) -> Any:
         """1, 2, ..., dim - 1: the rows that are not fixed, each with as many free numbers."""

@@ -56,10 +56,10 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = _linalg.linalg_cholesky(identity + scaled.mT @ scaled)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(LowRankMultivariateNormal, batch_shape, _instance, ("loc", "cov_factor", "cov_diag"))
-        for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
-            setattr(new, name, getattr(self, name))
-        return new
+        names = "loc", "cov_factor", "cov_diag"
+        same = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
+        own = {name: getattr(self, name) for name in same}
+        return self._expand(LowRankMultivariateNormal, batch_shape, _instance, names, **own)
 
     def _full(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)

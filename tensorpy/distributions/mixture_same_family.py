@@ -43,12 +43,15 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch, component_distribution.event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(MixtureSameFamily, batch_shape, _instance, ())
         batch_shape = tp.Size(batch_shape)
-        new._component_distribution = self._component_distribution.expand((*batch_shape, self._num_component))
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        return new
+        return self._expand(
+            MixtureSameFamily,
+            batch_shape,
+            _instance,
+            _component_distribution=self._component_distribution.expand((*batch_shape, self._num_component)),
+            _mixture_distribution=self._mixture_distribution.expand(batch_shape),
+            _num_component=self._num_component,
+        )
 
     @constraints.dependent_property
     def support(self) -> Any:

@@ -33,10 +33,8 @@ class Multinomial(Distribution):
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(Multinomial, batch_shape, _instance, ())
-        new._categorical = self._categorical.expand(tp.Size(batch_shape))
-        new.total_count = self.total_count
-        return new
+        inner = self._categorical.expand(tp.Size(batch_shape))
+        return self._expand(Multinomial, batch_shape, _instance, _categorical=inner, total_count=self.total_count)
 
     @property
     def probs(self) -> Any:

@@ -65,9 +65,8 @@ class MultivariateNormal(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         names = ("loc", "covariance_matrix", "precision_matrix", "scale_tril")
-        new = self._expand(MultivariateNormal, batch_shape, _instance, names)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        return new
+        own = {"_unbroadcasted_scale_tril": self._unbroadcasted_scale_tril}
+        return self._expand(MultivariateNormal, batch_shape, _instance, names, **own)
 
     def _full(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)

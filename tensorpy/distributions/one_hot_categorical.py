@@ -26,9 +26,8 @@ class OneHotCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(OneHotCategorical, batch_shape, _instance, ())
-        new._categorical = self._categorical.expand(tp.Size(batch_shape))
-        return new
+        inner = self._categorical.expand(tp.Size(batch_shape))
+        return self._expand(OneHotCategorical, batch_shape, _instance, _categorical=inner)
 
     @property
     def probs(self) -> Any:

@@ -32,9 +32,8 @@ class LogitRelaxedBernoulli(Distribution):
         super().__init__(self._bernoulli.batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(LogitRelaxedBernoulli, batch_shape, _instance, ())
-        new.temperature, new._bernoulli = self.temperature, self._bernoulli.expand(batch_shape)
-        return new
+        own = {"temperature": self.temperature, "_bernoulli": self._bernoulli.expand(batch_shape)}
+        return self._expand(LogitRelaxedBernoulli, batch_shape, _instance, **own)
 
     @property
     def probs(self) -> Any:

@@ -34,9 +34,8 @@ class ExpRelaxedCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(ExpRelaxedCategorical, batch_shape, _instance, ())
-        new.temperature, new._categorical = self.temperature, self._categorical.expand(batch_shape)
-        return new
+        own = {"temperature": self.temperature, "_categorical": self._categorical.expand(batch_shape)}
+        return self._expand(ExpRelaxedCategorical, batch_shape, _instance, **own)
 
     @property
     def probs(self) -> Any:

@@ -48,11 +48,10 @@ class TransformedDistribution(Distribution):
         super().__init__(forward[:cut], forward[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expand(TransformedDistribution, batch_shape, _instance, ())
-        new.transforms = self.transforms
         inner = ComposeTransform(self.transforms).inverse_shape(tp.Size(batch_shape) + self._event_shape)
-        new.base_dist = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
-        return new
+        base = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
+        own = {"transforms": self.transforms, "base_dist": base}
+        return self._expand(TransformedDistribution, batch_shape, _instance, **own)
 
     def _support(self) -> Any:
         if not self.transforms:

@@ -128,8 +128,14 @@ else:
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             if instance is None:
-                return property(self.wrapped)
+                return _LazyProperty(self.wrapped)
             with tp.enable_grad():
                 value = self.wrapped(instance)
             setattr(instance, self.__name__, value)
             return value
+
+    class _LazyProperty(lazy_property, property):
+        """What a class has: a property, of which can be told that it is computed from what was given."""
+
+        def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+            property.__init__(self, wrapped)

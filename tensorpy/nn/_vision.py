@@ -76,9 +76,13 @@ def interpolate(
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
-    if antialias:
-        raise NotImplementedError("interpolate: antialias is not supported")
+    if antialias and (mode not in ("bilinear", "bicubic") or dims != 2):
+        raise ValueError("interpolate: antialias is for the modes bilinear and bicubic, of 4-dimensional input")
     sizes, factors = _target(input, size, scale_factor, dims, recompute_scale_factor)
+    if antialias:
+        from tensorpy.nn import _antialias
+
+        return _antialias.resize(input, sizes, mode, bool(align_corners), factors)
     if mode == "area":
         from tensorpy.nn import _pooling
 

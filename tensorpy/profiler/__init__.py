@@ -21,6 +21,12 @@ from tensorpy.profiler._profile import (
     tensorboard_trace_handler,
 )
 
+
+def kineto_available() -> bool:
+    """Whether there is PyTorch's library of traces: there is not, nor is it needed."""
+    return False
+
+
 __all__ = [
     "EventList",
     "FunctionEvent",
@@ -29,6 +35,7 @@ __all__ = [
     "Kernel",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",

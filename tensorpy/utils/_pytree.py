@@ -282,6 +282,20 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
     return obj
 
 
+# Libraries register containers of their own by these.
+_list_flatten, _list_unflatten = SUPPORTED_NODES[list][1:]
+_tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple][1:]
+_ordereddict_flatten, _ordereddict_unflatten = SUPPORTED_NODES[OrderedDict][1:]
+_namedtuple_flatten, _namedtuple_unflatten = _NAMEDTUPLE[1:]
+
+
+def _list_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Context]:
+    return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+
+
+_tuple_flatten_with_keys = _list_flatten_with_keys
+
+
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Context]:
     return list(d.values()), list(d)
 

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Self = TypeVar("Self", bound="Module")
-_EXTRA_STATE = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # libraries know it by this name
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -737,7 +737,7 @@ class Module:
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
-            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """The parameters and persistent buffers by path; not copies, and detached unless keep_vars."""
@@ -792,7 +792,7 @@ class Module:
                 error_msgs.extend([problem] if problem else [])
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + _EXTRA_STATE
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not Module.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])
@@ -805,7 +805,7 @@ class Module:
 
     def _unknown_keys(self, state_dict: Any, prefix: str, own: dict[str, Any]) -> Iterator[str]:
         for key in state_dict:
-            if key.startswith(prefix) and key != prefix + _EXTRA_STATE:
+            if key.startswith(prefix) and key != prefix + _EXTRA_STATE_KEY_SUFFIX:
                 name, _, rest = key[len(prefix) :].partition(".")
                 if (rest and name not in self._modules) or (not rest and name not in own):
                     yield key
@@ -899,6 +899,14 @@ class Module:
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    def _replicate_for_data_parallel(self) -> Any:
+        """A shallow copy with tables of its own, and no parameters: whoever asks fills them in."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters, replica._buffers, replica._modules = {}, self._buffers.copy(), self._modules.copy()
+        replica.__dict__["_is_replica"] = True
+        return replica
 
     # ---- printing ----
 

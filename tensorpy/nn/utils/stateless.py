@@ -49,6 +49,20 @@ def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict
             table[key] = tensor
 
 
+@contextmanager
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
+    """A context in which a module has other parameters and buffers; libraries know it by this name. stack_weights says
+    how PyTorch puts its own back, which is all the same here."""
+    with _replaced(module, parameters_and_buffers, tie_weights, strict):
+        yield
+
+
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: Any,

@@ -45,7 +45,7 @@ class DataLoader:
     the next epoch; in_order=False: batches as they come.
     """
 
-    _initialized = False
+    __initialized = False  # libraries that change a loader set it under the name that Python makes of it
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class DataLoader:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._iterator: _WorkersIter | None = None
-        self._initialized = True
+        self.__initialized = True
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -147,7 +147,7 @@ class DataLoader:
 
     def __setattr__(self, name: str, value: Any) -> None:
         fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-        if self._initialized and name in fixed:
+        if self.__initialized and name in fixed:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 

@@ -1,0 +1,62 @@
+"""Classes say that they are of torch's modules, as programs that look at `type(x).__module__` expect."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import Any
+
+_HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
+
+
+def _call(module: ModuleType, own: str) -> None:
+    """Renames the home of the classes that a module made, and has the module be there under that name: a class's hints
+    are looked up in its module. Those of C are renamed by C."""
+    name, found = "torch" + own[len("tensorpy") :], False
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and value.__module__ == own and value.__flags__ & _HEAP_TYPE:
+            value.__module__, found = name, True
+    if found:
+        importlib.import_module(name)
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads a module of tensorpy's as its own loader does, and renames the home of its classes."""
+
+    def __init__(self, spec: importlib.machinery.ModuleSpec) -> None:
+        self.spec, self.loader = spec, spec.loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(self.spec) if self.loader is not None else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert self.loader is not None
+        self.loader.exec_module(module)
+        module.__loader__, module.__spec__ = self.loader, self.spec
+        _call(module, self.spec.name)
+
+
+class OwnFinder(importlib.abc.MetaPathFinder):
+    """Finds tensorpy's own modules, so that their classes are renamed when they are made."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not name.startswith("tensorpy."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            return spec
+        found = importlib.machinery.ModuleSpec(name, _Loader(spec), origin=spec.origin)
+        found.submodule_search_locations = spec.submodule_search_locations
+        found.has_location, found.cached = spec.has_location, spec.cached
+        return found
+
+
+def install() -> None:
+    """For the modules that are loaded and those that come."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tensorpy.") or name == "tensorpy":
+            _call(module, name)
+    sys.meta_path.insert(0, OwnFinder())

@@ -1,0 +1,69 @@
+"""Stores of torch.distributed: in one process, and between several."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from datetime import timedelta
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from tensorpy import distributed
+
+SHORT = timedelta(seconds=0.05)
+
+
+def stores() -> list[Any]:
+    tcp = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    return [distributed.HashStore(), tcp, distributed.PrefixStore("p", distributed.HashStore())]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_store(which: int) -> None:
+    store = stores()[which]
+    store.set("a", "x")
+    assert store.get("a") == b"x" and store.check(["a"]) and not store.check(["a", "b"])
+    assert (store.add("n", 2), store.add("n", 3), store.get("n")) == (2, 5, b"5")
+    assert store.num_keys() == 2 + (which == 1)  # one says who has come
+    assert store.delete_key("a") and not store.delete_key("a")
+    told = [store.compare_set("k", "", "v"), store.compare_set("k", "u", "w"), store.compare_set("k", "v", "w")]
+    assert told == [b"v", b"v", b"w"]
+    store.append("k", "q")
+    store.multi_set(["x", "y"], [b"1", "2"])
+    assert store.multi_get(["k", "x", "y"]) == [b"wq", b"1", b"2"]
+    store.wait(["x", "y"])
+    with pytest.raises(distributed.DistStoreError, match="timeout"):
+        store.wait(["none"], SHORT)
+    store.set_timeout(SHORT)
+    with pytest.raises(distributed.DistStoreError, match="timeout"):
+        store.get("none")
+
+
+def _answer(port: int, rank: int) -> None:
+    store = distributed.TCPStore("127.0.0.1", port, 3, False)
+    store.set(f"from {rank}", store.get("question") + b"!" * rank)
+
+
+def test_processes_share_a_store() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    others = [get_context("spawn").Process(target=_answer, args=(port, rank)) for rank in (1, 2)]
+    for other in others:
+        other.start()
+    store = distributed.TCPStore("127.0.0.1", port, 3, True, timeout=timedelta(seconds=60))
+    store.set("question", "well")
+    assert store.multi_get(["from 1", "from 2"]) == [b"well!", b"well!!"]
+    for other in others:
+        other.join(60)
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", struct.pack("<IQ", 1, 1 << 60), struct.pack("<I", 0)])
+def test_who_is_no_store_is_sent_away(said: bytes) -> None:
+    store = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    with socket.create_connection(("127.0.0.1", store.port)) as stranger:
+        stranger.sendall(said)
+        assert stranger.recv(10) == b""
+    store.set("a", "b")
+    assert store.get("a") == b"b"

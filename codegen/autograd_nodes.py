@@ -21,7 +21,8 @@ LIST_COPIES = {"int[]": "ints", "float[]": "floats", "bool[]": "bools"}
 class Kept:
     """One value that a node keeps: an argument, or output number `output` of the call.
 
-    `use` is joined over all formulas; `formulas` are the numbers of those that need it.
+    `use` is joined over all formulas; `formulas` are the numbers of those that need it, whole where any does. `beside`
+    are the parts that other formulas do with, so that a tensor is not kept for its sizes.
     """
 
     name: str  # in formulas; the first of an output's names
@@ -30,6 +31,7 @@ class Kept:
     use: Use
     formulas: frozenset[int]
     output: int = -1
+    beside: frozenset[str] = frozenset()
 
     @property
     def is_tensor(self) -> bool:
@@ -48,11 +50,22 @@ class Kept:
         return self.kind.removesuffix("?")
 
     def parts(self) -> list[str]:
-        return [] if self.use.whole else sorted(self.use.parts)
+        return sorted(self.beside if self.use.whole else self.use.parts)
 
     def sizes_along(self) -> list[tuple[str, str]]:
         """(field, dimension) for each `.sizes(dim)` of a list."""
         return [(f"{self.field}_sizes{i}", dim) for i, dim in enumerate(sorted(self.use.sizes_along))]
+
+
+def joined(uses: Mapping[str, Use], names: Sequence[str]) -> Use | None:
+    """How one formula uses a value under any of its names; None: it does not."""
+    found = [uses[name] for name in names if name in uses]
+    if not found:
+        return None
+    use = Use()
+    for one in found:
+        use.merge(one)
+    return use
 
 
 @dataclass(frozen=True)
@@ -123,17 +136,23 @@ class Node:
         found: list[Kept] = []
 
         def keep(names: Sequence[str], field: str, kind: str, output: int = -1) -> None:
-            use, formulas = Use(), set()
+            use, formulas, beside = Use(), set(), set()
             for i, uses in enumerate(self.uses):
-                for name in names:
-                    if name in uses:
-                        use.merge(uses[name])
-                        formulas.add(i)
+                own = joined(uses, names)
+                if own is None:
+                    continue
+                use.merge(own)
+                formulas.add(i)
+                if kind == "Tensor" and own.parts and not own.whole:
+                    beside |= own.parts
+                    formulas.discard(i)
+            if not use.whole:
+                formulas = {i for i, uses in enumerate(self.uses) if joined(uses, names) is not None}
             if not formulas:
                 return
             if kind in ("Generator", "Generator?", "Storage"):
                 raise YamlError(self.formulas[min(formulas)].location, f"a formula uses {names[0]}", "do without it")
-            found.append(Kept(names[0], field, kind, use, frozenset(formulas), output))
+            found.append(Kept(names[0], field, kind, use, frozenset(formulas), output, frozenset(beside)))
 
         for a in c_arguments(self.schema):
             keep((a.name,), "base_" if a.name == "base" else a.name_in_c, kind_of(a.type))

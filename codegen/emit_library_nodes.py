@@ -21,6 +21,7 @@ _PART_TYPES = {
     "device": "tp_device",
     "offset": "int64_t",
     "requires_grad": "bool",
+    "by_columns": "bool",
     "defined": "bool",
 }
 _PART_VALUES = {
@@ -28,6 +29,7 @@ _PART_VALUES = {
     "device": "tp_device_of({})",
     "offset": "tp_storage_offset({})",
     "requires_grad": "tp_requires_grad({})",
+    "by_columns": "tp_by_columns({})",
     "defined": "{} != NULL",
 }
 
@@ -66,22 +68,27 @@ def _fields(node: Node) -> list[str]:
     return [*out] or ["char nothing;"]
 
 
+def _parts(k: Kept, field: str) -> dict[str, str]:
+    return {
+        part: f"tensorpy_kept_ints_of(&{field}_{part})" if part in ("sizes", "strides") else f"{field}_{part}"
+        for part in k.parts()
+    }
+
+
 def _variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     """The variable of a kept value in one formula; what it takes to get at it goes to the prologue."""
     field = f"kept->{k.field}"
     local = k.field + ("_" if k.field in ("record", "kept", "grads", "out", "all") else "")
     if k.saves_tensor:
+        if k.beside and not use.whole:
+            return Variable(k.kind, "", _parts(k, field))
         if use.whole or use.parts:
             prologue.append(f"tp_autoref *{local} = tp_saved(record, {field}_at);")
             absent = f" && {field}_defined" if k.kind == "Tensor?" else ""
             prologue.append(f"if (!{local}{absent}) return -1;")
         return Variable(k.kind, local)
     if k.is_tensor:
-        parts = {
-            part: f"tensorpy_kept_ints_of(&{field}_{part})" if part in ("sizes", "strides") else f"{field}_{part}"
-            for part in k.parts()
-        }
-        return Variable(k.kind, "", parts)
+        return Variable(k.kind, "", _parts(k, field))
     if k.kind == "Tensor[]":
         if not k.saves_list:
             return Variable(k.kind, "", {"length": f"{field}_count"})

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .autograd_nodes import LIST_COPIES, Kept, Node, nodes_of, wants
+from .autograd_nodes import LIST_COPIES, Kept, Node, joined, nodes_of, wants
 from .c_types import c_arguments
 from .catalog import Catalog
 from .errors import ErrorCollector, YamlError
@@ -24,6 +24,7 @@ _PART_TYPES = {
     "device": "tp_device ",
     "offset": "int64_t ",
     "requires_grad": "bool ",
+    "by_columns": "bool ",
     "defined": "bool ",
 }
 
@@ -38,7 +39,7 @@ def _fields(node: Node) -> list[str]:
             out.append(f"tp_saved {k.field};")
             if k.kind == "Tensor?":
                 out.append(f"bool {k.field}_defined;")
-        elif k.is_tensor:
+        if k.is_tensor:
             out += [f"{_PART_TYPES[part]}{k.field}_{part};" for part in k.parts()]
         elif k.kind == "Tensor[]":
             if k.saves_list:
@@ -85,6 +86,8 @@ def _kept_variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     """The variable of a kept value in one formula; what it takes to get at it goes to the prologue."""
     local = k.field + ("_" if k.field in _TAKEN_NAMES else "")
     if k.saves_tensor:
+        if k.beside and not use.whole:
+            return Variable(k.kind, "", {part: f"node->{k.field}_{part}" for part in k.parts()})
         if not use.whole and not use.parts:
             return Variable(k.kind, local)
         prologue.append(f"tp_autoref *{local} = tp_saved_get(&node->{k.field}, &node->base);")
@@ -174,10 +177,8 @@ def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE
         names = (k.name,) if k.output < 0 else node.output_names(k.output)
         if not used_names.intersection(names):
             continue
-        use = Use()
-        for name in names:
-            if name in uses:
-                use.merge(uses[name])
+        use = joined(uses, names)
+        assert use is not None
         variable = form.variable(k, use, prologue)
         for name in names:
             variables[name] = variable
@@ -234,7 +235,7 @@ def _release_lines(node: Node) -> tuple[list[str], list[str]]:
     for k in node.kept:
         if k.saves_tensor:
             tensors.append(f"tp_saved_free(&node->{k.field});")
-        elif k.is_tensor:
+        if k.is_tensor:
             copies += [
                 f"tp_saved_ints_free(&node->{k.field}_{part});" for part in k.parts() if part in ("sizes", "strides")
             ]

@@ -22,6 +22,7 @@ _PART_VALUES = {
     "device": "{}->device",
     "offset": "tp_storage_offset({})",
     "requires_grad": "tp_requires_grad({})",
+    "by_columns": "tp_by_columns({})",
     "defined": "{} != NULL",
 }
 
@@ -74,6 +75,21 @@ def guarded_call(op: Operator, excluded: str, mask: str) -> list[str]:
     ]
 
 
+def _save_parts(op: Operator, k: Kept, source: str) -> list[str]:
+    """Statements that keep what is known of a tensor without its elements."""
+    out = []
+    for part in k.parts():
+        field = f"node->{k.field}_{part}"
+        guard = f"if ({source}) " if k.kind == "Tensor?" and part != "defined" else ""
+        if part in ("sizes", "strides"):
+            there = f"{source} && " if k.kind == "Tensor?" else ""
+            out.append(f"{guard}{field} = tp_save_ints(tp_{part}({source}));")
+            out.append(f"if ({there}{source}->ndim && !{field}.data) return {c_result(op.schema).failed};")
+        else:
+            out.append(f"{guard}{field} = {_PART_VALUES[part].format(source)};")
+    return out
+
+
 def _save_argument(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
     """Statements that keep an argument, or an output, whose C expression is `source`."""
     failed = c_result(op.schema).failed
@@ -91,16 +107,7 @@ def _save_argument(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
         if k.kind == "Tensor?":
             out.append(f"node->{k.field}_defined = {source} != NULL;")
     elif k.is_tensor:
-        for part in k.parts():
-            field = f"node->{k.field}_{part}"
-            guard = f"if ({source}) " if k.kind == "Tensor?" and part != "defined" else ""
-            if part in ("sizes", "strides"):
-                guard = f"if ({source}) " if k.kind == "Tensor?" else ""
-                out.append(f"{guard}{field} = tp_save_ints(tp_{part}({source}));")
-                there = f"{source} && " if k.kind == "Tensor?" else ""
-                out.append(f"if ({there}{source}->ndim && !{field}.data) return {failed};")
-            else:
-                out.append(f"{guard}{field} = {_PART_VALUES[part].format(source)};")
+        pass  # of which only parts are kept
     elif k.kind == "Tensor[]":
         if k.saves_list:
             out.append(f"node->{k.field} = tp_save_list({source});")
@@ -126,12 +133,13 @@ def _save_argument(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
 
 def _save(op: Operator, node: Node, k: Kept, source: str) -> list[str]:
     """Only for a gradient that is wanted; cheap copies always."""
+    parts = _save_parts(op, k, source) if k.is_tensor else []
     lines = _save_argument(op, node, k, source)
     if not (k.saves_tensor or k.saves_list) or len(k.formulas) == len(node.formulas):
-        return lines
+        return parts + lines
     names = [name for i in sorted(k.formulas) for name in node.formulas[i].names]
     test = " || ".join(wants(node, name, "fn") for name in names)
-    return [f"if ({test}) {{", *(f"    {line}" for line in lines), "}"]
+    return [*parts, f"if ({test}) {{", *(f"    {line}" for line in lines), "}"]
 
 
 def _own_outputs(op: Operator) -> tuple[list[str], list[str], str]:

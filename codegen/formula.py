@@ -81,6 +81,7 @@ METHODS = {
     "size": "sizes",
     "stride": "strides",
     "storage_offset": "offset",
+    "by_columns": "by_columns",  # of a matrix: its transpose is contiguous
     "is_complex": "dtype",
     "is_floating_point": "dtype",
 }

@@ -51,8 +51,8 @@ class Calls(Context):
                 return f"tp_device_of({v.c})"
             case "offset":
                 return f"tp_storage_offset({v.c})"
-            case "requires_grad":
-                return f"tp_requires_grad({v.c})"
+            case "requires_grad" | "by_columns":
+                return f"tp_{part}({v.c})"
             case _:
                 return f"({v.c} != NULL)"
 
@@ -136,6 +136,8 @@ class Calls(Context):
                 return Value("int", f"tp_ndim_of({v.c})" if v.parts is None else f"{v.parts['sizes']}.size")
             case "storage_offset":
                 return Value("int", self.part(v, part, node))
+            case "by_columns":
+                return Value("bool", self.part(v, part, node))
             case _:
                 test = "tp_is_complex_dtype" if name == "is_complex" else "tp_is_floating_dtype"
                 return Value("bool", f"{test}({self.part(v, part, node)})")

@@ -107,6 +107,10 @@ TP_INLINE tp_dtype tp_dtype_of(const tp_tensor *t) { return (tp_dtype)t->dtype; 
 TP_INLINE tp_device tp_device_of(const tp_tensor *t) { return t->device; }
 TP_INLINE int64_t tp_numel_of(const tp_tensor *t) { return t->numel; }
 TP_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return t->ndim; }
+/* A matrix whose transpose is contiguous. */
+TP_INLINE bool tp_by_columns(const tp_tensor *t) {
+    return t->ndim == 2 && t->strides[0] == 1 && t->strides[1] == t->sizes[0];
+}
 TP_INLINE bool tp_is_contiguous(const tp_tensor *t) { return t->flags & TP_FLAG_CONTIGUOUS; }
 TP_INLINE bool tp_is_complex(const tp_tensor *t) { return tp_is_complex_dtype((tp_dtype)t->dtype); }
 TP_INLINE bool tp_is_floating(const tp_tensor *t) { return tp_is_floating_dtype((tp_dtype)t->dtype); }

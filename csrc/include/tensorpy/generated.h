@@ -141,6 +141,10 @@ TENSORPY_INLINE tp_dtype tp_dtype_of(const tp_tensor *t) { return tp_view_of(t).
 TENSORPY_INLINE tp_device tp_device_of(const tp_tensor *t) { return tp_view_of(t).device; }
 TENSORPY_INLINE int64_t tp_numel_of(const tp_tensor *t) { return tp_view_of(t).numel; }
 TENSORPY_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return tp_view_of(t).ndim; }
+TENSORPY_INLINE bool tp_by_columns(const tp_tensor *t) {
+    tp_view v = tp_view_of(t);
+    return v.ndim == 2 && v.strides[0] == 1 && v.strides[1] == v.sizes[0];
+}
 TENSORPY_INLINE int64_t tp_storage_offset(const tp_tensor *t) { return TENSORPY_GENERATED->storage_offset(t); }
 TENSORPY_INLINE bool tp_requires_grad(const tp_tensor *t) { return TENSORPY_GENERATED->requires_grad(t); }
 TENSORPY_INLINE bool tp_grad_enabled(void) { return TENSORPY_GENERATED->grad_enabled(); }

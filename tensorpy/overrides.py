@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import tensorpy
 from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
 from tensorpy._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
@@ -206,6 +207,9 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
                 here.append(function)
             else:
                 ignored.add(function)
+    for name in dir(_C):  # operators that PyTorch has under names of its own
+        if name.startswith(tensorpy._PRIVATE) and isinstance(function := getattr(_C, name), types.BuiltinFunctionType):
+            names.setdefault(function, f"tensorpy.{name}")
     methods = overridable.setdefault(Tensor, [])
     for name, value in sorted(Tensor.__dict__.items()):
         getters = [("__get__", value.__get__), ("__set__", value.__set__)] if isinstance(value, _GETSET) else []

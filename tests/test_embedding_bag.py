@@ -88,6 +88,18 @@ def test_mistakes(indices: Any, offsets: Any, error: type[Exception], says: str)
         F.embedding_bag(tp.tensor(indices), tp.ones(4, 2), None if offsets is None else tp.tensor(offsets))
 
 
+def test_gradients_look_at_what_they_are_given() -> None:
+    """Called by themselves, with bags and rows that are not there."""
+    backward = tp.ops.aten._embedding_bag_dense_backward
+    grad, one, sizes = tp.ones(2, 3), tp.tensor([1, 1]), tp.tensor([1, 1])
+    with pytest.raises(RuntimeError, match="bag 7 is not in"):
+        backward(grad, one, tp.tensor([0, 7]), sizes, sizes, 4, False, 0, None)
+    with pytest.raises(RuntimeError, match="row 9 is not in"):
+        backward(grad, one, tp.tensor([0, 1]), sizes, tp.full((2, 3), 9), 4, False, 2, None)
+    with pytest.raises(RuntimeError, match="takes value 4"):
+        backward(grad, tp.tensor([1, 4]), tp.tensor([0, 1]), sizes, sizes, 4, False, 0, None)
+
+
 def test_no_bags_and_empty_ones() -> None:
     none = tp.tensor([], dtype=tp.int64)
     assert F.embedding_bag(tp.tensor([1]), tp.ones(4, 2), none).shape == (0, 2)

@@ -103,6 +103,13 @@ def test_incomplete_gamma_functions(dtype: Any) -> None:
     np.testing.assert_allclose(tp.special.gammaincc(*given).numpy(), special.gammaincc(*wide), **near)
 
 
+def test_incomplete_gamma_functions_of_large_numbers() -> None:
+    a = np.repeat([3.9e6, 4.1e6, 1e8, 1e12], 5)
+    x = a + np.tile([-3, -1, 0, 1, 3], 4) * np.sqrt(a)
+    got = tp.igamma(tp.tensor(a.tolist(), dtype=tp.float64), tp.tensor(x.tolist(), dtype=tp.float64))
+    np.testing.assert_allclose(got.numpy(), special.gammainc(a, x), rtol=1e-4, atol=1e-7)
+
+
 def test_incomplete_gamma_functions_at_the_ends() -> None:
     inf, nan = float("inf"), float("nan")
     a = tp.tensor([0.0, 0.0, 1.0, 1.0, inf, inf, -1.0, 1.0, nan])

@@ -75,6 +75,9 @@ def programs(torch: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
     def names(input: Any, lambda_: Any, x_1: Any, x: Any) -> Any:
         return x_1 + x, operator.add(input, lambda_), x_1.relu().relu().sum(), x.relu()
 
+    def listed(x: Any) -> Any:
+        return torch.einsum("ij,kj->ik", [x, x]) + torch.einsum("ij,kj->ik", x, x)
+
     def calls_math(x: Any) -> Any:
         return x * math.sqrt(x.shape[0])
 
@@ -92,6 +95,7 @@ def programs(torch: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
         "constants": (constants, (x,)),
         "names": (names, (x, x, x, x)),
         "calls_math": (calls_math, (x,)),
+        "listed": (listed, (x,)),
     }
 
 

@@ -428,11 +428,13 @@ TP_COLD static PyObject *subscript_of_stand_in(PyObject *o, PyObject *key) {
 }
 
 static PyObject *subscript(PyObject *o, PyObject *key) {
-    bool plain = Py_TYPE(o) == &tp_py_tensor_type && !tp_tls.asked;
-    if (tp_unlikely(!plain) && tp_py_asks_object(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
+    if (tp_likely(Py_TYPE(o) == &tp_py_tensor_type && !tp_tls.asked)) {
+        PyObject *result = plain_subscript(o, key);
+        return tp_likely(result != NULL) ? result : subscript_of_stand_in(o, key);
+    }
+    if (tp_py_asks_object(o)) return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
     PyObject *result = plain_subscript(o, key);
-    if (tp_unlikely(!result)) return subscript_of_stand_in(o, key);
-    return plain ? result : tp_py_like_steal(o, result);
+    return result ? tp_py_like_steal(o, result) : subscript_of_stand_in(o, key);
 }
 
 /* ---- writing ---- */

@@ -336,10 +336,9 @@ static int convert_spread(tp_py_args *a, const tp_py_param *p, PyObject *const *
     int64_t *data = scratch_ints(a, n ? n : 1);
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (tp_unlikely(a->stand_ins) && tp_py_has_function(args[i])) continue;
         int ok = PyBool_Check(args[i]) ? 0 : tp_py_to_int(args[i], &data[i]);
         if (ok < 0) return fail_item(p, i, args[i]);
-        if (ok == 0) return 0;
+        if (ok == 0 && !(a->stand_ins && tp_py_has_function(args[i]))) return 0;
     }
     *out = (tp_value){.tag = TP_INTS_, .ints = {data, n}};
     return 1;

@@ -15,6 +15,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.functional import einsum
 from tensorpy.fx.code import BINARY
 from tensorpy.fx.graph import Graph
 from tensorpy.fx.node import Node, map_aggregate
@@ -258,6 +259,8 @@ class Proxy:
     def __torch_function__(cls, orig_method: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
         args, kwargs = args or (), kwargs or {}
         tracer = _tracer_of(args, kwargs)
+        if orig_method is einsum and len(args) == 2 and isinstance(args[1], (list, tuple)):
+            args = (args[0], *args[1])  # operands in a list are an older form of the same
         if is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)

@@ -342,3 +342,10 @@ def test_private_names_that_libraries_use() -> None:
         "try:\n    torch._assert_async(torch.tensor(0), 'zero')\nexcept RuntimeError as error:\n    print(error)"
     )
     assert told.splitlines() == ["(device(type='cpu'), torch.float64) False False False", "zero"]
+
+
+def test_tensors_are_no_arrays_of_numpy() -> None:
+    told = output(
+        "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"
+    )
+    assert told == "False [2. 2.]"

@@ -331,3 +331,21 @@ def test_hints_of_classes_are_found() -> None:
         "print(typing.get_type_hints(Net)['size'], 'training' in typing.get_type_hints(torch.nn.Linear))"
     )
     assert told == "<class 'int'> True"
+
+
+def test_private_names_that_libraries_use() -> None:
+    told = output(
+        "import torch\n"
+        "print(torch._C._nn._parse_to('cpu', torch.float64)[:2], isinstance(3, torch.SymInt),\n"
+        "      torch._C._are_functorch_transforms_active(), torch.profiler.kineto_available())\n"
+        "torch._assert_async(torch.tensor(1))\n"
+        "try:\n    torch._assert_async(torch.tensor(0), 'zero')\nexcept RuntimeError as error:\n    print(error)"
+    )
+    assert told.splitlines() == ["(device(type='cpu'), torch.float64) False False False", "zero"]
+
+
+def test_tensors_are_no_arrays_of_numpy() -> None:
+    told = output(
+        "import torch, numpy\nx = torch.ones(2)\nprint(hasattr(x, '__array_interface__'), numpy.asarray(x) + 1)"
+    )
+    assert told == "False [2. 2.]"

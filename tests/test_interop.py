@@ -290,3 +290,11 @@ def test_storage() -> None:
     assert storage.nbytes() == 24
     assert storage.data_ptr() == t.data_ptr()
     assert storage is t.untyped_storage()
+
+
+def test_numpy_of_what_needs_a_gradient_where_none_is_recorded() -> None:
+    leaf = tp.ones(2, requires_grad=True)
+    with tp.no_grad():
+        assert leaf.numpy().tolist() == (leaf * 1).numpy().tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        leaf.numpy()

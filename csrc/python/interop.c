@@ -516,6 +516,8 @@ static PyObject *type_string(tp_dtype d) {
 static PyObject *get_array_interface(PyObject *o, void *unused) {
     (void)unused;
     tp_tensor *t = tp_py_tensor_borrow(o);
+    if (strcmp(tp_py_package, "tensorpy") != 0) /* libraries tell NumPy's arrays from torch's by it */
+        return PyErr_Format(PyExc_AttributeError, "'Tensor' object has no attribute '__array_interface__'");
     if (refuse_export(t, PyExc_AttributeError) < 0) {
         PyErr_Clear();
         return PyErr_Format(PyExc_AttributeError,

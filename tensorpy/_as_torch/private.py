@@ -33,6 +33,12 @@ def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
     return (None if device is None else _C.device(device)), dtype, non_blocking, memory_format
 
 
+def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """RuntimeError where a tensor's element is zero: at once, nothing runs behind."""
+    if not bool(input):
+        raise RuntimeError(assert_msg)
+
+
 class _Key:
     """A dispatch key of PyTorch's, by name: `DispatchKey.AutocastCPU`."""
 
@@ -101,7 +107,8 @@ _DTYPES = (
     "bits8 bits16 bits1x8 bits2x4 bits4x2 sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
 ).split()
 
-_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter")  # which programs name in hints
+# Programs name them in hints, and ask whether a number is one.
+_CLASSES = ("PyTorchFileReader", "PyTorchFileWriter", "SymInt", "SymFloat", "SymBool")
 
 _NAMES = {
     "DispatchKey": _Key(),
@@ -118,6 +125,7 @@ _NAMES = {
     "_jit_set_nvfuser_enabled": _no,
     "_jit_set_nvfuser_guard_mode": _no,
     "_get_tracing_state": _nothing,
+    "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
     "_is_tracing": _no,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,
@@ -132,7 +140,9 @@ def install() -> None:
         if name not in vars(tensorpy):
             setattr(tensorpy, name, AbsentDtype(name))
     for name in _CLASSES:
-        setattr(tensorpy, name, absent_class("torch", name))
+        if name not in vars(tensorpy):
+            setattr(tensorpy, name, absent_class("torch", name))
+    setattr(tensorpy, "_assert_async", _assert_async)  # noqa: B010
     for name, value in _NAMES.items():
         if not hasattr(_C, name):
             setattr(_C, name, value)

@@ -15,6 +15,9 @@ __all__ = ["Distribution"]
 SHAPELESS = tp.Size()
 
 
+_COMPUTED: Any = lazy_property  # the class; checkers take it for a function
+
+
 class Distribution:
     """A batch of independent distributions over events of one shape.
 
@@ -56,7 +59,7 @@ class Distribution:
         for name, constraint in known.items():
             if constraints.is_dependent(constraint):
                 continue
-            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):  # type: ignore[arg-type]
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), _COMPUTED):
                 continue  # derived from a parameter that is checked
             value = getattr(self, name)
             valid = constraint.check(value)

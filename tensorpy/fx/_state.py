@@ -113,7 +113,7 @@ def _decode_spec(state: Any, trusted: bool) -> TreeSpec | None:
     if state is None:
         return None
     if state[0] == "leaf":
-        return LeafSpec
+        return LeafSpec()
     if not trusted and state[0] not in _CONTAINERS:
         raise TypeError("a saved graph takes or gives objects of a class of its own")
     kind = _CONTAINERS[state[0]] if isinstance(state[0], str) else state[0]

@@ -6,7 +6,7 @@ and the types that are registered; anything else is a leaf, None among it.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -76,6 +76,14 @@ register_pytree_node(defaultdict, lambda d: (list(d.values()), (d.default_factor
 register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen))
 
 
+SUPPORTED_NODES[namedtuple] = _NAMEDTUPLE
+
+
+def _get_node_type(tree: Any) -> Any:
+    """What SUPPORTED_NODES has a container under: its class; of all named tuples it is `namedtuple`."""
+    return namedtuple if _is_namedtuple(type(tree)) else type(tree)
+
+
 def _node_of(tree: Any) -> NodeDef | None:
     """How a tree comes apart; None: it is a leaf."""
     cls = type(tree)
@@ -123,14 +131,21 @@ class TreeSpec:
         return node.unflatten_fn([child._build(leaves) for child in self.children_specs], self.context)
 
 
-LeafSpec = TreeSpec(None, None)
+class LeafSpec(TreeSpec):
+    """A leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+
+
+_LEAF = LeafSpec()
 
 
 def _take_apart(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None, leaves: list[Any]) -> TreeSpec:
     node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
     if node is None:
         leaves.append(tree)
-        return LeafSpec
+        return _LEAF
     children, context = node.flatten_fn(tree)
     kind = type(tree) if node is _NAMEDTUPLE else node.type
     return TreeSpec(kind, context, tuple(_take_apart(child, is_leaf, leaves) for child in children))

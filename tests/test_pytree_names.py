@@ -1,0 +1,44 @@
+"""Names of utils._pytree by which libraries take trees apart themselves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from typing import Any
+
+import pytest
+
+from tensorpy.utils import _pytree
+
+Pair = namedtuple("Pair", ["a", "b"])
+
+
+def apart(tree: Any) -> tuple[list[Any], _pytree.TreeSpec]:
+    kind = _pytree._get_node_type(tree)
+    if kind not in _pytree.SUPPORTED_NODES:
+        return [tree], _pytree.LeafSpec()
+    children, context = _pytree.SUPPORTED_NODES[kind].flatten_fn(tree)
+    parts = [apart(child) for child in children]
+    leaves = [leaf for part, _ in parts for leaf in part]
+    return leaves, _pytree.TreeSpec(kind, context, [spec for _, spec in parts])
+
+
+@pytest.mark.parametrize("tree", [1, [1, (2, 3)], {"a": [1]}, Pair(1, [2]), OrderedDict(x=Pair(1, 2))])
+def test_trees_taken_apart_by_hand_are_put_together(tree: Any) -> None:
+    leaves, spec = apart(tree)
+    assert leaves == _pytree.tree_leaves(tree)
+    assert _pytree.tree_unflatten(leaves, spec) == tree
+
+
+def test_a_container_of_a_library_registers_as_a_list() -> None:
+    class Mine(list[Any]):
+        pass
+
+    _pytree.register_pytree_node(
+        Mine,
+        _pytree._list_flatten,
+        lambda children, context: Mine(_pytree._list_unflatten(children, context)),
+        flatten_with_keys_fn=_pytree._list_flatten_with_keys,
+    )
+    doubled = _pytree.tree_map(lambda x: 2 * x, Mine([1, 2]))
+    assert type(doubled) is Mine and doubled == [2, 4]
+    assert [path for path, _ in _pytree.tree_leaves_with_path(Mine([5]))] == [(_pytree.SequenceKey(0),)]

@@ -26,7 +26,7 @@ def test_the_host_computed_nothing():
     host_alone = {
         p for p in dispatch.primitives() if any(e.key == "OpenCL" and e.kind == "fallback" for e in dispatch.table(p))
     }
-    assert set(report.missing) == host_alone and 20 < len(host_alone) < 30
+    assert set(report.missing) == host_alone and 20 < len(host_alone) < 50
     assert all(host_alone & set(dispatch.needs(name)) for name in report.on_host), str(report)
     assert set(report.host_calls) <= set(report.on_host), str(report)
 

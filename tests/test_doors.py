@@ -148,7 +148,7 @@ def test_every_operator_takes_negative_strides(info: OpInfo) -> None:
         turned, turned_kwargs = arguments(sample, "cpu", info, make=backwards)
         expected = call(function, fresh(info, args), kwargs)
         for a, b in zip(call(function, turned, turned_kwargs), expected, strict=True):
-            check_same(info, a, b, f"{info.name}{sample} with negative strides")
+            check_same(info, a, b, f"{info.name}{sample} with negative strides", exact=False)
 
 
 # ---- bools of any bytes, which come from views and from memory of others ----

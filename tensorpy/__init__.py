@@ -165,6 +165,7 @@ _LAZY = {
     "library",
     "fft",
     "linalg",
+    "quasirandom",
     "signal",
     "sparse",
     "special",

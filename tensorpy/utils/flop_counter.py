@@ -1,0 +1,237 @@
+"""Counting floating-point operations: those of products, convolutions and attention, forward and backward.
+
+    with FlopCounterMode() as counter:
+        model(x).sum().backward()
+    counter.get_total_flops()
+
+A multiplication with its addition counts as two. What is counted is each operator that a formula is registered for, by
+the modules that are running, gradients in "Global" alone; other operators count as nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorpy import ops
+from tensorpy._C import Tensor
+from tensorpy.nn import Module
+from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from tensorpy.utils._python_dispatch import TorchDispatchMode
+from tensorpy.utils._pytree import tree_map
+
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+_SUFFIXES = ("", "K", "M", "B", "T")
+
+flop_registry: dict[Any, Callable[..., int]] = {}
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """A decorator: the function says how many operations a call of these operators (`ops.aten.mm`) takes, from the
+    arguments with shapes in place of tensors, and `out_shape`; with `get_raw` from the tensors, and `out_val`."""
+
+    def register(formula: Callable[..., int]) -> Callable[..., int]:
+        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            flop_registry[target] = formula if get_raw else _of_shapes(formula)
+        return formula
+
+    return register
+
+
+def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, shape = tree_map(lambda t: t.shape if isinstance(t, Tensor) else t, (args, kwargs, out_val))
+        return formula(*args, out_shape=shape, **kwargs)
+
+    return of_tensors
+
+
+@register_flop_formula(ops.aten.mm)
+def mm_flop(a: Sequence[int], b: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """Of a matrix product."""
+    return 2 * a[0] * a[1] * b[1]
+
+
+@register_flop_formula(ops.aten.addmm)
+def addmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
+    """Of a matrix product that is added: the product's."""
+    return mm_flop(a, b)
+
+
+@register_flop_formula(ops.aten.bmm)
+def bmm_flop(a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
+    """Of the products of a batch."""
+    return a[0] * mm_flop(a[1:], b[1:])
+
+
+@register_flop_formula(ops.aten.baddbmm)
+def baddbmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
+    """Of the products of a batch, added."""
+    return bmm_flop(a, b)
+
+
+def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], transposed: bool = False) -> int:
+    """Of a convolution of these shapes: each place of the result (transposed: of the input) sees the whole kernel."""
+    return 2 * w[0] * w[1] * math.prod(w[2:]) * x[0] * math.prod((x if transposed else out)[2:])
+
+
+@register_flop_formula(ops.aten.convolution)
+def conv_flop(
+    x: Sequence[int],
+    w: Sequence[int],
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """Of a convolution."""
+    return conv_flop_count(x, w, out_shape, transposed)
+
+
+@register_flop_formula(ops.aten.convolution_backward)
+def conv_backward_flop(
+    grad: Sequence[int],
+    x: Sequence[int],
+    w: Sequence[int],
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    output_mask: Sequence[bool],
+    out_shape: Any = None,
+) -> int:
+    """Of its gradients, as many as are asked for."""
+    return (bool(output_mask[0]) + bool(output_mask[1])) * conv_flop_count(x, w, grad, transposed)
+
+
+def sdpa_flop_count(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> int:
+    """Of attention: the products of queries and keys, and of their weights and the values."""
+    b, h, n, d = q
+    return 2 * b * h * n * k[-2] * (d + v[-1])
+
+
+@register_flop_formula(ops.aten._scaled_dot_product_flash_attention_for_cpu)
+def sdpa_flop(
+    q: Sequence[int], k: Sequence[int], v: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """Of attention by tiles."""
+    return sdpa_flop_count(q, k, v)
+
+
+def convert_num_with_suffix(number: int, suffix: str) -> str:
+    """ "1.500M" of 1500000 and "M"."""
+    return f"{number / 1000 ** _SUFFIXES.index(suffix):.3f}{suffix}"
+
+
+def get_suffix_str(number: int) -> str:
+    """The largest suffix that leaves some digits in front of the point."""
+    return _SUFFIXES[min(max((len(str(number)) - 2) // 3, 0), len(_SUFFIXES) - 1)]
+
+
+def convert_to_percent_str(num: int, denom: int) -> str:
+    """ "50.00%" of 1 and 2."""
+    return f"{num / denom:.2%}" if denom else "0%"
+
+
+class FlopCounterMode:
+    """Counts the operations of what runs inside, in total and by module; `depth` levels of them are printed at the end.
+    `custom_mapping` has formulas of further operators."""
+
+    def __init__(
+        self,
+        mods: Module | list[Module] | None = None,
+        depth: int = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Any] | None = None,
+    ) -> None:
+        self.depth, self.display = depth, display
+        self.flop_registry = flop_registry | {op: _of_shapes(f) for op, f in (custom_mapping or {}).items()}
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        self._running: list[str] = []
+        self._names: dict[int, str] = {}
+        self._handles: list[Any] = []
+        self.mode: TorchDispatchMode | None = None
+
+    def get_total_flops(self) -> int:
+        """Of all."""
+        return sum(self.flop_counts["Global"].values())
+
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """By the modules' names (`Net.layers.0`; "Global" is all), by operator."""
+        return {name: dict(counts) for name, counts in self.flop_counts.items()}
+
+    def get_table(self, depth: int | None = None) -> str:
+        """The counts as text, down to a depth."""
+        depth, total = self.depth if depth is None else depth, self.get_total_flops()
+        rows = []
+        for name in ["Global", *sorted(n for n in self.flop_counts if n != "Global")]:
+            level = 0 if name == "Global" else name.count(".") + 1
+            if level > depth:
+                continue
+            for title, flops in [(name, sum(self.flop_counts[name].values())), *self.flop_counts[name].items()]:
+                shown = f"{'  ' * level} {'- ' if title is not name else ''}{title}"
+                suffix = get_suffix_str(flops)
+                rows.append((shown, convert_num_with_suffix(flops, suffix), convert_to_percent_str(flops, total)))
+        widths = [max(len(row[i]) for row in [("Module", "FLOP", "% Total"), *rows]) for i in range(3)]
+        lines = [("Module", "FLOP", "% Total"), tuple("-" * w for w in widths), *rows]
+        return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in lines)
+
+    # ---- which modules run ----
+
+    def _enter(self, module: Module, args: Any) -> None:
+        if id(module) not in self._names:
+            top = f"{self._running[-1]}.?" if self._running else type(module).__name__
+            for name, child in module.named_modules(prefix=top):
+                self._names.setdefault(id(child), name)
+        self._running.append(self._names[id(module)])
+
+    def _leave(self, module: Module, args: Any, out: Any) -> None:
+        self._running.pop()
+
+    def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        packet = func.overloadpacket
+        formula = self.flop_registry.get(packet)
+        if formula is None:
+            return
+        flops = formula(*args, **kwargs, out_val=out)
+        for name in {"Global", *self._running}:
+            self.flop_counts[name][packet] += flops
+
+    def __enter__(self) -> FlopCounterMode:
+        counter = self
+        self.flop_counts.clear()
+
+        class Counting(TorchDispatchMode):
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                out = func(*args, **(kwargs or {}))
+                counter._count(func, args, kwargs or {}, out)
+                return out
+
+        self._handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
+        self.mode = Counting()
+        self.mode.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        assert self.mode is not None
+        self.mode.__exit__(*error)
+        for handle in self._handles:
+            handle.remove()
+        self._running.clear()
+        if self.display:
+            print(self.get_table(self.depth))

@@ -1,0 +1,64 @@
+"""FlopCounterMode's numbers are PyTorch's, by operator and by module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from side_by_side import torch
+
+import tensorpy as tp
+from tensorpy.utils import flop_counter
+
+
+def counts_of(t: Any) -> list[dict[str, int]]:
+    import importlib
+
+    counter = importlib.import_module(f"{t.__name__}.utils.flop_counter")
+    nn = t.nn
+
+    class Net(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, 2))
+            self.last = nn.Linear(2, 5)
+
+        def forward(self, x: Any) -> Any:
+            y = self.first(x).mean((2, 3))
+            return self.last(y) @ t.ones(2, 5, 4)
+
+    found = []
+    net = Net()
+    for call in (lambda: net(t.ones(2, 3, 8, 8)), lambda: net(t.ones(2, 3, 8, 8)).sum().backward()):
+        with counter.FlopCounterMode(display=False) as mode:
+            call()
+        total = mode.get_total_flops()
+        counts = {name: sum(by_operator.values()) for name, by_operator in mode.get_flop_counts().items()}
+        assert total == counts["Global"] > 0
+        found.append(counts)
+    return found
+
+
+@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+def test_as_in_pytorch() -> None:
+    ours, theirs = (counts_of(t) for t in (tp, torch))
+    assert ours[0] == theirs[0] and ours[1]["Global"] == theirs[1]["Global"]
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    with flop_counter.FlopCounterMode(depth=1):
+        tp.nn.Sequential(tp.nn.Linear(100, 200))(tp.ones(1000, 100))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["Module", "FLOP", "%", "Total"]
+    assert lines[2].split() == ["Global", "40.000M", "100.00%"] and "aten.addmm" in lines[3]
+    assert any(line.strip().startswith("Sequential") for line in lines) and "Sequential.0" not in "".join(lines)
+
+
+def test_formulas_of_others() -> None:
+    with flop_counter.FlopCounterMode(
+        display=False, custom_mapping={tp.ops.aten.sin: lambda x, out_shape: x[0] * out_shape[1]}
+    ) as mode:
+        tp.ones(3, 4).sin()
+    assert mode.get_total_flops() == 12
+    with pytest.raises(RuntimeError, match="duplicate"):
+        flop_counter.register_flop_formula(tp.ops.aten.mm)(lambda *args, **kwargs: 0)

@@ -6,6 +6,7 @@ it. SciPy draws them (scipy.stats.qmc), so it has to be installed.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
@@ -31,7 +32,7 @@ class SobolEngine:
 
     def _points(self) -> Any:
         try:
-            from scipy.stats import qmc
+            qmc: Any = importlib.import_module("scipy.stats.qmc")
         except ImportError as error:
             raise ImportError("SobolEngine: SciPy draws the points, and it is not installed") from error
         seed = self.seed if self.seed is not None or not self.scramble else initial_seed()

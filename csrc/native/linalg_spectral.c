@@ -345,7 +345,7 @@ tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond,
         if (call_driver(which, rcond.has ? rcond.value : eps * (double)most, a, x, rank, values, info) < 0 ||
             tp__linalg_check_errors(info, op, self->ndim == 2) < 0)
             return none;
-    } else if (x->numel && tp_fill_data(x, TP_SCALAR_I(0)) < 0) return none;
+    } /* else x holds what is left: b, whose squares are the residuals, or zeros */
     tp_autoref *first = tp_narrow(x, -2, 0, n);
     tp_autoref *top = first && most > n ? tp_copy_columns(first, sizes) : tp_retain(first),
                *solution = top && vector ? tp_squeeze_dim(top, -1) : tp_retain(top);

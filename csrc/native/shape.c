@@ -191,6 +191,15 @@ tp_tensor_seq *chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
     return size == 0 ? split_into(self, chunks, 0, d) : split_Tensor_composite(self, size, d);
 }
 
+/* unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[] */
+tp_tensor_seq *unsafe_chunk_composite(tp_tensor *self, int64_t chunks, int64_t dim) {
+    tp_autoseq *parts = tp_chunk(self, chunks, dim);
+    tp_autoseq *copies = parts ? tp_tensor_seq_new(parts->size) : NULL;
+    for (int64_t i = 0; copies && i < parts->size; i++)
+        if (!(copies->items[i] = tp_clone(parts->items[i], TP_NO_FORMAT))) return NULL;
+    return tp_take(copies);
+}
+
 /* tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[] */
 tp_tensor_seq *tensor_split_indices_composite(tp_tensor *self, tp_ints indices, int64_t dim) {
     int64_t d = tp_wrap_dim(dim, self->ndim);

@@ -422,8 +422,11 @@ static PyObject *plain_subscript(PyObject *o, PyObject *key) {
 
 /* The key is no index; it, or an item of it, may have a __torch_function__ that answers. */
 TP_COLD static PyObject *subscript_of_stand_in(PyObject *o, PyObject *key) {
-    if (!tp_py_asks_any(NULL, &key, 1, NULL)) return NULL;
-    PyErr_Clear();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool asked = tp_py_asks_any(NULL, &key, 1, NULL);
+    if (!asked) return PyErr_Restore(type, value, traceback), NULL;
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
     return tp_py_ask_method("__getitem__", o, &key, 1, NULL);
 }
 

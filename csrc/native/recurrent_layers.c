@@ -41,8 +41,8 @@ static int check_dtypes(const tp_recurrent *cell, const weights *w) {
     const tp_tensor *others[] = {w->w_hh, w->b_ih, w->b_hh, w->w_hr};
     for (int i = 0; i < 4; i++)
         if (others[i] && others[i]->dtype != w->w_ih->dtype)
-            return tp_fail(TP_RuntimeError, "%s: expected all weights to have dtype %s, but one has %s", cell->name, tp_dtype_names[w->w_ih->dtype],
-                           tp_dtype_names[others[i]->dtype]);
+            return tp_fail(TP_RuntimeError, "%s: expected all weights to have dtype %s, but one has %s", cell->name,
+                           tp_dtype_names[w->w_ih->dtype], tp_dtype_names[others[i]->dtype]);
     return 0;
 }
 

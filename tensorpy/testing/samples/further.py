@@ -59,14 +59,16 @@ def frexps(make: Make) -> Iterator[Any]:
 
 @samples("ldexp.Tensor", dtypes=FLOATS, reference=lambda x, n: np.asarray(x) * 2.0 ** np.asarray(n), tolerances=LOOSE)
 def ldexps(make: Make) -> Iterator[Any]:
-    for shape in ((3, 4), (), (0, 3)):
-        yield make(shape), make(shape, dtype="float32" if make.dtype in ("float16", "bfloat16") else make.dtype)
+    for a, shape in (((3, 4), (3, 4)), ((), ()), ((0, 3), (0, 3)), ((3, 4), (4,)), ((4,), (3, 1)), ((2, 1), (1, 3)),
+                     ((1,), ()), ((5,), (5,))):  # fmt: skip
+        yield make(a), make(shape, dtype="float32" if make.dtype in ("float16", "bfloat16") else make.dtype)
 
 
 @samples("isreal", dtypes=ALL_DTYPES, reference=np.isreal, gradcheck=False)
 def isreals(make: Make) -> Iterator[Any]:
     yield (make(3, 4),)
     yield (make.own([1, 0, 1]),)
+    yield (make(0, 3),)
 
 
 @samples("diagflat", dtypes=ALL_DTYPES, reference=lambda x, offset=0: np.diagflat(x, offset))
@@ -94,7 +96,7 @@ def _sum_to(x: Any, size: Any) -> Any:
 
 @samples("sum_to_size", dtypes=ARITHMETIC, reference=_sum_to, tolerances=LOOSE)
 def sums_to_size(make: Make) -> Iterator[Any]:
-    for size in ([2, 3, 4], [1, 4], [3, 1], [2, 1, 4], [], [1]):
+    for size in ([2, 3, 4], [1, 4], [3, 1], [2, 1, 4], [], [1], [1, 1, 1], [4]):
         yield make(2, 3, 4), size
 
 

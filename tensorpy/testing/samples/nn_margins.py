@@ -73,10 +73,13 @@ def _places(make: Make, count: int, *shape: int) -> Any:
 @samples("max_unpool2d", reference=unpooled, **REAL)
 def unpools_2d(make: Make) -> Iterator[Any]:
     yield make(2, 3, 2, 2), _places(make, 20, 2, 3, 2, 2), [4, 5]
-    yield make(3, 2, 2), make.array(_places(make, 16, 1, 3, 2, 2).values[0]), [4, 4]
+    for sizes in (3, 2, 2), (1, 3, 1), (2, 1, 4), (4, 1, 1), (1, 2, 3), (2, 3, 2), (5, 1, 2):
+        yield make(sizes), make.array(_places(make, 16, 1, *sizes).values[0]), [4, 4]
 
 
 @samples("max_unpool3d", reference=unpooled, **REAL)
 def unpools_3d(make: Make) -> Iterator[Any]:
     yield make(2, 2, 2, 1, 2), _places(make, 24, 2, 2, 2, 1, 2), [4, 2, 3], [2, 2, 2], [0, 0, 0]
-    yield make(2, 2, 1, 2), make.array(_places(make, 32, 1, 2, 2, 1, 2).values[0]), [4, 2, 4], [2, 2, 2], [0, 0, 0]
+    for sizes in (2, 2, 1, 2), (1, 1, 1, 1), (3, 1, 2, 1), (1, 2, 2, 2), (2, 1, 1, 3), (1, 4, 1, 1), (2, 1, 2, 2):
+        places = make.array(_places(make, 32, 1, *sizes).values[0])
+        yield make(sizes), places, [4, 2, 4], [2, 2, 2], [0, 0, 0]

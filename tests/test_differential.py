@@ -18,7 +18,7 @@ def compare(tmp_path: Path, *options: str) -> None:
     journal = tmp_path / "journal"
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "differential.py"), f"--journal={journal}", *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=600,

@@ -136,23 +136,18 @@ class Node:
         found: list[Kept] = []
 
         def keep(names: Sequence[str], field: str, kind: str, output: int = -1) -> None:
-            use, formulas, beside = Use(), set(), set()
-            for i, uses in enumerate(self.uses):
-                own = joined(uses, names)
-                if own is None:
-                    continue
-                use.merge(own)
-                formulas.add(i)
-                if kind == "Tensor" and own.parts and not own.whole:
-                    beside |= own.parts
-                    formulas.discard(i)
-            if not use.whole:
-                formulas = {i for i, uses in enumerate(self.uses) if joined(uses, names) is not None}
-            if not formulas:
+            own = {i: use for i, uses in enumerate(self.uses) if (use := joined(uses, names)) is not None}
+            if not own:
                 return
+            use = Use()
+            for one in own.values():
+                use.merge(one)
+            in_parts = {i for i, one in own.items() if use.whole and kind == "Tensor" and one.parts and not one.whole}
+            beside = frozenset(part for i in in_parts for part in own[i].parts)
+            formulas = frozenset(own) - in_parts
             if kind in ("Generator", "Generator?", "Storage"):
                 raise YamlError(self.formulas[min(formulas)].location, f"a formula uses {names[0]}", "do without it")
-            found.append(Kept(names[0], field, kind, use, frozenset(formulas), output, frozenset(beside)))
+            found.append(Kept(names[0], field, kind, use, formulas, output, beside))
 
         for a in c_arguments(self.schema):
             keep((a.name,), "base_" if a.name == "base" else a.name_in_c, kind_of(a.type))

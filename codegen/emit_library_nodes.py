@@ -10,28 +10,12 @@ from .c_types import CArgument, c_arguments, c_result
 from .catalog import Catalog, Operator
 from .emit_nodes import Form, formula_function
 from .errors import YamlError
-from .formula import Use, Variable, kind_of
+from .formula import PARTS, Use, Variable, kind_of
 from .formula_calls import call_failed
 from .model import is_tensor_like
 from .text import c_string, lines
 
 COUNT = "kept->{}_count"
-_PART_TYPES = {
-    "dtype": "tp_dtype",
-    "device": "tp_device",
-    "offset": "int64_t",
-    "requires_grad": "bool",
-    "by_columns": "bool",
-    "defined": "bool",
-}
-_PART_VALUES = {
-    "dtype": "tp_dtype_of({})",
-    "device": "tp_device_of({})",
-    "offset": "tp_storage_offset({})",
-    "requires_grad": "tp_requires_grad({})",
-    "by_columns": "tp_by_columns({})",
-    "defined": "{} != NULL",
-}
 
 
 def _is_list(a: CArgument) -> bool:
@@ -46,7 +30,7 @@ def _fields(node: Node) -> list[str]:
         if k.kind in ("Tensor?", "Scalar?") and (k.saves_tensor or not k.is_tensor):
             out[f"bool {k.field}_defined;"] = None
         for part in k.parts() if k.is_tensor else ():
-            type_ = "tensorpy_kept_ints" if part in ("sizes", "strides") else _PART_TYPES[part]
+            type_ = "tensorpy_kept_ints" if part in ("sizes", "strides") else PARTS[part].type
             out[f"{type_} {k.field}_{part};"] = None
         if k.kind == "Tensor[]":
             if k.sizes_along():
@@ -68,11 +52,12 @@ def _fields(node: Node) -> list[str]:
     return [*out] or ["char nothing;"]
 
 
-def _parts(k: Kept, field: str) -> dict[str, str]:
-    return {
+def _parts_variable(k: Kept, field: str) -> Variable:
+    parts = {
         part: f"tensorpy_kept_ints_of(&{field}_{part})" if part in ("sizes", "strides") else f"{field}_{part}"
         for part in k.parts()
     }
+    return Variable(k.kind, "", parts)
 
 
 def _variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
@@ -81,14 +66,14 @@ def _variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     local = k.field + ("_" if k.field in ("record", "kept", "grads", "out", "all") else "")
     if k.saves_tensor:
         if k.beside and not use.whole:
-            return Variable(k.kind, "", _parts(k, field))
+            return _parts_variable(k, field)
         if use.whole or use.parts:
             prologue.append(f"tp_autoref *{local} = tp_saved(record, {field}_at);")
             absent = f" && {field}_defined" if k.kind == "Tensor?" else ""
             prologue.append(f"if (!{local}{absent}) return -1;")
         return Variable(k.kind, local)
     if k.is_tensor:
-        return Variable(k.kind, "", _parts(k, field))
+        return _parts_variable(k, field)
     if k.kind == "Tensor[]":
         if not k.saves_list:
             return Variable(k.kind, "", {"length": f"{field}_count"})
@@ -137,7 +122,7 @@ def _keep(k: Kept, source: str, failed: str) -> list[str]:
                 out.append(f"if ({there}tensorpy_keep_ints(&{field}_{part}, tp_{part}({source})) < 0) return {failed};")
             else:
                 guard = f"if ({there.removesuffix(' && ')}) " if there else ""
-                out.append(f"{guard}{field}_{part} = {_PART_VALUES[part].format(source)};")
+                out.append(f"{guard}{field}_{part} = {PARTS[part].of(source)};")
         return out
     if k.kind == "Tensor[]":
         return [f"{field}_count = {source}.size;"]

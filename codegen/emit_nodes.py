@@ -12,21 +12,10 @@ from .autograd_nodes import LIST_COPIES, Kept, Node, joined, nodes_of, wants
 from .c_types import c_arguments
 from .catalog import Catalog
 from .errors import ErrorCollector, YamlError
-from .formula import Result, Slot, Use, Variable, kind_of
+from .formula import PARTS, Result, Slot, Use, Variable, kind_of
 from .formula_calls import has_optional_outputs
 from .formula_lower import lower_body
 from .text import c_string
-
-_PART_TYPES = {
-    "sizes": "tp_ints ",
-    "strides": "tp_ints ",
-    "dtype": "tp_dtype ",
-    "device": "tp_device ",
-    "offset": "int64_t ",
-    "requires_grad": "bool ",
-    "by_columns": "bool ",
-    "defined": "bool ",
-}
 
 
 def _fields(node: Node) -> list[str]:
@@ -40,7 +29,7 @@ def _fields(node: Node) -> list[str]:
             if k.kind == "Tensor?":
                 out.append(f"bool {k.field}_defined;")
         if k.is_tensor:
-            out += [f"{_PART_TYPES[part]}{k.field}_{part};" for part in k.parts()]
+            out += [f"{PARTS[part].type} {k.field}_{part};" for part in k.parts()]
         elif k.kind == "Tensor[]":
             if k.saves_list:
                 out.append(f"tp_saved_list *{k.field};")
@@ -82,12 +71,16 @@ def _copy_variable(k: Kept) -> Variable:
 _TAKEN_NAMES = frozenset(("node", "grads", "out", "all"))
 
 
+def _parts_variable(k: Kept) -> Variable:
+    return Variable(k.kind, "", {part: f"node->{k.field}_{part}" for part in k.parts()})
+
+
 def _kept_variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     """The variable of a kept value in one formula; what it takes to get at it goes to the prologue."""
     local = k.field + ("_" if k.field in _TAKEN_NAMES else "")
     if k.saves_tensor:
         if k.beside and not use.whole:
-            return Variable(k.kind, "", {part: f"node->{k.field}_{part}" for part in k.parts()})
+            return _parts_variable(k)
         if not use.whole and not use.parts:
             return Variable(k.kind, local)
         prologue.append(f"tp_autoref *{local} = tp_saved_get(&node->{k.field}, &node->base);")
@@ -95,7 +88,7 @@ def _kept_variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
         prologue.append(f"if (!{local}{absent}) return -1;")
         return Variable(k.kind, local)
     if k.is_tensor:
-        return Variable(k.kind, "", {part: f"node->{k.field}_{part}" for part in k.parts()})
+        return _parts_variable(k)
     if k.kind == "Tensor[]":
         parts = {f"sizes({dim})": f"node->{field}" for field, dim in k.sizes_along()}
         parts["length"] = f"node->{k.field}_count"
@@ -172,13 +165,11 @@ def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE
     formula, uses = node.formulas[index], node.uses[index]
     prologue: list[str] = []
     variables = _gradient_variables(node, uses, prologue, form)
-    used_names = set(uses)
     for k in node.kept:
         names = (k.name,) if k.output < 0 else node.output_names(k.output)
-        if not used_names.intersection(names):
-            continue
         use = joined(uses, names)
-        assert use is not None
+        if use is None:
+            continue
         variable = form.variable(k, use, prologue)
         for name in names:
             variables[name] = variable

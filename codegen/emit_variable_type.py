@@ -13,18 +13,10 @@ from .autograd_nodes import LIST_COPIES, Kept, Node, node_of, wants
 from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_functions import Kernels
+from .formula import PARTS
 from .formula_calls import call_failed
 from .model import TENSOR, is_tensor_like
 from .text import c_string
-
-_PART_VALUES = {
-    "dtype": "(tp_dtype){}->dtype",
-    "device": "{}->device",
-    "offset": "tp_storage_offset({})",
-    "requires_grad": "tp_requires_grad({})",
-    "by_columns": "tp_by_columns({})",
-    "defined": "{} != NULL",
-}
 
 
 def _tensor_arguments(op: Operator) -> list[CArgument]:
@@ -83,10 +75,10 @@ def _save_parts(op: Operator, k: Kept, source: str) -> list[str]:
         guard = f"if ({source}) " if k.kind == "Tensor?" and part != "defined" else ""
         if part in ("sizes", "strides"):
             there = f"{source} && " if k.kind == "Tensor?" else ""
-            out.append(f"{guard}{field} = tp_save_ints(tp_{part}({source}));")
+            out.append(f"{guard}{field} = tp_save_ints({PARTS[part].of(source)});")
             out.append(f"if ({there}{source}->ndim && !{field}.data) return {c_result(op.schema).failed};")
         else:
-            out.append(f"{guard}{field} = {_PART_VALUES[part].format(source)};")
+            out.append(f"{guard}{field} = {PARTS[part].of(source)};")
     return out
 
 

@@ -85,6 +85,29 @@ METHODS = {
     "is_complex": "dtype",
     "is_floating_point": "dtype",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of a tensor without its elements, in C."""
+
+    type: str
+    value: str
+
+    def of(self, tensor: str) -> str:
+        return self.value.format(tensor)
+
+
+PARTS = {
+    "sizes": Part("tp_ints", "tp_sizes({})"),
+    "strides": Part("tp_ints", "tp_strides({})"),
+    "dtype": Part("tp_dtype", "tp_dtype_of({})"),
+    "device": Part("tp_device", "tp_device_of({})"),
+    "offset": Part("int64_t", "tp_storage_offset({})"),
+    "requires_grad": Part("bool", "tp_requires_grad({})"),
+    "by_columns": Part("bool", "tp_by_columns({})"),
+    "defined": Part("bool", "{} != NULL"),
+}
 _NUMBER_FUNCTIONS = ("abs", "min", "max", "sqrt", "exp", "log")
 BUILTINS = ("undefined", "is_grad_enabled", "len", "float", "int", "bool", *_NUMBER_FUNCTIONS)
 

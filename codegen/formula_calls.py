@@ -15,6 +15,7 @@ from .formula import (
     DECLARATIONS,
     METHODS,
     NONE,
+    PARTS,
     Value,
     default_value,
     int_value,
@@ -42,19 +43,8 @@ class Calls(Context):
             if part not in v.parts:
                 self.fail(node, f"'{v.text}' is not there as a whole", "report this: used() missed a use")
             return v.parts[part]
-        match part:
-            case "sizes" | "strides":
-                return f"tp_{part}({v.c})"
-            case "dtype":
-                return f"tp_dtype_of({v.c})"
-            case "device":
-                return f"tp_device_of({v.c})"
-            case "offset":
-                return f"tp_storage_offset({v.c})"
-            case "requires_grad" | "by_columns":
-                return f"tp_{part}({v.c})"
-            case _:
-                return f"({v.c} != NULL)"
+        c = PARTS[part].of(v.c)
+        return f"({c})" if part == "defined" else c
 
     def whole(self, v: Value, node: ast.AST) -> Value:
         if v.is_tensor and v.parts is not None:
@@ -134,10 +124,8 @@ class Calls(Context):
                 return Value("int", f"tp_numel_of({v.c})" if v.parts is None else f"tp_ints_numel({v.parts['sizes']})")
             case "dim":
                 return Value("int", f"tp_ndim_of({v.c})" if v.parts is None else f"{v.parts['sizes']}.size")
-            case "storage_offset":
-                return Value("int", self.part(v, part, node))
-            case "by_columns":
-                return Value("bool", self.part(v, part, node))
+            case "storage_offset" | "by_columns":
+                return Value("int" if name == "storage_offset" else "bool", self.part(v, part, node))
             case _:
                 test = "tp_is_complex_dtype" if name == "is_complex" else "tp_is_floating_dtype"
                 return Value("bool", f"{test}({self.part(v, part, node)})")

@@ -154,3 +154,10 @@ int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context) {
 #endif
     return run_serial(n, grain, fn, context);
 }
+
+int tp_parallel_unlocked(bool is_long, int64_t n, int64_t grain, tp_range_fn fn, void *context) {
+    void *host = is_long ? tp_host_lock_release() : NULL;
+    int status = tp_parallel_for(n, grain, fn, context);
+    tp_host_lock_acquire(host);
+    return status;
+}

@@ -20,6 +20,8 @@
 typedef void (*tp_range_fn)(int64_t begin, int64_t end, void *context);
 
 int tp_parallel_for(int64_t n, int64_t grain, tp_range_fn fn, void *context);
+/* The same without the host's lock, where the work is long (core/host.h). */
+int tp_parallel_unlocked(bool is_long, int64_t n, int64_t grain, tp_range_fn fn, void *context);
 int tp_get_num_threads(void);  /* at start: what OpenMP allows, but at most the CPUs at hand; 1 in a forked child */
 int tp_set_num_threads(int n); /* ValueError unless n >= 1 */
 bool tp_in_parallel(void);     /* inside a chunk that runs beside others; a tp_parallel_for in there is serial */

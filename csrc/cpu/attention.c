@@ -220,12 +220,7 @@ static job start(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, boo
                  .scale = (float)(scale.has ? scale.value : 1 / sqrt((double)q->sizes[3]))};
 }
 
-static int run(job *j, int64_t count, tp_range_fn fn) {
-    void *host = tp_host_lock_release();
-    int status = tp_parallel_for(count, 1, fn, j);
-    tp_host_lock_acquire(host);
-    return status;
-}
+static int run(job *j, int64_t count, tp_range_fn fn) { return tp_parallel_unlocked(true, count, 1, fn, j); }
 
 /* _scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool
  * is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp) */

@@ -356,10 +356,7 @@ static int run(const job *j, void *context, int64_t n, tp_range_fn fn) {
     double work =
         (double)j->plan->batch * (double)j->plan->groups * (double)(j->window * j->plan->out_channels * j->pixels);
     bool threads = n > 1 && work > 2e6 && tp_get_num_threads() > 1 && !tp_in_parallel();
-    void *host = work > 1e5 ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(n, threads ? 1 : n, fn, context);
-    if (work > 1e5) tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(work > 1e5, n, threads ? 1 : n, fn, context);
 }
 
 /* ---- in registers: float32, with the vectors that the CPU has ---- */

@@ -3,7 +3,6 @@
  * Where both sides are laid out alike a copy is memcpy; a transposed one goes by blocks whose lines are a cache line
  * long on both sides; all else is a plan that runs a conversion loop. */
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "cpu/run.h"
@@ -37,10 +36,7 @@ static int over_bytes(tp_range_fn fn, byte_range *r, int64_t nbytes) {
         fn(0, nbytes, r);
         return 0;
     }
-    void *lock = tp_host_lock_release();
-    int status = tp_parallel_for(nbytes, COPY_GRAIN, fn, r);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(true, nbytes, COPY_GRAIN, fn, r);
 }
 
 /* ---- one element to many ---- */
@@ -161,10 +157,7 @@ static int copy_transposed(const tp_iter *it, int64_t itemsize) {
                        .strip = strip,
                        .strips = strips};
     int64_t units = it->numel / (it->shape[0] * it->shape[1]) * strips, grain = TP_GRAIN / (strip * it->shape[0]) + 1;
-    void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(units, grain, transpose_range, &t);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(it->numel >= TP_GRAIN, units, grain, transpose_range, &t);
 }
 
 /* ---- turned round ---- */
@@ -193,10 +186,7 @@ static bool is_reversed(const tp_iter *it, int64_t itemsize) {
 
 static int copy_reversed(tp_iter *it) {
     int64_t n = it->shape[0], pieces = (n + PIECE - 1) / PIECE;
-    void *lock = it->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(it->numel / n * pieces, TP_GRAIN / n + 1, reverse_pieces, it);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(it->numel >= TP_GRAIN, it->numel / n * pieces, TP_GRAIN / n + 1, reverse_pieces, it);
 }
 
 /* ---- copy ---- */

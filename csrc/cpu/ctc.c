@@ -7,7 +7,6 @@
 #include "cpu/ctc.h"
 
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
@@ -163,10 +162,7 @@ static int run(job *j, tp_tensor *log_probs, tp_tensor *labels, tp_ints times, t
     if (!room) return -1;
     j->room = tp_data(room);
     int64_t work = 1 + j->steps * (8 * j->states + j->classes);
-    void *lock = work * j->batch > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(j->batch, 1 + TP_GRAIN / 4 / work, fn, j);
-    if (work * j->batch > TP_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(work * j->batch > TP_GRAIN, j->batch, 1 + TP_GRAIN / 4 / work, fn, j);
 }
 
 int ctc_forward_cpu(tp_tensor *log_probs, tp_tensor *labels, tp_ints times, tp_ints lengths, tp_ints starts,

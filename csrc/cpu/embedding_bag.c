@@ -2,7 +2,6 @@
  * so that every element is added up by one of them in the order of the indices. The loops, once for each dtype, are in
  * embedding_bag_rows.h. */
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "prim/transfer.h"
@@ -72,10 +71,7 @@ static int check_begins(const bags *b) {
 
 static int run(const bags *b, int64_t units, int64_t work, tp_range_fn fn) {
     int64_t each = work / (units ? units : 1) + 1;
-    void *lock = work > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(units, 1 + TP_GRAIN / 4 / each, fn, (void *)b);
-    if (work > TP_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(work > TP_GRAIN, units, 1 + TP_GRAIN / 4 / each, fn, (void *)b);
 }
 
 int bag_forward_cpu(tp_tensor *table, tp_tensor *places, tp_tensor *begins, tp_tensor *each, int64_t mode, bool ends,

@@ -121,9 +121,7 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
                        .in_item = tp_itemsize((tp_dtype)x->dtype),
                        .out_item = tp_itemsize((tp_dtype)out->dtype)};
         t.together = room >= TP_FFT_LINES && batch >= TP_FFT_LINES ? TP_FFT_LINES : 1;
-        void *host = x->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-        status = tp_parallel_for(batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
-        tp_host_lock_acquire(host);
+        status = tp_parallel_unlocked(x->numel >= TP_GRAIN, batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
     }
     if (plan) leave_plan(plan);
     return status < 0 || tp_error_pending() != TP_NoError ? -1 : 0;

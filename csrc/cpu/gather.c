@@ -4,7 +4,6 @@
  * Elements that may go to one place are always in one thread and in order, so sums do not depend on the threads. */
 #include "PrimitiveKernels.h"
 #include "tensorpy/half.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "core/scalar_math.h"
 #include "prim/plain.h"
@@ -233,10 +232,8 @@ static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *inde
     }
     p.split_inner = blocks == 1 && (dim != last || op == GET);
     int64_t n = p.split_inner ? w->inner : blocks, cost = index->numel / n;
-    void *lock = index->numel > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(n, cost < TP_GRAIN / 4 ? TP_GRAIN / 4 / (cost + 1) + 1 : 1, run_part, &p);
-    if (index->numel > TP_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(index->numel > TP_GRAIN, n, cost < TP_GRAIN / 4 ? TP_GRAIN / 4 / (cost + 1) + 1 : 1,
+                                run_part, &p);
 }
 
 /* ---- checks ---- */

@@ -95,9 +95,7 @@ static bool few_rows(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
     dots_job j = {a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta)};
     double work = (double)a.cols * (double)c.cols;
     int64_t grain = (int64_t)(1 << 17) / a.cols / 4 * 4;
-    void *host = work > 1e5 ? tp_host_lock_release() : NULL;
-    tp_parallel_for(c.cols, grain > 4 ? grain : 4, run_dots, &j);
-    if (host) tp_host_lock_acquire(host);
+    tp_parallel_unlocked(work > 1e5, c.cols, grain > 4 ? grain : 4, run_dots, &j);
     return true;
 }
 
@@ -196,10 +194,7 @@ static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scal
         wanted = by_look < length / MIN_PIECE ? by_look : length / MIN_PIECE;
     j.piece = ((length + wanted - 1) / wanted + 63) / 64 * 64;
     int64_t pieces = (length + j.piece - 1) / j.piece;
-    void *host = tp_host_lock_release();
-    int status = tp_parallel_for(pieces, 1, run_split, &j);
-    tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(true, pieces, 1, run_split, &j);
 }
 
 /* ---- integers ---- */
@@ -408,11 +403,8 @@ static int multiply_panels(const tp_tensor *a, const tp_tensor *b, tp_tensor *ou
     panels_job j = {tp_data(a),      tp_data(b),  tp_data(out), a->strides[1],
                     out->strides[1], a->sizes[1], a->sizes[2],  !tp_scalar_equals_int(beta, 0)};
     double work = (double)j.rows * (double)j.k * TP_PANEL * (double)b->sizes[0];
-    void *host = work > 1e5 ? tp_host_lock_release() : NULL;
-    int status =
-        tp_parallel_for(b->sizes[0], 1 + (int64_t)(1e6 / ((double)j.rows * (double)j.k * TP_PANEL)), run_panels, &j);
-    if (work > 1e5) tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(work > 1e5, b->sizes[0], 1 + (int64_t)(1e6 / ((double)j.rows * (double)j.k * TP_PANEL)),
+                                run_panels, &j);
 }
 
 static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
@@ -433,9 +425,7 @@ static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out
     double work = (double)out->sizes[1] * (double)out->sizes[2] * (double)a->sizes[2];
     int64_t n = out->sizes[0], grain = work > 1e5 ? 1 : (int64_t)(1e5 / work);
     bool threads = n > grain && tp_get_num_threads() > 1 && !tp_in_parallel();
-    void *host = work * (double)n > 1e5 ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(n, threads ? grain : n, run_batch, &j);
-    if (work * (double)n > 1e5) tp_host_lock_acquire(host);
+    int status = tp_parallel_unlocked(work * (double)n > 1e5, n, threads ? grain : n, run_batch, &j);
     if (status < 0) return -1;
     return direct ? 0 : tp_copy_data(out, target);
 }

@@ -3,7 +3,6 @@
 #include "cpu/grid.h"
 
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
@@ -39,10 +38,7 @@ static int64_t read_by_a_place(const tp_grid_plan *p) {
 }
 
 static int run(job *j, int64_t units, int64_t work, tp_range_fn fn) {
-    void *lock = units * work > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(units, 1 + TP_GRAIN / 4 / work, fn, j);
-    if (units * work > TP_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(units * work > TP_GRAIN, units, 1 + TP_GRAIN / 4 / work, fn, j);
 }
 
 /* Block u % blocks of image u / blocks. */

@@ -129,10 +129,8 @@ static int run(job *j, void (*unit)(const job *, char *const *, int *, char *, r
     if (j->size.items > INT32_MAX)
         return tp_fail(TP_RuntimeError, "linalg: matrices of %d by %d are too large", j->m, j->n);
     double work = (double)j->m * j->n * (j->m < j->n ? j->m : j->n) + 1;
-    void *host = work * (double)j->batch >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(j->batch, (int64_t)(4 * TP_GRAIN / work) + 1, run_units, j);
-    tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(work * (double)j->batch >= TP_GRAIN, j->batch, (int64_t)(4 * TP_GRAIN / work) + 1,
+                                run_units, j);
 }
 
 /* A LAPACK function as the unit calls it; behind the arguments stand the lengths of its strings. */

@@ -4,7 +4,6 @@
 #include "cpu/norm.h"
 
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/norm.h"
@@ -40,10 +39,7 @@ static job start(tp_ints rows, const tp_tensor *x) {
 
 static int run(job *j, int64_t n, tp_range_fn fn) {
     int64_t all = j->w.rows * j->count;
-    void *host = all > LONG_WORK ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(n, 1 + TP_GRAIN / 2 / (all / n + 1), fn, j);
-    tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(all > LONG_WORK, n, 1 + TP_GRAIN / 2 / (all / n + 1), fn, j);
 }
 
 static double get_or(const job *j, const void *numbers, int64_t i, double otherwise) {

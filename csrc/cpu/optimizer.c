@@ -4,7 +4,6 @@
  * large one. 16-bit floats pass through blocks of float32. */
 #include "PrimitiveKernels.h"
 #include "core/error.h"
-#include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
@@ -113,10 +112,7 @@ static int run_all(const step_call *call, double scale, tp_step_numbers *numbers
     for (int64_t i = 0; i < params.size; i++) starts[i + 1] = starts[i] + params.data[i]->numel;
     if (fill_numbers(call, scale, numbers) < 0) return -1;
     int64_t all = starts[params.size];
-    void *lock = all > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(all, STEP_GRAIN, run_range, &job);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(all > TP_GRAIN, all, STEP_GRAIN, run_range, &job);
 }
 
 static int run_step(const step_call *call) {

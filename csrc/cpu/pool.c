@@ -2,7 +2,6 @@
 #include "cpu/pool.h"
 
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/fault.h"
@@ -54,10 +53,7 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *ou
     int64_t work = j.n_out * window + j.n_in, planes = in->numel / j.n_in;
     j.looks = work >= 1 << 20;
     bool long_work = (double)work * (double)planes > 1e6;
-    void *host = long_work ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(planes, 1 + TP_GRAIN / work, run_planes, &j);
-    if (long_work) tp_host_lock_acquire(host);
-    return status;
+    return tp_parallel_unlocked(long_work, planes, 1 + TP_GRAIN / work, run_planes, &j);
 }
 
 int pool_max_cpu(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, tp_ints dilation, tp_tensor *out,

@@ -53,11 +53,8 @@ static int run(draw_run *r, tp_draw_kind kind, tp_dtype made, int64_t seed, int6
     r->to_size = tp_itemsize(dtype);
     r->n = out->numel;
     r->to = tp_data(out);
-    void *lock = r->n > TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status =
-        tp_parallel_for((r->n + TP_DRAW_BLOCK - 1) / TP_DRAW_BLOCK, TP_GRAIN / TP_DRAW_BLOCK / 4, run_blocks, r);
-    if (r->n > TP_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(r->n > TP_GRAIN, (r->n + TP_DRAW_BLOCK - 1) / TP_DRAW_BLOCK,
+                                TP_GRAIN / TP_DRAW_BLOCK / 4, run_blocks, r);
 }
 
 /* `single` is the kind for float; the next one serves double. */

@@ -4,7 +4,6 @@
  * numbers depend on nothing but (seed, offset, i). */
 #include "PrimitiveKernels.h"
 #include "core/generator.h"
-#include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "tensorpy/math.h"
@@ -145,10 +144,7 @@ static void run_range(int64_t begin, int64_t end, void *context) {
 static int run(draws *d, int64_t seed, int64_t offset, tp_tensor *out) {
     d->out = tp_data(out);
     d->state = (tp_philox_state){(uint64_t)seed, (uint64_t)offset};
-    void *lock = out->numel > DRAW_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(out->numel, DRAW_GRAIN, run_range, d);
-    if (out->numel > DRAW_GRAIN) tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(out->numel > DRAW_GRAIN, out->numel, DRAW_GRAIN, run_range, d);
 }
 
 int draw_gamma_cpu(tp_tensor *alpha, int64_t seed, int64_t offset, tp_tensor *out) {

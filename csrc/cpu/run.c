@@ -6,7 +6,6 @@
  * each of its cache lines is fetched once. Operands whose dtype is not the loop's pass through blocks on the stack. */
 #include "cpu/run.h"
 
-#include "core/host.h"
 #include "core/parallel.h"
 
 #include <stdalign.h>
@@ -199,8 +198,5 @@ int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t 
         walk(0, it->numel, &r);
         return 0;
     }
-    void *lock = tp_host_lock_release();
-    int status = tp_parallel_for(it->numel, grain, walk, &r);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(true, it->numel, grain, walk, &r);
 }

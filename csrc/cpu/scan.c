@@ -1,7 +1,6 @@
 /* scan.c: the primitive scan on the CPU: threads share the positions across the dimension, TP_SCAN_COLUMNS neighbouring
  * ones at a time; the loops are in scan_loops.c. */
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "core/memory.h"
@@ -35,10 +34,7 @@ static int run(const tp_scan_fn *table, const tp_tensor *in, int64_t dim, tp_ten
               inner,
               (inner + TP_SCAN_COLUMNS - 1) / TP_SCAN_COLUMNS};
     int64_t chunks = outer * s.chunks, grain = TP_GRAIN * chunks / (4 * in->numel + 1) + 1;
-    void *lock = in->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(chunks, grain, run_chunks, &s);
-    tp_host_lock_acquire(lock);
-    return status;
+    return tp_parallel_unlocked(in->numel >= TP_GRAIN, chunks, grain, run_chunks, &s);
 }
 
 int scan_sum_cpu(tp_tensor *x, int64_t dim, tp_tensor *out) { return run(tp_cpu.scan->cumsum, x, dim, out, NULL); }

@@ -1,7 +1,6 @@
 /* softmax.c: the primitive softmax on the CPU: threads share the rows; the loops are in softmax_loops.c. 16-bit floats
  * are computed in float32 temporaries. */
 #include "PrimitiveKernels.h"
-#include "core/host.h"
 #include "core/parallel.h"
 #include "cpu/kernels.h"
 #include "prim/plain.h"
@@ -34,9 +33,7 @@ static int run(tp_tensor *in, tp_tensor *output, int64_t dim, bool log, tp_tenso
              .log = log,
              .loops = dtype == TP_FLOAT32 ? &tp_cpu.softmax->f32 : &tp_cpu.softmax->f64};
     for (int64_t i = dim + 1; i < in->ndim; i++) j.inner *= in->sizes[i];
-    void *host = in->numel > 100000 ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(in->numel / j.n, 1 + TP_GRAIN / 4 / j.n, run_rows, &j);
-    if (in->numel > 100000) tp_host_lock_acquire(host);
+    int status = tp_parallel_unlocked(in->numel > 100000, in->numel / j.n, 1 + TP_GRAIN / 4 / j.n, run_rows, &j);
     return status < 0 || target == out ? status : tp_copy_data(out, target);
 }
 

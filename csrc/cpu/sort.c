@@ -48,9 +48,7 @@ static int64_t length_of(const tp_tensor *lines) { return lines->ndim ? lines->s
 static int run(const line_op *op, const tp_tensor *lines, tp_tensor *out) {
     int64_t n = length_of(lines);
     line_run r = {op, lines, n, tp_data(out), false};
-    void *host = lines->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(lines->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
-    tp_host_lock_acquire(host);
+    int status = tp_parallel_unlocked(lines->numel >= TP_GRAIN, lines->numel / n, TP_GRAIN / 16 / n + 1, run_lines, &r);
     if (status < 0) return -1;
     return r.failed ? tp_fail_memory(n * 2 * (int64_t)sizeof(tp_entry)) : 0;
 }

@@ -114,9 +114,8 @@ int sort_cpu(tp_tensor *lines, bool descending, tp_tensor *values, tp_tensor *or
     if (values) r.values = tp_data(values);
     if (order) r.order = tp_data(order);
     int64_t grain = TP_GRAIN / 16 / n + 1;
-    void *host = lines->numel >= TP_GRAIN ? tp_host_lock_release() : NULL;
-    int status = tp_parallel_for(lines->numel / n, grain < TP_SORT_ROW / 4 ? TP_SORT_ROW / 4 : grain, sort_some, &r);
-    tp_host_lock_acquire(host);
+    int status = tp_parallel_unlocked(lines->numel >= TP_GRAIN, lines->numel / n,
+                                      grain < TP_SORT_ROW / 4 ? TP_SORT_ROW / 4 : grain, sort_some, &r);
     if (status < 0) return -1;
     return r.failed ? tp_fail_memory(n * 2 * (int64_t)sizeof(tp_entry)) : 0;
 }

@@ -317,8 +317,7 @@ make_overridable(
 )
 
 _ELSEWHERE = (
-    "atleast_1d", "atleast_2d", "atleast_3d", "chain_matmul", "istft", "lu", "pca_lowrank", "split", "svd_lowrank",
-    "unravel_index",
+    "atleast_1d", "atleast_2d", "atleast_3d", "chain_matmul", "istft", "pca_lowrank", "split", "svd_lowrank",
 )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def _unknown(device: Any = None) -> int:
 
 
 utilization = temperature = power_draw = clock_rate = memory_usage = device_memory_used = _unknown
-current_blas_handle = cudart = _unknown
+current_blas_handle = cudart = list_gpu_processes = get_per_process_memory_fraction = _unknown
 
 
 def get_allocator_backend() -> str:
@@ -131,11 +131,6 @@ def get_allocator_backend() -> str:
 def memory_snapshot(mempool_id: Any = None) -> list[Any]:
     """The allocator's segments: none are told."""
     return []
-
-
-def list_gpu_processes(device: Any = None) -> str:
-    """The processes that use a device: an error without one."""
-    raise _device.needed()
 
 
 def get_gencode_flags() -> str:
@@ -158,8 +153,3 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     if isinstance(debug_mode, str) and debug_mode not in names:
         raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
     _sync_debug = names[debug_mode] if isinstance(debug_mode, str) else int(debug_mode)
-
-
-def get_per_process_memory_fraction(device: Any = None) -> float:
-    """How much of a device's memory may be used: an error without one."""
-    raise _device.needed()

@@ -68,6 +68,8 @@ def cross_entropy(
 
 def _warn_of_sizes(input: Tensor, target: Tensor) -> None:
     """Losses by element broadcast; a target of other sizes is most often a mistake."""
+    if input.shape == target.shape:
+        return
     warnings.warn(
         f"the target is of size {target.size()}, the input of {input.size()}. This will likely lead to incorrect "
         "results due to broadcasting. Please ensure they have the same size.",
@@ -84,8 +86,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """The squared difference."""
-    if input.shape != target.shape:
-        _warn_of_sizes(input, target)
+    _warn_of_sizes(input, target)
     how = legacy(size_average, reduce, reduction)
     if weight is None:
         return nn.mse_loss(input, target, how)
@@ -97,8 +98,7 @@ def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """The absolute difference."""
-    if input.shape != target.shape:
-        _warn_of_sizes(input, target)
+    _warn_of_sizes(input, target)
     return nn.l1_loss(input, target, legacy(size_average, reduce, reduction))
 
 
@@ -111,8 +111,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """The absolute difference, rounded off below beta."""
-    if input.shape != target.shape:
-        _warn_of_sizes(input, target)
+    _warn_of_sizes(input, target)
     return nn.smooth_l1_loss(input, target, legacy(size_average, reduce, reduction), beta)
 
 
@@ -120,8 +119,7 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """The squared difference, linear above delta; `weight` is one per element."""
-    if input.shape != target.shape:
-        _warn_of_sizes(input, target)
+    _warn_of_sizes(input, target)
     how = reduction_of(reduction)
     if weight is None:
         return nn.huber_loss(input, target, how, delta)

@@ -12,6 +12,8 @@ import tensorpy as tp
 from tensorpy.testing.harness import arguments, inputs_of, over
 from tensorpy.testing.samples import TABLE, OpInfo
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # PyTorch's about op_db
+
 torch = pytest.importorskip("torch")
 with pytest.MonkeyPatch.context() as patch:
     patch.setenv("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu")
@@ -150,6 +152,8 @@ def flatten(result: Any) -> list[Any]:
 
 def plain_array(t: Any) -> np.ndarray:
     t = t.detach()
+    if t.layout not in (torch.strided, tp.strided):
+        t = t.to_dense()
     if str(t.dtype).endswith("bfloat16"):
         t = t.to(torch.float32 if isinstance(t, torch.Tensor) else tp.float32)
     if isinstance(t, torch.Tensor):
@@ -181,6 +185,10 @@ def difference(got: Any, expected: Any, astray: float = 0) -> str | None:
             return f"shape {tuple(x.shape)}, expected {tuple(y.shape)}"
         if str(x.dtype).rpartition(".")[2] != str(y.dtype).rpartition(".")[2]:
             return f"{x.dtype}, expected {y.dtype}"
+        if str(x.layout).rpartition(".")[2] != str(y.layout).rpartition(".")[2]:
+            return f"{x.layout}, expected {y.layout}"
+        if x.is_sparse and (x._nnz(), x.sparse_dim()) != (y._nnz(), y.sparse_dim()):
+            return f"{x._nnz()} values of {x.sparse_dim()} dimensions, expected {y._nnz()} of {y.sparse_dim()}"
         rtol, atol = TOLERANCES.get(
             y.dtype, (1e-4, 1e-5) if y.dtype.is_floating_point or y.dtype.is_complex else (0, 0)
         )

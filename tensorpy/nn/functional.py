@@ -152,24 +152,20 @@ def embedding_bag(
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None; it goes with mode='sum' only")
-    if input.dim() == 2:
-        if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated as a mini-batch")
-        if per_sample_weights is not None and per_sample_weights.shape != input.shape:
-            raise ValueError(
-                f"per_sample_weights has the shape {tuple(per_sample_weights.shape)}, the input {tuple(input.shape)}"
-            )
-        offsets = ops.arange(0, input.numel(), max(input.shape[1], 1), dtype=input.dtype, device=input.device)
-        include_last_offset = False
-        input = input.reshape(-1)
-    elif input.dim() != 1:
+    if input.dim() not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
-    elif offsets is None or offsets.dim() != 1:
+    if input.dim() == 2 and offsets is not None:
+        raise ValueError("if input is 2D, then offsets has to be None, as input is treated as a mini-batch")
+    if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
         raise ValueError("offsets has to be a 1D Tensor if input is 1D")
-    elif per_sample_weights is not None and per_sample_weights.shape != input.shape:
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
             f"per_sample_weights has the shape {tuple(per_sample_weights.shape)}, the input {tuple(input.shape)}"
         )
+    if input.dim() == 2:
+        offsets = ops.arange(0, input.numel(), max(input.shape[1], 1), dtype=input.dtype, device=input.device)
+        include_last_offset = False
+        input = input.reshape(-1)
     if sparse:
         raise NotImplementedError("embedding_bag: sparse gradients are not supported")
     if max_norm is not None:

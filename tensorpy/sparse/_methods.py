@@ -55,13 +55,12 @@ def to_sparse(
 def _of_dense(self: Any, sparse_dim: int) -> Any:
     if not 0 < sparse_dim <= max(self.dim(), 1) and self.dim():
         raise RuntimeError(f"to_sparse: sparse_dim is from 1 to {self.dim()}, not {sparse_dim}")
+    if not self.dim():
+        raise NotImplementedError("to_sparse: of a tensor without dimensions")
     there = self.detach() != 0
     if sparse_dim < self.dim():
         there = there.flatten(sparse_dim).any(-1)
-    indices = there.nonzero().t().contiguous() if self.dim() else there.reshape(1).nonzero().t()[:0]
-    pattern = Coo(indices, tuple(self.shape), True)
-    if not self.dim():
-        raise NotImplementedError("to_sparse: of a tensor without dimensions")
+    pattern = Coo(there.nonzero().t().contiguous(), tuple(self.shape), True)
     return sparse_of(pattern, at(self, pattern))
 
 

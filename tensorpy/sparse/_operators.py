@@ -6,6 +6,7 @@ Here are those between layouts and element by element; _dimensions.py and _produ
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,15 +78,17 @@ def coalesce(sparse: Any) -> Any:
     return sparse_of(made, zeros.index_add(0, places, values))
 
 
+def merge(sparse: Any) -> Any:
+    """One value for each place: of rows behind each other as they are."""
+    return coalesce(sparse) if isinstance(sparse._pattern, Coo) else sparse
+
+
 def to_dense(sparse: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """Zeros, and the values in their places."""
     pattern, values = coo(sparse)
     values = values if dtype is None else values.to(dtype)
-    count = 1
-    for size in pattern.sparse_size:
-        count *= size
     work = values.to(_C.uint8) if values.dtype == _C.bool else values
-    flat = work.new_zeros((count, *pattern.dense_size)).index_add(0, pattern.keys(), work)
+    flat = work.new_zeros((math.prod(pattern.sparse_size), *pattern.dense_size)).index_add(0, pattern.keys(), work)
     return flat.reshape(pattern.size).to(values.dtype)
 
 
@@ -185,7 +188,7 @@ def _of_values(name: str) -> None:
     """A function that gives 0 of 0, element by element."""
 
     def function(self: Any, *args: Any, **kwargs: Any) -> Any:
-        merged = coalesce(self) if isinstance(self._pattern, Coo) and name not in _ADDITIVE else self
+        merged = self if name in _ADDITIVE else merge(self)
         return sparse_of(merged._pattern, getattr(values_of(merged), name)(*args, **kwargs))
 
     def in_place(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -221,6 +224,10 @@ def _is_number(value: Any) -> bool:
     )
 
 
+def _scaled(values: Tensor, alpha: Any) -> Tensor:
+    return values * alpha if alpha != 1 else values
+
+
 def _add_to_dense(dense: Any, sparse: Any, alpha: Any) -> Tensor:
     pattern, values = coo(sparse)
     if tuple(dense.shape) != pattern.size:
@@ -244,14 +251,11 @@ def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     if size_of(self) != size_of(other):
         raise RuntimeError(f"add: expected sizes to be the same, but they are {size_of(self)} and {size_of(other)}")
     if self._pattern.is_same(other._pattern):
-        return sparse_of(
-            self._pattern,
-            values_of(self) + values_of(other) * alpha if alpha != 1 else values_of(self) + values_of(other),
-        )
+        return sparse_of(self._pattern, values_of(self) + _scaled(values_of(other), alpha))
     (mine, a), (theirs, b) = coo(self), coo(other)
     dtype = _C.result_type(a, b)
     joined = Coo(_C.cat([mine.indices, theirs.indices], 1), mine.size, False)
-    made = sparse_of(joined, _C.cat([a.to(dtype), (b * alpha if alpha != 1 else b).to(dtype)]))
+    made = sparse_of(joined, _C.cat([a.to(dtype), _scaled(b, alpha).to(dtype)]))
     both = mine.is_coalesced and theirs.is_coalesced
     return like(self, coalesce(made) if both or isinstance(self._pattern, Csr) else made)
 
@@ -302,7 +306,7 @@ def div(self: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) ->
             f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {list(size_of(other))} for "
             "divisor)"
         )
-    merged = coalesce(self) if rounding_mode and isinstance(self._pattern, Coo) else self
+    merged = merge(self) if rounding_mode else self
     return sparse_of(merged._pattern, values_of(merged).div(other, rounding_mode=rounding_mode))
 
 
@@ -310,7 +314,7 @@ def div(self: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) ->
 def pow(self: Any, exponent: Any, *, out: Any = None) -> Any:
     if not is_sparse(self) or not isinstance(exponent, (builtins.int, builtins.float)) or exponent <= 0:
         raise RuntimeError("pow: of a sparse tensor only with a number greater than 0 as the exponent")
-    merged = coalesce(self) if isinstance(self._pattern, Coo) else self
+    merged = merge(self)
     return sparse_of(merged._pattern, values_of(merged) ** exponent)
 
 

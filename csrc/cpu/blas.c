@@ -77,13 +77,18 @@ static bool try_open(const char *path, tp_text *tried) {
     return false;
 }
 
+static const char *named(void) {
+    const char *path = getenv("TENSORPY_BLAS");
+    return path && *path ? path : NULL;
+}
+
 static int open_library(void) {
     tp_autotext tried = {0};
-    const char *wanted = getenv("TENSORPY_BLAS");
+    const char *wanted = named();
     if (tp_ask_for_room(LIBRARY + BUFFER, "the BLAS library") < 0) return -1;
     if (needs_core_type()) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
-    if (wanted && *wanted) {
-        if (try_open(wanted, &tried)) return 0;
+    if (wanted) {
+        if ((blas.is_named = try_open(wanted, &tried))) return 0;
         return tp_fail(TP_RuntimeError, "TENSORPY_BLAS names a library that cannot be used:%s", tried.text);
     }
     char *found = NULL;

@@ -28,6 +28,7 @@ typedef struct {
     int (*get_num_threads)(void); /* NULL if the library has none; the next one too */
     void (*set_num_threads)(int n);
     const char *path;
+    bool is_named; /* by TENSORPY_BLAS */
 } tp_blas;
 
 /* The library, on one thread: products are split by their callers. NULL and a RuntimeError that says what was tried. */

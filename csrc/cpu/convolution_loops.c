@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels.h"
+#include "cpu/lanes.h"
 
 #include <string.h>
 
@@ -361,40 +362,13 @@ static int run(const job *j, void *context, int64_t n, tp_range_fn fn) {
 
 /* ---- in registers: float32, with the vectors that the CPU has ---- */
 
-#define UNROLL _Pragma("GCC unroll 16")
 #define REFUSED 1 /* a status: nothing is done, another way must do it */
 /* Sums side by side, as many as there are registers for: CHANNELS times GROUP vectors; where there are half as many
  * channels, or one, HALF_VECTORS and MOST_VECTORS. */
 #define GROUP 3
 #define MOST_VECTORS 8
-#if defined(__AVX512F__)
-#include <immintrin.h>
-typedef __m512 lanes;
-#define LANES 16
-#define CHANNELS 8
-#define HALF_VECTORS 6
-#define load(p) _mm512_loadu_ps(p)
-#define store(p, v) _mm512_storeu_ps(p, v)
-#define load_first(p, n) load_between(p, 0, n)
-#define load_between(p, begin, end) _mm512_maskz_loadu_ps((__mmask16)((1u << (end)) - (1u << (begin))), p)
-#define store_first(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
-#define all_lanes(x) _mm512_set1_ps(x)
-#define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
-#elif defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-typedef __m256 lanes;
-#define LANES 8
-#define CHANNELS 4
-#define HALF_VECTORS 4
-#define load(p) _mm256_loadu_ps(p)
-#define store(p, v) _mm256_storeu_ps(p, v)
-TP_INLINE lanes load_first(const float *p, int64_t n) {
-    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    return _mm256_maskload_ps(p, _mm256_loadu_si256((const void *)(mask + 8 - n)));
-}
-#define all_lanes(x) _mm256_set1_ps(x)
-#define multiply_add(a, b, c) _mm256_fmadd_ps(a, b, c)
-#endif
+#define CHANNELS (LANES == 16 ? 8 : 4)
+#define HALF_VECTORS (LANES == 16 ? 6 : 4)
 
 #include "cpu/convolution_direct.h"
 #include "cpu/convolution_weight.h"

@@ -65,38 +65,6 @@ TP_INLINE void weight_channels(const weight_worker *w, const float *grad, int64_
     }
 }
 
-/* Eight rows of eight numbers become columns: pairs of rows, of pairs, and of fours change what they hold off the
- * diagonal. */
-TP_INLINE void turn_8x8(const float *from, int64_t next, float *to, int64_t width) {
-    __m256 a[8], b[8];
-    UNROLL for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(from + i * next);
-    UNROLL for (int i = 0; i < 8; i += 2) {
-        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-    }
-    UNROLL for (int i = 0; i < 8; i += 4) UNROLL for (int k = 0; k < 2; k++) {
-        a[i + 2 * k] = _mm256_shuffle_ps(b[i + k], b[i + k + 2], 0x44);
-        a[i + 2 * k + 1] = _mm256_shuffle_ps(b[i + k], b[i + k + 2], 0xee);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        _mm256_storeu_ps(to + i * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-        _mm256_storeu_ps(to + (i + 4) * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
-    }
-}
-
-/* `rows` rows of n numbers, `next` apart, become columns of rows that are `width` apart. */
-static void turn(const float *from, int64_t next, int64_t rows, int64_t n, float *to, int64_t width) {
-    for (int64_t i = 0; i < n; i += 8)
-        for (int64_t r = 0; r < rows; r += 8) {
-            if (i + 8 <= n && r + 8 <= rows) {
-                turn_8x8(from + r * next + i, next, to + i * width + r, width);
-                continue;
-            }
-            for (int64_t k = r; k < r + 8 && k < rows; k++)
-                for (int64_t l = i; l < i + 8 && l < n; l++) to[l * width + k] = from[k * next + l];
-        }
-}
-
 static void weight_piece(const weight_worker *w, const float *grad, int64_t rows) {
     const direct_job *d = w->d;
     const tp_conv_plan *p = d->base.plan;

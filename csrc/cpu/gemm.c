@@ -1,4 +1,5 @@
-/* gemm.c: brings matrix products to BLAS.
+/* gemm.c: brings matrix products to BLAS, or those of float32 to sgemm.c, which is faster where there are vectors,
+ * unless the user names a library.
  *
  * BLAS takes a matrix whose rows or columns are contiguous, with a leading dimension between them. out = a b in
  * column-major order is out^T = b^T a^T in row-major order, so a column-major out swaps the operands instead of being
@@ -10,6 +11,7 @@
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/kernels.h"
+#include "cpu/sgemm.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
 #include "core/memory.h"
@@ -184,7 +186,27 @@ static void run_split(int64_t begin, int64_t end, void *context) {
         if (run_piece(*(const split_job *)context, i) < 0 || tp_host_look() < 0) return; /* the loop passes it on */
 }
 
+static tp_strided strided(matrix m) { return (tp_strided){(const float *)m.data, m.row_stride, m.col_stride}; }
+
+static bool for_sgemm(const tp_blas *blas, tp_dtype dtype, int64_t m, int64_t n, int64_t k, tp_strided b) {
+    return dtype == TP_FLOAT32 && !blas->is_named && tp_sgemm_fits(m, n, k, b);
+}
+
+static int call_sgemm(matrix a, matrix b, matrix c, float alpha, float beta) {
+    bool release = (double)c.rows * (double)c.cols * (double)a.cols > 1e5;
+    void *host = release ? tp_host_lock_release() : NULL;
+    int status = tp_sgemm(c.rows, c.cols, a.cols, alpha, strided(a), strided(b), beta, (float *)c.data, c.row_stride);
+    if (release) tp_host_lock_acquire(host);
+    return status;
+}
+
 static int call_blas(tp_dtype dtype, matrix a, matrix b, matrix c, const tp_scalar *alpha, const tp_scalar *beta) {
+    const tp_blas *blas = tp_blas_get();
+    if (!blas) return -1;
+    if (c.col_stride != 1 && c.row_stride == 1)
+        return call_blas(dtype, transposed(b), transposed(a), transposed(c), alpha, beta);
+    if (for_sgemm(blas, dtype, c.rows, c.cols, a.cols, strided(b)))
+        return call_sgemm(a, b, c, (float)tp_scalar_double(alpha), (float)tp_scalar_double(beta));
     split_job j = {dtype, a, b, c, alpha, beta, c.rows >= c.cols, 0};
     int64_t length = j.by_rows ? c.rows : c.cols;
     double work = (double)c.rows * (double)c.cols * (double)a.cols;
@@ -283,6 +305,8 @@ int tp_gemm_raw(tp_dtype dtype, bool trans_a, bool trans_b, int64_t m, int64_t n
     }
     const tp_blas *blas = tp_blas_get();
     if (!blas) return -1;
+    tp_strided left = {a, trans_a ? 1 : lda, trans_a ? lda : 1}, right = {b, trans_b ? 1 : ldb, trans_b ? ldb : 1};
+    if (for_sgemm(blas, dtype, m, n, k, right)) return tp_sgemm(m, n, k, 1, left, right, (float)beta, c, ldc);
     tp_complex128 z1 = 1, zb = beta;
     tp_complex64 c1 = 1, cb = (float)beta;
     switch (dtype) {

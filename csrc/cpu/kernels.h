@@ -23,6 +23,7 @@
 #include "cpu/panels.h"
 #include "cpu/pool.h"
 #include "cpu/recurrent.h"
+#include "cpu/sgemm.h"
 #include "cpu/softmax.h"
 #include "prim/draw.h"
 #include "iter/iter.h"
@@ -51,6 +52,7 @@
     X(recurrent)                  \
     X(reduce)                     \
     X(scan)                       \
+    X(sgemm)                      \
     X(softmax)                    \
     X(sort)
 

@@ -7,32 +7,12 @@
 #include "cpu/panels.h"
 
 #include "cpu/kernels.h"
+#include "cpu/lanes.h"
 
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
-#include <immintrin.h>
-
+#ifdef LANES
 #define CHUNK 128
-#define UNROLL _Pragma("GCC unroll 16")
-
-#ifdef __AVX512F__
-typedef __m512 lanes;
-#define LANES 16
-#define ROWS 12
-#define FEW 4 /* of what ROWS leaves over */
-#define load(p) _mm512_loadu_ps(p)
-#define store(p, x) _mm512_storeu_ps(p, x)
-#define all_lanes(x) _mm512_set1_ps(x)
-#define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
-#else
-typedef __m256 lanes;
-#define LANES 8
-#define ROWS 3
-#define FEW 2
-#define load(p) _mm256_loadu_ps(p)
-#define store(p, x) _mm256_storeu_ps(p, x)
-#define all_lanes(x) _mm256_set1_ps(x)
-#define multiply_add(a, b, c) _mm256_fmadd_ps(a, b, c)
-#endif
+#define ROWS (LANES == 16 ? 12 : 3)
+#define FEW (LANES == 16 ? 4 : 2) /* of what ROWS leaves over */
 #define VECTORS (TP_PANEL / LANES)
 
 /* `rows` is known where this is called. Along with each row of the panel `step` bytes from `ahead` on are asked for. */

@@ -55,6 +55,7 @@ static void rows_times_panel(const float *a, int64_t lda, int64_t rows, const fl
  * time for each row. */
 
 #define COLUMNS 4
+#define AHEAD 4 /* columns */
 
 #ifdef __AVX512F__
 #define sum_of(x) _mm512_reduce_add_ps(x)
@@ -74,7 +75,10 @@ TP_INLINE void dot_block(const float *a, int64_t lda, const float *b, int64_t ld
     int64_t i = 0;
     for (; i + LANES <= k; i += LANES) {
         lanes x[COLUMNS];
-        UNROLL for (int c = 0; c < columns; c++) x[c] = load(b + c * ldb + i);
+        UNROLL for (int c = 0; c < columns; c++) {
+            __builtin_prefetch(b + (c + AHEAD) * ldb + i);
+            x[c] = load(b + c * ldb + i);
+        }
         UNROLL for (int r = 0; r < rows; r++) {
             lanes one = load(a + r * lda + i);
             UNROLL for (int c = 0; c < columns; c++) sum[r][c] = multiply_add(one, x[c], sum[r][c]);

@@ -149,6 +149,12 @@ tp_tensor2 linalg_cholesky_ex_dense(tp_tensor *self, bool upper, bool check) {
     return (tp_tensor2){{tp_take(L), tp_take(info)}};
 }
 
+/* cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor; its gradient takes the factor for any matrix,
+ * with both triangles, as PyTorch's does. */
+tp_tensor *cholesky_solve_composite(tp_tensor *self, tp_tensor *input2, bool upper) {
+    return tp__cholesky_solve(self, input2, upper);
+}
+
 /* ---- triangles ---- */
 
 /* Row by row or column by column, without gaps: what the primitive takes, and in *turned which it is. */

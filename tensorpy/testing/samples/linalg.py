@@ -73,13 +73,19 @@ def _from_factor(factor: Any, upper: bool) -> Any:
     return mirrored(factor) @ factor if upper else factor @ mirrored(factor)
 
 
-@samples("cholesky_inverse", reference=lambda a, upper=False: np.linalg.inv(_from_factor(a, upper)), **OPTIONS)
+def _half(factor: Any, upper: bool = False) -> Any:
+    return factor.triu() if upper else factor.tril()
+
+
+@samples("cholesky_inverse", reference=lambda a, upper=False: np.linalg.inv(_from_factor(a, upper)),
+         kept=lambda a, *upper: (_half(a, *upper), *upper), **OPTIONS)  # fmt: skip
 def cholesky_inverse(make: Make) -> Iterator[Any]:
     for shape, upper in itertools.product(SQUARE, (False, True)):
         yield triangle(make, upper, *shape), upper
 
 
-@samples("cholesky_solve", reference=lambda b, a, upper=False: np.linalg.solve(_from_factor(a, upper), b), **OPTIONS)
+@samples("cholesky_solve", reference=lambda b, a, upper=False: np.linalg.solve(_from_factor(a, upper), b),
+         kept=lambda b, a, *upper: (b, _half(a, *upper), *upper), **OPTIONS)  # fmt: skip
 def cholesky_solve(make: Make) -> Iterator[Any]:
     for shape, upper in itertools.product(SQUARE, (False, True)):
         yield make(*shape[:-1], 2), triangle(make, upper, *shape), upper

@@ -226,6 +226,7 @@ class OpInfo:
     unset: bool = False  # what the elements are is not said
     dense: bool = False  # takes no strides but a few
     constant: tuple[str, ...] = ()  # arguments that are not differentiated
+    kept: Callable[..., tuple[Any, ...]] | None = None  # finite differences leave the domain: arguments back in it
     on_host: tuple[str, ...] = ()  # tensor arguments that stay on the CPU, whatever the device
     needs_values: bool = False  # of an argument, to know what the result is: refused on Meta
     copies: bool = False  # a view where it can be one

@@ -15,12 +15,12 @@
 #ifdef LANES
 #define VECTORS 2
 #define COLUMNS (VECTORS * LANES)
-#define ROWS (LANES == 16 ? TP_SGEMM_ROWS : 6) /* with the panel's vectors and one of a, all registers but one or two \
-                                                */
-#define LINE 16                                /* of the cache */
-#define AHEAD 8                                /* steps of k */
-#define FEW_PANELS 8                           /* for so many a is read as it lies */
-#define BLOCK_COLUMNS 256                      /* whose panels stay in the L2 cache */
+/* With the panel's vectors and one of a these sums take all registers but one or two. */
+#define ROWS (LANES == 16 ? TP_SGEMM_ROWS : 6)
+#define LINE 16           /* of the cache */
+#define AHEAD 8           /* steps of k */
+#define FEW_PANELS 8      /* for so many a is read as it lies */
+#define BLOCK_COLUMNS 256 /* whose panels stay in the L2 cache */
 
 /* What a tile is made of; of its columns n are wanted. */
 typedef struct {

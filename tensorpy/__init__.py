@@ -40,11 +40,15 @@ from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
 from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa: E402
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
     block_diag,
     broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     cdist,
+    chain_matmul,
     einsum,
     histogramdd,
     lu,
@@ -259,11 +263,15 @@ def __dir__() -> list[str]:
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "are_deterministic_algorithms_enabled",
     "autocast",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
     "cdist",
+    "chain_matmul",
     "e",
     "einsum",
     "enable_grad",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +24,12 @@ class DeviceProperties:
     multi_processor_count: int
 
 
-def _runs_torch() -> bool:
-    """Whether programs for PyTorch run here (`as_torch`): to them OpenCL is a device when it is called "cuda" only."""
-    return sys.modules.get("torch") is sys.modules["tensorpy"]
-
-
 def _types() -> list[str]:
     """The types that are there, the one to take first."""
     found = [name for name in _C._outside_devices() if _C._device_count(name) > 0]
-    if (_C.device("opencl").type == "cuda" or not _runs_torch()) and opencl.is_available():
-        found.append(_C.device("opencl").type)
+    name = _C.device("opencl").type
+    if (name == "cuda" or _C._package() != "torch") and opencl.is_available():  # programs for PyTorch know "cuda" only
+        found.append(name)
     return [name for name in _chosen if name in found] + [name for name in found if name not in _chosen]
 
 

@@ -136,6 +136,17 @@ def test_named_results_are_torchs() -> None:
     assert repr(tp.ones(2).max(0)).startswith("tensorpy.return_types.max(")
 
 
+def test_names_of_functions_are_torchs() -> None:
+    assert (
+        output(
+            "import torch\n"
+            "from torch.overrides import resolve_name\n"
+            "print(resolve_name(torch.add), resolve_name(torch.Tensor.add), resolve_name(print))"
+        )
+        == "torch.add torch.Tensor.add None"
+    )
+
+
 def test_opencl_is_an_accelerator_of_programs_that_were_given_it() -> None:
     program = "import torch; a = torch.accelerator; print(a.is_available(), a.device_count(), a.current_accelerator())"
     assert output(program) == "False 0 None"

@@ -1,7 +1,7 @@
 """Nested lists, tuples and dictionaries as flat lists of what is in them, and back: torch.utils._pytree's names.
 
-A tree is a leaf, or a container of trees. Containers are list, tuple, dict, namedtuple, OrderedDict, defaultdict, deque,
-Size and the types that are registered; anything else is a leaf, None among it.
+A tree is a leaf, or a container of trees. Containers are list, tuple, dict, namedtuple, OrderedDict, defaultdict,
+deque, Size and the types that are registered; anything else is a leaf, None among it.
 """
 
 from __future__ import annotations

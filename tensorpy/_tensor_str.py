@@ -239,7 +239,15 @@ def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
     if number := _C._batch_number(t):  # all samples, since there is no single one
         return f"BatchedTensor(level={number}, value={tensor_repr(_C._vmap_remove(t, number, 0))})"
-    prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
+    parameters = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is one
+    is_parameter = parameters is not None and isinstance(t, parameters.Parameter)
+    if is_parameter and type(t) is not parameters.Parameter:  # type: ignore[union-attr]
+        return f"Parameter({_repr(t, type(t).__name__)})"
+    return _repr(t, "tensor" if is_parameter or type(t) is Tensor else type(t).__name__)
+
+
+def _repr(t: Tensor, name: str) -> str:
+    prefix = f"{name}("
     indent = len(prefix)
     suffixes = []
     if t.device.type != _C.get_default_device().type:

@@ -89,7 +89,7 @@ def _role_of_number(op: Operator, a: Argument) -> str:
     if op.schema.name.base == "permute":
         return "p"
     if a.name in DIMS:
-        if op.schema.name.base in ("unsqueeze", "diag_embed"):
+        if op.schema.name.base in ("unsqueeze", "diag_embed", "stack"):
             return "e"
         if type_ == "int?":
             return "w"

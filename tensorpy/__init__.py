@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math as _math
 import os as _os
+import sys as _sys
 
 # Threads that wait for each other spin only shortly: where the CPUs are shared, long spinning keeps the thread that is
 # waited for from running. libgomp reads this once, while it is loaded; a choice of the user's stands.
@@ -19,6 +20,8 @@ if _spin:
     del _os.environ["GOMP_SPINCOUNT"]
 from tensorpy._C import *  # noqa: F403
 from tensorpy._C import Tensor, default_generator, return_types  # noqa: F401
+
+_sys.modules[f"{__name__}.return_types"] = return_types  # named results are pickled by the names of their types
 
 __version__ = "0.1.0"
 
@@ -37,11 +40,15 @@ from tensorpy._tensor import is_tensor  # noqa: E402
 from tensorpy._types import finfo, iinfo  # noqa: E402
 from tensorpy.amp import autocast  # noqa: E402
 from tensorpy.functional import (  # type: ignore[no-redef, assignment]  # noqa: E402
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
     block_diag,
     broadcast_shapes,
     broadcast_tensors,
     cartesian_prod,
     cdist,
+    chain_matmul,
     einsum,
     histogramdd,
     lu,
@@ -256,11 +263,15 @@ def __dir__() -> list[str]:
 __all__ = [name for name in dir(_C) if not name.startswith("_")] + [
     "are_deterministic_algorithms_enabled",
     "autocast",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
     "cdist",
+    "chain_matmul",
     "e",
     "einsum",
     "enable_grad",

@@ -101,6 +101,9 @@ class set_grad_enabled(ContextDecorator):
         self.mode = mode
         _C._set_grad_enabled(mode)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__name__}(mode={self.mode})"
+
     def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 

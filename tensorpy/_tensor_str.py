@@ -8,6 +8,7 @@ laid out in lines that fit.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -209,6 +210,12 @@ def _grad_suffix(t: Tensor) -> list[str]:
     return ["requires_grad=True"] if t.requires_grad else []
 
 
+def _tangent_suffix(t: Tensor) -> list[str]:
+    forward = sys.modules.get("tensorpy.autograd.forward_ad")
+    tangent = forward.unpack_dual(t).tangent if forward else None
+    return [] if tangent is None else [f"tangent={tangent}"]
+
+
 def _dtype_is_plain(t: Tensor) -> bool:
     """Whether the elements show the dtype already."""
     default = _C.get_default_dtype()
@@ -232,7 +239,15 @@ def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
     if number := _C._batch_number(t):  # all samples, since there is no single one
         return f"BatchedTensor(level={number}, value={tensor_repr(_C._vmap_remove(t, number, 0))})"
-    prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
+    parameters = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is one
+    is_parameter = parameters is not None and isinstance(t, parameters.Parameter)
+    if is_parameter and type(t) is not parameters.Parameter:  # type: ignore[union-attr]
+        return f"Parameter({_repr(t, type(t).__name__)})"
+    return _repr(t, "tensor" if is_parameter or type(t) is Tensor else type(t).__name__)
+
+
+def _repr(t: Tensor, name: str) -> str:
+    prefix = f"{name}("
     indent = len(prefix)
     suffixes = []
     if t.device.type != _C.get_default_device().type:
@@ -251,4 +266,4 @@ def tensor_repr(t: Tensor) -> str:
         suffixes += [size] if _options.edgeitems == 0 else []
         suffixes += [] if _dtype_is_plain(t) else [dtype]
         text = _elements(t.detach().as_subclass(Tensor), indent)
-    return _append_suffixes(prefix + text, suffixes + _grad_suffix(t), indent)
+    return _append_suffixes(prefix + text, suffixes + _grad_suffix(t) + _tangent_suffix(t), indent)

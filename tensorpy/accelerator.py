@@ -27,8 +27,9 @@ class DeviceProperties:
 def _types() -> list[str]:
     """The types that are there, the one to take first."""
     found = [name for name in _C._outside_devices() if _C._device_count(name) > 0]
-    if opencl.is_available():
-        found.append(_C.device("opencl").type)
+    name = _C.device("opencl").type
+    if (name == "cuda" or _C._package() != "torch") and opencl.is_available():  # programs for PyTorch know "cuda" only
+        found.append(name)
     return [name for name in _chosen if name in found] + [name for name in found if name not in _chosen]
 
 

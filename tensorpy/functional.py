@@ -16,6 +16,7 @@ from tensorpy._types import is_whole
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -121,6 +122,32 @@ def block_diag(*tensors: object) -> Tensor:
 def cartesian_prod(*tensors: object) -> Tensor:
     """All combinations of elements, one of each vector, as rows."""
     return _C.cartesian_prod(_operands("cartesian_prod", tensors))
+
+
+def _at_least(name: str, tensors: tuple[object, ...]) -> Any:
+    function = getattr(_C, name)
+    return function(tensors[0] if len(tensors) == 1 else _operands(name, tensors))
+
+
+def atleast_1d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
+    """The tensor with one dimension or more; a tuple of several, given one by one or as a list."""
+    return _at_least("atleast_1d", tensors)
+
+
+def atleast_2d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
+    """The tensor with two dimensions or more; a tuple of several, given one by one or as a list."""
+    return _at_least("atleast_2d", tensors)
+
+
+def atleast_3d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
+    """The tensor with three dimensions or more; a tuple of several, given one by one or as a list."""
+    return _at_least("atleast_3d", tensors)
+
+
+def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
+    """The product of matrices, in the order that takes the fewest steps; see linalg.multi_dot."""
+    given = _operands("chain_matmul", matrices)
+    return _C.chain_matmul(given) if out is None else _C.chain_matmul(given, out=out)
 
 
 # ---- results whose number depends on the arguments ----
@@ -297,10 +324,14 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 make_overridable(
     __name__,
     (
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
         "block_diag",
         "broadcast_tensors",
         "cartesian_prod",
         "cdist",
+        "chain_matmul",
         "einsum",
         "histogramdd",
         "lu",
@@ -316,9 +347,7 @@ make_overridable(
     ),
 )
 
-_ELSEWHERE = (
-    "atleast_1d", "atleast_2d", "atleast_3d", "chain_matmul", "istft", "pca_lowrank", "split", "svd_lowrank",
-)  # fmt: skip
+_ELSEWHERE = ("istft", "pca_lowrank", "split", "svd_lowrank")
 
 
 def __getattr__(name: str) -> object:

@@ -253,9 +253,10 @@ def resolve_name(f: Any) -> str | None:
     if isinstance(f, type(_C._op_overload("add.Tensor"))):
         return str(f)
     try:
-        return _tables()[1].get(f)
+        name: str | None = _tables()[1].get(f)
     except TypeError:  # not hashable
         return None
+    return name and _C._package() + name.removeprefix("tensorpy")
 
 
 def _name_of(f: Any) -> str:

@@ -123,6 +123,37 @@ def test_names_are_printed_as_torchs() -> None:
     assert str(tp.float32) == "tensorpy.float32"
 
 
+def test_named_results_are_torchs() -> None:
+    assert output(
+        "import torch, pickle\n"
+        "r = torch.ones(2).max(0)\n"
+        "print(r, type(r), type(r) is torch.return_types.max, type(pickle.loads(pickle.dumps(r))) is type(r))"
+    ).splitlines() == [
+        "torch.return_types.max(",
+        "values=tensor(1.),",
+        "indices=tensor(0)) <class 'torch.return_types.max'> True True",
+    ]
+    assert repr(tp.ones(2).max(0)).startswith("tensorpy.return_types.max(")
+
+
+def test_names_of_functions_are_torchs() -> None:
+    assert (
+        output(
+            "import torch\n"
+            "from torch.overrides import resolve_name\n"
+            "print(resolve_name(torch.add), resolve_name(torch.Tensor.add), resolve_name(print))"
+        )
+        == "torch.add torch.Tensor.add None"
+    )
+
+
+def test_opencl_is_an_accelerator_of_programs_that_were_given_it() -> None:
+    program = "import torch; a = torch.accelerator; print(a.is_available(), a.device_count(), a.current_accelerator())"
+    assert output(program) == "False 0 None"
+    if opencl.is_available():
+        assert output(program, "--device", "opencl").startswith("True") and tp.accelerator.is_available()
+
+
 def test_versions_compare_by_their_numbers() -> None:
     version = TorchVersion("2.13.0+tensorpy0.1.0")
     assert version > "2.2" and version >= (2, 13) and version == "2.13.0" and version < "10.0"

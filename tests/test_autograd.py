@@ -196,6 +196,23 @@ def test_nodes():
     assert x.is_leaf and not y.is_leaf and x.grad_fn is None
 
 
+def test_a_node_can_be_called():
+    """With gradients of its outputs it gives those of its inputs, and its hooks see them."""
+    x, y = tp.tensor([2.0, 3.0], requires_grad=True), tp.tensor([5.0, 7.0], requires_grad=True)
+    product, seen = x * y, []
+    product.grad_fn.register_hook(lambda inputs, outputs: seen.append((len(inputs), len(outputs))))
+    assert [g.tolist() for g in product.grad_fn(tp.ones(2))] == [[5, 7], [2, 3]] and seen == [(2, 1)]
+    assert product.grad_fn(None)[0] is None
+    assert x.exp().sum().grad_fn(tp.tensor(2.0)).tolist() == [2, 2]
+    low = tp.unbind(x)[0]
+    assert low.grad_fn(tp.tensor(1.0), tp.tensor(4.0)).tolist() == [1, 4]
+    x.exp().grad_fn.next_functions[0][0](tp.tensor([1.0, 1.0]))
+    assert x.grad.tolist() == [1, 1]
+    for wrong in ((), (tp.ones(2),) * 2, (3,)):
+        with pytest.raises(TypeError):
+            product.grad_fn(*wrong)
+
+
 def test_saved_tensors_hooks():
     packed = []
 

@@ -349,3 +349,27 @@ def test_batch_normalization_without_running_statistics():
     assert tp.func.replace_all_batch_norm_modules_(net) is net
     assert net[1].running_mean is None and not net[1].track_running_stats
     tp.func.vmap(net, randomness="error")(tp.ones(4, 5, 2))
+
+
+def test_forward_mode_of_a_product_in_nested_maps() -> None:
+    """The tangent of a weight that is mapped twice is no view where the weight, expanded, is one: the neural tangent
+    kernel by products of vectors, jvp inside two maps over the samples and one over the outputs."""
+    linear = tp.nn.functional.linear
+    w1, w2 = tp.arange(12.0).view(4, 3) / 10 - 0.5, tp.arange(8.0).view(2, 4) / 7 - 0.4
+    xs, ys = tp.arange(9.0).view(3, 3) / 5 - 1, tp.arange(15.0).view(5, 3) / 9 - 0.7
+
+    def net(weights: tuple[tp.Tensor, tp.Tensor], x: tp.Tensor) -> tp.Tensor:
+        return linear(linear(x[None], weights[0]).tanh(), weights[1])[0]
+
+    def product(x: tp.Tensor, y: tp.Tensor) -> tp.Tensor:
+        back = tp.func.vjp(lambda w: net(w, x), (w1, w2))[1]
+        return tp.func.vmap(lambda v: tp.func.jvp(lambda w: net(w, y), ((w1, w2),), back(v))[1])(tp.eye(2))
+
+    def jacobian(x: tp.Tensor) -> tp.Tensor:
+        of = tp.func.jacrev(lambda w: net(w, x))((w1, w2))
+        return tp.cat([j.flatten(1) for j in of], 1)
+
+    kernel = tp.func.vmap(tp.func.vmap(product, (None, 0)), (0, None))(xs, ys)
+    for i, x in enumerate(xs):
+        for j, y in enumerate(ys):
+            tp.testing.assert_close(kernel[i, j], jacobian(x) @ jacobian(y).t())

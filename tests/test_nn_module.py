@@ -385,6 +385,8 @@ def sequential(t: Any) -> Any:
     s *= 2
     named = t.nn.Sequential(OrderedDict(first=a, second=b))
     told += [repr(s), repr(named), repr(named[:1]), named.first is a]
+    del named[0]
+    told += [repr(named), list(named.state_dict()), len(named)]
     calls = [
         lambda: s[9], lambda: s + 3, lambda: s * 0, lambda: s * "a", lambda: s.insert(99, a), lambda: s.insert(0, 3),
         lambda: s.append(3), lambda: s["0"],

@@ -360,9 +360,29 @@ def test_schedule(name: str, options: Any, kind: str) -> None:
         if name not in ("CyclicLR", "OneCycleLR"):
             s.step(4)
             told += [s.get_last_lr()]
-        return told
+        return [*told, sorted(s.state_dict())]
 
     compare(tell)
+
+
+@scenario
+def schedules_of_programs(t: Any) -> Any:
+    """They look at what the base says of the call that they are in."""
+    told = []
+
+    class Warmup(t.optim.lr_scheduler.LRScheduler):  # type: ignore[misc]
+        def get_lr(self) -> Any:
+            told.append((self._get_lr_called_within_step, self._is_initial, self.last_epoch))
+            return [base * min(1, (self.last_epoch + 1) / 4) for base in self.base_lrs]
+
+        def _get_closed_form_lr(self) -> Any:
+            return [7.0 for _ in self.base_lrs]
+
+    o = two_groups(t)
+    s = Warmup(o)
+    told += [watched(o, s, 3), s.get_lr(), s._get_lr_called_within_step]
+    s._update_lr(3)
+    return [*told, s.get_last_lr(), sorted(s.state_dict())]
 
 
 @pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=[n for n, _ in SCHEDULES])

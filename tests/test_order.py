@@ -219,6 +219,14 @@ def test_tensors_one_by_one_or_as_a_list() -> None:
     assert [t.shape for t in tp.broadcast_tensors(a.reshape(2, 1), b)] == [(2, 3), (2, 3)]
     assert tp.cartesian_prod(a, b).shape == (6, 2) and tp.block_diag(a, b).shape == (2, 5)
     refused(TypeError, "expected Tensors", tp.meshgrid, a, 3)
+    matrices = tp.ones(2, 3), tp.ones(3, 4), tp.ones(4, 1)
+    for product in (tp.chain_matmul(*matrices), tp.chain_matmul(matrices), tp.chain_matmul(*matrices, out=tp.empty(0))):
+        assert product.tolist() == [[12.0], [12.0]]
+    for n, function in enumerate((tp.atleast_1d, tp.atleast_2d, tp.atleast_3d), 1):
+        one = tp.tensor(1.0)
+        assert function(one).ndim == n and [t.ndim for t in function([one])] == [n]
+        for several in (function(one, tp.ones(2)), function((one, tp.ones(2)))):
+            assert type(several) is tuple and [t.ndim for t in several] == [n, n]
 
 
 def test_nonzero_as_tuple() -> None:

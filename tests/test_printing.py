@@ -205,3 +205,31 @@ def test_printoptions_come_back() -> None:
 
 def test_dtype_objects_pickle() -> None:
     assert pickle.loads(pickle.dumps(tp.float32)) is tp.float32
+
+
+class Weight(tp.nn.Parameter):
+    pass
+
+
+class Named(tp.nn.Parameter):
+    def __repr__(self) -> str:  # type: ignore[override]
+        return f"named {tp.Tensor.__repr__(self)}"
+
+
+def test_parameters() -> None:
+    plain, weight, named = (kind(tp.ones(2)) for kind in (tp.nn.Parameter, Weight, Named))
+    texts = (
+        (plain, "Parameter containing:\ntensor([1., 1.], requires_grad=True)"),
+        (weight, "Parameter containing:\nParameter(Weight([1., 1.], requires_grad=True))"),
+        (named, "named Parameter(Named([1., 1.], requires_grad=True))"),
+    )
+    for parameter, text in texts:
+        assert repr(parameter) == str(parameter) == f"{parameter}" == text
+    assert tp.Tensor.__repr__(plain) == "tensor([1., 1.], requires_grad=True)"
+
+
+def test_tangents() -> None:
+    with tp.autograd.forward_ad.dual_level():
+        dual = tp.autograd.forward_ad.make_dual(tp.ones(2), tp.tensor([1.0, 2.0]))
+        assert repr(dual) == "tensor([1., 1.], tangent=tensor([1., 2.]))"
+    assert repr(tp.ones(2)) == "tensor([1., 1.])"

@@ -147,6 +147,30 @@ def test_einsum(case):
     check_gradients(lambda *t: tp.einsum(equation, *t) ** 2, *arrays, tolerance=1e-5)
 
 
+# Recorded from PyTorch 2.13, a to e of sizes 2 to 6: programs view what comes.
+LAYOUTS = {
+    "ab,cd->acbd": (60, 15, 5, 1),
+    "ab,cd->dbca": (3, 1, 30, 15),
+    "abc,cd->bad": (10, 5, 1),
+    "ab,a->ba": (1, 3),
+    "ab,bc->ca": (2, 1),
+    "abc,cd->adb": (15, 1, 5),
+    "abc,cd->dab": (6, 3, 1),
+    "abc,cde->deab": (36, 6, 3, 1),
+    "abc,cde->adeb": (90, 6, 1, 30),
+    "ab,bc,cd->da": (2, 1),
+    "bac,bdc->bad": (10, 5, 1),
+    "abc,adc->bad": (5, 15, 1),
+}
+
+
+@pytest.mark.parametrize("equation", LAYOUTS)
+def test_the_layout_of_an_einsum(equation):
+    given = equation.split("->")[0].split(",")
+    out = tp.einsum(equation, *(tp.ones([2 + "abcde".index(c) for c in labels]) for labels in given))
+    assert out.stride() == LAYOUTS[equation]
+
+
 def test_einsum_forms():
     a, b = tp.rand(2, 3), tp.rand(3, 4)
     product = a @ b

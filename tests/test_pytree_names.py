@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import tensorpy as tp
 from tensorpy.utils import _pytree
 
 Pair = namedtuple("Pair", ["a", "b"])
@@ -27,6 +28,12 @@ def test_trees_taken_apart_by_hand_are_put_together(tree: Any) -> None:
     leaves, spec = apart(tree)
     assert leaves == _pytree.tree_leaves(tree)
     assert _pytree.tree_unflatten(leaves, spec) == tree
+
+
+def test_sizes_are_containers_of_numbers() -> None:
+    """Libraries map them; what comes is a tuple, since not all leaves are numbers."""
+    mapped = _pytree.tree_map(str, {"shape": tp.Size([2, 3])})
+    assert mapped == {"shape": ("2", "3")} and type(mapped["shape"]) is tuple
 
 
 def test_a_container_of_a_library_registers_as_a_list() -> None:

@@ -355,6 +355,12 @@ static int run_formula(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     return status;
 }
 
+int tp_apply_node(tp_node *n, tp_tensors grads, tp_tensor **out) {
+    if (run_formula(n, grads.data, out) < 0) return -1;
+    return n->hooks ? tp_autograd_host.after(n->hooks, out, (int)n->nedges, (tp_tensor **)grads.data, (int)grads.size)
+                    : 0;
+}
+
 static int apply_node(run *r, entry *e, tp_tensor **out) {
     tp_node *n = e->node;
     bool any = false;

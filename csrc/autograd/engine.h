@@ -13,6 +13,10 @@
 int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool create_graph, tp_tensors inputs,
                 tp_tensor **out);
 
+/* One node by itself, with its hooks: gradients of its outputs (one per input of the node, borrowed, NULL where there
+ * is none) to those of its edges (new, or NULL). What it has saved stays. */
+int tp_apply_node(tp_node *node, tp_tensors grads, tp_tensor **out);
+
 /* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0,
  * or -1 with the error set. */
 typedef struct {

@@ -93,6 +93,19 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
     return 0;
 }
 
+static TP_COLD int fail_room(const tp_tensor *input, const tp_tensor *weight, const settings *s) {
+    tp_autotext padded = {0}, kernel = {0};
+    for (int i = 2; i < input->ndim; i++) {
+        const char *between = i > 2 ? " x " : "";
+        tp_text_add(&padded, "%s%lld", between, (long long)(input->sizes[i] + 2 * at(s->padding, i - 2)));
+        tp_text_add(&kernel, "%s%lld", between, (long long)(at(s->dilation, i - 2) * (weight->sizes[i] - 1) + 1));
+    }
+    return tp_fail(TP_RuntimeError,
+                   "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
+                   "than actual input size",
+                   padded.text, kernel.text);
+}
+
 /* The sizes of the result, into `sizes` (input->ndim of them). */
 static int output_sizes(const tp_tensor *input, const tp_tensor *weight, const settings *s, int64_t *sizes) {
     sizes[0] = input->sizes[0];
@@ -106,11 +119,7 @@ static int output_sizes(const tp_tensor *input, const tp_tensor *weight, const s
             sizes[i] = (input->sizes[i] - 1) * stride - pad + span + at(s->output_padding, i - 2);
         } else {
             int64_t room = input->sizes[i] + pad - span;
-            if (room < 0)
-                return tp_fail(TP_RuntimeError,
-                               "Calculated padded input size per channel: (%lld). Kernel size: (%lld). Kernel size "
-                               "can't be greater than actual input size",
-                               (long long)(input->sizes[i] + pad), (long long)span);
+            if (room < 0) return fail_room(input, weight, s);
             sizes[i] = room / stride + 1;
         }
         if (sizes[i] < 0 || (sizes[i] == 0 && input->sizes[i] != 0))

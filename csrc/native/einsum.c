@@ -27,6 +27,7 @@ typedef struct {
     int uses[LABELS];
     int dots; /* dimensions of the widest ellipsis */
     int out[LABELS], n_out;
+    int order[LABELS], n_order; /* every label: the output's, then the summed ones; products list theirs in it */
     bool in_out[LABELS];
 } sum_job;
 
@@ -182,7 +183,9 @@ static int read_equation(sum_job *j, const char *equation, tp_tensors tensors) {
     }
     if (j->n_out > TP_MAX_DIMS)
         return tp_fail(TP_RuntimeError, "einsum(): an output of more than %d dimensions", TP_MAX_DIMS);
-    for (int i = 0; i < j->n_out; i++) j->in_out[j->out[i]] = true;
+    for (int i = 0; i < j->n_out; i++) j->in_out[j->order[j->n_order++] = j->out[i]] = true;
+    for (int label = 0; label < LABELS; label++)
+        if (j->sizes[label] >= 0 && !j->in_out[label]) j->order[j->n_order++] = label;
     return 0;
 }
 
@@ -251,25 +254,25 @@ static tp_tensor *ordered(const term *t, const int *labels, int n) {
 
 /* ---- two operands ---- */
 
-/* The labels of a product of two terms: batch | left | right are kept, inner ones are summed. */
+/* The labels of a product of two terms, each group in the job's order: batch | left | right are kept, inner ones are
+ * summed. `made` are those of the product. */
 typedef struct {
-    int batch[TP_MAX_DIMS], left[TP_MAX_DIMS], right[TP_MAX_DIMS], inner[TP_MAX_DIMS];
-    int n_batch, n_left, n_right, n_inner;
+    int batch[TP_MAX_DIMS], left[TP_MAX_DIMS], right[TP_MAX_DIMS], inner[TP_MAX_DIMS], made[2 * TP_MAX_DIMS];
+    int n_batch, n_left, n_right, n_inner, n_made;
     int64_t batches, rows, columns, depth;
+    bool turned; /* the order has all of right before left */
 } pairing;
 
 static pairing pair_up(const sum_job *j, const term *a, const term *b) {
     pairing p = {.batches = 1, .rows = 1, .columns = 1, .depth = 1};
-    for (int d = 0; d < a->tensor->ndim; d++) {
-        int label = a->labels[d];
-        int64_t size = a->tensor->sizes[d];
-        if (size_of(b, label) < 0) p.left[p.n_left++] = label, p.rows *= size;
-        else if (wanted(j, label, a, b)) p.batch[p.n_batch++] = label, p.batches *= size;
-        else p.inner[p.n_inner++] = label, p.depth *= size;
-    }
-    for (int d = 0; d < b->tensor->ndim; d++) {
-        if (size_of(a, b->labels[d]) >= 0) continue;
-        p.right[p.n_right++] = b->labels[d], p.columns *= b->tensor->sizes[d];
+    for (int i = 0; i < j->n_order; i++) {
+        int label = j->order[i];
+        int64_t in_a = size_of(a, label), in_b = size_of(b, label);
+        if (in_a < 0 && in_b < 0) continue;
+        if (in_b < 0) p.left[p.n_left++] = label, p.rows *= in_a;
+        else if (in_a < 0) p.right[p.n_right++] = label, p.columns *= in_b, p.turned = p.n_left == 0;
+        else if (wanted(j, label, a, b)) p.batch[p.n_batch++] = label, p.batches *= in_a;
+        else p.inner[p.n_inner++] = label, p.depth *= in_a;
     }
     return p;
 }
@@ -290,44 +293,39 @@ static tp_tensor *grouped(const term *t, const pairing *p, const int *second, in
                : tp_reshape(turned, TP_INTS(p->batches, size_second, size_third));
 }
 
-/* Nothing is summed: a broadcast product, [batch, left, 1...] * [batch, 1..., right]; new. */
-static tp_tensor *outer_product(const term *a, const term *b, const pairing *p) {
-    int labels[2 * TP_MAX_DIMS], n = 0;
+/* t's dimensions where the labels are, and size 1 where it has none; new. */
+static tp_tensor *spread(const term *t, const int *labels, int n) {
+    int own[2 * TP_MAX_DIMS], n_own = 0;
     int64_t sizes[2 * TP_MAX_DIMS];
-    for (int i = 0; i < p->n_batch; i++) labels[n++] = p->batch[i];
-    for (int i = 0; i < p->n_left; i++) labels[n++] = p->left[i];
-    tp_autoref *left = ordered(a, labels, n);
-    if (left && p->n_right) {
-        for (int i = 0; i < n + p->n_right; i++) sizes[i] = i < n ? left->sizes[i] : 1;
-        tp_autoref *wide = tp_reshape(left, (tp_ints){sizes, n + p->n_right});
-        tp_release(left);
-        left = tp_take(wide);
+    for (int i = 0; i < n; i++) {
+        sizes[i] = size_of(t, labels[i]);
+        if (sizes[i] < 0) sizes[i] = 1;
+        else own[n_own++] = labels[i];
     }
-    n = p->n_batch;
-    for (int i = 0; i < p->n_right; i++) labels[n++] = p->right[i];
-    tp_autoref *right = left ? ordered(b, labels, n) : NULL;
-    if (right && p->n_left) {
-        int gap = p->n_batch + p->n_left;
-        for (int i = 0; i < gap; i++) sizes[i] = i < p->n_batch ? right->sizes[i] : 1;
-        for (int i = p->n_batch; i < n; i++) sizes[gap + i - p->n_batch] = right->sizes[i];
-        tp_autoref *wide = tp_reshape(right, (tp_ints){sizes, n + p->n_left});
-        tp_release(right);
-        right = tp_take(wide);
-    }
+    tp_autoref *turned = ordered(t, own, n_own);
+    return !turned || n == n_own ? tp_take(turned) : tp_reshape(turned, (tp_ints){sizes, n});
+}
+
+/* Nothing is summed: a broadcast product, whose dimensions are in the job's order at once; new. */
+static tp_tensor *outer_product(const sum_job *j, const term *a, const term *b, pairing *p) {
+    for (int i = 0; i < j->n_order; i++)
+        if (size_of(a, j->order[i]) >= 0 || size_of(b, j->order[i]) >= 0) p->made[p->n_made++] = j->order[i];
+    tp_autoref *left = spread(a, p->made, p->n_made);
+    tp_autoref *right = left ? spread(b, p->made, p->n_made) : NULL;
     return right ? tp_mul_Tensor(left, right) : NULL;
 }
 
-static tp_tensor *inner_product(const term *a, const term *b, const pairing *p) {
+static tp_tensor *inner_product(const term *a, const term *b, pairing *p) {
+    for (int i = 0; i < p->n_batch; i++) p->made[p->n_made++] = p->batch[i];
+    for (int i = 0; i < p->n_left; i++) p->made[p->n_made++] = p->left[i];
+    for (int i = 0; i < p->n_right; i++) p->made[p->n_made++] = p->right[i];
     tp_autoref *left = grouped(a, p, p->left, p->n_left, p->rows, p->inner, p->n_inner, p->depth);
     tp_autoref *right = left ? grouped(b, p, p->inner, p->n_inner, p->depth, p->right, p->n_right, p->columns) : NULL;
     tp_autoref *out = !right ? NULL : p->n_batch ? tp_bmm(left, right) : tp_mm(left, right);
     if (!out || (p->n_batch <= 1 && p->n_left == 1 && p->n_right == 1)) return tp_take(out);
     int64_t sizes[2 * TP_MAX_DIMS];
-    int n = 0;
-    for (int i = 0; i < p->n_batch; i++) sizes[n++] = size_of(a, p->batch[i]);
-    for (int i = 0; i < p->n_left; i++) sizes[n++] = size_of(a, p->left[i]);
-    for (int i = 0; i < p->n_right; i++) sizes[n++] = size_of(b, p->right[i]);
-    return tp_reshape(out, (tp_ints){sizes, n});
+    for (int i = 0; i < p->n_made; i++) sizes[i] = size_of(i < p->n_made - p->n_right ? a : b, p->made[i]);
+    return tp_reshape(out, (tp_ints){sizes, p->n_made});
 }
 
 /* Term a becomes the product of a and b. */
@@ -336,11 +334,15 @@ static int multiply(const sum_job *j, term *a, term *b) {
     pairing p = pair_up(j, a, b);
     if (p.n_batch + p.n_left + p.n_right > TP_MAX_DIMS)
         return tp_fail(TP_RuntimeError, "einsum(): a product of more than %d dimensions", TP_MAX_DIMS);
-    if (replace_steal(a, p.n_inner ? inner_product(a, b, &p) : outer_product(a, b, &p)) < 0) return -1;
-    int n = 0;
-    for (int i = 0; i < p.n_batch; i++) a->labels[n++] = p.batch[i];
-    for (int i = 0; i < p.n_left; i++) a->labels[n++] = p.left[i];
-    for (int i = 0; i < p.n_right; i++) a->labels[n++] = p.right[i];
+    tp_tensor *made;
+    if (p.n_inner == 0) made = outer_product(j, a, b, &p);
+    else if (!p.turned) made = inner_product(a, b, &p);
+    else {
+        p = pair_up(j, b, a);
+        made = inner_product(b, a, &p);
+    }
+    if (replace_steal(a, made) < 0) return -1;
+    memcpy(a->labels, p.made, (size_t)p.n_made * sizeof *p.made);
     return 0;
 }
 

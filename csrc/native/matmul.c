@@ -358,7 +358,9 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     if (weight->ndim < 1 || weight->ndim > 2)
         return tp_fail_null(TP_RuntimeError, "linear: weight must have one or two dimensions, got %d", weight->ndim);
     tp_autoref *w = weight->ndim == 2 ? tp_t(weight) : tp_retain(weight);
-    if (!w || tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0) return NULL;
+    if (!w || check_same_dtype("mat1 and mat2", input, weight) < 0 ||
+        tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0)
+        return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));
     tp_autoref *out = tp_matmul(input, w);
     return out && bias ? tp_add_Tensor(out, bias, TP_SCALAR_I(1)) : tp_take(out);

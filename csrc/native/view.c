@@ -324,13 +324,14 @@ tp_tensor *imag_composite(tp_tensor *self) {
 
 /* ---- expand, select, slice ---- */
 
-static TP_COLD tp_tensor *expand_does_not_fit(tp_ints size, int i, int64_t old) {
-    tp_autotext text = {0};
-    tp_text_ints(&text, size);
+static TP_COLD tp_tensor *expand_does_not_fit(const tp_tensor *self, tp_ints size, int i, int64_t old) {
+    tp_autotext wanted = {0}, found = {0};
+    tp_text_ints(&wanted, size);
+    tp_text_ints(&found, tp_sizes(self));
     return tp_fail_null(TP_RuntimeError,
                         "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                        "non-singleton dimension %d. Target sizes: %s",
-                        (long long)size.data[i], (long long)old, i, text.text);
+                        "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                        (long long)size.data[i], (long long)old, i, wanted.text, found.text);
 }
 
 tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
@@ -354,7 +355,7 @@ tp_tensor *expand_composite(tp_tensor *self, tp_ints size, bool implicit) {
         if (wanted < -1)
             return tp_fail_null(TP_RuntimeError, "expand: size %lld of dimension %d is negative", (long long)wanted, i);
         sizes[i] = wanted == -1 ? old : wanted;
-        if (sizes[i] != old && old != 1) return expand_does_not_fit(size, i, old);
+        if (sizes[i] != old && old != 1) return expand_does_not_fit(self, size, i, old);
         strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : self->strides[i - lead];
     }
     return restride(self, sizes, strides, size.size, 0);

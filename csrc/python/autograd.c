@@ -635,6 +635,34 @@ PyMethodDef tp_py_autograd_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *call_node(tp_node *node, tp_tensors grads) {
+    tp_tensor **out = PyMem_Calloc(node->nedges + 1, sizeof *out);
+    if (!out) return PyErr_NoMemory();
+    PyObject *result = NULL;
+    if (tp_apply_node(node, grads, out) < 0) tp_py_raise();
+    else result = grads_tuple(out, (int)node->nedges);
+    for (uint32_t i = 0; i < node->nedges; i++) tp_release(out[i]);
+    PyMem_Free(out);
+    if (!result || node->nedges != 1) return result;
+    PyObject *only = Py_NewRef(PyTuple_GET_ITEM(result, 0));
+    Py_DECREF(result);
+    return only;
+}
+
+/* node(*gradients): those of its arguments, one gradient for one argument. */
+static PyObject *node_call(PyObject *o, PyObject *args, PyObject *kwargs) {
+    tp_node *node = ((py_node *)o)->node;
+    if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "a node takes no keyword arguments");
+    if (PyTuple_GET_SIZE(args) != (Py_ssize_t)node->ninputs)
+        return PyErr_Format(PyExc_TypeError, "%s takes %u gradients, got %zd", node->type->name, node->ninputs,
+                            PyTuple_GET_SIZE(args));
+    tp_tensors grads;
+    PyObject *result = NULL;
+    if (tensor_list(args, true, "a node takes tensors", &grads) == 0) result = call_node(node, grads);
+    free_tensor_list(grads);
+    return result;
+}
+
 static PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe node's name."},
     {"_pre_hooks", node_pre_hooks, METH_NOARGS, NULL},
@@ -656,6 +684,7 @@ static PyTypeObject node_type = {
     .tp_doc = "A call that was recorded for backward.",
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_call = node_call,
     .tp_getattro = node_getattro,
     .tp_methods = node_methods,
     .tp_getset = node_getset,

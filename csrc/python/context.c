@@ -166,6 +166,11 @@ FUNCTION(call_package) {
     }
     Py_RETURN_NONE;
 }
+/* _package(): "torch" or "tensorpy", as what the names of things begin. */
+FUNCTION(package) {
+    (void)self, (void)arg;
+    return PyUnicode_FromString(tp_py_package);
+}
 FUNCTION(get_num_threads) {
     (void)self, (void)arg;
     return PyLong_FromLong(tp_get_num_threads());
@@ -312,6 +317,7 @@ static PyMethodDef functions[] = {
      "get_default_device()\n--\n\nWhere factories make tensors."},
     {"set_default_device", set_default_device, METH_O,
      "set_default_device(device, /)\n--\n\nSets where factories make tensors."},
+    {"_package", package, METH_NOARGS, NULL},
     {"_call_package", call_package, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads()\n--\n\nHow many threads a large operator uses."},

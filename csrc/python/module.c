@@ -52,10 +52,10 @@ PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs, PyTypeObj
     return tp_py_wrap_tuple_steal(owned, n, type);
 }
 
-/* "tensorpy.return_types.max(\nvalues=tensor([2]),\nindices=tensor([0]))" */
+/* "tensorpy.return_types.max(\nvalues=tensor([2]),\nindices=tensor([0]))", with the package's name of the moment */
 static PyObject *return_type_repr(PyObject *o) {
     PyObject *names = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__match_args__");
-    PyObject *text = names ? PyUnicode_FromFormat("%s(", Py_TYPE(o)->tp_name) : NULL;
+    PyObject *text = names ? PyUnicode_FromFormat("%s%s(", tp_py_package, strchr(Py_TYPE(o)->tp_name, '.')) : NULL;
     for (Py_ssize_t i = 0; text && i < PyTuple_GET_SIZE(o); i++) {
         const char *separator = i + 1 < PyTuple_GET_SIZE(o) ? "," : ")";
         PyObject *part =

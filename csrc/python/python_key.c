@@ -54,6 +54,11 @@ int tp_py_mark(PyTypeObject *type, tp_tensor *t) {
                      type->tp_name, Py_TYPE((PyObject *)t->pyobj)->tp_name);
         return -1;
     }
+    return tp_py_remark(type, t);
+}
+
+int tp_py_remark(PyTypeObject *type, tp_tensor *t) {
+    if (!tp_is_wrapper(t)) t->keys &= ~TP_BIT(Python);
     if (!has_dispatch(type)) return 0;
     t->keys |= TP_BIT(Python);
     return ensure_registered();

@@ -364,10 +364,14 @@ static PyObject *get_dict(PyObject *o, void *unused) {
     return Py_XNewRef(self->dict);
 }
 
-/* Setting an attribute makes the dictionary, and from then on the collector has to know the object. */
+/* Setting an attribute makes the dictionary, and from then on the collector has to know the object; it knows every
+ * object of a subclass, which `t.__class__ = Sub` makes of one that it may not know. */
 static int tensor_setattro(PyObject *o, PyObject *name, PyObject *value) {
+    PyTypeObject *before = Py_TYPE(o);
     int status = PyObject_GenericSetAttr(o, name, value);
-    if (((tp_py_tensor *)o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+    if (tp_unlikely(Py_TYPE(o) != before) && tp_py_remark(Py_TYPE(o), TENSOR(o)) < 0) return -1;
+    if ((((tp_py_tensor *)o)->dict || Py_TYPE(o) != &tp_py_tensor_type) && !PyObject_GC_IsTracked(o))
+        PyObject_GC_Track(o);
     return status;
 }
 
@@ -493,6 +497,9 @@ int tp_py_init_tensor(PyObject *m) {
     tp_core_hooks.free_pyobj = free_pyobj;
     tp_py_tensor_type.tp_methods = all_methods();
     if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
+    /* Programs give Tensor methods of their own and make tensors objects of their subclasses, as they can of a class
+     * that is written in Python. */
+    tp_py_tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
     if (PyModule_AddFunctions(m, functions) < 0) return -1;
     return PyModule_AddObjectRef(m, "Tensor", (PyObject *)&tp_py_tensor_type);
 }

@@ -9,6 +9,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from tensorpy import _C
+
 _HEAP_TYPE = 1 << 9  # among a type's flags: made by a class statement
 
 
@@ -59,4 +61,7 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("tensorpy.") or name == "tensorpy":
             _call(module, name)
+    for kind in vars(_C.return_types).values():
+        if isinstance(kind, type):
+            kind.__module__ = "torch.return_types"
     sys.meta_path.insert(0, OwnFinder())

@@ -200,5 +200,5 @@ class Distribution:
     def __repr__(self) -> str:
         names = [name for name in getattr(self, "arg_constraints", None) or () if name in self.__dict__]
         shown = (self.__dict__[name] for name in names)
-        texts = [str(v.item()) if v.numel() == 1 else str(v.size()) for v in shown]
+        texts = [format(v) if v.numel() == 1 else str(v.size()) for v in shown]
         return f"{type(self).__name__}({', '.join(f'{n}: {t}' for n, t in zip(names, texts, strict=True))})"

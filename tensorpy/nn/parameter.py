@@ -64,9 +64,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __repr__(self, **unused: Any) -> str:
-        return f"Parameter containing:\n{self.data.requires_grad_(self.requires_grad)!r}"
-
-    __str__ = __repr__
+        return f"Parameter containing:\n{super().__repr__()}"
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):

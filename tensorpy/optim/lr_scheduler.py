@@ -52,6 +52,8 @@ class LRScheduler:
     """The base: counts epochs in `last_epoch` and writes what get_lr() returns into the groups."""
 
     _last_lr: list[Any]
+    _get_lr_called_within_step = False  # schedules of programs look whether it is step() that asks for rates
+    _is_initial = False  # and whether it is the first of all
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -68,7 +70,11 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def _rates(self) -> list[Any]:
         return [_own(group["lr"]) for group in self.optimizer.param_groups]
@@ -101,14 +107,23 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            rates = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            closed = getattr(self, "_get_closed_form_lr", None)
-            rates = self.get_lr() if closed is None else closed()
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        rates = self.get_lr
+        if epoch is not None:
+            rates = getattr(self, "_get_closed_form_lr", rates)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._write(rates)
+
+    def _write(self, rates: Callable[[], list[Any]]) -> None:
+        """Writes what a function gives into the groups."""
+        self._get_lr_called_within_step = True
+        try:
+            given = rates()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, rate in zip(self.optimizer.param_groups, given, strict=True):
             _put(group, "lr", rate)
         self._last_lr = self._rates()
 
@@ -351,9 +366,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._find(epoch)
         self.last_epoch = math.floor(epoch)
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-            _put(group, "lr", rate)
-        self._last_lr = self._rates()
+        self._write(self.get_lr)
 
     def _find(self, epoch: float) -> None:
         """The cosine that an epoch is in, and where."""
@@ -432,6 +445,7 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             _check_momentum(optimizer)
+            self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = _for_groups(optimizer, "base_momentum", base_momentum)
             self.max_momentums = _for_groups(optimizer, "max_momentum", max_momentum)
             if last_epoch == -1:

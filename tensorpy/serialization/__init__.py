@@ -3,7 +3,7 @@
 A file is a zip archive (archive.py) of one pickle and the bytes of each storage, so that tensors that share memory
 still do. The pickle speaks of tensors under PyTorch's names (names.py), which pickler.py writes. It comes from anybody:
 unpickler.py reads it and calls nothing that it was not told to; only weights_only=False hands it to Python's own.
-location.py says on which device a storage ends up.
+location.py says on which device a storage ends up. legacy.py has the format before PyTorch 1.6.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import os
 import pickle
 import pickletools
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
-from tensorpy.serialization import names, options
+from tensorpy.serialization import legacy, names, options
 from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
 from tensorpy.serialization.location import (
     Restore,
@@ -114,19 +115,25 @@ def save(
     """
     if pickle_module is not pickle:
         raise NotImplementedError("save(): tensors are written by Python's own pickle; there is no other pickle_module")
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("save(): the format before PyTorch 1.6 is not written")
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
-    program, storages = dump(obj, pickle_protocol)
-    if not isinstance(f, (str, os.PathLike)):
-        _write(f, "archive", program, storages, not _disable_byteorder_record)
-        return
-    path = os.fspath(f)
-    if not os.path.isdir(os.path.dirname(path) or "."):
+    path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
+    if path is not None and not os.path.isdir(os.path.dirname(path) or "."):
         raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
-    with open(path, "wb") as file:
-        _write(file, PurePath(path).stem or "archive", program, storages, not _disable_byteorder_record)
+    if not _use_new_zipfile_serialization:
+        parts = legacy.parts(obj, pickle_protocol)
+        with _opened(f) as file:
+            for part in parts:
+                file.write(part)
+        return
+    program, storages = dump(obj, pickle_protocol)
+    root = PurePath(path).stem if path else ""
+    with _opened(f) as file:
+        _write(file, root or "archive", program, storages, not _disable_byteorder_record)
+
+
+def _opened(f: Any) -> Any:
+    return open(f, "wb") if isinstance(f, (str, os.PathLike)) else nullcontext(f)
 
 
 def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]], byteorder: bool) -> None:
@@ -209,7 +216,7 @@ def load(
 def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
     restore = restorer(map_location)
     if not is_archive(file):
-        _refuse(file)
+        return _load_other(file, restore, module, mapped, arguments)
     archive = Reader(file, bool(mapped))
     if "constants.pkl" in archive:
         raise RuntimeError("the file is a TorchScript archive, and tensorpy has no JIT: save the state_dict instead")
@@ -223,16 +230,25 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
     return _trusting(module, program, storages.load, arguments)
 
 
-def _refuse(file: Any) -> Any:
-    start = file.read(1)
-    if not start:
+def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, arguments: dict[str, Any]) -> Any:
+    """PyTorch's format before 1.6; a stream may have several objects."""
+    start = file.tell()
+    data = file.read()
+    if not data:
         raise EOFError("Ran out of input")
-    if start == b"\x80":
-        raise RuntimeError(
-            "the file is a pickle, or in PyTorch's format before 1.6, which tensorpy does not read: load it with "
-            "PyTorch and save it again"
+    if not legacy.is_legacy(data):
+        what = (
+            "a pickle that torch.save has not written" if data[:1] == b"\x80" else "neither a .pt archive nor a pickle"
         )
-    raise pickle.UnpicklingError("the file is neither a .pt archive nor a pickle")
+        raise pickle.UnpicklingError(f"the file is {what}")
+    if mapped:
+        raise RuntimeError(
+            "mmap can only be used with a file that was saved as an archive, the format since PyTorch 1.6"
+        )
+    run = None if module is None else lambda program, load: _trusting(module, program, load, arguments)
+    obj, end = legacy.read(data, restore, run)
+    file.seek(start + end)
+    return obj
 
 
 _COPIES = 8  # how often the bytes of a file may be copied into tensors that PyTorch keeps as a view and a bit

@@ -1,7 +1,7 @@
 """Nested lists, tuples and dictionaries as flat lists of what is in them, and back: torch.utils._pytree's names.
 
-A tree is a leaf, or a container of trees. Containers are list, tuple, dict, namedtuple, OrderedDict, defaultdict, deque
-and the types that are registered; anything else is a leaf, None among it.
+A tree is a leaf, or a container of trees. Containers are list, tuple, dict, namedtuple, OrderedDict, defaultdict,
+deque, Size and the types that are registered; anything else is a leaf, None among it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from tensorpy import _C
 
 Context = Any
 PyTree = Any
@@ -64,6 +66,7 @@ def _defaultdict(children: Iterable[Any], context: Any) -> Any:
 _NAMEDTUPLE = NodeDef(tuple, lambda t: (list(t), type(t)), _make_namedtuple)
 register_pytree_node(list, lambda x: (list(x), None), lambda children, _: list(children))
 register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
+register_pytree_node(_C.Size, lambda x: (list(x), None), lambda children, _: tuple(children))  # of any leaves
 register_pytree_node(
     dict, lambda d: (list(d.values()), list(d)), lambda children, keys: dict(zip(keys, children, strict=True))
 )

@@ -472,3 +472,17 @@ def test_every_schema_is_pytorch_s(torch_yaml: Callable[[str], Path]) -> None:
     names = [line.removeprefix("- name: ") for line in ours if line.startswith("- name: ")]
     assert len(names) == len(set(names)) > 60
     assert [name for name in names if name not in theirs and not name.startswith("_")] == []
+
+
+def test_nodes_are_numbered_in_pytorch_s_order(torch_yaml: Callable[[str], Path]) -> None:
+    """`grad_fn=<MaxBackward1>` is the second entry of max in the file: of those that both have, the same one."""
+    theirs = re.findall(r"^- name: ([\w.]+)", torch_yaml("autograd/derivatives.yaml").read_text(), re.M)
+    place = {name: i for i, name in reversed(list(enumerate(theirs)))}
+    ours: dict[str, list[str]] = {}
+    for file in sorted(Path(__file__, "../../../yaml/derivatives").resolve().glob("*.yaml")):
+        for name in re.findall(r"^- name: ([\w.]+)", file.read_text(), re.M):
+            if name in place and not name.split(".")[0].endswith("_"):
+                ours.setdefault(name.split(".")[0], []).append(name)
+    assert sum(len(names) > 1 for names in ours.values()) > 20
+    for names in ours.values():
+        assert names == sorted(names, key=place.__getitem__)

@@ -88,11 +88,6 @@ class Sequential(_ModuleSequence):
             input = module(input)
         return input
 
-    def _renumber(self, modules: Iterable[Any]) -> None:
-        """Names that the user gave stay."""
-        if all(name.isdigit() for name in self._modules):
-            super()._renumber(modules)
-
     def insert(self, index: int, module: Module) -> Sequential:
         """Puts a module before the one at a place."""
         if not isinstance(module, Module):

@@ -1,0 +1,157 @@
+"""PyTorch's format before 1.6, read and written: pickles one after the other, then the bytes of each storage.
+
+The pickles are a number that marks the format, its version, facts about the machine, the object, and the keys of its
+storages in the order in which they follow: the number of their elements in eight bytes, then these. Who reads the
+object meets its storages before their bytes, so they are made empty and filled at the end. What an archive promises
+holds here too: nothing is called that was not allowed, and nothing larger than the file is made.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorpy import _C
+from tensorpy.serialization import names
+from tensorpy.serialization.archive import bytes_tensor
+from tensorpy.serialization.location import Restore
+from tensorpy.serialization.pickler import Pickler
+from tensorpy.serialization.unpickler import Unpickler
+
+MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
+_START = pickle.dumps(MAGIC, protocol=2)
+_COPIES = 8  # as in an archive
+Run = Callable[[bytes, Callable[[Any], Any]], Any]  # runs a pickle
+
+
+class _Pickler(Pickler):
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.counts: dict[str, int] = {}  # the elements of each storage, as the object first speaks of them
+
+    def persistent_id(self, obj: Any) -> Any:
+        entry = super().persistent_id(obj)
+        if entry is None:
+            return None
+        self.counts.setdefault(entry[2], entry[4])
+        return *entry, None
+
+
+def parts(obj: Any, protocol: int) -> Iterator[Any]:
+    """What a file of an object and its storages is made of, one after the other; the object is read at once."""
+    program = io.BytesIO()
+    pickler = _Pickler(program, protocol)
+    pickler.dump(obj)
+    return _parts(program.getvalue(), pickler, protocol)
+
+
+def _parts(program: bytes, pickler: _Pickler, protocol: int) -> Iterator[Any]:
+    sizes = {"short": 2, "int": 4, "long": 4}
+    storages = sorted(pickler.storages.values(), key=lambda pair: pair[0])
+    yield _START
+    yield pickle.dumps(VERSION, protocol=protocol)
+    yield pickle.dumps({"protocol_version": VERSION, "little_endian": True, "type_sizes": sizes}, protocol=protocol)
+    yield program
+    yield pickle.dumps([key for key, _ in storages], protocol=protocol)
+    for key, storage in storages:
+        content: Any = bytes_tensor(storage).cpu()
+        yield struct.pack("<q", pickler.counts[key])
+        yield memoryview(content)
+
+
+def is_legacy(start: bytes) -> bool:
+    return start.startswith(_START)
+
+
+def _damaged(why: object) -> pickle.UnpicklingError:
+    return pickle.UnpicklingError(f"the file is damaged: {why}")
+
+
+class _Storages:
+    """The storages of a file, each made when the object first speaks of it."""
+
+    def __init__(self, room: int, restore: Restore, trusted: bool) -> None:
+        self.left, self.restore, self.trusted = room, restore, trusted
+        self.made: dict[str, tuple[Any, Any, int]] = {}  # as read, as restored, the size of an element
+        self.room = [_COPIES * room]
+
+    def load(self, entry: Any) -> Any:
+        """What ("storage", type, key, location, length, view) stands for, or ("module", class, file, its text)."""
+        if self.trusted and isinstance(entry, tuple) and len(entry) == 4 and entry[0] == "module":
+            return entry[1]
+        if not isinstance(entry, tuple) or len(entry) != 6 or entry[0] != "storage":
+            raise _damaged(f"it speaks of {str(entry)[:100]} where a storage should be")
+        _, kind, key, location, count, view = entry
+        untyped = kind is names.UNTYPED
+        if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
+            raise _damaged("a storage has no type, key or location")
+        if view is not None:
+            raise RuntimeError("the file has a view of a storage, which only PyTorch before 0.4 wrote: it is not read")
+        itemsize = 1 if untyped else kind.dtype.itemsize
+        if key not in self.made:
+            if type(count) is not int or not 0 <= count * itemsize <= self.left:
+                raise _damaged(f"it has no {count} elements of storage {key}")
+            self.left -= count * itemsize
+            empty = _C.empty(count * itemsize, dtype=_C.uint8).untyped_storage()
+            self.made[key] = empty, self.restore(empty, location), itemsize
+        restored = self.made[key][1]
+        return restored if untyped else names.TypedStorage(restored, kind.dtype, self.room)
+
+    def fill(self, data: bytes, place: int, key: Any) -> int:
+        """The bytes of a storage, from this place of the file on; where they end."""
+        if key not in self.made or len(data) < place + 8:
+            raise _damaged(f"the bytes of storage {str(key)[:40]} are not to be found")
+        empty, restored, itemsize = self.made.pop(key)
+        start, size = place + 8, struct.unpack_from("<q", data, place)[0] * itemsize
+        if size != empty.nbytes() or len(data) < start + size:
+            raise _damaged(f"storage {key} has {empty.nbytes()} bytes, {min(size, len(data) - start)} are in the file")
+        if size:
+            content: Any = bytes_tensor(empty)
+            memoryview(content)[:] = data[start : start + size]
+        if restored is not None and restored is not empty:
+            bytes_tensor(restored).copy_(bytes_tensor(empty))
+        return start + size
+
+
+def _end(data: bytes, start: int) -> int:
+    """Where the pickle that begins here ends; nothing of it is run."""
+    file = io.BytesIO(data)
+    file.seek(start)
+    try:
+        for _ in pickletools.genops(file):
+            pass
+    except ValueError as error:
+        raise _damaged(error) from error
+    return file.tell()
+
+
+def _no_storage(entry: Any) -> Any:
+    raise _damaged(f"it speaks of {str(entry)[:100]} outside of the object")
+
+
+def read(data: bytes, restore: Restore, run: Run | None) -> tuple[Any, int]:
+    """The object in a file's bytes, and where it ends. `run` runs its pickle; None: what may be called is limited."""
+    ends = [0]
+    for _ in range(5):
+        ends.append(_end(data, ends[-1]))
+    version, machine = (Unpickler(data, _no_storage, start).load() for start in ends[1:3])
+    if version != VERSION:
+        raise RuntimeError(f"Invalid protocol version: {str(version)[:40]}")
+    if not isinstance(machine, dict) or not machine.get("little_endian", True):
+        raise RuntimeError("the file was written on a big-endian machine, which is not read")
+    keys = Unpickler(data, _no_storage, ends[4]).load()
+    if not isinstance(keys, list):
+        raise _damaged("it has no list of storages")
+    storages = _Storages(len(data) - ends[5], restore, run is not None)
+    program = data[ends[3] : ends[4]]
+    obj = Unpickler(program, storages.load).load() if run is None else run(program, storages.load)
+    place = ends[5]
+    for key in keys:
+        place = storages.fill(data, place, key)
+    if storages.made:
+        raise _damaged(f"the bytes of storage {next(iter(storages.made))} are missing")
+    return obj, place

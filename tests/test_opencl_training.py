@@ -1,0 +1,253 @@
+"""OpenCL: what trains a model runs on the device.
+
+Every module of the table takes its way there and back, and a step with every optimizer, without one call on the host
+(`tensorpy.opencl.fallback` is "error"), and with the CPU's numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from nn_cases import CASES, Case
+from opencl_programs import needs_device
+
+import tensorpy as tp
+from tensorpy import nn, optim
+
+pytestmark = needs_device
+F = nn.functional
+
+
+@pytest.fixture(autouse=True)
+def no_host() -> Iterator[None]:
+    """Not one operator may fall back."""
+    before = tp.opencl.fallback
+    tp.opencl.fallback = "error"
+    yield
+    tp.opencl.fallback = before
+
+
+def on(device: str, value: Any) -> Any:
+    """Arrays as float32 or integers, each a leaf of its own."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(on(device, v) for v in value)
+    if isinstance(value, np.generic | np.ndarray):
+        value = tp.from_numpy(np.array(value))
+        value = value.float() if value.is_floating_point() else value
+    return value.detach().clone().to(device) if isinstance(value, tp.Tensor) else value
+
+
+def flat(value: Any) -> list[tp.Tensor]:
+    if isinstance(value, (list, tuple)):
+        return [t for part in value for t in flat(part)]
+    return [value] if isinstance(value, tp.Tensor) else []
+
+
+def assert_equal(got: Any, expected: Any, tolerance: float = 1e-4) -> None:
+    got, expected = flat(got), flat(expected)
+    assert len(got) == len(expected)
+    for g, e in zip(got, expected, strict=True):
+        assert g.device.type == "opencl"
+        tp.testing.assert_close(g.detach().cpu(), e.detach(), rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+# ---- modules ----
+
+
+def made(case: Case) -> tuple[Any, Any]:
+    """A module on the CPU, and on the device the same with its state."""
+    tp.manual_seed(3)
+    modules = []
+    for device in ("cpu", "opencl"):
+        options = {k: on(device, v) for k, v in case.options.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            modules.append(getattr(nn, case.name)(*on(device, list(case.args)), **options).to(device))
+    if not case.name.startswith("Lazy"):
+        modules[1].load_state_dict(modules[0].state_dict())
+    return modules[0], modules[1]
+
+
+def trained(module: Any, case: Case, arrays: list[Any], device: str) -> tuple[list[tp.Tensor], list[tp.Tensor]]:
+    """What comes out, and the gradients of what went in and of the parameters."""
+    inputs = on(device, arrays)
+    for t in inputs:
+        if t.is_floating_point():
+            t.requires_grad_()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if case.name.startswith("Lazy"):
+            tp.manual_seed(4)
+            module(*inputs)
+            on_host = {k: tp.arange(float(v.numel())).reshape(v.shape).sin() for k, v in module.named_parameters()}
+            module.load_state_dict(on_host, strict=False)
+        tp.manual_seed(5)
+        out = flat(module(*inputs, **{k: on(device, v) for k, v in case.call.items()}))
+    total = sum((o * tp.arange(float(o.numel())).cos().reshape(o.shape).to(device)).sum() for o in out if o.grad_fn)
+    if isinstance(total, tp.Tensor):
+        total.backward()
+    return out, [t.grad for t in (*inputs, *module.parameters()) if t.grad is not None]
+
+
+OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
+    ("Adadelta", {}),
+    ("Adafactor", {}),
+    ("Adagrad", {}),
+    ("Adam", {}),
+    ("Adam", {"fused": False, "foreach": False}),
+    ("AdamW", {"amsgrad": True}),
+    ("Adamax", {}),
+    ("ASGD", {}),
+    ("NAdam", {}),
+    ("RAdam", {}),
+    ("RMSprop", {"momentum": 0.5}),
+    ("Rprop", {}),
+    ("SGD", {"momentum": 0.9, "nesterov": True}),
+    ("SGD", {}),
+]
+
+
+def stepped(module: Any, name: str, options: dict[str, Any]) -> list[tp.Tensor]:
+    """The parameters after two steps with the gradients that they have; they themselves stay."""
+    parameters = []
+    for p in module.parameters():
+        if p.grad is not None and p.numel():
+            parameters.append(nn.Parameter(p.detach().clone()))
+            parameters[-1].grad = p.grad.detach().clone()
+    if parameters:
+        optimizer = getattr(optim, name)(parameters, lr=0.01, **options)
+        optimizer.step()
+        optimizer.step()
+    return parameters
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_module(case: Case) -> None:
+    rng = np.random.default_rng(7)
+    arrays = [make(rng) for make in case.inputs]
+    ours, theirs = made(case)
+    expected, slopes = trained(ours, case, arrays, "cpu")
+    got, made_slopes = trained(theirs, case, arrays, "opencl")
+    assert_equal(got, expected)
+    assert_equal(made_slopes, slopes)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        p.grad = None if p.grad is None else q.grad.cpu()  # a step may divide by what is next to nothing
+    for name, options in OPTIMIZERS:
+        assert_equal(stepped(theirs, name, options), stepped(ours, name, options))
+
+
+# ---- optimizers ----
+
+
+def test_all_optimizers_are_listed() -> None:
+    """LBFGS, Muon and SparseAdam are tested below: they take closures, matrices and sparse gradients."""
+    there = {n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, optim.Optimizer)}
+    assert there - {"Optimizer"} == {name for name, _ in OPTIMIZERS} | {"LBFGS", "Muon", "SparseAdam"}
+
+
+def on_both(function: Callable[[str], Any], tolerance: float = 1e-4) -> None:
+    assert_equal(function("opencl"), function("cpu"), tolerance)
+
+
+def wave(*shape: int, device: str = "cpu", by: float = 1.0) -> tp.Tensor:
+    """Numbers that are the same everywhere."""
+    return (tp.arange(float(np.prod(shape))) * by).sin().reshape(shape).to(device)
+
+
+def test_lbfgs() -> None:
+    def run(device: str) -> Any:
+        p = nn.Parameter(wave(5, device=device))
+        optimizer = optim.LBFGS([p], line_search_fn="strong_wolfe")
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = ((p - 1) ** 4).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return p
+
+    on_both(run)
+
+
+@pytest.mark.parametrize("name", ["Muon", "SparseAdam"])
+def test_other_optimizers(name: str) -> None:
+    def run(device: str) -> Any:
+        table = nn.Embedding(7, 4, sparse=name == "SparseAdam")
+        table.weight.data.copy_(wave(7, 4))
+        table.to(device)
+        optimizer = getattr(optim, name)(table.parameters(), lr=0.1)
+        (table(tp.tensor([1, 5, 1], device=device)) * wave(3, 4, device=device)).sum().backward()
+        optimizer.step()
+        return table.weight
+
+    on_both(run, 1e-2 if name == "Muon" else 1e-4)  # Muon orthogonalises in bfloat16
+
+
+STEPS: list[tuple[str, int, dict[str, Any]]] = [
+    ("_fused_sgd_", 0, {}),
+    ("_fused_sgd_", 0, {"weight_decay": 0.1, "maximize": True}),
+    ("_fused_sgd_", 1, {"momentum": 0.9, "dampening": 0.25}),
+    ("_fused_sgd_", 1, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("_fused_sgd_", 1, {"momentum": 0.9, "is_first_step": True}),
+    ("_fused_adam_", 2, {"weight_decay": 0.1}),
+    ("_fused_adam_", 3, {"amsgrad": True, "maximize": True}),
+    ("_fused_adamw_", 2, {"weight_decay": 0.1}),
+    ("_fused_adagrad_", 1, {"weight_decay": 0.1, "lr_decay": 0.2}),
+]
+SETTINGS = {
+    "sgd": {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "is_first_step": False},
+    "adam": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-3, "amsgrad": False},
+    "adagrad": {"lr_decay": 0.0, "eps": 1e-3},
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(("name", "states", "options"), STEPS, ids=str)
+def test_fused_step(name: str, states: int, options: dict[str, Any], dtype: str) -> None:
+    """Counts, scales and what was found on either device; parameters strided, without elements, of several blocks."""
+    kind = next(k for k in SETTINGS if k in name)
+    settings = {"lr": 0.1, "weight_decay": 0.0, "maximize": False, **SETTINGS[kind], **options}
+
+    def run(device: str, numbers_on: str, **more: float) -> Any:
+        lists = []
+        for k in range(2 + states):
+            raw = [wave(*size, by=k + 3.0) for size in ((3, 4), (), (0,), (5000,), (7, 60))]
+            kept = [(t.abs() if k > 1 else t).to(dtype=getattr(tp, dtype), device=device) for t in raw]
+            lists.append([*kept[:-1], kept[-1][:, ::2]])
+        given = lists if states or kind != "sgd" else [*lists, []]
+        given = given + [[]] if kind == "adam" and states == 2 else given
+        if kind != "sgd":
+            given = [*given, [tp.tensor(float(i + 1), device=numbers_on) for i in range(5)]]
+        tensors = {k: tp.tensor(v, device=numbers_on) for k, v in more.items()}
+        getattr(tp, name)(*given, **settings, **tensors)
+        return lists
+
+    tolerance = {"float64": 1e-10, "float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5)
+    for more in ({}, {"grad_scale": 4.0, "found_inf": 0.0}, {"grad_scale": 4.0, "found_inf": 1.0}):
+        for numbers_on in ("cpu", "opencl"):
+            assert_equal(run("opencl", numbers_on, **more), run("cpu", "cpu", **more), tolerance)
+
+
+def test_scaled_training() -> None:
+    """A GradScaler leaves its numbers on the device."""
+
+    def run(device: str) -> Any:
+        model = nn.Linear(4, 3)
+        for p in model.parameters():
+            p.data.copy_(wave(*p.shape))
+        model.to(device)
+        optimizer, scaler = optim.AdamW(model.parameters(), lr=0.1, fused=True), tp.amp.GradScaler(device)
+        for factor in (1.0, float("inf"), 2.0):
+            optimizer.zero_grad()
+            scaler.scale((model(wave(5, 4, device=device)) * factor).square().sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return list(model.parameters())
+
+    on_both(run)

@@ -221,7 +221,7 @@ def test_fused_step(name: str, states: int, options: dict[str, Any], dtype: str)
             kept = [(t.abs() if k > 1 else t).to(dtype=getattr(tp, dtype), device=device) for t in raw]
             lists.append([*kept[:-1], kept[-1][:, ::2]])
         given = lists if states or kind != "sgd" else [*lists, []]
-        given = given + [[]] if kind == "adam" and states == 2 else given
+        given = [*given, []] if kind == "adam" and states == 2 else given
         if kind != "sgd":
             given = [*given, [tp.tensor(float(i + 1), device=numbers_on) for i in range(5)]]
         tensors = {k: tp.tensor(v, device=numbers_on) for k, v in more.items()}

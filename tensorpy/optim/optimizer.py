@@ -462,8 +462,10 @@ class ListOptimizer(Optimizer):
         fused, foreach = group.get("fused", False), group.get("foreach")
         if fused is False or (fused is None and foreach is False) or group.get("differentiable"):
             return False
+        if any(not p.is_cpu and p.device.type != "opencl" for p in params):
+            return False
         return all(
-            (p.is_cpu or p.device.type == "opencl") and p.is_floating_point() and type(p) in _PLAIN and p.dtype is g.dtype
+            p.is_floating_point() and type(p) in _PLAIN and p.dtype is g.dtype
             for p, g in zip(params, grads, strict=True)
         )
 

@@ -251,3 +251,69 @@ def test_scaled_training() -> None:
         return list(model.parameters())
 
     on_both(run)
+
+
+# ---- bags ----
+
+
+def gradients(function: Callable[..., tp.Tensor], *leaves: tp.Tensor) -> list[tp.Tensor]:
+    """What a function gives, and the gradients of its arguments."""
+    leaves = tuple(t.detach().clone().requires_grad_() for t in leaves)
+    out = function(*leaves)
+    (out * wave(*out.shape, device=str(out.device)).to(out.dtype)).sum().backward()
+    return [out, *(t.grad for t in leaves)]
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.float16])
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        *((mode, options) for mode in ("sum", "mean", "max") for options in ({}, {"padding_idx": 2})),
+        *((mode, {"scale_grad_by_freq": True}) for mode in ("sum", "mean")),
+    ],
+    ids=str,
+)
+def test_embedding_bag(mode: str, options: dict[str, Any], dtype: Any) -> None:
+    """Bags without a place, places that are named often, rows as long as several vectors."""
+
+    def run(device: str) -> Any:
+        places = (wave(300).abs() * 7).long().to(device)
+        offsets = tp.tensor([0, 3, 3, 40, 299], device=device)
+        table = wave(9, 37, by=2.0).to(dtype).to(device)
+        return gradients(lambda t: F.embedding_bag(places, t, offsets, mode=mode, **options), table)
+
+    on_both(run, 2e-3 if dtype is tp.float16 else 1e-5)
+
+
+def test_embedding_bag_with_weights() -> None:
+    def run(device: str) -> Any:
+        places, offsets = tp.tensor([1, 4, 4, 0, 2, 4, 4], device=device), tp.tensor([0, 3, 5, 7], device=device)
+
+        def bags(table: tp.Tensor, each: tp.Tensor) -> tp.Tensor:
+            return F.embedding_bag(
+                places, table, offsets, mode="sum", per_sample_weights=each, include_last_offset=True, padding_idx=2
+            )
+
+        return gradients(bags, wave(5, 6, device=device), wave(7, device=device))
+
+    on_both(run)
+
+
+@pytest.mark.parametrize(
+    ("indices", "offsets", "says"),
+    [([0, 4], [0], "index 4"), ([0, -2], [0], "index -2"), ([0, 1], [1], "offsets"), ([0, 1], [0, 3], "offsets")],
+)
+def test_faults_of_bags(indices: list[int], offsets: list[int], says: str) -> None:
+    """They are noted, and raised where the host looks."""
+    out = F.embedding_bag(
+        tp.tensor(indices, device="opencl"), wave(4, 2, device="opencl"), tp.tensor(offsets).to("opencl")
+    )
+    with pytest.raises(RuntimeError, match=f"embedding_bag: .*{says}"):
+        out.tolist()
+    backward = tp.ops.aten._embedding_bag_dense_backward
+    one = tp.tensor([1, 1], device="opencl")
+    for places, bag, rows, mode in (([1, 4], [0, 1], 0, 0), ([1, 1], [0, 7], 0, 0), ([1, 1], [0, 1], 9, 2)):
+        at = tp.full((2, 3), rows, device="opencl")
+        given = [on("opencl", np.array(x)) for x in (places, bag)]
+        with pytest.raises(RuntimeError, match="embedding_bag"):
+            backward(tp.ones(2, 3, device="opencl"), *given, one, at, 4, False, mode, None).tolist()

@@ -317,3 +317,40 @@ def test_faults_of_bags(indices: list[int], offsets: list[int], says: str) -> No
         given = [on("opencl", np.array(x)) for x in (places, bag)]
         with pytest.raises(RuntimeError, match="embedding_bag"):
             backward(tp.ones(2, 3, device="opencl"), *given, one, at, 4, False, mode, None).tolist()
+
+
+# ---- grids ----
+
+
+@pytest.mark.parametrize(
+    ("mode", "dims"), [("bilinear", 2), ("nearest", 2), ("bicubic", 2), ("bilinear", 3), ("nearest", 3)]
+)
+@pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_grid_sample(mode: str, border: str, corners: bool, dims: int) -> None:
+    """Places inside, outside and far away, and such as are no numbers; one element takes many."""
+
+    def run(device: str) -> Any:
+        grid = wave(2, *(5, 6, 3)[:dims], dims, by=1.7) * 1.6
+        far, no_number = (33.0, 0.5) if border == "reflection" else (1e9, float("nan"))  # from there all is chance
+        grid.view(-1)[:6] = tp.tensor([1.0, -1.0, 40.0, -far, no_number, 0.0])
+        image = wave(2, 3, *(4, 7, 2)[:dims], device=device)
+
+        def sample(x: tp.Tensor, at: tp.Tensor) -> tp.Tensor:
+            return F.grid_sample(x, at, mode, border, corners)
+
+        return gradients(sample, image, grid.to(device))
+
+    on_both(run)
+
+
+def test_spatial_transformer() -> None:
+    """An affine grid, in both precisions, and an image that needs no gradient."""
+    for dtype in (tp.float32, tp.float64):
+
+        def run(device: str, dtype: Any = dtype) -> Any:
+            image = wave(3, 2, 9, 8, device=device).to(dtype)
+            theta = wave(3, 2, 3, device=device).to(dtype)
+            return gradients(lambda t: F.grid_sample(image, F.affine_grid(t, [3, 2, 5, 4], False)), theta)
+
+        on_both(run)

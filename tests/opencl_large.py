@@ -32,6 +32,14 @@ def places(x: tp.Tensor) -> tp.Tensor:
     return (x[:, 0].abs() * 5).long()
 
 
+def ctc(x: tp.Tensor) -> tp.Tensor:
+    """The losses of targets of several lengths, one of them impossible."""
+    lengths = [tp.tensor(n, device=x.device) for n in ([30, 25, 9], [12, 3, 10])]
+    targets = (drawn(3, 12).abs() * 4).long() + 1
+    losses = F.ctc_loss(x.log_softmax(2), targets.to(device=x.device), *lengths, reduction="none", zero_infinity=True)
+    return losses * 0.01
+
+
 def step(x: tp.Tensor, name: str, **options: Any) -> tp.Tensor:
     """A parameter after a fused step."""
     p = tp.nn.Parameter(x.detach().clone())
@@ -87,6 +95,7 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
             gradient(lambda t: F.grid_sample(x, t[:, 1:].permute(0, 2, 3, 1), "bicubic", align_corners=True), x),
         ),
     ),
+    "ctc_loss's gradient": ((30, 3, 11), lambda x: (ctc(x), gradient(ctc, x))),
     "Adam": ((5000,), lambda x: step(x, "Adam", amsgrad=True)),
     "SGD": ((5000,), lambda x: step(x, "SGD", momentum=0.9)),
     "Adagrad": ((5000,), lambda x: step(x, "Adagrad")),

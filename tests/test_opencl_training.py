@@ -354,3 +354,37 @@ def test_spatial_transformer() -> None:
             return gradients(lambda t: F.grid_sample(image, F.affine_grid(t, [3, 2, 5, 4], False)), theta)
 
         on_both(run)
+
+
+# ---- connectionist temporal classification ----
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_ctc_loss(dtype: Any, zero_infinity: bool) -> None:
+    """Targets that repeat labels, that are empty, that do not fit, and a sample without a time."""
+    targets = tp.tensor([[1, 2, 2, 4, 1, 4, 1], [3, 1, 1, 1, 0, 0, 0], [2] * 7, [1] * 7, [3] * 7])
+
+    def run(device: str) -> Any:
+        def losses(x: tp.Tensor) -> tp.Tensor:
+            lengths = ([20, 12, 5, 9, 0], [7, 4, 7, 0, 0])
+            return F.ctc_loss(x.log_softmax(2), targets.to(device), *lengths, 0, "none", zero_infinity)
+
+        return gradients(losses, wave(20, 5, 5, by=3.0).to(device).to(dtype))
+
+    on_both(run, 1e-4 if dtype is tp.float32 else 1e-9)
+
+
+def test_ctc_loss_without_steps() -> None:
+    def run(device: str) -> Any:
+        scores, none = tp.zeros(0, 2, 3, device=device), tp.zeros(2, 0, dtype=tp.int64, device=device)
+        return F.ctc_loss(scores, none, [0, 0], [0, 0], reduction="none")
+
+    on_both(run)
+
+
+def test_fault_of_a_label() -> None:
+    targets = tp.tensor([[1, 7]], device="opencl")
+    loss = F.ctc_loss(wave(5, 1, 4, device="opencl"), targets, [5], [2])
+    with pytest.raises(RuntimeError, match="ctc_loss: index 7"):
+        loss.item()

@@ -388,3 +388,47 @@ def test_fault_of_a_label() -> None:
     loss = F.ctc_loss(wave(5, 1, 4, device="opencl"), targets, [5], [2])
     with pytest.raises(RuntimeError, match="ctc_loss: index 7"):
         loss.item()
+
+
+# ---- draws ----
+
+
+DRAWS: list[tuple[str, Callable[[tp.Tensor], tp.Tensor]]] = [
+    ("poisson", lambda x: tp.poisson(x.exp())),
+    ("binomial", lambda x: tp.binomial((x.abs() * 10).floor(), x.cos().abs())),
+    ("gamma", lambda x: tp._standard_gamma(x.exp())),
+    ("dirichlet", lambda x: tp._sample_dirichlet(x.exp().reshape(-1, 4))),
+]
+
+
+@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.bfloat16])
+@pytest.mark.parametrize(("name", "draw"), DRAWS, ids=[name for name, _ in DRAWS])
+def test_draws(name: str, draw: Callable[[tp.Tensor], tp.Tensor], dtype: Any) -> None:
+    """The CPU's numbers, from parameters small and large."""
+
+    def run(device: str) -> Any:
+        tp.manual_seed(11)
+        return draw((wave(4000) * 6).to(dtype).to(device))
+
+    on_both(run, {tp.float32: 1e-6, tp.float64: 1e-12}.get(dtype, 1e-2))
+
+
+def test_draws_move() -> None:
+    """The gradients of gamma, Dirichlet and beta draws by their parameters."""
+
+    def run(device: str) -> Any:
+        tp.manual_seed(12)
+        alpha, beta = (wave(60, device=device, by=by).exp().double().requires_grad_() for by in (1.0, 2.0))
+        gamma = tp.distributions.Gamma(alpha, beta).rsample()
+        dirichlet = tp.distributions.Dirichlet(alpha.reshape(-1, 3)).rsample()
+        (gamma.sum() + (dirichlet * wave(20, 3, device=device)).sum()).backward()
+        (tp.distributions.Beta(alpha, beta).rsample() * beta.detach()).sum().backward()
+        return [gamma, dirichlet, alpha.grad, beta.grad]
+
+    on_both(run, 1e-8)
+
+
+def test_fault_of_a_rate() -> None:
+    drawn = tp.poisson(tp.tensor([1.0, -1.0], device="opencl"))
+    with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
+        drawn.tolist()

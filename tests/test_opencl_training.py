@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import dtypes_of
 from nn_cases import CASES, Case
 from opencl_programs import needs_device
 
@@ -20,6 +21,11 @@ from tensorpy import nn, optim
 
 pytestmark = needs_device
 F = nn.functional
+
+
+def dtypes(*names: str) -> list[str]:
+    """Those that the device has."""
+    return [name for name in names if name in dtypes_of("opencl")]
 
 
 @pytest.fixture(autouse=True)
@@ -207,7 +213,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64", "float16", "bfloat16"))
 @pytest.mark.parametrize(("name", "states", "options"), STEPS, ids=str)
 def test_fused_step(name: str, states: int, options: dict[str, Any], dtype: str) -> None:
     """Counts, scales and what was found on either device; parameters strided, without elements, of several blocks."""
@@ -264,7 +270,7 @@ def gradients(function: Callable[..., tp.Tensor], *leaves: tp.Tensor) -> list[tp
     return [out, *(t.grad for t in leaves)]
 
 
-@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.float16])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64", "float16"))
 @pytest.mark.parametrize(
     ("mode", "options"),
     [
@@ -273,16 +279,16 @@ def gradients(function: Callable[..., tp.Tensor], *leaves: tp.Tensor) -> list[tp
     ],
     ids=str,
 )
-def test_embedding_bag(mode: str, options: dict[str, Any], dtype: Any) -> None:
+def test_embedding_bag(mode: str, options: dict[str, Any], dtype: str) -> None:
     """Bags without a place, places that are named often, rows as long as several vectors."""
 
     def run(device: str) -> Any:
         places = (wave(300).abs() * 7).long().to(device)
         offsets = tp.tensor([0, 3, 3, 40, 299], device=device)
-        table = wave(9, 37, by=2.0).to(dtype).to(device)
+        table = wave(9, 37, by=2.0).to(dtype=getattr(tp, dtype), device=device)
         return gradients(lambda t: F.embedding_bag(places, t, offsets, mode=mode, **options), table)
 
-    on_both(run, 2e-3 if dtype is tp.float16 else 1e-5)
+    on_both(run, 2e-3 if dtype == "float16" else 1e-5)
 
 
 def test_embedding_bag_with_weights() -> None:
@@ -344,24 +350,23 @@ def test_grid_sample(mode: str, border: str, corners: bool, dims: int) -> None:
     on_both(run)
 
 
-def test_spatial_transformer() -> None:
-    """An affine grid, in both precisions, and an image that needs no gradient."""
-    for dtype in (tp.float32, tp.float64):
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64"))
+def test_spatial_transformer(dtype: str) -> None:
+    """An affine grid, and an image that needs no gradient."""
 
-        def run(device: str, dtype: Any = dtype) -> Any:
-            image = wave(3, 2, 9, 8, device=device).to(dtype)
-            theta = wave(3, 2, 3, device=device).to(dtype)
-            return gradients(lambda t: F.grid_sample(image, F.affine_grid(t, [3, 2, 5, 4], False)), theta)
+    def run(device: str) -> Any:
+        image, theta = (wave(*s).to(dtype=getattr(tp, dtype), device=device) for s in ((3, 2, 9, 8), (3, 2, 3)))
+        return gradients(lambda t: F.grid_sample(image, F.affine_grid(t, [3, 2, 5, 4], False)), theta)
 
-        on_both(run)
+    on_both(run)
 
 
 # ---- connectionist temporal classification ----
 
 
-@pytest.mark.parametrize("dtype", [tp.float32, tp.float64])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64"))
 @pytest.mark.parametrize("zero_infinity", [False, True])
-def test_ctc_loss(dtype: Any, zero_infinity: bool) -> None:
+def test_ctc_loss(dtype: str, zero_infinity: bool) -> None:
     """Targets that repeat labels, that are empty, that do not fit, and a sample without a time."""
     targets = tp.tensor([[1, 2, 2, 4, 1, 4, 1], [3, 1, 1, 1, 0, 0, 0], [2] * 7, [1] * 7, [3] * 7])
 
@@ -370,9 +375,9 @@ def test_ctc_loss(dtype: Any, zero_infinity: bool) -> None:
             lengths = ([20, 12, 5, 9, 0], [7, 4, 7, 0, 0])
             return F.ctc_loss(x.log_softmax(2), targets.to(device), *lengths, 0, "none", zero_infinity)
 
-        return gradients(losses, wave(20, 5, 5, by=3.0).to(device).to(dtype))
+        return gradients(losses, wave(20, 5, 5, by=3.0).to(dtype=getattr(tp, dtype), device=device))
 
-    on_both(run, 1e-4 if dtype is tp.float32 else 1e-9)
+    on_both(run, 1e-4 if dtype == "float32" else 1e-9)
 
 
 def test_ctc_loss_without_steps() -> None:
@@ -401,16 +406,16 @@ DRAWS: list[tuple[str, Callable[[tp.Tensor], tp.Tensor]]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [tp.float32, tp.float64, tp.bfloat16])
+@pytest.mark.parametrize("dtype", dtypes("float32", "float64", "bfloat16"))
 @pytest.mark.parametrize(("name", "draw"), DRAWS, ids=[name for name, _ in DRAWS])
-def test_draws(name: str, draw: Callable[[tp.Tensor], tp.Tensor], dtype: Any) -> None:
-    """The CPU's numbers, from parameters small and large."""
+def test_draws(name: str, draw: Callable[[tp.Tensor], tp.Tensor], dtype: str) -> None:
+    """The CPU's numbers, from parameters small and large; a device without double draws in float."""
 
     def run(device: str) -> Any:
         tp.manual_seed(11)
-        return draw((wave(4000) * 6).to(dtype).to(device))
+        return draw((wave(4000) * 6).to(dtype=getattr(tp, dtype), device=device))
 
-    on_both(run, {tp.float32: 1e-6, tp.float64: 1e-12}.get(dtype, 1e-2))
+    on_both(run, {"float32": 2e-5, "float64": 1e-12}.get(dtype, 1e-2))
 
 
 def test_draws_move() -> None:
@@ -418,17 +423,66 @@ def test_draws_move() -> None:
 
     def run(device: str) -> Any:
         tp.manual_seed(12)
-        alpha, beta = (wave(60, device=device, by=by).exp().double().requires_grad_() for by in (1.0, 2.0))
+        alpha, beta = (wave(60, device=device, by=by).exp().requires_grad_() for by in (1.0, 2.0))
         gamma = tp.distributions.Gamma(alpha, beta).rsample()
         dirichlet = tp.distributions.Dirichlet(alpha.reshape(-1, 3)).rsample()
         (gamma.sum() + (dirichlet * wave(20, 3, device=device)).sum()).backward()
         (tp.distributions.Beta(alpha, beta).rsample() * beta.detach()).sum().backward()
         return [gamma, dirichlet, alpha.grad, beta.grad]
 
-    on_both(run, 1e-8)
+    on_both(run)
 
 
 def test_fault_of_a_rate() -> None:
     drawn = tp.poisson(tp.tensor([1.0, -1.0], device="opencl"))
     with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
         drawn.tolist()
+
+
+# ---- attention ----
+
+
+ATTENTION: list[dict[str, Any]] = [
+    {},
+    {"is_causal": True},
+    {"scale": 0.3, "dropout_p": 0.25},
+    {"enable_gqa": True},
+    {"attn_mask": lambda device: wave(140, 150, device=device)},
+    {"attn_mask": lambda device: wave(2, 1, 140, 150, device=device) > 0},
+]
+
+
+@pytest.mark.parametrize("options", ATTENTION, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_attention(options: dict[str, Any], dtype: str) -> None:
+    """Of so many scores that the CPU has a kernel of its own for them."""
+
+    def run(device: str) -> Any:
+        tp.manual_seed(13)
+        heads = 2 if "enable_gqa" in options else 4
+        sizes = ((2, 4, 140, 24), (2, heads, 150, 24), (2, heads, 150, 16))
+        given = [wave(*s, by=k + 1.3).to(dtype=getattr(tp, dtype), device=device) for k, s in enumerate(sizes)]
+        kept = {k: v(device) if callable(v) else v for k, v in options.items()}
+        return gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **kept), *given)
+
+    on_both(run, 5e-2 if dtype == "bfloat16" else 1e-4)
+
+
+def test_transformer_step() -> None:
+    """A whole model with masks and dropout: its losses over some steps."""
+
+    def run(device: str) -> Any:
+        tp.manual_seed(14)
+        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, batch_first=True)
+        model = nn.Sequential(nn.Embedding(50, 32), nn.TransformerEncoder(layer, 2), nn.Linear(32, 50)).to(device)
+        optimizer = optim.AdamW(model.parameters(), lr=1e-2)
+        words, losses = (wave(4, 130).abs() * 50).long().to(device), []
+        for _ in range(3):
+            optimizer.zero_grad()
+            losses.append(F.cross_entropy(model(words).flatten(0, 1), words.roll(-1, 1).flatten()))
+            losses[-1].backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        return losses
+
+    on_both(run, 2e-3)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from devices import dtypes_of
 from nn_cases import CASES, Case
-from opencl_programs import needs_device
+from opencl_programs import needs_device, output_of
 
 import tensorpy as tp
 from tensorpy import nn, optim
@@ -257,6 +257,20 @@ def test_scaled_training() -> None:
         return list(model.parameters())
 
     on_both(run)
+
+
+@pytest.mark.parametrize("name", ["opencl", "cuda"])
+def test_fused_by_default(name: str) -> None:
+    """Whatever a program calls the device (tensorpy.run --device opencl)."""
+    program = f"""
+        import tensorpy as tp
+        tp._C._opencl.call({name!r})
+        p = tp.nn.Parameter(tp.ones(3, device={name!r}))
+        p.grad = tp.ones_like(p)
+        o = tp.optim.Adam([p])
+        print(p.device.type, o._is_fused(o.param_groups[0], [p], [p.grad]))
+    """
+    assert output_of(program) == f"{name} True"
 
 
 # ---- bags ----

@@ -47,9 +47,7 @@ static tp_cl_call begin(const job *j, const char *kernel, const tp_tensor *grid)
     tp_cl_pass_tensor(&c, grid);
     return c;
 }
-static int run(tp_cl_call *c, const job *j) {
-    return tp_cl_run(c, j->plan[IMAGES] * j->plan[PLACES], j->device->is_cpu ? 16 : 64);
-}
+static int run(tp_cl_call *c, const job *j) { return tp_cl_run(c, j->plan[IMAGES] * j->plan[PLACES], 64); }
 
 int grid_forward_opencl(tp_tensor *x, tp_tensor *grid, int64_t mode, int64_t border, bool corners, tp_tensor *out) {
     job j;

@@ -3,6 +3,7 @@
  *
  * Defined in front: T; DIMS; TAPS, the elements that a place reads along a dimension (1: the nearest, 2: linear,
  * 4: cubic). */
+#define UNROLLED _Pragma("unroll")
 #define ALL (DIMS == 2 ? TAPS * TAPS : TAPS * TAPS * TAPS)
 enum { ZEROS, BORDER, REFLECTION };
 
@@ -26,7 +27,7 @@ static inline T mirrored(T x, T low, T span, T *slope) {
 }
 
 /* Brought into the plane as the border says; a place that is no number counts as 0. */
-static inline T bordered(const plan *p, T x, long size, T *slope) {
+static inline T bordered(const plan *p, T x, int size, T *slope) {
     const T last = (T)(size - 1), low = (T)-0.5;
     T turn = 1;
     if (p->border == REFLECTION) {
@@ -59,7 +60,7 @@ static inline void weigh(T t, T slope, line *l) {
 }
 
 static inline void along(const plan *p, int d, T coordinate, line *l) {
-    const long size = p->size[d];
+    const int size = p->size[d];
     const T shift = (T)-0.5, scale = (T)(p->corners ? size - 1 : size) / 2, most = 1e8;
     T x = (coordinate + 1) * scale + (p->corners ? (T)0 : shift), slope = scale;
     /* A cubic's places are brought into the plane one by one. */
@@ -74,6 +75,7 @@ static inline void along(const plan *p, int d, T coordinate, line *l) {
     x = x < top ? x : top;
     const T low = TAPS == 1 ? rint(x) : floor(x);
     weigh(x - low, slope, l);
+    UNROLLED
     for (int k = 0; k < TAPS; k++) {
         T at = low + (TAPS == 4 ? k - 1 : k), unused;
         if (brought) at = bordered(p, at, size, &unused);
@@ -85,39 +87,41 @@ static inline void along(const plan *p, int d, T coordinate, line *l) {
 }
 
 /* Tap k of all dimensions together: its place in a plane and its weight; `by`: with that dimension's slope. */
-static inline long tap(const plan *p, const line *lines, int k, int by, T *weight) {
-    long at = 0;
+static inline int tap(const plan *p, const line *lines, int k, int by, T *weight) {
+    int at = 0;
     *weight = 1;
+    UNROLLED
     for (int d = 0, part = ALL / TAPS; d < DIMS; d++, k %= part, part /= TAPS) {
         const int i = k / part;
-        at = at * p->size[d] + lines[d].at[i];
+        at = at * (int)p->size[d] + lines[d].at[i];
         *weight *= d == by ? lines[d].slope[i] : lines[d].weight[i];
     }
     return at;
 }
 
 /* The place of a work-item, its image, its lines, and the elements of a plane. */
-#define PLACE                                                                   \
-    const long id = get_global_id(0), image = id / p.places, i = id % p.places; \
-    if (image >= p.images) return;                                              \
-    line lines[DIMS];                                                           \
-    long plane = 1;                                                             \
-    for (int d = 0; d < DIMS; d++) {                                            \
-        along(&p, d, grid[go + id * DIMS + DIMS - 1 - d], &lines[d]);           \
-        plane *= p.size[d];                                                     \
+#define PLACE                                                                           \
+    const long id = get_global_id(0), image = id / p.places, i = id - image * p.places; \
+    if (image >= p.images) return;                                                      \
+    line lines[DIMS];                                                                   \
+    long plane = 1;                                                                     \
+    UNROLLED for (int d = 0; d < DIMS; d++) {                                           \
+        along(&p, d, grid[go + id * DIMS + DIMS - 1 - d], &lines[d]);                   \
+        plane *= p.size[d];                                                             \
     }
 
 #define TAKE_TAPS(by) \
-    for (int k = 0; k < ALL; k++) at[k] = tap(&p, lines, k, by, &weight[k]);
+    UNROLLED for (int k = 0; k < ALL; k++) at[k] = tap(&p, lines, k, by, &weight[k]);
 
 __kernel void forward(plan p, __global const T *grid, long go, __global const T *x, long xo, __global T *out, long oo) {
     PLACE
-    long at[ALL];
+    int at[ALL];
     T weight[ALL];
     TAKE_TAPS(-1)
     x += xo + image * p.channels * plane, out += oo + image * p.channels * p.places + i;
     for (long c = 0; c < p.channels; c++, x += plane, out += p.places) {
         T sum = 0;
+        UNROLLED
         for (int k = 0; k < ALL; k++) sum += weight[k] != 0 ? weight[k] * x[at[k]] : 0;
         *out = sum;
     }
@@ -126,7 +130,7 @@ __kernel void forward(plan p, __global const T *grid, long go, __global const T 
 __kernel void to_grid(plan p, __global const T *grid, long go, __global const T *x, long xo, __global const T *grad,
                       long gradient_offset, __global T *out, long oo) {
     PLACE
-    long at[ALL];
+    int at[ALL];
     T weight[ALL], sums[ALL]; /* over the channels, of each tap's element times the gradient */
     TAKE_TAPS(-1)
     for (int k = 0; k < ALL; k++) sums[k] = 0;
@@ -136,6 +140,7 @@ __kernel void to_grid(plan p, __global const T *grid, long go, __global const T 
     for (int d = 0; d < DIMS; d++) {
         T sum = 0;
         TAKE_TAPS(d)
+        UNROLLED
         for (int k = 0; k < ALL; k++) sum += weight[k] != 0 ? weight[k] * sums[k] : 0;
         out[oo + id * DIMS + DIMS - 1 - d] = sum;
     }

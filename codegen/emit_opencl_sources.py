@@ -10,13 +10,17 @@ from pathlib import Path
 
 from .text import banner, c_string
 
-_INCLUDE = re.compile(r'^#include "(tensorpy/[\w.]+)"$', re.M)
+_INCLUDE = re.compile(r'^#include "((?:tensorpy|prim)/[\w.]+)"$', re.M)
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
-def flatten(path: Path, root: Path) -> str:
-    """A header with the headers of this project put in its place."""
-    return _INCLUDE.sub(lambda m: flatten(root / m.group(1), root), path.read_text())
+def flatten(path: Path, csrc: Path) -> str:
+    """A file with the headers that it shares with C code put in their place."""
+
+    def there(name: str) -> Path:
+        return csrc / "include" / name if name.startswith("tensorpy/") else csrc / name
+
+    return _INCLUDE.sub(lambda m: flatten(there(m.group(1)), csrc), path.read_text())
 
 
 def _strip(text: str) -> list[str]:
@@ -25,9 +29,8 @@ def _strip(text: str) -> list[str]:
 
 def emit(csrc: Path) -> dict[str, str]:
     """Every .cl file of csrc/opencl by its name, and the math helpers as math.h."""
-    include = csrc / "include"
-    texts = {path.name: path.read_text() for path in sorted((csrc / "opencl").glob("*.cl"))}
-    texts["math.h"] = flatten(include / "tensorpy" / "math.h", include)
+    texts = {path.name: flatten(path, csrc) for path in sorted((csrc / "opencl").glob("*.cl"))}
+    texts["math.h"] = flatten(csrc / "include" / "tensorpy" / "math.h", csrc)
     out = [
         banner("emit_opencl_sources.py", "the .cl files of csrc/opencl", "The sources of OpenCL kernels."),
         '#include "opencl/program.h"\n\n#include <string.h>\n\n',

@@ -27,6 +27,27 @@ def gradient(function: Callable[[tp.Tensor], tp.Tensor], x: tp.Tensor) -> tp.Ten
     return leaf.grad
 
 
+def places(x: tp.Tensor) -> tp.Tensor:
+    """A row of a table for each of its rows, some of them many times."""
+    return (x[:, 0].abs() * 5).long()
+
+
+def ctc(x: tp.Tensor) -> tp.Tensor:
+    """The losses of targets of several lengths, one of them impossible."""
+    lengths = [tp.tensor(n, device=x.device) for n in ([30, 25, 9], [12, 3, 10])]
+    targets = (drawn(3, 12).abs() * 4).long() + 1
+    losses = F.ctc_loss(x.log_softmax(2), targets.to(device=x.device), *lengths, reduction="none", zero_infinity=True)
+    return losses * 0.01
+
+
+def step(x: tp.Tensor, name: str, **options: Any) -> tp.Tensor:
+    """A parameter after a fused step."""
+    p = tp.nn.Parameter(x.detach().clone())
+    p.grad = x.cos()
+    getattr(tp.optim, name)([p], lr=0.1, fused=True, **options).step()
+    return p.detach()
+
+
 ROWS, LINE, PLANES = (3, 700), (5000,), (2, 3, 40, 50)
 CALLS: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
     "sum": (LINE, lambda x: x.sum()),
@@ -60,7 +81,25 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[tp.Tensor], Any]]] = {
     "max_pool2d": (PLANES, lambda x: F.max_pool2d(x, 3, 2)),
     "max_pool2d's gradient": (PLANES, lambda x: gradient(lambda t: F.max_pool2d(t, 3, 2) * 2, x)),
     "cross_entropy": (ROWS, lambda x: F.cross_entropy(x, x.argmin(1))),
-    "embedding": ((50, 33), lambda x: F.embedding((x[:, 0].abs() * 5).long(), x)),
+    "embedding_bag's gradient": (
+        (50, 33),
+        lambda x: tuple(
+            gradient(lambda t, mode=mode: F.embedding_bag(places(x).reshape(5, 10), t, mode=mode), x)  # type: ignore[misc]
+            for mode in ("mean", "max")
+        ),
+    ),
+    "grid_sample's gradient": (
+        (2, 3, 12, 11),
+        lambda x: (
+            gradient(lambda t: F.grid_sample(t, x[:, :2].permute(0, 2, 3, 1), align_corners=False), x),
+            gradient(lambda t: F.grid_sample(x, t[:, 1:].permute(0, 2, 3, 1), "bicubic", align_corners=True), x),
+        ),
+    ),
+    "ctc_loss's gradient": ((30, 3, 11), lambda x: (ctc(x), gradient(ctc, x))),
+    "Adam": ((5000,), lambda x: step(x, "Adam", amsgrad=True)),
+    "SGD": ((5000,), lambda x: step(x, "SGD", momentum=0.9)),
+    "Adagrad": ((5000,), lambda x: step(x, "Adagrad")),
+    "embedding": ((50, 33), lambda x: F.embedding(places(x), x)),
 }
 
 

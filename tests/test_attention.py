@@ -88,3 +88,14 @@ def test_threads_change_nothing() -> None:
         assert all(bool((a == b).all()) for a, b in zip(run(1), run(2), strict=True))
     finally:
         tp.set_num_threads(before)
+
+
+@pytest.mark.parametrize("queries", [8, 140])
+def test_a_mask_that_is_wider(queries: int) -> None:
+    """Scores of 16 bits become float32 with such a mask, shares of values 16 bits again."""
+    q, mask = tp.randn(2, queries, 8).bfloat16().requires_grad_(), tp.randn(queries, queries)
+    found = F.scaled_dot_product_attention(q, q, q, mask)
+    found.sum().backward()
+    assert found.dtype == q.grad.dtype == tp.bfloat16
+    wanted = F.scaled_dot_product_attention(*[q.detach().double()] * 3, mask.double())
+    tp.testing.assert_close(found.detach().double(), wanted, rtol=2e-2, atol=2e-2)

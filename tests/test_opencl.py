@@ -39,6 +39,20 @@ def test_every_cpu_kernel_has_an_opencl_kernel_or_a_reason() -> None:
     assert missing == set(exempt)
 
 
+OF_THE_HOST = {
+    "LAPACK factorizes on the host": "cholesky lu lu_solve permutation_of_pivots ldl ldl_solve triangular_solve qr "
+    "householder householder_multiply eigh eig svd lstsq.gels lstsq.gelsy lstsq.gelsd lstsq.gelss",
+    "Fourier transforms have no kernel yet": "fft.complex fft.real fft.hermitian",
+    "each step of a permutation depends on those before it": "permutation",
+}
+
+
+def test_every_primitive_has_an_opencl_kernel_or_a_reason() -> None:
+    """An operator that needs one of these runs on the host as a whole."""
+    without = {p.name for p in load_catalog(ROOT / "yaml").primitives if "OpenCL" not in p.backends}
+    assert without == {name for names in OF_THE_HOST.values() for name in names.split()}
+
+
 @needs_device
 def test_fallback(fallback: None) -> None:
     a = tp.tensor([3.0, 1.0, 2.0], device="opencl")

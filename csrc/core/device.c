@@ -100,6 +100,11 @@ const tp_device_ops *tp_device_find_ops(tp_device_type type) {
     return (unsigned)type < TP_NUM_DEVICES ? registered[type] : NULL;
 }
 
+bool tp_device_has_double(tp_device d) {
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)d.type);
+    return !ops || !ops->has_double || ops->has_double(d);
+}
+
 /* Programs catch the class, which is PyTorch's. */
 static const tp_device_ops *fail_foreign(int type) {
     const char *name = foreign_names[type - TP_NUM_DEVICES];

@@ -51,11 +51,13 @@ typedef struct tp_device_ops {
     const struct tp_stream_ops *streams;
     const struct tp_memory_ops *memory;
     int (*properties)(tp_device d, tensorpy_device_properties *out);
+    bool (*has_double)(tp_device d); /* NULL: it has */
 } tp_device_ops;
 
 void tp_register_device(tp_device_type type, const tp_device_ops *ops);
 const tp_device_ops *tp_device_get_ops(tp_device_type type);  /* NULL and the error set if none is registered */
 const tp_device_ops *tp_device_find_ops(tp_device_type type); /* NULL if none is registered */
+bool tp_device_has_double(tp_device d);                       /* whether float64 can be computed in */
 
 /* The device with its index filled in: the current one for -1, always -1 for the CPU and Meta, which have no index.
  * Fails for a device that is not registered or not there. */

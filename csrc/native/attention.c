@@ -156,6 +156,8 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
                *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
                            : NULL;
-    tp_autoref *weights = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
+    tp_autoref *left = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
+    bool wide = left && left->dtype != v->dtype; /* as the mask is */
+    tp_autoref *weights = wide ? tp_to_dtype(left, (tp_dtype)v->dtype, false, false, TP_NO_FORMAT) : tp_retain(left);
     return weights ? tp_matmul(weights, v) : NULL;
 }

@@ -1,5 +1,6 @@
 /* random_of.c: draws with a parameter for each element, given as tensors. As in random.c a draw reserves one offset of
- * its generator and numbers its elements in row-major order; all of them are made in double. */
+ * its generator and numbers its elements in row-major order; all of them are made in double, or in float on a device
+ * that has no double. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "core/generator.h"
@@ -15,14 +16,16 @@ static int check_floating(const tp_tensor *t, const char *what) {
                    tp_scalar_type_name((tp_dtype)t->dtype));
 }
 
+static tp_dtype widest_on(const tp_tensor *t) { return tp_device_has_double(t->device) ? TP_FLOAT64 : TP_FLOAT32; }
+
 typedef int (*draw_of_fn)(tp_tensor *parameter, int64_t seed, int64_t offset, tp_tensor *out);
 
-/* The draws in double, contiguous; new. */
+/* The draws in the widest dtype, contiguous; new. */
 static tp_tensor *draws_of(tp_tensor *self, draw_of_fn draw, tp_generator *generator) {
     tp_philox_state state;
     if (tp_check_generator(generator, self) < 0) return NULL;
-    tp_autoref *parameter = tp_plain(self, TP_FLOAT64);
-    tp_autoref *out = parameter ? tp_new_empty(tp_sizes(self), TP_FLOAT64, self->device) : NULL;
+    tp_autoref *parameter = tp_plain(self, widest_on(self));
+    tp_autoref *out = parameter ? tp_new_empty(tp_sizes(self), widest_on(self), self->device) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
     if (tp_reserve_draw(generator, self, &state) < 0) return NULL;
     return draw(parameter, (int64_t)state.seed, (int64_t)state.offset, out) < 0 ? NULL : tp_take(out);
@@ -51,8 +54,9 @@ tp_tensor *binomial_dense(tp_tensor *count, tp_tensor *prob, tp_generator *gener
     if (ndim < 0 || tp_check_generator(generator, count) < 0) return NULL;
     tp_autoref *n = tp_expand(count, (tp_ints){sizes, ndim}, false),
                *p = n ? tp_expand(prob, tp_sizes(n), false) : NULL;
-    tp_autoref *trials = p ? tp_plain(n, TP_FLOAT64) : NULL, *chance = trials ? tp_plain(p, TP_FLOAT64) : NULL;
-    tp_autoref *out = chance ? tp_new_empty(tp_sizes(n), TP_FLOAT64, count->device) : NULL;
+    const tp_dtype wide = widest_on(count);
+    tp_autoref *trials = p ? tp_plain(n, wide) : NULL, *chance = trials ? tp_plain(p, wide) : NULL;
+    tp_autoref *out = chance ? tp_new_empty(tp_sizes(n), wide, count->device) : NULL;
     if (!out) return NULL;
     if (out->numel) {
         if (tp_reserve_draw(generator, count, &state) < 0) return NULL;
@@ -81,7 +85,7 @@ tp_tensor *_sample_dirichlet_dense(tp_tensor *self, tp_generator *generator) {
     tp_dtype dtype = (tp_dtype)self->dtype;
     if (check_floating(self, "dirichlet") < 0) return NULL;
     tp_autoref *draws = draws_of(self, tp_prim_draw_gamma, generator);
-    tp_autoref *positive = draws ? tp_clamp_min(draws, TP_SCALAR_F(DBL_MIN)) : NULL;
+    tp_autoref *positive = draws ? tp_clamp_min(draws, TP_SCALAR_F(tiny_of((tp_dtype)draws->dtype))) : NULL;
     tp_autoref *total = positive ? tp_sum_dim_IntList(positive, TP_INTS(-1), true, TP_NO_DTYPE) : NULL;
     tp_autoref *shares = total ? tp_div_Tensor(positive, total) : NULL;
     tp_autoref *kept = shares ? tp_clamp_min(shares, TP_SCALAR_F(tiny_of(dtype))) : NULL;
@@ -105,9 +109,9 @@ tp_tensor *_dirichlet_grad_dense(tp_tensor *x, tp_tensor *alpha, tp_tensor *tota
     tp_tensor **const plain[] = {&a, &b, &c};
     for (int i = 0; i < 3; i++) {
         tp_autoref *whole = tp_expand(given[i], (tp_ints){sizes, ndim}, false);
-        if (!whole || !(*plain[i] = tp_plain(whole, TP_FLOAT64))) return NULL;
+        if (!whole || !(*plain[i] = tp_plain(whole, widest_on(x)))) return NULL;
     }
-    tp_autoref *out = tp_new_empty((tp_ints){sizes, ndim}, TP_FLOAT64, x->device);
+    tp_autoref *out = tp_new_empty((tp_ints){sizes, ndim}, widest_on(x), x->device);
     if (!out || (out->numel && tp_prim_beta_slope(a, b, c, out) < 0)) return NULL;
     return tp_narrow_steal(tp_take(out), dtype);
 }

@@ -99,6 +99,11 @@ static int properties(tp_device device, tensorpy_device_properties *out) {
     return 0;
 }
 
+static bool has_double(tp_device device) {
+    const tp_cl_device *d = tp_cl_describe(device.index);
+    return d && d->has_fp64;
+}
+
 static const tp_device_ops ops = {
     .allocate = tp_cl_allocate,
     .release = tp_cl_release,
@@ -115,6 +120,7 @@ static const tp_device_ops ops = {
     .streams = &streams,
     .memory = &memory,
     .properties = properties,
+    .has_double = has_double,
 };
 
 int tp_cl_load(void) {

@@ -321,11 +321,11 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    return ["cpu", "opencl"]
+    return ["cpu", _C.device("opencl").type]  # which programs may call otherwise
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    return ["cpu"]
+    return ["cpu", _C.device("opencl").type]
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
@@ -341,9 +341,9 @@ def _default_to_fused_or_foreach(
         return False, False
     there = [p for p in params if p is not None]
     plain = all(type(p) in _PLAIN for p in there)
-    devices = {p.device.type for p in there}
-    fused = use_fused and plain and devices <= {"cpu"} and all(p.is_floating_point() for p in there)
-    return fused, not fused and plain and devices <= {"cpu", "opencl"}
+    ours = {p.device.type for p in there} <= set(_get_fused_kernels_supported_devices())
+    fused = use_fused and plain and ours and all(p.is_floating_point() for p in there)
+    return fused, not fused and plain and ours
 
 
 def _get_value(x: Any) -> Any:
@@ -458,12 +458,15 @@ class ListOptimizer(Optimizer):
         return tuple(map(list, zip(*dense, strict=True))) if dense else ([], [], [])
 
     def _is_fused(self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> bool:
-        """Unless the group says otherwise, where the tensors are of floats on the CPU."""
+        """Unless the group says otherwise, where the tensors are of floats on a device that has the kernel."""
         fused, foreach = group.get("fused", False), group.get("foreach")
         if fused is False or (fused is None and foreach is False) or group.get("differentiable"):
             return False
         return all(
-            p.is_cpu and p.is_floating_point() and type(p) in _PLAIN and p.dtype is g.dtype
+            (p.is_cpu or p.device.type in _get_fused_kernels_supported_devices())
+            and p.is_floating_point()
+            and type(p) in _PLAIN
+            and p.dtype is g.dtype
             for p, g in zip(params, grads, strict=True)
         )
 

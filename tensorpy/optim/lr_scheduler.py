@@ -52,6 +52,8 @@ class LRScheduler:
     """The base: counts epochs in `last_epoch` and writes what get_lr() returns into the groups."""
 
     _last_lr: list[Any]
+    _is_initial = False  # in the step that a constructor takes
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -68,7 +70,11 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def _rates(self) -> list[Any]:
         return [_own(group["lr"]) for group in self.optimizer.param_groups]
@@ -101,13 +107,23 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        rates_of = self.get_lr
         if epoch is None:
             self.last_epoch += 1
-            rates = self.get_lr()
         else:
             self.last_epoch = epoch
-            closed = getattr(self, "_get_closed_form_lr", None)
-            rates = self.get_lr() if closed is None else closed()
+            rates_of = getattr(self, "_get_closed_form_lr", rates_of)
+        self._get_lr_called_within_step = True
+        try:
+            rates = rates_of()
+        finally:
+            self._get_lr_called_within_step = False
+        self._write(rates)
+
+    def _write(self, rates: Sequence[Any]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             _put(group, "lr", rate)
         self._last_lr = self._rates()
@@ -163,7 +179,7 @@ class MultiplicativeLR(_ByFunction):
     """The rates times a function of the epoch, at each epoch."""
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch <= 0:
+        if self._is_initial:
             return self._rates()
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
         return [group["lr"] * f(self.last_epoch) for group, f in pairs]
@@ -249,7 +265,7 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
@@ -265,7 +281,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        return self._scaled(1.0 if self.last_epoch == 0 else self.gamma)
+        return self._scaled(1.0 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
@@ -282,7 +298,7 @@ class PolynomialLR(LRScheduler):
         return (1.0 - min(self.total_iters, epoch) / self.total_iters) ** self.power
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
@@ -301,7 +317,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._rates()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
@@ -339,21 +355,21 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Goes on to the next epoch, or to any, also to a part of one."""
-        self._step_count += 1
         if epoch is None:
             epoch = max(self.last_epoch + 1, 0)
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             if epoch < 0:
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._find(epoch)
         self.last_epoch = math.floor(epoch)
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-            _put(group, "lr", rate)
-        self._last_lr = self._rates()
+        self._get_lr_called_within_step = True
+        rates = self.get_lr()
+        self._get_lr_called_within_step = False
+        self._write(rates)
 
     def _find(self, epoch: float) -> None:
         """The cosine that an epoch is in, and where."""
@@ -432,6 +448,7 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             _check_momentum(optimizer)
+            self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = _for_groups(optimizer, "base_momentum", base_momentum)
             self.max_momentums = _for_groups(optimizer, "max_momentum", max_momentum)
             if last_epoch == -1:
@@ -439,6 +456,20 @@ class CyclicLR(LRScheduler):
                     _put_momentum(group, momentum)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = _for_groups(optimizer, "base_lr", base_lr)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer; a function is kept only if it is an object, by its attributes."""
+        state, function = super().state_dict(), self._scale_fn_custom
+        if function is not None:
+            state["_scale_fn_custom"] = dict(function.__dict__) if _is_object(function) else None
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes the attributes of a state_dict, and the function's state."""
+        function, state = self._scale_fn_custom, state_dict.get("_scale_fn_custom")
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        if function is not None and state is not None:
+            function.__dict__.update(state)
 
     def scale_fn(self, x: float) -> float:
         """How high a cycle, or the iteration, reaches."""
@@ -462,6 +493,9 @@ class CyclicLR(LRScheduler):
 
 class OneCycleLR(LRScheduler):
     """Once up and far down, the momentum the other way (Smith & Topin 2019)."""
+
+    # of each phase its end, and the group's settings at its begin and end
+    _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
     def __init__(
         self,
@@ -501,18 +535,16 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         up, end = float(pct_start * total_steps) - 1, total_steps - 1
-        # the end of each phase, and the settings at its begin and end
-        self._schedule_phases: list[tuple[float, str, str, str, str]] = [
-            (up, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-        ]
+        phases: list[tuple[Any, ...]] = [(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
         if three_phase:
             down = float(2 * pct_start * total_steps) - 2
-            self._schedule_phases += [
+            phases += [
                 (down, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
                 (end, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
             ]
         else:
-            self._schedule_phases += [(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+            phases += [(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(self._PHASE, phase, strict=True)) for phase in phases]
         if last_epoch == -1:
             for highest, group in zip(_for_groups(optimizer, "max_lr", max_lr), optimizer.param_groups, strict=True):
                 group["initial_lr"] = highest / div_factor
@@ -542,7 +574,8 @@ class OneCycleLR(LRScheduler):
         rates = []
         for group in self.optimizer.param_groups:
             begin = 0.0
-            for i, (end, from_lr, to_lr, from_momentum, to_momentum) in enumerate(self._schedule_phases):
+            for i, phase in enumerate(self._schedule_phases):
+                end, from_lr, to_lr, from_momentum, to_momentum = (phase[key] for key in self._PHASE)
                 if step <= end or i == len(self._schedule_phases) - 1:
                     share = (step - begin) / (end - begin)
                     rates.append(self._between(group[from_lr], group[to_lr], share))
@@ -587,11 +620,14 @@ class SequentialLR(LRScheduler):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
-        scheduler.step(*([0] if i > 0 and self._milestones[i - 1] == self.last_epoch else []))
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
@@ -620,7 +656,7 @@ class ChainedScheduler(LRScheduler):
         self._schedulers = schedulers
         self._last_lr = self._rates()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()

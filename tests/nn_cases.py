@@ -178,9 +178,14 @@ POOLS = [
     *_of("MaxUnpool2d", [x(1, 1, 2, 2), fixed([[[[0, 3], [9, 15]]]])], (2,), (2, 2)),
     *_of("MaxUnpool3d", [x(1, 1, 1, 1, 2), fixed([[[[[1, 7]]]]])], (2,)),
     Case("MaxUnpool2d", (2,), [x(1, 1, 2, 2), fixed([[[[0, 3], [9, 15]]]])], call={"output_size": (5, 5)}),
-    Case("FractionalMaxPool2d", (2, (3, 4)), [IMAGE], {"_random_samples": np.full((2, 4, 2), 0.4)}),
+    Case("FractionalMaxPool2d", (2, (3, 4)), [IMAGE], {"_random_samples": np.array([0.2, 0.9]) * np.ones((2, 4, 1))}),
     Case("FractionalMaxPool2d", (2,), [IMAGE], {"output_ratio": 0.5, "_random_samples": np.full((2, 4, 2), 0.7)}),
-    Case("FractionalMaxPool3d", (2, (2, 3, 3)), [VOLUME], {"_random_samples": np.full((2, 4, 3), 0.3)}),
+    Case(
+        "FractionalMaxPool3d",
+        (2, (2, 3, 3)),
+        [VOLUME],
+        {"_random_samples": np.array([0.1, 0.5, 0.9]) * np.ones((2, 4, 1))},
+    ),
 ]
 
 BORDERS = [

@@ -18,9 +18,11 @@ typedef struct {
 
 #define KERNEL(T, suffix)                                                                                          \
     TP_POOL_BEGIN(T, begin##suffix)                                                                                \
-    /* Where window o begins along dimension d; u has a number for each, the last dimension first. */              \
+    /* Where window o begins along dimension d; u has a number for each. */                                        \
     TP_INLINE int64_t place##suffix(const job *j, const T *u, int d, int64_t o) {                                  \
-        return d < 3 - j->dims ? 0 : begin##suffix(u[2 - d], (T)j->pace[d], o, j->out[d], j->room[d]);             \
+        return d < 3 - j->dims                                                                                     \
+                   ? 0                                                                                             \
+                   : begin##suffix(u[tp_pool_number(j->dims, d)], (T)j->pace[d], o, j->out[d], j->room[d]);        \
     }                                                                                                              \
     static void largest##suffix(const job *j, const T *in, int64_t z, int64_t y, int64_t x, T *out, int64_t *at) { \
         T best = -INFINITY;                                                                                        \

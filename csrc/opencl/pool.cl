@@ -101,7 +101,8 @@ static inline long begin_of(const geometry *g, const paces *pace, __global const
     long room = g->in[d] - g->window[d];
     if (d < 3 - dims) return 0;
     if (o == g->out[d] - 1) return room;
-    T begin = trunc(((T)o + u[2 - d]) * pace->of[d]) - trunc(u[2 - d] * pace->of[d]);
+    T number = u[dims == 3 ? d : 2 - d]; /* tp_pool_number */
+    T begin = trunc(((T)o + number) * pace->of[d]) - trunc(number * pace->of[d]);
     return !(begin > 0) ? 0 : begin < (T)room ? (long)begin : room;
 }
 

@@ -92,7 +92,8 @@ static int64_t begin_of(const plan *p, const argument *a, int64_t plane, int d, 
     int64_t room = p->in[d] - p->kernel[d], dims = a[2].n, n = p->out[d];
     if (d < 3 - dims) return 0;
     if (o == n - 1) return room;
-    double u = get(a[1].tensors, plane * dims + 2 - d).f, pace = (double)room / (double)(n - 1), first, second;
+    double u = get(a[1].tensors, plane * dims + (dims == 3 ? d : 2 - d)).f, pace = (double)room / (double)(n - 1),
+           first, second;
     if (a[0].tensors->dtype == TP_FLOAT64) first = ((double)o + u) * pace, second = u * pace;
     else first = ((float)o + (float)u) * (float)pace, second = (float)u * (float)pace;
     double begin = trunc(first) - trunc(second);

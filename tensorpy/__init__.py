@@ -183,6 +183,7 @@ _LAZY_NAMES = {
     "Stream": "_streams",
     "GradScaler": "amp",
     "compile": "_compile",
+    "lobpcg": "_lobpcg",
     "pca_lowrank": "_lowrank",
     "svd_lowrank": "_lowrank",
     "vmap": "func",

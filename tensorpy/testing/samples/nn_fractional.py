@@ -25,7 +25,9 @@ def _fractional(dims: int) -> Callable[..., Any]:
         places = np.zeros(values.shape, np.int64)
         every = np.arange(int(np.prod(size))).reshape(size)
         for at, (plane, numbers) in enumerate(zip(planes, random.reshape(-1, dims), strict=False)):
-            begins = [_begins(float(numbers[d if dims == 3 else 1 - d]), size[d], kernel[d], output[d]) for d in range(dims)]
+            begins = [
+                _begins(float(numbers[d if dims == 3 else 1 - d]), size[d], kernel[d], output[d]) for d in range(dims)
+            ]
             for where in itertools.product(*map(range, output)):
                 window = tuple(slice(b[o], b[o] + k) for b, o, k in zip(begins, where, kernel, strict=True))
                 place = every[window].ravel()[np.argmax(plane[window])]

@@ -177,17 +177,17 @@ class _FileTable(_Table):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path, self.read = path, 0
-        self.values: _Noted = _Noted()
+        self.values = self.noted = _Noted()
 
     def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
         with self.changed, open(self.path, "a+b") as file:
             self._take(file)
             answer = super().ask(command, seconds, parts)
-            for record in self.values.records:
+            for record in self.noted.records:
                 for part in record:
                     file.write(struct.pack("<I", len(part)) + part)
             file.flush()
-            self.values.records.clear()
+            self.noted.records.clear()
             self.read = file.tell()
             return answer
 
@@ -207,7 +207,7 @@ class _FileTable(_Table):
                 self.values.pop(key[1:])
             else:
                 self.values[key] = value
-        self.values.records.clear()
+        self.noted.records.clear()
         self.read += len(data)
 
     def _part(self, data: memoryview, begin: int) -> tuple[bytes, int]:

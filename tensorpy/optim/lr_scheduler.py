@@ -620,7 +620,7 @@ class SequentialLR(LRScheduler):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -656,7 +656,7 @@ class ChainedScheduler(LRScheduler):
         self._schedulers = schedulers
         self._last_lr = self._rates()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()

@@ -208,6 +208,7 @@ _LAZY_NAMES = {
     "get_autocast_gpu_dtype": "_settings",
     "get_deterministic_debug_mode": "_settings",
     "get_device_module": "_settings",
+    "_register_device_module": "utils.backend_registration",
     "get_float32_matmul_precision": "_settings",
     "get_num_interop_threads": "_settings",
     "has_lapack": "_settings",

@@ -1,13 +1,14 @@
 """Stores of torch.distributed: keys and bytes that processes share, and wait for.
 
 A table with one lock serves each store. HashStore is a table of this process; of a TCPStore one process keeps the table
-and answers the others, a thread for each connection. A message is a list of byte strings: their number and lengths,
-then they. Nothing that comes over the wire is unpickled or run.
+and answers the others, a thread for each connection; of a FileStore each keeps one, by a file that all append to.
+A message is a list of byte strings: their number and lengths, then they. Nothing that is read is unpickled or run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import threading
@@ -44,9 +45,12 @@ class _Table:
 
     def _wait(self, seconds: float, *keys: bytes) -> list[bytes]:
         if not self.changed.wait_for(lambda: all(k in self.values for k in keys), seconds):
-            missing = ", ".join(k.decode(errors="replace") for k in keys if k not in self.values)
-            raise DistStoreError(f"wait timeout after {int(seconds * 1000)}ms, keys: {missing}")
+            raise self._late(seconds, keys)
         return []
+
+    def _late(self, seconds: float, keys: Sequence[bytes]) -> DistStoreError:
+        missing = ", ".join(k.decode(errors="replace") for k in keys if k not in self.values)
+        return DistStoreError(f"wait timeout after {int(seconds * 1000)}ms, keys: {missing}")
 
     def _get(self, seconds: float, *keys: bytes) -> list[bytes]:
         self._wait(seconds, *keys)
@@ -145,16 +149,107 @@ class HashStore(Store):
         return self._table.ask(command.encode(), (timeout or self.timeout).total_seconds(), parts)
 
 
-class FileStore(HashStore):
-    """A store of the processes that name one file, of which there is one."""
+class _Noted(dict[bytes, bytes]):
+    """A table that notes what happens to it, in the form of a file's records."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes]] = []
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self.records.append((key, value))
+        super().__setitem__(key, value)
+
+    def update(self, pairs: Any) -> None:
+        for key, value in pairs:
+            self[key] = value
+
+    def pop(self, key: bytes, default: Any = None) -> Any:
+        if key in self:
+            self.records.append((b"-" + key, b""))
+        return super().pop(key, default)
+
+
+class _FileTable(_Table):
+    """A table that is what a file's records make it: key and value, each behind its length; a key behind a "-" is
+    taken away. PyTorch's stores write the same. Who reads or writes holds the file's lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path, self.read = path, 0
+        self.values = self.noted = _Noted()
+
+    def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
+        with self.changed, open(self.path, "a+b") as file:
+            self._take(file)
+            answer = super().ask(command, seconds, parts)
+            for record in self.noted.records:
+                for part in record:
+                    file.write(struct.pack("<I", len(part)) + part)
+            file.flush()
+            self.noted.records.clear()
+            self.read = file.tell()
+            return answer
+
+    def _take(self, file: Any) -> None:
+        """Locks the file, until it is closed, and reads what others have written."""
+        import fcntl
+
+        self.file = file
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(self.read)
+        data = memoryview(file.read())
+        begin = 0
+        while begin < len(data):
+            key, begin = self._part(data, begin)
+            value, begin = self._part(data, begin)
+            if key[:1] == b"-":
+                self.values.pop(key[1:])
+            else:
+                self.values[key] = value
+        self.noted.records.clear()
+        self.read += len(data)
+
+    def _part(self, data: memoryview, begin: int) -> tuple[bytes, int]:
+        length = struct.unpack_from("<I", data, begin)[0] if begin + 4 <= len(data) else len(data)
+        if begin + 4 + length > len(data):
+            raise DistStoreError(f"{self.path} is no file of a store")
+        return bytes(data[begin + 4 : begin + 4 + length]), begin + 4 + length
+
+    def _wait(self, seconds: float, *keys: bytes) -> list[bytes]:
+        import fcntl
+
+        end, file = time.monotonic() + seconds, self.file
+        while not all(k in self.values for k in keys):
+            if time.monotonic() > end:
+                raise self._late(seconds, keys)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            self.changed.wait(0.01)
+            self._take(file)
+        return []
+
+
+class FileStore(Store):
+    """A store of the processes that name one file; who is the last to leave takes the file away."""
+
+    _table: _FileTable | None = None
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
-        if world_size > 1:
-            raise NotImplementedError(
-                "FileStore: a group of more processes than one cannot be made; TCPStore serves several"
-            )
-        super().__init__()
-        self.path = file_name
+        self.path, self._world_size = file_name, world_size
+        self._table = _FileTable(file_name)
+        self._ask("add", b"refcount/", b"1")
+
+    def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
+        assert self._table is not None
+        return self._table.ask(command.encode(), (timeout or self.timeout).total_seconds(), parts)
+
+    def __del__(self) -> None:
+        if self._table is None:
+            return
+        with contextlib.suppress(OSError, DistStoreError, ImportError):
+            gone, here = int(self._ask("add", b"cleanup/", b"1")[0]), int(self._ask("add", b"refcount/", b"-1")[0])
+            if here <= 0 and gone >= self._world_size:
+                os.unlink(self.path)
 
 
 class PrefixStore(Store):

@@ -30,6 +30,13 @@ class Case:
         return f"{self.name}({', '.join(given)})"[:70]
 
 
+@dataclass(frozen=True)
+class Made:
+    """An argument that each library makes for itself, from its `nn`."""
+
+    of: Callable[[Any], Any]
+
+
 def x(*shape: int) -> Callable[[np.random.Generator], Any]:
     """Normal numbers."""
     return lambda rng: rng.standard_normal(shape)
@@ -171,9 +178,14 @@ POOLS = [
     *_of("MaxUnpool2d", [x(1, 1, 2, 2), fixed([[[[0, 3], [9, 15]]]])], (2,), (2, 2)),
     *_of("MaxUnpool3d", [x(1, 1, 1, 1, 2), fixed([[[[[1, 7]]]]])], (2,)),
     Case("MaxUnpool2d", (2,), [x(1, 1, 2, 2), fixed([[[[0, 3], [9, 15]]]])], call={"output_size": (5, 5)}),
-    Case("FractionalMaxPool2d", (2, (3, 4)), [IMAGE], {"_random_samples": np.full((2, 4, 2), 0.4)}),
+    Case("FractionalMaxPool2d", (2, (3, 4)), [IMAGE], {"_random_samples": np.array([0.2, 0.9]) * np.ones((2, 4, 1))}),
     Case("FractionalMaxPool2d", (2,), [IMAGE], {"output_ratio": 0.5, "_random_samples": np.full((2, 4, 2), 0.7)}),
-    Case("FractionalMaxPool3d", (2, (2, 3, 3)), [VOLUME], {"_random_samples": np.full((2, 4, 3), 0.3)}),
+    Case(
+        "FractionalMaxPool3d",
+        (2, (2, 3, 3)),
+        [VOLUME],
+        {"_random_samples": np.array([0.1, 0.5, 0.9]) * np.ones((2, 4, 1))},
+    ),
 ]
 
 BORDERS = [
@@ -352,6 +364,155 @@ TRANSFORMERS = [
     ),
 ]
 
+_NORM = {"eps": 1e-3, "momentum": 0.3, "affine": False, "track_running_stats": False}
+_WINDOW = {"kernel_size": 2, "stride": 1, "padding": 1, "dilation": 2}
+_STRIDES = {"stride": 2, "padding": 1, "dilation": 2, "bias": False}
+_DATA = {"1d": SIGNAL, "2d": IMAGE, "3d": VOLUME}
+_ROUND = {"padding": 1, "padding_mode": "circular"}
+
+
+def _first_layer(nn: Any, kind: str) -> Any:
+    """A layer of fixed parameters; copies of it make a stack."""
+    return getattr(nn, f"Transformer{kind}Layer")(**_LAYER)
+
+
+def _absolute_difference(a: Any, b: Any) -> Any:
+    return (a - b).abs().sum(-1)
+
+
+# Options that no case above sets.
+OPTIONS = [
+    *_of("AdaptiveMaxPool1d", [SIGNAL], (3, True)),
+    *_of("AdaptiveMaxPool3d", [VOLUME], (2, True)),
+    *_of("AvgPool1d", [SIGNAL], (2, 2, 1, True, False)),
+    *_of("AvgPool3d", [VOLUME], (2, 2, 1, True, False), {"kernel_size": 2, "divisor_override": 3}),
+    *_of("BCEWithLogitsLoss", [VECTORS, unit(3, 5)], {"weight": _CLASS_WEIGHTS}),
+    *(
+        case
+        for d, data in _DATA.items()
+        for name, given in (("BatchNorm", {"num_features": 4}), ("LazyBatchNorm", {}))
+        for case in _of(name + d, [data], {**given, **_NORM}, {**given, "bias": False})
+    ),
+    *(
+        case
+        for d, data in _DATA.items()
+        for name, given in (("InstanceNorm", {"num_features": 4}), ("LazyInstanceNorm", {}))
+        for case in _of(
+            name + d,
+            [data],
+            {**given, "eps": 1e-3, "affine": True, "bias": False, "momentum": 0.3, "track_running_stats": True},
+            {**given, "affine": False, "track_running_stats": False},
+        )
+    ),
+    *(
+        case
+        for d, data in _DATA.items()
+        for name, given in (("Conv", {"in_channels": 4}), ("LazyConv", {}))
+        for case in _of(
+            name + d,
+            [data],
+            {**given, "out_channels": 6, "kernel_size": 2, "groups": 2, **_STRIDES},
+            {**given, "out_channels": 2, "kernel_size": 2, **_ROUND},
+        )
+    ),
+    *(
+        case
+        for d, data in _DATA.items()
+        for name, given in (("ConvTranspose", {"in_channels": 4}), ("LazyConvTranspose", {}))
+        for case in _of(
+            name + d,
+            [data],
+            {**given, "out_channels": 6, "kernel_size": 2, "groups": 2, "output_padding": 1, **_STRIDES},
+        )
+    ),
+    *_of("Embedding", [ints(7, 2, 3)], {**_ROWS, "max_norm": 1.0, "norm_type": 1.0}),
+    *_of("Embedding", [ints(7, 2, 3)], {**_ROWS, "_weight": np.arange(28.0).reshape(7, 4), "_freeze": True}),
+    *_of("EmbeddingBag", [ints(7, 3, 4)], {**_ROWS, "max_norm": 1.0, "norm_type": 1.0}),
+    *_of("EmbeddingBag", [ints(7, 3, 4)], {**_ROWS, "_weight": np.arange(28.0).reshape(7, 4), "mode": "sum"}),
+    # each row as often as any: PyTorch divides by the count of another one
+    *_of("EmbeddingBag", [fixed([[0, 1, 2], [2, 1, 0]])], {**_ROWS, "scale_grad_by_freq": True, "mode": "sum"}),
+    *_of(
+        "FractionalMaxPool2d",
+        [IMAGE],
+        {"kernel_size": 2, "output_size": 3, "return_indices": True, "_random_samples": np.full((2, 4, 2), 0.7)},
+    ),
+    *_of(
+        "FractionalMaxPool3d",
+        [VOLUME],
+        {"kernel_size": 2, "output_ratio": 0.6, "return_indices": True, "_random_samples": np.full((2, 4, 3), 0.7)},
+    ),
+    *_of("GaussianNLLLoss", [VECTORS, VECTORS, unit(3, 5)], {"eps": 0.3}),
+    *_of("Hardtanh", [VECTORS], {"min_val": -0.3, "max_val": 0.2}),
+    *_of("LPPool2d", [unit(2, 4, 6, 7)], (2, 3, 2, True)),
+    *_of("LPPool3d", [unit(2, 4, 4, 5, 6)], (2, 2, 3, True)),
+    *_of("LinearCrossEntropyLoss", [x(3, 4), ints(5, 3)], {**_CLASSES, "reduction": "sum", "label_smoothing": 0.2}),
+    *_of(
+        "LinearCrossEntropyLoss",
+        [x(8, 4), ints(5, 8)],
+        {
+            "in_features": 4,
+            "num_classes": 5,
+            "options": Made(lambda nn: nn.LinearCrossEntropyOptions(batch_chunk_size=4)),
+        },
+    ),
+    *_of("MaxPool1d", [SIGNAL], {**_WINDOW, "return_indices": True}),
+    *_of("MaxPool2d", [IMAGE], {**_WINDOW, "ceil_mode": True}),
+    *_of("MaxPool3d", [VOLUME], {**_WINDOW, "stride": 2, "ceil_mode": True, "return_indices": True}),
+    *_of("MaxUnpool1d", [x(1, 1, 3), fixed([[[1, 2, 4]]])], {"kernel_size": 3, "stride": 2, "padding": 1}),
+    *_of("MaxUnpool2d", [x(1, 1, 2, 2), fixed([[[[0, 1], [3, 8]]]])], {"kernel_size": 3, "stride": 2, "padding": 1}),
+    *_of("MaxUnpool3d", [x(1, 1, 1, 1, 2), fixed([[[[[0, 2]]]]])], {"kernel_size": 3, "stride": 2, "padding": 1}),
+    *_of("NLLLoss2d", [x(2, 5, 3, 4), ints(5, 2, 3, 4)], *_REDUCTIONS, {"weight": _CLASS_WEIGHTS, "ignore_index": 1}),
+    *_of("PoissonNLLLoss", [unit(3, 5), unit(3, 5)], {"log_input": False, "eps": 0.3}),
+    *_of("TransformerEncoderLayer", [x(4, 2, 6)], {**_LAYER, "layer_norm_eps": 0.1}),
+    *_of(
+        "TransformerDecoderLayer",
+        [x(2, 4, 6), x(2, 3, 6)],
+        {**_LAYER, "batch_first": True, "bias": False, "layer_norm_eps": 0.1, "activation": "gelu"},
+    ),
+    *_of(
+        "Transformer",
+        [x(2, 4, 6), x(2, 3, 6)],
+        {
+            **_LAYER,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+            "batch_first": True,
+            "bias": False,
+            "activation": "gelu",
+            "norm_first": True,
+            "layer_norm_eps": 0.1,
+        },
+    ),
+    *_of(
+        "TransformerEncoder",
+        [x(4, 2, 6)],
+        {
+            "encoder_layer": Made(lambda nn: _first_layer(nn, "Encoder")),
+            "num_layers": 2,
+            "norm": Made(lambda nn: nn.LayerNorm(6)),
+            "enable_nested_tensor": False,
+            "mask_check": False,
+        },
+    ),
+    *_of(
+        "TransformerDecoder",
+        [x(4, 2, 6), x(3, 2, 6)],
+        {
+            "decoder_layer": Made(lambda nn: _first_layer(nn, "Decoder")),
+            "num_layers": 2,
+            "norm": Made(lambda nn: nn.LayerNorm(6)),
+        },
+    ),
+    *_of("Sequential", [VECTORS], (Made(lambda nn: nn.Linear(5, 4)), Made(lambda nn: nn.Tanh()))),
+    *_of("TripletMarginLoss", [VECTORS, VECTORS, VECTORS], {"eps": 0.1}),
+    *_of("TripletMarginWithDistanceLoss", [VECTORS, VECTORS, VECTORS], {"distance_function": _absolute_difference}),
+    *_of("Unfold", [IMAGE], (2, 2)),
+    *_of("Fold", [x(2, 16, 6)], {"output_size": (4, 5), "kernel_size": 2, "dilation": 2, "padding": 1, "stride": 2}),
+    *_of("Upsample", [IMAGE], {"scale_factor": 1.7, "mode": "bilinear", "recompute_scale_factor": True}),
+    *_of("UpsamplingBilinear2d", [IMAGE], {"size": (5, 4)}),
+    Case("CrossMapLRN2d", (3, 0.5, 0.5, 2.0), [IMAGE], grad=False),
+]
+
 CASES = [
     *ACTIVATIONS,
     *LINEAR,
@@ -366,4 +527,5 @@ CASES = [
     *LOSSES,
     *RECURRENT,
     *TRANSFORMERS,
+    *OPTIONS,
 ]

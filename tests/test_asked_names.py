@@ -47,6 +47,33 @@ def test_hooks_of_several_gradients(t: Any) -> None:
 
 
 @pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_hooks_of_gradients_that_do_not_come(t: Any, mode: str) -> None:
+    """Where a backward does not reach one of the tensors the others' gradients are told, with None for it."""
+    x, y, z = (t.ones(2, requires_grad=True) for _ in range(3))
+    double = x * 2
+    product = double * y
+    seen: list[Any] = []
+
+    def told() -> Any:
+        found = [[None if g is None else g.tolist() for g in s] if mode == "all" else s.tolist() for s in seen]
+        seen.clear()
+        return found
+
+    t.autograd.graph.register_multi_grad_hook((double, product, z), seen.append, mode=mode)
+    product.sum().backward(retain_graph=True)
+    assert told() == ([[[1, 1], [1, 1], None]] if mode == "all" else [[1, 1]])
+    t.autograd.grad(product.sum(), [double], retain_graph=True)
+    assert told() == ([[[1, 1], [1, 1], None]] if mode == "all" else [[1, 1]])
+    t.autograd.grad(double.sum(), [x], retain_graph=True)
+    assert told() == ([[[1, 1], None, None]] if mode == "all" else [[1, 1]])
+    (product * z).sum().backward()
+    assert told() == ([[[1, 1], [1, 1], [2, 2]]] if mode == "all" else [[2, 2]])
+    (x * y).sum().backward()
+    assert told() == []
+
+
+@pytest.mark.parametrize("t", libraries(), ids=lambda t: t.__name__)
 def test_contexts_of_saved_tensors(t: Any) -> None:
     x = t.ones(2, requires_grad=True)
     with t.autograd.graph.allow_mutation_on_saved_tensors():

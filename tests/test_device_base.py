@@ -101,6 +101,45 @@ def test_a_backend_works(outside: tuple[Path, dict[str, str]]) -> None:
     assert lines[10] == "mirror: lgamma is not written yet"
 
 
+def test_a_backend_by_the_names_of_torch(outside: tuple[Path, dict[str, str]]) -> None:
+    """What programs for PyTorch's one device from outside call, in their order."""
+    program = """
+        import os, sys, types
+        import tensorpy
+        tensorpy.as_torch()
+        import torch
+        from torch.utils.backend_registration import rename_privateuse1_backend
+
+        def refused(call):
+            try:
+                call()
+            except RuntimeError as error:
+                return str(error)
+
+        own = types.ModuleType("own")
+        own.device_count = lambda: 7
+        assert torch._C._get_privateuse1_backend_name() == "privateuseone"
+        assert "no backend 'mirror' is loaded" in refused(lambda: rename_privateuse1_backend("mirror"))
+        assert "no backend is loaded" in refused(torch.utils.generate_methods_for_privateuse1_backend)
+        tensorpy.backends.load(os.environ["MIRROR"])
+        torch.utils.rename_privateuse1_backend("mirror")
+        torch.utils.rename_privateuse1_backend("mirror")
+        assert "already been set" in refused(lambda: rename_privateuse1_backend("other"))
+        assert torch._C._get_privateuse1_backend_name() == "mirror"
+        torch.utils.generate_methods_for_privateuse1_backend(unsupported_dtype=[torch.bfloat16])
+        torch._register_device_module("mirror", own)
+        assert "already been registered" in refused(lambda: torch._register_device_module("mirror", own))
+        assert "already been registered" in refused(lambda: torch._register_device_module("cpu", own))
+        assert torch.mirror is own and torch.get_device_module("mirror") is own
+        assert own.device_count() == 7 and own.current_device() == 0
+        packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
+        assert packed.mirror().is_mirror and not packed.is_mirror
+        assert torch.ones(2).mirror().is_mirror and torch.nn.Linear(1, 1).mirror().weight.is_mirror
+    """
+    done = run(outside, "-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+
+
 # ---- primitives ----
 
 NAMES = """

@@ -29,7 +29,13 @@ def counts_of(t: Any) -> list[dict[str, int]]:
 
     found = []
     net = Net()
-    for call in (lambda: net(t.ones(2, 3, 8, 8)), lambda: net(t.ones(2, 3, 8, 8)).sum().backward()):
+    shared = nn.Linear(5, 5)
+    twice = nn.Sequential(shared, nn.Tanh(), shared, nn.Sequential(nn.Linear(5, 2)))
+    for call in (
+        lambda: net(t.ones(2, 3, 8, 8)),
+        lambda: net(t.ones(2, 3, 8, 8, requires_grad=True)).sum().backward(),
+        lambda: twice(t.ones(3, 5, requires_grad=True)).square().mm(t.ones(2, 2)).sum().backward(),
+    ):
         with counter.FlopCounterMode(display=False) as mode:
             call()
         total = mode.get_total_flops()
@@ -42,7 +48,22 @@ def counts_of(t: Any) -> list[dict[str, int]]:
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 def test_as_in_pytorch() -> None:
     ours, theirs = (counts_of(t) for t in (tp, torch))
-    assert ours[0] == theirs[0] and ours[1]["Global"] == theirs[1]["Global"]
+    assert ours == theirs
+
+
+def test_gradients_count_where_they_were_recorded() -> None:
+    """Also where an input has none, where a module's output is used twice, and in a checkpoint."""
+    first, last = tp.nn.Linear(3, 4), tp.nn.Linear(4, 2)
+    net = tp.nn.Sequential(first, last)
+    with flop_counter.FlopCounterMode(display=False) as mode:
+        y = net(tp.ones(5, 3))
+        (y + y.sin()).sum().backward()
+    counts = {name: sum(c.values()) for name, c in mode.get_flop_counts().items()}
+    assert counts == {"Global": 2 * 120 + 3 * 80, "Sequential": 480, "Sequential.0": 240, "Sequential.1": 240}
+    with flop_counter.FlopCounterMode(display=False) as mode:
+        # computed again up to what it saved, the input
+        tp.utils.checkpoint.checkpoint(last, first(tp.ones(5, 3)), use_reentrant=False).sum().backward()
+    assert sum(mode.get_flop_counts()["Linear"].values()) == mode.get_total_flops() == 240 + 3 * 80
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -293,3 +293,59 @@ def test_lu_is_lu_factor() -> None:
     for mine in (a.lu(), tp.lu(a)):
         assert all(tp.equal(x, y) for x, y in zip(mine, tp.linalg.lu_factor(a), strict=True))
     assert tp.zeros(2, 2).lu(get_infos=True)[2].item() == 1
+
+
+@pytest.mark.parametrize("method", ["ortho", "basic"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_some_eigenvalues(method: str, largest: bool) -> None:
+    """As those of all of them: plain, generalised, sparse, in batches, from given vectors and with a preconditioner."""
+    tp.manual_seed(0)
+    a, b, count = hermitian(30, 30), hermitian(1, 30, 30)[0] / 30, 3
+    for matrix, other in ((a, None), (a, b)):
+        factor = None if other is None else L.inv(L.cholesky(other))
+        every = L.eigvalsh(matrix if factor is None else factor @ matrix @ factor.mH)
+        e, x = tp.lobpcg(
+            matrix, count, other, largest=largest, method=method, iK=L.inv(matrix) if not largest else None
+        )
+        assert tp.allclose(e, every.flip(0)[:count] if largest else every[:count])
+        stretched = x if other is None else other @ x
+        assert tp.allclose(matrix @ x, stretched * e, atol=1e-4) and tp.allclose(x.mT @ stretched, tp.eye(3).double())
+        assert e.requires_grad is False
+    start = draw(2, 30, 4)
+    for e, _ in (
+        tp.lobpcg(a.to_sparse(), 2, X=start[0], largest=largest, method=method),
+        tp.lobpcg(tp.stack([a, a]), 2, X=start, largest=largest, method=method),
+    ):
+        every = L.eigvalsh(a)
+        assert tp.allclose(e, (every.flip(0) if largest else every)[:2].expand(e.shape))
+
+
+def test_gradients_of_some_eigenvalues() -> None:
+    a, b, start = draw(12, 12), hermitian(12, 12), draw(12, 2)
+
+    def pairs(a: tp.Tensor, b: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
+        e, x = tp.lobpcg(a + a.mT, B=b + b.mT, X=start, niter=200, tol=1e-13)
+        return e, x * x  # a vector's sign is free
+
+    assert gradcheck(pairs, (a.requires_grad_(), b.requires_grad_()))
+    assert gradcheck(lambda a: pairs(a, tp.eye(12).double() / 2), (a,))
+
+
+def test_what_some_eigenvalues_refuse() -> None:
+    a, seen = hermitian(12, 12), []
+
+    def track(worker: object) -> None:
+        seen.append(worker.ivars["istep"])
+        worker.bvars["force_stop"] = len(seen) == 2
+
+    tp.lobpcg(a, 2, tol=1e-30, tracker=track)
+    assert seen == [1, 2]
+    for error, options in (
+        (ValueError, {"k": 5}),
+        (AssertionError, {"B": a[:3, :3]}),
+        (AssertionError, {"X": draw(11, 2)}),
+    ):
+        with pytest.raises(error):
+            tp.lobpcg(a, **options)
+    with pytest.raises(AssertionError):
+        tp.lobpcg(draw(4, 3))

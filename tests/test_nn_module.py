@@ -446,6 +446,19 @@ def parameter_containers(t: Any) -> Any:
     return told
 
 
+@scenario
+def bases(t: Any) -> Any:
+    """Classes that others are made of, made themselves."""
+    c = t.nn.Container(a=linear(t), b=t.nn.ReLU())
+    told = [repr(c), list(c.state_dict()), error_of(lambda: c(filled(t, 1)))]
+    r = fill(t, t.nn.RNNBase("LSTM", 3, 4, num_layers=2, bidirectional=True, proj_size=2))
+    told += [repr(r), list(r.state_dict()), [list(w.shape) for row in r.all_weights for w in row], r.mode]
+    told += [error_of(lambda: t.nn.RNNBase("X", 3, 4)), error_of(lambda: t.nn.RNNBase("GRU", 3, 4, proj_size=2))]
+    cell = t.nn.RNNCellBase(3, 4, True, 2)
+    told += [repr(cell), list(cell.state_dict()), list(cell.weight_hh.shape)]
+    return [*told, repr(t.nn.DataParallel(linear(t))), t.nn.DataParallel(linear(t))(filled(t, 2, 3))]
+
+
 # ---- layers with more than a forward ----
 
 

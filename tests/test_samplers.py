@@ -141,6 +141,19 @@ def test_gamma_draws_move_as_their_quantiles() -> None:
     np.testing.assert_allclose(got.numpy(), expected[kept], 1e-5)
 
 
+def test_gamma_draws_move_alike_by_series_and_by_expansion() -> None:
+    """From a parameter of 200 on, near the mean, an expansion takes the place of series; they agree to rounding."""
+    x = tp.linspace(130.0, 285.0, 100, dtype=tp.float64)
+    below, above = (tp._standard_gamma_grad(tp.full_like(x, a), x).numpy() for a in (np.nextafter(200.0, 0), 200.0))
+    assert not np.array_equal(below, above)
+    np.testing.assert_allclose(above, below, 2e-12)
+    # large ones: a draw z deviations from its mean a moves by 1 + z / (2 sqrt(a)) and less
+    a = tp.tensor([1e6, 1e9, 1e12], dtype=tp.float64)
+    for z in (-2.0, 0.0, 2.0):
+        got = tp._standard_gamma_grad(a, a + z * a.sqrt()).numpy()
+        np.testing.assert_allclose(got, 1 + z / (2 * a.sqrt().numpy()), atol=10 / a.numpy().min())
+
+
 def test_beta_draws_move_as_their_quantiles() -> None:
     rng = np.random.default_rng(3)
     alpha, beta = 10 ** rng.uniform(-1, 3, 400), 10 ** rng.uniform(-1, 3, 400)

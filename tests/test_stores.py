@@ -6,6 +6,7 @@ import socket
 import struct
 from datetime import timedelta
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +16,19 @@ from tensorpy import distributed
 SHORT = timedelta(seconds=0.05)
 
 
-def stores() -> list[Any]:
+def stores(folder: Path) -> list[Any]:
     tcp = distributed.TCPStore("127.0.0.1", 0, 1, True)
-    return [distributed.HashStore(), tcp, distributed.PrefixStore("p", distributed.HashStore())]
+    file = distributed.FileStore(str(folder / "store"), 1)
+    return [distributed.HashStore(), tcp, distributed.PrefixStore("p", distributed.HashStore()), file]
 
 
-@pytest.mark.parametrize("which", range(3))
-def test_a_store(which: int) -> None:
-    store = stores()[which]
+@pytest.mark.parametrize("which", range(4))
+def test_a_store(which: int, tmp_path: Path) -> None:
+    store = stores(tmp_path)[which]
     store.set("a", "x")
     assert store.get("a") == b"x" and store.check(["a"]) and not store.check(["a", "b"])
     assert (store.add("n", 2), store.add("n", 3), store.get("n")) == (2, 5, b"5")
-    assert store.num_keys() == 2 + (which == 1)  # one says who has come
+    assert store.num_keys() == 2 + (which in (1, 3))  # one says who has come
     assert store.delete_key("a") and not store.delete_key("a")
     told = [store.compare_set("k", "", "v"), store.compare_set("k", "u", "w"), store.compare_set("k", "v", "w")]
     assert told == [b"v", b"v", b"w"]
@@ -57,6 +59,52 @@ def test_processes_share_a_store() -> None:
     assert store.multi_get(["from 1", "from 2"]) == [b"well!", b"well!!"]
     for other in others:
         other.join(60)
+
+
+def _answer_by_file(path: str, rank: int) -> None:
+    store = distributed.FileStore(path, 3)
+    for _ in range(50):
+        store.add("counted", 1)
+    store.set(f"from {rank}", store.get("question") + b"!" * rank)
+    store.wait(["over"])
+
+
+def test_processes_share_a_file(tmp_path: Path) -> None:
+    """A counter loses nothing, each hears of the others, and the last one takes the file away."""
+    path = tmp_path / "store"
+    others = [get_context("spawn").Process(target=_answer_by_file, args=(str(path), rank)) for rank in (1, 2)]
+    for other in others:
+        other.start()
+    store = distributed.FileStore(str(path), 3)
+    store.set_timeout(timedelta(seconds=60))
+    for _ in range(50):
+        store.add("counted", 1)
+    store.set("question", "well")
+    assert store.multi_get(["from 1", "from 2"]) == [b"well!", b"well!!"] and store.get("counted") == b"150"
+    assert store.delete_key("from 1") and not distributed.FileStore(str(path), 3).check(["from 1"])
+    store.set("over", "")
+    for other in others:
+        other.join(60)
+    assert path.exists()
+    del store
+    assert not path.exists()
+
+
+def test_a_file_is_shared_with_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.distributed.FileStore(str(tmp_path / "store"), 2)
+    ours = distributed.FileStore(str(tmp_path / "store"), 2)
+    theirs.set("a", "1")
+    ours.set("b", "2")
+    assert ours.get("a") == b"1" and theirs.get("b") == b"2" and ours.num_keys() == theirs.num_keys() == 3
+    assert ours.delete_key("a") and theirs.add("b", 3) == 5 and ours.add("b", 1) == 6
+    assert not theirs.check(["a"]) and theirs.get("b") == b"6"
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"no record of anything")
+    with pytest.raises(distributed.DistStoreError, match="is no file of a store"):
+        distributed.FileStore(str(tmp_path / "text"))
 
 
 @pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", struct.pack("<IQ", 1, 1 << 60), struct.pack("<I", 0)])

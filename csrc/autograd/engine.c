@@ -21,6 +21,7 @@ typedef struct {
     bool runs;         /* leads to a gradient that was asked for, so its apply is called */
     bool captured;     /* the gradients that arrive here were asked for */
     bool seen;
+    bool reached; /* a gradient can come here from a root */
 } entry;
 
 typedef struct {
@@ -37,7 +38,11 @@ typedef struct {
     capture *captures;
     int64_t ncaptures;
     bool restricted, retain_graph, create_graph;
+    int64_t number;
 } run;
+
+static _Thread_local const run *current; /* the innermost one of this thread */
+static _Atomic int64_t runs;
 
 /* ---- the table ---- */
 
@@ -144,7 +149,7 @@ static int count_dependencies(run *r, tp_node *const *roots, int64_t nroots, tp_
                 break;
             }
             if (e && !e->seen) {
-                e->seen = true;
+                e->seen = e->reached = true;
                 if (depth == capacity) {
                     capacity = capacity ? capacity * 2 : 256;
                     frame *grown = realloc(stack, (size_t)capacity * sizeof *grown);
@@ -499,14 +504,17 @@ static int run_graph(run *r, tp_tensors roots, tp_tensors root_grads) {
 
 int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool create_graph, tp_tensors inputs,
                 tp_tensor **out) {
-    run r = {.retain_graph = retain_graph, .create_graph = create_graph};
+    run r = {.retain_graph = retain_graph, .create_graph = create_graph, .number = runs++};
+    const run *outer = current;
     bool grad_was_disabled = tp_tls.grad_disabled;
     tp_node **owners = inputs.size > 0 ? calloc((size_t)inputs.size, sizeof *owners) : NULL;
     if (inputs.size > 0 && !owners) return tp_fail_memory(inputs.size * (int64_t)sizeof *owners);
     tp_tls.grad_disabled = !create_graph;
     tp_tls.backward_depth++;
+    current = &r;
     int status = add_captures(&r, inputs, out, owners);
     if (status == 0) status = run_graph(&r, roots, root_grads);
+    current = outer;
     free_run(&r);
     tp_tls.backward_depth--;
     tp_tls.grad_disabled = grad_was_disabled;
@@ -516,4 +524,11 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
     }
     free(owners);
     return status;
+}
+
+int64_t tp_current_backward(void) { return current ? current->number : -1; }
+
+bool tp_backward_will_reach(const tp_node *n) {
+    const entry *e = current ? entry_of(current, n) : NULL;
+    return e && e->reached && wants_gradient(e);
 }

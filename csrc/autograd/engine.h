@@ -17,6 +17,11 @@ int tp_backward(tp_tensors roots, tp_tensors root_grads, bool retain_graph, bool
  * is none) to those of its edges (new, or NULL). What it has saved stays. */
 int tp_apply_node(tp_node *node, tp_tensors grads, tp_tensor **out);
 
+/* The run that this thread is in (a hook asks), by number; -1: none. */
+int64_t tp_current_backward(void);
+/* Whether that run computes the gradient of a node's outputs, now, before or later. */
+bool tp_backward_will_reach(const tp_node *n);
+
 /* What the Python layer installs. A hook may put another gradient into a slot (releasing the old one); each returns 0,
  * or -1 with the error set. */
 typedef struct {

@@ -205,8 +205,8 @@ tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *inpu
     }
     for (int i = 0; i < 3; i++) {
         if (!made[i]) continue;
-        r.v[i] =
-            i ? tp_narrow_steal(made[i], statistics_dtype(input, weight)) : from_channel_runs_steal(made[0], input);
+        r.v[i] = i ? tp_narrow_steal(made[i], statistics_dtype(input, weight))
+                   : tp_in_format_steal(from_channel_runs_steal(made[0], input), tp_suggest_memory_format(input));
         made[i] = NULL;
         if (!r.v[i]) {
             release_all(&r);

@@ -238,7 +238,8 @@ static tp_tensor *pad_border_backward(tp_tensor *grad, tp_tensor *self, tp_ints 
         tp_release(t);
         t = next;
     }
-    return t == grad ? tp_clone(grad, TP_NO_FORMAT) : tp_take(t);
+    if (!t || t == grad) return t ? tp_clone(grad, TP_NO_FORMAT) : NULL;
+    return tp_contiguous(t, tp_suggest_memory_format(self));
 }
 
 /* reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor; reflection_pad2d_backward(Tensor grad_output, Tensor

@@ -363,7 +363,8 @@ static tp_tensor *adaptive_average(int dims, tp_tensor *self, tp_ints output_siz
 static tp_tensor *adaptive_average_backward(int dims, tp_tensor *grad, tp_tensor *self) {
     tp_pool_plan p;
     if (adaptive_plan_of(&p, adaptive_avg + dims, grad, self) < 0) return NULL;
-    tp_autoref *out = tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device);
+    tp_autoref *out =
+        tp_new_empty_format(tp_sizes(self), (tp_dtype)self->dtype, self->device, tp_suggest_memory_format(self));
     if (!out || convert_and_run(&p, AVERAGE_BACKWARD, grad, out, NULL) < 0) return NULL;
     return tp_take(out);
 }

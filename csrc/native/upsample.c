@@ -197,7 +197,8 @@ static tp_tensor *resize_backward(const char *op, tp_tensor *grad, tp_ints outpu
         tp_release(x);
         x = next;
     }
-    return x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *out = x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
+    return out ? tp_contiguous(out, tp_suggest_memory_format(grad)) : NULL;
 }
 
 /* The sizes that `.vec` overloads name by a list or by factors. */
@@ -224,6 +225,9 @@ static int sizes_of_vec(const char *op, const tp_tensor *input, tp_ints output_s
 #define PASS1 a
 #define PASS2 a, b
 #define PASS3 a, b, c
+#define SCALES1(s) s[0]
+#define SCALES2(s) s[0], s[1]
+#define SCALES3(s) s[0], s[1], s[2]
 
 /* upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor */
 #define NEAREST_OPS(name, d, m)                                                                               \
@@ -237,7 +241,7 @@ static int sizes_of_vec(const char *op, const tp_tensor *input, tp_ints output_s
         int64_t n[3];                                                                                         \
         tp_opt_float s[3];                                                                                    \
         if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                       \
-        return resize(#name, input, (tp_ints){n, d}, d, m, false, s);                                         \
+        return tp_##name(input, (tp_ints){n, d}, SCALES##d(s));                                               \
     }
 NEAREST_OPS(upsample_nearest1d, 1, NEAREST)
 NEAREST_OPS(upsample_nearest2d, 2, NEAREST)
@@ -260,7 +264,7 @@ NEAREST_OPS(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
         int64_t n[3];                                                                                          \
         tp_opt_float s[3];                                                                                     \
         if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                        \
-        return resize(#name, input, (tp_ints){n, d}, d, m, align, s);                                          \
+        return tp_##name(input, (tp_ints){n, d}, align, SCALES##d(s));                                         \
     }
 SMOOTH_OPS(upsample_linear1d, 1, LINEAR)
 SMOOTH_OPS(upsample_bilinear2d, 2, LINEAR)

@@ -10,9 +10,9 @@ typedef enum { MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD } pooling;
 
 #define BAND 16 /* as in pool.cl */
 
-enum { LARGEST, LARGEST_BY_TWO, TO_LARGEST, SCATTER_LARGEST, MEAN, TO_MEAN };
-static const char *const kernels[] = {"largest",         "largest_by_two", "to_largest",
-                                      "scatter_largest", "average",        "to_average"};
+enum { LARGEST, LARGEST_BY_TWO, TO_LARGEST, SCATTER_LARGEST, MEAN, TO_MEAN, FRACTIONAL };
+static const char *const kernels[] = {"largest", "largest_by_two", "to_largest", "scatter_largest",
+                                      "average", "to_average",     "fractional"};
 
 typedef struct {
     uint8_t dtype, kernel;
@@ -71,6 +71,30 @@ static int run(const tp_pool_plan *p, pooling what, tp_tensor *in, tp_tensor *ou
     if (what == MAX_BACKWARD && d->is_cpu) return tp_cl_run(&c, planes, 16);
     if (by_two && d->is_cpu) return tp_cl_run(&c, planes * ((p->out[1] + BAND - 1) / BAND), 4);
     return tp_cl_run(&c, d->is_cpu ? rows : made->numel, d->is_cpu ? 16 : 64);
+}
+
+/* The same kernel with places that come from numbers. */
+int pool_fractional_opencl(tp_tensor *x, tp_tensor *samples, tp_ints kernel, tp_tensor *out, tp_tensor *at) {
+    static const int64_t ones[] = {1, 1, 1}, none[] = {0, 0, 0};
+    tp_ints one = {ones, kernel.size}, zero = {none, kernel.size};
+    tp_pool_plan p = tp_pool_plan_of(x, out, kernel, one, zero, one);
+    tp_tensor *const tensors[] = {x, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    if (!d) return -1;
+    const variant v = {x->dtype, FRACTIONAL, false};
+    double pace[3];
+    float narrow[3];
+    for (int i = 0; i < 3; i++) narrow[i] = (float)(pace[i] = tp_pool_pace(p.in[i] - p.kernel[i], p.out[i]));
+    tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &family, kernels[v.kernel], &v));
+    pass_geometry(&c, &p, x->numel / (p.in[0] * p.in[1] * p.in[2]));
+    tp_cl_pass_tensor(&c, x);
+    tp_cl_pass_tensor(&c, out);
+    tp_cl_pass_tensor(&c, at);
+    tp_cl_pass_tensor(&c, samples);
+    bool wide = x->dtype == TP_FLOAT64;
+    tp_cl_pass(&c, wide ? sizeof pace : sizeof narrow, wide ? (const void *)pace : narrow);
+    tp_cl_pass(&c, sizeof(int64_t), &kernel.size);
+    return tp_cl_run(&c, d->is_cpu ? out->numel / p.out[2] : out->numel, d->is_cpu ? 16 : 64);
 }
 
 int pool_max_opencl(tp_tensor *x, tp_ints kernel, tp_ints stride, tp_ints padding, tp_ints dilation, tp_tensor *out,

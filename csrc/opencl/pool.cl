@@ -91,6 +91,46 @@ __kernel void largest(geometry g, __global const T *in, long in_offset, __global
 }
 #endif
 
+#ifdef KERNEL_fractional
+typedef struct {
+    T of[3];
+} paces;
+
+/* Where window o of dimension d begins; u has a number for each of the dims (tp_pool_pace, TP_POOL_BEGIN). */
+static inline long begin_of(const geometry *g, const paces *pace, __global const T *u, long dims, int d, long o) {
+    long room = g->in[d] - g->window[d];
+    if (d < 3 - dims) return 0;
+    if (o == g->out[d] - 1) return room;
+    T number = u[dims == 3 ? d : 2 - d]; /* tp_pool_number */
+    T begin = trunc(((T)o + number) * pace->of[d]) - trunc(number * pace->of[d]);
+    return !(begin > 0) ? 0 : begin < (T)room ? (long)begin : room;
+}
+
+__kernel void fractional(geometry g, __global const T *in, long in_offset, __global T *out, long out_offset,
+                         __global long *at, long at_offset, __global const T *u, long u_offset, paces pace, long dims) {
+    PLACE(g.out)
+    at += at_offset + plane * n_out, u += u_offset + plane * dims;
+    long k0 = begin_of(&g, &pace, u, dims, 0, z), j0 = begin_of(&g, &pace, u, dims, 1, y);
+    for (long x = first; x < last; x++) {
+        long i0 = begin_of(&g, &pace, u, dims, 2, x);
+        T best = LOWEST;
+        long where = (k0 * g.in[1] + j0) * g.in[2] + i0;
+        for (long k = k0; k < k0 + g.window[0]; k++)
+            for (long j = j0; j < j0 + g.window[1]; j++) {
+                long line = (k * g.in[1] + j) * g.in[2];
+                for (long i = i0; i < i0 + g.window[2]; i++) {
+                    T v = in[line + i];
+                    bool better = v > best || IS_NAN(v);
+                    best = better ? v : best;
+                    where = better ? line + i : where;
+                }
+            }
+        out[row + x] = best;
+        at[row + x] = where;
+    }
+}
+#endif
+
 #define LARGER_OF(a, pa, b, pb)             \
     {                                       \
         bool better = b > a || IS_NAN(b);   \

@@ -34,6 +34,22 @@ TP_INLINE tp_pool_range tp_pool_range_at(const tp_pool_plan *p, int d, int64_t o
     return r;
 }
 
+/* How far apart n windows begin that are to fill `room`, the places that a window may begin at but the first. */
+TP_INLINE double tp_pool_pace(int64_t room, int64_t n) { return n > 1 ? (double)room / (double)(n - 1) : 0; }
+
+/* Which of a plane's numbers is for dimension d of three, of which the last `dims` are there: those of an image stand
+ * backwards, those of a volume forwards, as in PyTorch. */
+TP_INLINE int tp_pool_number(int dims, int d) { return dims == 3 ? d : 2 - d; }
+
+/* Where window o of n begins among random ones (Graham 2014, by one number u from [0, 1) and the pace, in the dtype T
+ * of what is pooled): the last at the end, none outside, whatever u is. */
+#define TP_POOL_BEGIN(T, name)                                                \
+    TP_INLINE int64_t name(T u, T pace, int64_t o, int64_t n, int64_t room) { \
+        if (o == n - 1) return room;                                          \
+        T begin = trunc(((T)o + u) * pace) - trunc(u * pace);                 \
+        return !(begin > 0) ? 0 : begin < (T)room ? (int64_t)begin : room;    \
+    }
+
 /* What an average over a window divides by. */
 TP_INLINE int64_t tp_pool_divisor(const tp_pool_plan *p, tp_pool_range z, tp_pool_range y, tp_pool_range x) {
     if (p->divisor) return p->divisor;

@@ -691,11 +691,32 @@ static PyTypeObject node_type = {
     .tp_weaklistoffset = offsetof(py_node, weakrefs),
 };
 
+static PyObject *current_task(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLongLong(tp_current_backward());
+}
+static PyObject *will_reach(PyObject *self, PyObject *node) {
+    (void)self;
+    if (!PyObject_TypeCheck(node, &node_type))
+        return PyErr_Format(PyExc_TypeError, "expected a node of the autograd graph, got %s", Py_TYPE(node)->tp_name);
+    if (tp_current_backward() < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "_will_engine_execute_node is asked while a backward runs");
+        return NULL;
+    }
+    return PyBool_FromLong(tp_backward_will_reach(NODE(node)));
+}
+
 static PyMethodDef functions[] = {
-    {"_run_backward", run_backward, METH_VARARGS, NULL},   {"_tensor_hooks", tensor_hooks, METH_O, NULL},
-    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL}, {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
-    {"_bump_version", bump_version, METH_O, NULL},         {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
-    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},      {NULL, NULL, 0, NULL},
+    {"_current_graph_task_id", current_task, METH_NOARGS, NULL},
+    {"_will_engine_execute_node", will_reach, METH_O, NULL},
+    {"_run_backward", run_backward, METH_VARARGS, NULL},
+    {"_tensor_hooks", tensor_hooks, METH_O, NULL},
+    {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
+    {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
+    {"_bump_version", bump_version, METH_O, NULL},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
+    {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 int tp_py_init_autograd(PyObject *m) {

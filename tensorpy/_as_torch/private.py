@@ -17,6 +17,12 @@ def _no(*args: Any, **options: Any) -> bool:
     return False
 
 
+def _privateuse1() -> str:
+    from tensorpy.utils import backend_registration
+
+    return backend_registration.privateuse1_backend_name()
+
+
 def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
     """The arguments of Tensor.to: (device, dtype, non_blocking, memory_format)."""
     device, dtype = options.pop("device", None), options.pop("dtype", None)
@@ -130,7 +136,7 @@ _NAMES = {
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,
     "_get_default_device": lambda: _C.get_default_device().type,
-    "_get_privateuse1_backend_name": lambda: "privateuseone",
+    "_get_privateuse1_backend_name": _privateuse1,
 }
 
 

@@ -100,28 +100,29 @@ class _MultiHandle(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
 ) -> RemovableHandle:
-    """Calls `fn(grads)` once the gradients of all of these tensors have been computed in a backward, or with the mode
-    "any" `fn(grad)` when the first of them has. A backward that does not reach one of them does not call "all"; the
-    next that gives a tensor its gradient a second time starts anew."""
+    """Calls `fn(grads)` once a backward has computed all gradients of these tensors that it will compute, with None for
+    the others, or with the mode "any" `fn(grad)` when it has computed the first one."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
-    found: dict[int, Any] = {}
+    nodes = [get_gradient_edge(t).node for t in tensors]
+    under_way: dict[int, list[Any]] = {}  # by backward: the gradients so far, and how many are to come
 
     def tell(place: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
+            task = _C._current_graph_task_id()
             with lock:
-                if place in found:
-                    found.clear()
-                found[place] = grad
-                first, complete = len(found) == 1, len(found) == len(tensors)
-                grads = [found[i] for i in sorted(found)]
-                if complete:
-                    found.clear()
+                if first := task not in under_way:
+                    under_way[task] = [[None] * len(nodes), sum(map(_C._will_engine_execute_node, nodes))]
+                found = under_way[task]
+                found[0][place] = grad
+                found[1] -= 1
+                if complete := found[1] == 0:
+                    del under_way[task]
             if mode == "any" and first:
                 fn(grad)
             elif mode == "all" and complete:
-                fn(grads)
+                fn(found[0])
 
         return hook
 

@@ -27,6 +27,8 @@ class Multinomial(Distribution):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
+        if total_count < 0:
+            raise ValueError(f"Multinomial: total_count is a number of draws, not {total_count}")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         shape = self._categorical.param_shape

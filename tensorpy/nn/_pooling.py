@@ -229,48 +229,19 @@ def max_unpool3d(
 # ---- windows at random places ----
 
 
-def _fractional_places(samples: Tensor, size: int, out: int, window: int) -> Tensor:
-    """Where the windows of one dimension begin, for a number from [0, 1) in each plane (Graham 2014)."""
-    if out == 1:
-        return ops.full((*samples.shape, 1), size - window, dtype=ops.int64, device=samples.device)
-    alpha = (size - window) / (out - 1)
-    u = samples.unsqueeze(-1)
-    steps = ops.arange(out - 1, dtype=samples.dtype, device=samples.device)
-    begins = ((steps + u) * alpha).to(ops.int64) - (u * alpha).to(ops.int64)
-    return ops.cat([begins, ops.full_like(begins[..., :1], size - window)], -1)
-
-
 def _fractional(
     input: Tensor, kernel_size: Size, output_size: Any, output_ratio: Any, samples: Tensor | None, dims: int
 ) -> tuple[Tensor, Tensor]:
     if (output_size is None) == (output_ratio is None):
         raise ValueError(f"fractional_max_pool{dims}d requires specifying either an output_size or an output_ratio")
-    kernel, spatial = listed(kernel_size, dims), list(input.shape[-dims:])
     if output_size is None:
         ratios = [output_ratio] * dims if isinstance(output_ratio, (int, float)) else list(output_ratio)
-        output_size = [int(n * r) for n, r in zip(spatial, ratios, strict=True)]
-    sizes = listed(output_size, dims)
-    single = input.dim() == dims + 1
-    planes = input.unsqueeze(0) if single else input
-    drawn: Any = samples
+        output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratios, strict=True)]
     if samples is None:
-        drawn = ops.rand(*planes.shape[:2], dims, dtype=input.dtype, device=input.device)
-    lead = planes.shape[:2]
-    where: Any = ops.zeros(1, dtype=ops.int64, device=input.device)
-    stride = 1
-    for d in reversed(range(dims)):  # the places of all elements of all windows, in a plane that is flat
-        # the first number of a pair is for the last dimension
-        begins = _fractional_places(drawn[..., dims - 1 - d], spatial[d], sizes[d], kernel[d])
-        rows = begins.unsqueeze(-1) + ops.arange(kernel[d], device=input.device)
-        shape = [*lead, *([1] * (2 * dims))]
-        shape[2 + d], shape[2 + dims + d] = sizes[d], kernel[d]
-        where = where + rows.reshape(shape) * stride
-        stride *= spatial[d]
-    windows = where.expand(*lead, *sizes, *kernel).flatten(2 + dims)
-    found = planes.flatten(2).gather(2, windows.flatten(2)).reshape(windows.shape)
-    values, at = found.max(-1)
-    indices = windows.gather(-1, at.unsqueeze(-1)).squeeze(-1)
-    return (values.squeeze(0), indices.squeeze(0)) if single else (values, indices)
+        batch = 1 if input.dim() == dims + 1 else input.shape[0]
+        samples = ops.rand(batch, input.shape[-dims - 1], dims, dtype=input.dtype, device=input.device)
+    pool: Any = nn.fractional_max_pool2d if dims == 2 else nn.fractional_max_pool3d
+    return pool(input, listed(kernel_size, dims), listed(output_size, dims), samples)
 
 
 def _fractional_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -273,7 +273,7 @@ class Rprop(ListOptimizer):
         counted(states)
         for p, grad, state in zip(params, grads, states, strict=True):
             agreed, size = grad * kept([state["prev"]])[0], state["step_size"]
-            factor = _C.where(agreed > 0, more, _C.where(agreed < 0, less, 1.0)).to(dtype=size.dtype)
+            factor = _C.ones_like(size).masked_fill(agreed > 0, more).masked_fill(agreed < 0, less)
             size.mul_(factor).clamp_(least, most)
             grad = grad.masked_fill(agreed < 0, 0.0)
             p.addcmul_(grad.sign(), kept([size])[0], value=-1)

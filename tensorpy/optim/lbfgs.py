@@ -50,6 +50,7 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         parts = [_C.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        parts = [g if g.layout is _C.strided else g.to_dense() for g in parts]
         return _C.cat([(_C.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
 
     def _move(self, size: float, direction: Tensor) -> None:

@@ -178,7 +178,7 @@ class MultiplicativeLR(_ByFunction):
     """The rates times a function of the epoch, at each epoch."""
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch <= 0:
+        if self._is_initial:
             return self._rates()
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
         return [group["lr"] * f(self.last_epoch) for group, f in pairs]
@@ -264,7 +264,7 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
@@ -280,7 +280,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        return self._scaled(1.0 if self.last_epoch == 0 else self.gamma)
+        return self._scaled(1.0 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
@@ -297,7 +297,7 @@ class PolynomialLR(LRScheduler):
         return (1.0 - min(self.total_iters, epoch) / self.total_iters) ** self.power
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
@@ -316,7 +316,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> list[Any]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._rates()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
@@ -354,12 +354,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Goes on to the next epoch, or to any, also to a part of one."""
-        self._step_count += 1
         if epoch is None:
             epoch = max(self.last_epoch + 1, 0)
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             if epoch < 0:
@@ -454,6 +453,20 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = _for_groups(optimizer, "base_lr", base_lr)
 
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer; a function is kept only if it is an object, by its attributes."""
+        state, function = super().state_dict(), self._scale_fn_custom
+        if function is not None:
+            state["_scale_fn_custom"] = dict(function.__dict__) if _is_object(function) else None
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes the attributes of a state_dict, and the function's state."""
+        function, state = self._scale_fn_custom, state_dict.get("_scale_fn_custom")
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        if function is not None and state is not None:
+            function.__dict__.update(state)
+
     def scale_fn(self, x: float) -> float:
         """How high a cycle, or the iteration, reaches."""
         if self._scale_fn_custom is not None:
@@ -476,6 +489,9 @@ class CyclicLR(LRScheduler):
 
 class OneCycleLR(LRScheduler):
     """Once up and far down, the momentum the other way (Smith & Topin 2019)."""
+
+    # of each phase its end, and the group's settings at its begin and end
+    _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
     def __init__(
         self,
@@ -515,18 +531,16 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         up, end = float(pct_start * total_steps) - 1, total_steps - 1
-        # the end of each phase, and the settings at its begin and end
-        self._schedule_phases: list[tuple[float, str, str, str, str]] = [
-            (up, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-        ]
+        phases: list[tuple[Any, ...]] = [(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
         if three_phase:
             down = float(2 * pct_start * total_steps) - 2
-            self._schedule_phases += [
+            phases += [
                 (down, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
                 (end, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
             ]
         else:
-            self._schedule_phases += [(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+            phases += [(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(self._PHASE, phase, strict=True)) for phase in phases]
         if last_epoch == -1:
             for highest, group in zip(_for_groups(optimizer, "max_lr", max_lr), optimizer.param_groups, strict=True):
                 group["initial_lr"] = highest / div_factor
@@ -556,7 +570,8 @@ class OneCycleLR(LRScheduler):
         rates = []
         for group in self.optimizer.param_groups:
             begin = 0.0
-            for i, (end, from_lr, to_lr, from_momentum, to_momentum) in enumerate(self._schedule_phases):
+            for i, phase in enumerate(self._schedule_phases):
+                end, from_lr, to_lr, from_momentum, to_momentum = (phase[key] for key in self._PHASE)
                 if step <= end or i == len(self._schedule_phases) - 1:
                     share = (step - begin) / (end - begin)
                     rates.append(self._between(group[from_lr], group[to_lr], share))
@@ -601,11 +616,14 @@ class SequentialLR(LRScheduler):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
-        scheduler.step(*([0] if i > 0 and self._milestones[i - 1] == self.last_epoch else []))
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
@@ -634,7 +652,7 @@ class ChainedScheduler(LRScheduler):
         self._schedulers = schedulers
         self._last_lr = self._rates()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()

@@ -10,6 +10,7 @@ _PARTS = (
     "_layers",
     "_python_dispatch",
     "_pytree",
+    "backend_registration",
     "benchmark",
     "checkpoint",
     "cpp_extension",
@@ -56,6 +57,10 @@ def __getattr__(name: str) -> object:
         import importlib
 
         return importlib.import_module(f"tensorpy.utils.{name}")
+    if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
+        from tensorpy.utils import backend_registration
+
+        return getattr(backend_registration, name)
     raise AttributeError(f"module 'tensorpy.utils' has no attribute '{name}'")
 
 

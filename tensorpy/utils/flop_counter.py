@@ -5,7 +5,7 @@
     counter.get_total_flops()
 
 A multiplication with its addition counts as two. What is counted is each operator that a formula is registered for, by
-the modules that are running, gradients in "Global" alone; other operators count as nothing.
+the modules that are running, a gradient by those that its function was recorded in; other operators count as nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorpy import ops
+from tensorpy import _C, ops
 from tensorpy._C import Tensor
+from tensorpy._modes import enable_grad
 from tensorpy.nn import Module
 from tensorpy.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from tensorpy.utils._python_dispatch import TorchDispatchMode
-from tensorpy.utils._pytree import tree_map
+from tensorpy.utils._pytree import tree_leaves, tree_map
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -145,6 +146,19 @@ def convert_to_percent_str(num: int, denom: int) -> str:
     return f"{num / denom:.2%}" if denom else "0%"
 
 
+class _Running:
+    """Hooks of a node of the graph: while its gradient is computed, the modules run that it was recorded in."""
+
+    def __init__(self, counter: FlopCounterMode, names: list[str]) -> None:
+        self.counter, self.names = counter, names
+
+    def __call__(self, grads: Any) -> None:
+        self.counter._running[:] = self.names
+
+    def after(self, grads: Any, inputs: Any) -> None:
+        self.counter._running.clear()
+
+
 class FlopCounterMode:
     """Counts the operations of what runs inside, in total and by module; `depth` levels of them are printed at the end.
     `custom_mapping` has formulas of further operators."""
@@ -160,6 +174,8 @@ class FlopCounterMode:
         self.flop_registry = flop_registry | {op: _of_shapes(f) for op, f in (custom_mapping or {}).items()}
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._running: list[str] = []
+        self._begun: list[int] = []  # for each, the number that the next node of the graph had
+        self._probe: Any = _C.zeros(0, requires_grad=True)
         self._names: dict[int, str] = {}
         self._handles: list[Any] = []
         self.mode: TorchDispatchMode | None = None
@@ -196,9 +212,27 @@ class FlopCounterMode:
             for name, child in module.named_modules(prefix=top):
                 self._names.setdefault(id(child), name)
         self._running.append(self._names[id(module)])
+        with enable_grad():
+            self._begun.append(self._probe.view_as(self._probe).grad_fn._sequence_nr())
 
     def _leave(self, module: Module, args: Any, out: Any) -> None:
+        self._watch(out)
         self._running.pop()
+
+    def _watch(self, out: Any) -> None:
+        """The nodes behind what a module gives, up to those of modules inside of it, and of what it was given."""
+        begun = self._begun.pop()
+        waiting = [t.grad_fn for t in tree_leaves(out) if isinstance(t, Tensor) and t.grad_fn is not None]
+        while waiting:
+            node: Any = waiting.pop()
+            if node._sequence_nr() < begun or hasattr(node, "variable"):
+                continue
+            if any(isinstance(hook, _Running) and hook.counter is self for hook in node._pre_hooks().values()):
+                continue
+            hook = _Running(self, list(self._running))
+            node.register_prehook(hook)
+            node.register_hook(hook.after)
+            waiting += [following for following, _ in node.next_functions if following is not None]
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         packet = func.overloadpacket
@@ -233,5 +267,6 @@ class FlopCounterMode:
         for handle in self._handles:
             handle.remove()
         self._running.clear()
+        self._begun.clear()
         if self.display:
             print(self.get_table(self.depth))

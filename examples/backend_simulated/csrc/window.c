@@ -87,6 +87,36 @@ static void pool_max(const argument *a) {
     each_window(&p, a, max_of_window);
 }
 
+/* pool.fractional(Tensor x, Tensor samples, int[] kernel, *, Tensor(a!) out, Tensor(b!) at) -> () */
+static int64_t begin_of(const plan *p, const argument *a, int64_t plane, int d, int64_t o) {
+    int64_t room = p->in[d] - p->kernel[d], dims = a[2].n, n = p->out[d];
+    if (d < 3 - dims) return 0;
+    if (o == n - 1) return room;
+    double u = get(a[1].tensors, plane * dims + (dims == 3 ? d : 2 - d)).f, pace = (double)room / (double)(n - 1),
+           first, second;
+    if (a[0].tensors->dtype == TP_FLOAT64) first = ((double)o + u) * pace, second = u * pace;
+    else first = ((float)o + (float)u) * (float)pace, second = (float)u * (float)pace;
+    double begin = trunc(first) - trunc(second);
+    return !(begin > 0) ? 0 : begin < (double)room ? (int64_t)begin : room;
+}
+static void pool_fractional(const argument *a) {
+    int64_t ones[] = {1, 1, 1}, zeros[] = {0, 0, 0};
+    const argument one = {.n = a[2].n, .ints = ones}, zero = {.n = a[2].n, .ints = zeros};
+    const argument as_max[7] = {a[0], {0}, {0}, {0}, {0}, a[3], a[4]};
+    plan p = plan_of(a[0].tensors, a[3].tensors, &a[2], &one, &zero, &one);
+    int64_t windows = p.out[0] * p.out[1] * p.out[2];
+    for (int64_t i = 0; i < p.planes * windows; i++) {
+        int64_t plane = i / windows,
+                o[3] = {i % windows / p.out[2] / p.out[1], i % windows / p.out[2] % p.out[1], i % windows % p.out[2]};
+        range r[3];
+        for (int d = 0; d < 3; d++) {
+            int64_t begin = begin_of(&p, a, plane, d, o[d]);
+            r[d] = (range){begin, begin + p.kernel[d], 1, p.kernel[d]};
+        }
+        max_of_window(&p, as_max, i, plane * p.in[0] * p.in[1] * p.in[2], r);
+    }
+}
+
 static void clear(const view *out) {
     for (int64_t i = 0; i < out->numel; i++) put(out, i, (number){.c = 0});
 }
@@ -159,5 +189,5 @@ static void fold(const argument *a) {
     }
 }
 
-PRIMITIVES({"pool.max", pool_max}, {"pool.max_backward", pool_max_backward}, {"pool.average", pool_average},
-           {"pool.average_backward", pool_average_backward}, {"fold", fold})
+PRIMITIVES({"pool.fractional", pool_fractional}, {"pool.max", pool_max}, {"pool.max_backward", pool_max_backward},
+           {"pool.average", pool_average}, {"pool.average_backward", pool_average_backward}, {"fold", fold})

@@ -18,7 +18,7 @@ class TestSimulated(DeviceTests):
     device = Device("simulated")
 
 
-# Primitives that this device leaves to the host, with those that only the host has: they are long, and show nothing new.
+# Primitives that are left to the host, beside those that only the host has: they are long and show nothing new.
 LEFT_OUT = ("bag.", "beta_slope", "ctc.", "draw.binomial", "draw.gamma", "draw.poisson", "grid.", "step.")
 
 

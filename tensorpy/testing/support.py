@@ -52,6 +52,11 @@ def dtypes_text(dtypes: Sequence[str]) -> str:
     return " ".join([*parts, *(d for d in ALL_DTYPES if d in chosen)])
 
 
+def _missing(op: Operator, device: str) -> list[str]:
+    """The primitives that an operator needs and a device has not."""
+    return [name for name in op.prims if device not in CATALOG.primitive(name).backends]
+
+
 def kernel_of(op: Operator, device: str) -> str | None:
     """None: there is none, and the host steps in."""
     if op.pointwise is not None:
@@ -62,13 +67,24 @@ def kernel_of(op: Operator, device: str) -> str | None:
     if device in keys:
         return "kernel"
     if "Dense" in keys:
-        return "shared"
+        return None if _missing(op, device) else "shared"
     return "parts" if op.is_implicit or not keys & set(DEVICES) else None
 
 
 def _reasons() -> dict[str, tuple[int, str]]:
+    """Of operators by their names, and of primitives as "prim::name"."""
     groups = yaml.safe_load((YAML / "opencl_exempt.yaml").read_text())
-    return {name: (n, g["reason"]) for n, g in enumerate(groups, 1) for name in g["operators"]}
+    named = {name: (n, g["reason"]) for n, g in enumerate(groups, 1) for name in g.get("operators", ())}
+    return named | {
+        f"prim::{name}": (n, g["reason"]) for n, g in enumerate(groups, 1) for name in g.get("primitives", ())
+    }
+
+
+def _reason(op: Operator, device: str, reasons: dict[str, tuple[int, str]]) -> str:
+    """Why the host computes an operator: its own reason, or that of a primitive that it needs."""
+    names = [str(op.schema.name), *(f"prim::{name}" for name in _missing(op, device))]
+    numbers = sorted({reasons[name][0] for name in names if name in reasons})
+    return f"host ({', '.join(map(str, numbers))})" if numbers else "none"
 
 
 def _rows() -> Iterator[tuple[str, list[str]]]:
@@ -81,8 +97,7 @@ def _rows() -> Iterator[tuple[str, list[str]]]:
         info = TABLE.get(name)
         cells = [f"`{name}`", dtypes_text(info.dtypes) if info else ""]
         for device in DEVICES:
-            kernel = kernel_of(op, device)
-            cells.append(kernel or (f"host ({reasons[name][0]})" if name in reasons else "none"))
+            cells.append(kernel_of(op, device) or _reason(op, device, reasons))
         yield info.family if info else "without samples", cells
 
 

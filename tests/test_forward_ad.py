@@ -54,8 +54,6 @@ TWICE = {
     "_linalg_det",
     "_linalg_eigh",
     "_linalg_eigvals",
-    "_linalg_slogdet",
-    "_linalg_solve_ex",
     "_linalg_svd",
     "_recurrent_layer",
     "_sample_dirichlet",

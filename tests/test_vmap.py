@@ -57,6 +57,8 @@ LOOPS = {
     "_embedding_bag_dense_backward": "",
     "_embedding_bag_forward_only": "",
     "_embedding_bag_per_sample_weights_backward": "",
+    "fractional_max_pool2d": "",
+    "fractional_max_pool3d": "",
     "grid_sampler_2d": "",
     "grid_sampler_2d_backward": "",
     "grid_sampler_3d": "",

@@ -12,6 +12,7 @@ OptimizedModule = absent(__name__, "OptimizedModule")
 optimize = absent(__name__, "optimize")
 export = absent(__name__, "export")
 explain = absent(__name__, "explain")
+eval_frame = SimpleNamespace(OptimizedModule=OptimizedModule)  # programs ask whether a module is one
 
 
 def graph_break(msg: str = "") -> None:

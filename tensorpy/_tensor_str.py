@@ -239,11 +239,11 @@ def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
     if number := _C._batch_number(t):  # all samples, since there is no single one
         return f"BatchedTensor(level={number}, value={tensor_repr(_C._vmap_remove(t, number, 0))})"
-    parameters = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is one
-    is_parameter = parameters is not None and isinstance(t, parameters.Parameter)
-    if is_parameter and type(t) is not parameters.Parameter:  # type: ignore[union-attr]
-        return f"Parameter({_repr(t, type(t).__name__)})"
-    return _repr(t, "tensor" if is_parameter or type(t) is Tensor else type(t).__name__)
+    nn = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is a parameter
+    if type(t) is Tensor or (nn and type(t) is nn.Parameter):
+        return _repr(t, "tensor")
+    text = _repr(t, type(t).__name__)
+    return f"Parameter({text})" if nn and isinstance(t, nn.Parameter) else text
 
 
 def _repr(t: Tensor, name: str) -> str:

@@ -369,6 +369,7 @@ def test_private_names_that_libraries_use() -> None:
         "import torch\n"
         "print(torch._C._nn._parse_to('cpu', torch.float64)[:2], isinstance(3, torch.SymInt),\n"
         "      torch._C._are_functorch_transforms_active(), torch.profiler.kineto_available())\n"
+        "isinstance(3, torch._dynamo.eval_frame.OptimizedModule)\n"
         "torch._assert_async(torch.tensor(1))\n"
         "try:\n    torch._assert_async(torch.tensor(0), 'zero')\nexcept RuntimeError as error:\n    print(error)"
     )

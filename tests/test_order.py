@@ -217,6 +217,8 @@ def test_tensors_one_by_one_or_as_a_list() -> None:
         assert [g.shape for g in grid] == [(3, 2), (3, 2)]
     assert [g.shape for g in tp.meshgrid(a, b)] == [(2, 3), (2, 3)]
     assert [t.shape for t in tp.broadcast_tensors(a.reshape(2, 1), b)] == [(2, 3), (2, 3)]
+    same, wider = tp.broadcast_tensors(b, tp.ones(1))
+    assert same is b and wider.shape == (3,)  # what has the shape already stays what it is
     assert tp.cartesian_prod(a, b).shape == (6, 2) and tp.block_diag(a, b).shape == (2, 5)
     refused(TypeError, "expected Tensors", tp.meshgrid, a, 3)
     matrices = tp.ones(2, 3), tp.ones(3, 4), tp.ones(4, 1)

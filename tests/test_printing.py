@@ -211,17 +211,17 @@ class Weight(tp.nn.Parameter):
     pass
 
 
-class Named(tp.nn.Parameter):
+class Told(tp.nn.Parameter):
     def __repr__(self) -> str:  # type: ignore[override]
-        return f"named {tp.Tensor.__repr__(self)}"
+        return f"told {tp.Tensor.__repr__(self)}"
 
 
 def test_parameters() -> None:
-    plain, weight, named = (kind(tp.ones(2)) for kind in (tp.nn.Parameter, Weight, Named))
+    plain, weight, told = (kind(tp.ones(2)) for kind in (tp.nn.Parameter, Weight, Told))
     texts = (
         (plain, "Parameter containing:\ntensor([1., 1.], requires_grad=True)"),
         (weight, "Parameter containing:\nParameter(Weight([1., 1.], requires_grad=True))"),
-        (named, "named Parameter(Named([1., 1.], requires_grad=True))"),
+        (told, "told Parameter(Told([1., 1.], requires_grad=True))"),
     )
     for parameter, text in texts:
         assert repr(parameter) == str(parameter) == f"{parameter}" == text

@@ -1,5 +1,6 @@
 /* stack.c: tensors put side by side after they were given enough dimensions, and grids. */
 #include "NativeFunctions.h"
+#include "core/scalar_math.h"
 
 #include <string.h>
 
@@ -57,8 +58,11 @@ tp_tensor_seq *broadcast_tensors_composite(tp_tensors tensors) {
         memcpy(sizes, joined, (size_t)ndim * sizeof *sizes);
     }
     tp_autoseq *seq = tp_tensor_seq_new(tensors.size);
-    for (int64_t i = 0; seq && i < tensors.size; i++)
-        if (!(seq->items[i] = tp_expand(tensors.data[i], (tp_ints){sizes, ndim}, false))) return NULL;
+    for (int64_t i = 0; seq && i < tensors.size; i++) {
+        tp_tensor *t = tensors.data[i];
+        bool fits = tp_ints_equal(tp_sizes(t), (tp_ints){sizes, ndim}); /* it stays what it is then */
+        if (!(seq->items[i] = fits ? tp_retain(t) : tp_expand(t, (tp_ints){sizes, ndim}, false))) return NULL;
+    }
     return seq ? tp_take(seq) : NULL;
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import dtypes_of
-from nn_cases import CASES, Case
+from nn_cases import CASES, Case, Made
 from opencl_programs import needs_device, output_of
 
 import tensorpy as tp
@@ -38,9 +38,11 @@ def no_host() -> Iterator[None]:
 
 
 def on(device: str, value: Any) -> Any:
-    """Arrays as float32 or integers, each a leaf of its own."""
+    """Arrays as float32 or integers, each a leaf of its own; what is made for a library."""
     if isinstance(value, (list, tuple)):
         return type(value)(on(device, v) for v in value)
+    if isinstance(value, Made):
+        return value.of(nn)
     if isinstance(value, np.generic | np.ndarray):
         value = tp.from_numpy(np.array(value))
         value = value.float() if value.is_floating_point() else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -442,12 +441,9 @@ KNOWN_EXCEPTIONS = {
 def test_pytorchs_own_files(torch_yaml: Callable[[str], Path]) -> None:
     tags = load_tags(torch_yaml("ATen/native/tags.yaml"))
     errors = ErrorCollector()
-    start = time.perf_counter()
     functions = load_native_functions(torch_yaml("ATen/native/native_functions.yaml"), tags, errors)
-    elapsed = time.perf_counter() - start
     functions = expand_autogen(functions, errors)
     check_native_functions(functions, errors)
     check_derivatives(load_derivatives(torch_yaml("autograd/derivatives.yaml"), functions, errors), errors)
     assert {e.what for e in errors} == KNOWN_EXCEPTIONS
     assert len(functions) > 3000
-    assert elapsed < 1.5

@@ -60,8 +60,10 @@ def test_what_needs_values_is_refused_on_meta() -> None:
         tp.empty(3, device="meta").nonzero()
 
 
-# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); permutations are the host's.
-EVERYWHERE = ("prim::copy", "prim::fill", "prim::permutation")
+# Where a backend has none, its memory functions and the host do it (csrc/prim/transfer.h); permutations are the host's,
+# and serial draws are made for its tensors alone.
+SERIAL = ("prim::serial.fill", "prim::serial.fill_of", "prim::serial.integers", "prim::serial.permutation")
+EVERYWHERE = ("prim::copy", "prim::fill", "prim::permutation", *SERIAL)
 
 
 def called_by_dense_kernels(trace: tp.dispatch.trace) -> Iterator[tuple[str, str]]:

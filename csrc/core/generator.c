@@ -7,6 +7,9 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/lock.h"
+#include "core/memory.h"
+#include "core/mersenne.h"
+#include "core/tensor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +25,8 @@ static struct {
     tp_generator *made[TP_NUM_DEVICES][MAX_INDEX];
     tp_generator store[TP_NUM_DEVICES]; /* the generators of index 0, so that these need no allocation */
 } defaults;
+
+static _Atomic bool serial;
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */
     x += UINT64_C(0x9E3779B97F4A7C15);
@@ -51,6 +56,7 @@ static void init_generator(tp_generator *g, tp_device device, uint64_t seed) {
     g->device = device;
     g->seed = seed;
     g->offset = 0;
+    g->serial = NULL;
 }
 
 tp_generator *tp_generator_new(tp_device device) {
@@ -70,6 +76,7 @@ static tp_philox_state state_of(tp_generator *g) {
 static void set_state_locked(tp_generator *g, tp_philox_state state) {
     g->seed = state.seed;
     g->offset = state.offset;
+    if (g->serial) tp_mersenne_seed(tp_data(g->serial), g->seed);
 }
 static void set_state(tp_generator *g, tp_philox_state state) {
     tp_lock(TP_LOCK_Generators);
@@ -79,11 +86,39 @@ static void set_state(tp_generator *g, tp_philox_state state) {
 
 tp_generator *tp_generator_clone(tp_generator *g) {
     tp_generator *clone = tp_generator_new(g->device);
-    if (clone) set_state(clone, state_of(g));
+    tp_tensor *from = NULL, *to = NULL;
+    if (!clone) return NULL;
+    set_state(clone, state_of(g));
+    if (tp_generator_serial(g, g->device, &from) < 0 || tp_generator_serial(clone, g->device, &to) < 0) {
+        tp_generator_release(clone);
+        return NULL;
+    }
+    if (from) memcpy(tp_data(to), tp_data(from), sizeof(tp_mersenne));
     return clone;
 }
 
-void tp_generator_free(tp_generator *g) { tp_free(g, sizeof *g); }
+void tp_generator_free(tp_generator *g) {
+    tp_release(g->serial);
+    tp_free(g, sizeof *g);
+}
+
+/* ---- serial generators ---- */
+
+void tp_generators_be_serial(bool on) { atomic_store(&serial, on); }
+
+int tp_generator_serial(tp_generator *g, tp_device device, tp_tensor **state) {
+    *state = NULL;
+    if (!atomic_load_explicit(&serial, memory_order_relaxed) || device.type != TP_DEVICE_CPU) return 0;
+    if (!g && !(g = tp_default_generator_borrow(device))) return -1;
+    if (!g->serial) {
+        tp_tensor *made = tp_new_empty(TP_INTS(sizeof(tp_mersenne)), TP_UINT8, TP_CPU);
+        if (!made) return -1;
+        tp_mersenne_seed(tp_data(made), state_of(g).seed);
+        g->serial = made;
+    }
+    *state = g->serial;
+    return 0;
+}
 
 /* ---- default generators ---- */
 
@@ -151,7 +186,20 @@ void tp_generator_get_state(tp_generator *g, uint8_t bytes[TP_GENERATOR_STATE_BY
     put_u64(bytes + 8, state.offset);
 }
 
+static int set_serial_state(tp_generator *g, const uint8_t *bytes) {
+    tp_mersenne given;
+    tp_tensor *state;
+    memcpy(&given, bytes, sizeof given);
+    if (!tp_mersenne_is_sound(&given)) return tp_fail(TP_RuntimeError, "RNG state is invalid");
+    if (tp_generator_serial(g, g->device, &state) < 0) return -1;
+    set_state(g, (tp_philox_state){given.seed, 0});
+    memcpy(tp_data(state), &given, sizeof given);
+    return 0;
+}
+
 int tp_generator_set_state(tp_generator *g, const uint8_t *bytes, size_t size) {
+    if (size == sizeof(tp_mersenne) && atomic_load(&serial) && g->device.type == TP_DEVICE_CPU)
+        return set_serial_state(g, bytes);
     if (size != TP_GENERATOR_STATE_BYTES)
         return tp_fail(TP_RuntimeError, "RNG state is wrong size: expected %d bytes, got %zu", TP_GENERATOR_STATE_BYTES,
                        size);

@@ -1,4 +1,5 @@
-/* generator.h: random number generators: a seed and a position, from which philox.h makes the numbers.
+/* generator.h: random number generators: a seed and a position, from which philox.h makes the numbers; or, where a
+ * process runs PyTorch's programs, for the CPU the serial generator whose numbers are PyTorch's (core/mersenne.h).
  *
  * A draw reserves one offset and numbers its elements from 0; kernels then compute element i from (seed, offset, i), in
  * any order and on any device. Seed and offset change together under a lock; a kernel works on the pair that
@@ -16,7 +17,8 @@ struct tp_generator {
     _Atomic int32_t refcount;
     tp_device device;
     uint64_t seed;
-    uint64_t offset; /* the next draw's */
+    uint64_t offset;          /* the next draw's */
+    struct tp_tensor *serial; /* a tp_mersenne's bytes, owned; NULL: not drawn from yet, or never */
 };
 
 typedef struct {
@@ -49,6 +51,12 @@ uint64_t tp_generator_initial_seed(tp_generator *g);
 /* Reserves n offsets (one per draw; more for a kernel that wants several blocks of words per element). Gives the seed
  * and the first of them. g may be NULL: the CPU's default generator. */
 int tp_generator_reserve(tp_generator *g, uint64_t n, tp_philox_state *out);
+
+/* Whether the CPU's generators are serial from now on; those that there are begin with their seeds. */
+void tp_generators_be_serial(bool on);
+/* The state of a generator that is serial, borrowed: uint8 on the CPU, which draws change under the host lock. *state
+ * is NULL if it is none. g may be NULL: the device's default generator. */
+int tp_generator_serial(tp_generator *g, tp_device device, struct tp_tensor **state);
 
 /* The state as bytes: seed and offset, little-endian. */
 void tp_generator_get_state(tp_generator *g, uint8_t bytes[TP_GENERATOR_STATE_BYTES]);

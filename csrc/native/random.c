@@ -53,18 +53,29 @@ static int check_target(tp_tensor *self, const tp_generator *generator) {
     return tp_check_generator(generator, self) < 0 ? -1 : tp_check_internal_overlap(self);
 }
 
-static int fill(tp_tensor *self, draw_fn draw, double a, double b, tp_generator *generator) {
+static int fill(tp_tensor *self, tp_serial_kind kind, double a, double b, tp_generator *generator) {
+    static const draw_fn draws[TP_NUM_SERIAL] = {
+        [TP_SERIAL_UNIFORM] = tp_prim_draw_uniform,         [TP_SERIAL_NORMAL] = tp_prim_draw_normal,
+        [TP_SERIAL_EXPONENTIAL] = tp_prim_draw_exponential, [TP_SERIAL_CAUCHY] = tp_prim_draw_cauchy,
+        [TP_SERIAL_GEOMETRIC] = tp_prim_draw_geometric,     [TP_SERIAL_BERNOULLI] = tp_prim_draw_bernoulli};
     TP_CLEANUP(free_target) target t = {0};
+    tp_tensor *serial;
     if (check_target(self, generator) < 0) return -1;
     if (self->numel == 0 || !tp_has_values(self)) return 0;
+    if (tp_generator_serial(generator, self->device, &serial) < 0) return -1;
+    if (serial) return tp_draw_serial(serial, kind, a, b, self);
+    const draw_fn draw = draws[kind];
     if (start(&t, self, generator) < 0) return -1;
     return draw(a, b, (int64_t)t.state.seed, (int64_t)t.state.offset, t.reals) < 0 ? -1 : finish(&t, self);
 }
 
-static int fill_integers(tp_tensor *self, int64_t base, uint64_t range, tp_generator *generator) {
+static int fill_integers(tp_tensor *self, int64_t base, uint64_t range, bool all, tp_generator *generator) {
     TP_CLEANUP(free_target) target t = {0};
+    tp_tensor *serial;
     if (check_target(self, generator) < 0) return -1;
     if (self->numel == 0 || !tp_has_values(self)) return 0;
+    if (tp_generator_serial(generator, self->device, &serial) < 0) return -1;
+    if (serial) return tp_draw_serial_integers(serial, base, range, all, self);
     if (start(&t, self, generator) < 0) return -1;
     int status = tp_prim_draw_integers(base, (int64_t)range, (int64_t)t.state.seed, (int64_t)t.state.offset, t.reals);
     return status < 0 ? -1 : finish(&t, self);
@@ -88,7 +99,7 @@ static int check_uniform(const tp_tensor *self, double from, double to) {
 /* uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!) */
 int uniform__dense(tp_tensor *self, double from, double to, tp_generator *generator) {
     if (check_uniform(self, from, to) < 0) return -1;
-    return fill(self, tp_prim_draw_uniform, from, to, generator);
+    return fill(self, TP_SERIAL_UNIFORM, from, to, generator);
 }
 
 static int check_normal(const tp_tensor *self, double std) {
@@ -100,7 +111,7 @@ static int check_normal(const tp_tensor *self, double std) {
 int normal__dense(tp_tensor *self, double mean, double std, tp_generator *generator) {
     if (check_normal(self, std) < 0) return -1;
     bool split = tp_is_complex(self);
-    if (fill(self, tp_prim_draw_normal, split ? 0 : mean, split ? std * M_SQRT1_2 : std, generator) < 0) return -1;
+    if (fill(self, TP_SERIAL_NORMAL, split ? 0 : mean, split ? std * M_SQRT1_2 : std, generator) < 0) return -1;
     return split && mean != 0 ? tp_add__Scalar(self, TP_SCALAR_F(mean), TP_SCALAR_I(1)) : 0;
 }
 
@@ -116,7 +127,7 @@ static int check_exponential(const tp_tensor *self, double lambd) {
 /* exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!) */
 int exponential__dense(tp_tensor *self, double lambd, tp_generator *generator) {
     if (check_exponential(self, lambd) < 0) return -1;
-    return fill(self, tp_prim_draw_exponential, lambd, 0, generator);
+    return fill(self, TP_SERIAL_EXPONENTIAL, lambd, 0, generator);
 }
 
 /* The whole numbers from 0 on that a dtype holds without gaps; the largest of them. */
@@ -169,13 +180,14 @@ static int random_range(const tp_tensor *self, int64_t low, tp_opt_int high, uin
 /* random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!) */
 int random__from_dense(tp_tensor *self, int64_t from, tp_opt_int to, tp_generator *generator) {
     uint64_t range = 0;
-    return random_range(self, from, to, &range) < 0 ? -1 : fill_integers(self, from, range, generator);
+    return random_range(self, from, to, &range) < 0 ? -1 : fill_integers(self, from, range, false, generator);
 }
 int random__to_dense(tp_tensor *self, int64_t to, tp_generator *generator) {
     return random__from_dense(self, 0, TP_SOME_INT(to), generator);
 }
 int random__dense(tp_tensor *self, tp_generator *generator) {
-    return random__from_dense(self, 0, TP_NO_INT, generator);
+    uint64_t range = 0;
+    return random_range(self, 0, TP_NO_INT, &range) < 0 ? -1 : fill_integers(self, 0, range, true, generator);
 }
 
 /* ---- bernoulli ---- */
@@ -186,7 +198,7 @@ static int check_probability(double p) {
 /* bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!) */
 int bernoulli__float_dense(tp_tensor *self, double p, tp_generator *generator) {
     if (check_probability(p) < 0) return -1;
-    if (!tp_is_complex(self)) return fill(self, tp_prim_draw_bernoulli, p, 0, generator);
+    if (!tp_is_complex(self)) return fill(self, TP_SERIAL_BERNOULLI, p, 0, generator);
     return tp_fail(TP_NotImplementedError, "\"bernoulli_scalar_cpu_\" not implemented for '%s'",
                    tp_scalar_type_name((tp_dtype)self->dtype));
 }
@@ -206,7 +218,7 @@ static int check_probabilities(tp_tensor *p) {
 int bernoulli__Tensor_dense(tp_tensor *self, tp_tensor *p, tp_generator *generator) {
     if (check_probabilities(p) < 0 || tp_check_generator(generator, self) < 0) return -1;
     tp_autoref *u = tp_new_empty(tp_sizes(self), p->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
-    if (!u || fill(u, tp_prim_draw_uniform, 0, 1, generator) < 0) return -1;
+    if (!u || fill(u, TP_SERIAL_UNIFORM, 0, 1, generator) < 0) return -1;
     tp_autoref *hit = tp_lt_Tensor(u, p);
     return hit ? tp_copy_(self, hit, false) : -1;
 }
@@ -238,7 +250,7 @@ static int check_cauchy(const tp_tensor *self, double sigma) {
 }
 /* cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!) */
 int cauchy__dense(tp_tensor *self, double median, double sigma, tp_generator *generator) {
-    return check_cauchy(self, sigma) < 0 ? -1 : fill(self, tp_prim_draw_cauchy, median, sigma, generator);
+    return check_cauchy(self, sigma) < 0 ? -1 : fill(self, TP_SERIAL_CAUCHY, median, sigma, generator);
 }
 
 static int check_geometric(const tp_tensor *self, double p) {
@@ -249,7 +261,7 @@ static int check_geometric(const tp_tensor *self, double p) {
 }
 /* geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!) */
 int geometric__dense(tp_tensor *self, double p, tp_generator *generator) {
-    return check_geometric(self, p) < 0 ? -1 : fill(self, tp_prim_draw_geometric, log1p(-p), 0, generator);
+    return check_geometric(self, p) < 0 ? -1 : fill(self, TP_SERIAL_GEOMETRIC, log1p(-p), 0, generator);
 }
 
 static int check_log_normal(const tp_tensor *self, double std) {
@@ -260,10 +272,13 @@ static int check_log_normal(const tp_tensor *self, double std) {
 }
 /* log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!) */
 int log_normal__dense(tp_tensor *self, double mean, double std, tp_generator *generator) {
-    if (check_log_normal(self, std) < 0 || tp_check_internal_overlap(self) < 0) return -1;
-    tp_autoref *made = tp_new_empty(tp_sizes(self), self->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
-    if (!made || tp_check_generator(generator, self) < 0 || fill(made, tp_prim_draw_normal, mean, std, generator) < 0 ||
-        tp_exp_(made) < 0)
+    tp_tensor *serial;
+    if (check_log_normal(self, std) < 0 || tp_check_internal_overlap(self) < 0 ||
+        tp_check_generator(generator, self) < 0 || tp_generator_serial(generator, self->device, &serial) < 0)
         return -1;
+    if (serial && self->numel && tp_has_values(self))
+        return tp_draw_serial(serial, TP_SERIAL_LOG_NORMAL, mean, std, self);
+    tp_autoref *made = tp_new_empty(tp_sizes(self), self->dtype == TP_FLOAT64 ? TP_FLOAT64 : TP_FLOAT32, self->device);
+    if (!made || fill(made, TP_SERIAL_NORMAL, mean, std, generator) < 0 || tp_exp_(made) < 0) return -1;
     return tp_copy_data(self, made);
 }

@@ -143,12 +143,17 @@ tp_tensor *randperm_generator_dense(int64_t n, tp_generator *generator, OPTIONS)
     if (!generator && !(generator = tp_default_generator_borrow(t->device))) return NULL;
     if (tp_scalar_check_fits(TP_SCALAR_I(n ? n - 1 : 0), (tp_dtype)t->dtype) < 0)
         return tp_fail_null(TP_RuntimeError, "n is too large for result tensor type: '%s'", tp_dtype_names[t->dtype]);
-    bool small = n >= 4096 && n <= INT32_MAX;
+    tp_tensor *serial;
+    if (tp_generator_serial(generator, t->device, &serial) < 0) return NULL;
+    bool small = !serial && n >= 4096 && n <= INT32_MAX;
     tp_autoref *order = t->dtype == (small ? TP_INT32 : TP_INT64) && tp_device_equal(t->device, TP_CPU)
                             ? tp_retain(t)
                             : tp_new_empty(TP_INTS(n), small ? TP_INT32 : TP_INT64, TP_CPU);
-    if (!order || tp_generator_reserve(generator, 1, &state) < 0) return NULL;
-    if (n && tp_prim_permutation((int64_t)state.seed, (int64_t)state.offset, order) < 0) return NULL;
+    if (!order || (!serial && tp_generator_reserve(generator, 1, &state) < 0)) return NULL;
+    int status = !n       ? 0
+                 : serial ? tp_prim_serial_permutation(serial, order)
+                          : tp_prim_permutation((int64_t)state.seed, (int64_t)state.offset, order);
+    if (status < 0) return NULL;
     return order == t || tp_copy_(t, order, false) == 0 ? tp_take(t) : NULL;
 }
 tp_tensor *randperm_composite(int64_t n, OPTIONS) { return tp_randperm_generator(n, NULL, PASS_OPTIONS); }
@@ -225,6 +230,24 @@ static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
         tp_fail(TP_RuntimeError, "multinomial: a row has fewer weights above 0 than are drawn without replacement");
     return enough == 1 ? 0 : -1;
 }
+/* From a serial generator, by the steps of PyTorch's: where a sample is not put back, the largest shares of weights
+ * over exponential numbers; else places in the sums of weights. new. */
+static tp_tensor *samples_in_order(tp_tensor *rows, int64_t n, bool replacement, tp_generator *generator) {
+    if (replacement && n > 1) {
+        tp_autoref *sums = tp_cumsum(rows, -1, TP_FLOAT64), *all = sums ? tp_select_int(sums, 1, -1) : NULL;
+        tp_autoref *total = all ? tp_unsqueeze(all, 1) : NULL, *parts = total ? tp_div_Tensor(sums, total) : NULL;
+        tp_autoref *u = parts ? tp_new_empty(TP_INTS(rows->sizes[0], n), TP_FLOAT64, TP_CPU) : NULL;
+        if (!u || tp_uniform_(u, 0, 1, generator) < 0) return NULL;
+        return tp_searchsorted_Tensor(parts, u, false, false, NULL, NULL);
+    }
+    tp_autoref *times = tp_new_empty(tp_sizes(rows), (tp_dtype)rows->dtype, TP_CPU);
+    if (!times || tp_exponential_(times, 1, generator) < 0) return NULL;
+    tp_autoref *shares = tp_div_Tensor(rows, times);
+    if (!shares || n == 1) return shares ? tp_argmax(shares, TP_SOME_INT(-1), true) : NULL;
+    tp_tensor2 best = tp_topk(shares, n, -1, true, true);
+    tp_release(best.v[0]);
+    return best.v[1];
+}
 /* multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
 tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacement, tp_generator *generator) {
     tp_philox_state state;
@@ -236,6 +259,12 @@ tp_tensor *multinomial_dense(tp_tensor *self, int64_t num_samples, bool replacem
     if (out->numel == 0 || !tp_has_values(out)) return tp_take(out);
     if (check_weights(weights, num_samples, replacement) < 0) return NULL;
     if (!generator && !(generator = tp_default_generator_borrow(self->device))) return NULL;
+    tp_tensor *serial;
+    if (tp_generator_serial(generator, self->device, &serial) < 0) return NULL;
+    if (serial) {
+        tp_autoref *samples = samples_in_order(weights, num_samples, replacement, generator);
+        return samples ? tp_reshape(samples, tp_sizes(out)) : NULL;
+    }
     if (tp_generator_reserve(generator, 1, &state) < 0) return NULL;
     int status = tp_prim_multinomial(weights, replacement, (int64_t)state.seed, (int64_t)state.offset, out);
     return status == 0 ? tp_take(out) : NULL;

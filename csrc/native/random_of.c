@@ -18,15 +18,19 @@ static int check_floating(const tp_tensor *t, const char *what) {
 
 static tp_dtype widest_on(const tp_tensor *t) { return tp_device_has_double(t->device) ? TP_FLOAT64 : TP_FLOAT32; }
 
+/* tp_prim_serial_fill_of's kind, and the draw by counters. */
 typedef int (*draw_of_fn)(tp_tensor *parameter, int64_t seed, int64_t offset, tp_tensor *out);
 
 /* The draws in the widest dtype, contiguous; new. */
-static tp_tensor *draws_of(tp_tensor *self, draw_of_fn draw, tp_generator *generator) {
+static tp_tensor *draws_of(tp_tensor *self, draw_of_fn draw, tp_serial_kind_of kind, tp_generator *generator) {
     tp_philox_state state;
+    tp_tensor *serial;
     if (tp_check_generator(generator, self) < 0) return NULL;
     tp_autoref *parameter = tp_plain(self, widest_on(self));
     tp_autoref *out = parameter ? tp_new_empty(tp_sizes(self), widest_on(self), self->device) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
+    if (tp_generator_serial(generator, self->device, &serial) < 0) return NULL;
+    if (serial) return tp_prim_serial_fill_of(kind, parameter, serial, out) < 0 ? NULL : tp_take(out);
     if (tp_reserve_draw(generator, self, &state) < 0) return NULL;
     return draw(parameter, (int64_t)state.seed, (int64_t)state.offset, out) < 0 ? NULL : tp_take(out);
 }
@@ -34,7 +38,7 @@ static tp_tensor *draws_of(tp_tensor *self, draw_of_fn draw, tp_generator *gener
 /* poisson(Tensor self, Generator? generator=None) -> Tensor */
 tp_tensor *poisson_dense(tp_tensor *self, tp_generator *generator) {
     if (check_floating(self, "poisson_cpu") < 0) return NULL;
-    return tp_narrow_steal(draws_of(self, tp_prim_draw_poisson, generator), (tp_dtype)self->dtype);
+    return tp_narrow_steal(draws_of(self, tp_prim_draw_poisson, TP_SERIAL_POISSON, generator), (tp_dtype)self->dtype);
 }
 
 /* binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor */
@@ -74,7 +78,7 @@ static double tiny_of(tp_dtype dtype) {
 tp_tensor *_standard_gamma_dense(tp_tensor *self, tp_generator *generator) {
     tp_dtype dtype = (tp_dtype)self->dtype;
     if (check_floating(self, "gamma_cpu") < 0) return NULL;
-    tp_autoref *draws = draws_of(self, tp_prim_draw_gamma, generator);
+    tp_autoref *draws = draws_of(self, tp_prim_draw_gamma, TP_SERIAL_GAMMA, generator);
     tp_autoref *positive = draws ? tp_clamp_min(draws, TP_SCALAR_F(tiny_of(dtype))) : NULL;
     return positive ? tp_narrow_steal(tp_take(positive), dtype) : NULL;
 }
@@ -84,7 +88,7 @@ tp_tensor *_standard_gamma_dense(tp_tensor *self, tp_generator *generator) {
 tp_tensor *_sample_dirichlet_dense(tp_tensor *self, tp_generator *generator) {
     tp_dtype dtype = (tp_dtype)self->dtype;
     if (check_floating(self, "dirichlet") < 0) return NULL;
-    tp_autoref *draws = draws_of(self, tp_prim_draw_gamma, generator);
+    tp_autoref *draws = draws_of(self, tp_prim_draw_gamma, TP_SERIAL_GAMMA, generator);
     tp_autoref *positive = draws ? tp_clamp_min(draws, TP_SCALAR_F(tiny_of((tp_dtype)draws->dtype))) : NULL;
     tp_autoref *total = positive ? tp_sum_dim_IntList(positive, TP_INTS(-1), true, TP_NO_DTYPE) : NULL;
     tp_autoref *shares = total ? tp_div_Tensor(positive, total) : NULL;

@@ -51,17 +51,20 @@ static PyObject *generator_initial_seed(PyObject *o, PyObject *unused) {
 }
 static PyObject *generator_get_state(PyObject *o, PyObject *unused) {
     (void)unused;
-    tp_tensor *t = tp_new_empty(TP_INTS(16), TP_UINT8, TP_CPU);
-    if (t) tp_generator_get_state(GENERATOR(o), tp_data(t));
+    tp_tensor *serial;
+    if (tp_generator_serial(GENERATOR(o), GENERATOR(o)->device, &serial) < 0) return tp_py_raise();
+    tp_tensor *t = tp_new_empty(TP_INTS(serial ? serial->numel : TP_GENERATOR_STATE_BYTES), TP_UINT8, TP_CPU);
+    if (t && serial) memcpy(tp_data(t), tp_data(serial), (size_t)serial->numel);
+    else if (t) tp_generator_get_state(GENERATOR(o), tp_data(t));
     return tp_py_wrap_steal(t);
 }
 static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     tp_tensor *t = tp_py_is_tensor(state) ? tp_py_tensor_borrow(state) : NULL;
-    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != 16 || !tp_is_contiguous(t) ||
-        tp_is_wrapper(t))
+    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || !tp_is_contiguous(t) || tp_is_wrapper(t))
         return PyErr_Format(PyExc_TypeError,
-                            "set_state() takes a state that get_state() gave: 16 contiguous uint8 on the CPU");
-    return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), 16)) < 0 ? NULL : Py_NewRef(o);
+                            "set_state() takes a state that get_state() gave: contiguous uint8 on the CPU");
+    int status = tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)t->numel);
+    return tp_py_check(status) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {
     (void)unused;
@@ -86,7 +89,7 @@ static PyMethodDef methods[] = {
     {"seed", generator_seed, METH_NOARGS,
      "seed($self, /)\n--\n\nStarts from a seed that the system gives, and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self, /)\n--\n\nThe seed in use."},
-    {"get_state", generator_get_state, METH_NOARGS, "get_state($self, /)\n--\n\nSeed and position, as 16 bytes."},
+    {"get_state", generator_get_state, METH_NOARGS, "get_state($self, /)\n--\n\nSeed and position, as bytes."},
     {"set_state", generator_set_state, METH_O, "set_state($self, state, /)\n--\n\nGoes back to a state."},
     {"clone_state", generator_clone, METH_NOARGS,
      "clone_state($self, /)\n--\n\nA generator of its own in the same state."},
@@ -126,7 +129,16 @@ static PyObject *default_generator(PyObject *self, PyObject *where) {
     return g ? wrap_generator_steal(tp_generator_retain(g)) : tp_py_raise();
 }
 
+static PyObject *be_serial(PyObject *self, PyObject *on) {
+    (void)self;
+    int yes = PyObject_IsTrue(on);
+    if (yes < 0) return NULL;
+    tp_generators_be_serial(yes);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_draw_serially", be_serial, METH_O, NULL}, /* the CPU's generators: PyTorch's numbers */
     {"_default_generator", default_generator, METH_O, NULL},
     {"_seed_all", seed_all, METH_O, NULL}, /* the default generators of all devices, those to come included */
     {NULL, NULL, 0, NULL},

@@ -40,6 +40,7 @@ def as_torch(device: str | None = None) -> None:
     sys.modules["torch"] = tensorpy
     setattr(tensorpy, "torch", tensorpy)  # noqa: B010  (programs write torch.torch)
     _C._call_package("torch")
+    _C._draw_serially(True)
     owners.install()
     private.install()
     _set_version()

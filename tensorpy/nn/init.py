@@ -88,11 +88,30 @@ def trunc_normal_(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be wrong.",
             stacklevel=2,
         )
-    # The normal distribution's function is uniform: its inverse maps a uniform number between the bounds' values.
     low, high = ((1.0 + math.erf((bound - mean) / (std * math.sqrt(2.0)))) / 2.0 for bound in (a, b))
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused_of(offered: Tensor) -> Tensor:
+        """Draws into a tensor and says what is not taken (rejection sampling): from the normal distribution itself, or
+        of little of it from a uniform one.
+        """
+        if high - low > 0.3:
+            offered.normal_(mean, std, generator=generator)
+            return (offered < a) | (offered > b)
+        offered.uniform_(a, b, generator=generator)
+        density = ((offered - mean) / std).square_().mul_(-0.5).sub_(peak)
+        return _C.empty_like(offered).uniform_(generator=generator).log_() > density
+
+    if tensor.is_meta:
+        return tensor
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+        refused = refused_of(tensor)
+        while refused.any():
+            again = _C.empty_like(tensor)
+            once_more = refused & refused_of(again)
+            tensor.copy_(_C.where(refused, again, tensor))
+            refused = once_more
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -60,11 +60,15 @@ static PyObject *generator_get_state(PyObject *o, PyObject *unused) {
 }
 static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     tp_tensor *t = tp_py_is_tensor(state) ? tp_py_tensor_borrow(state) : NULL;
-    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || !tp_is_contiguous(t) || tp_is_wrapper(t))
+    tp_tensor *serial;
+    if (tp_generator_serial(GENERATOR(o), GENERATOR(o)->device, &serial) < 0) return tp_py_raise();
+    const int64_t size = serial ? serial->numel : TP_GENERATOR_STATE_BYTES;
+    if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != size || !tp_is_contiguous(t) ||
+        tp_is_wrapper(t))
         return PyErr_Format(PyExc_TypeError,
-                            "set_state() takes a state that get_state() gave: contiguous uint8 on the CPU");
-    int status = tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)t->numel);
-    return tp_py_check(status) < 0 ? NULL : Py_NewRef(o);
+                            "set_state() takes a state that get_state() gave: %lld contiguous uint8 on the CPU",
+                            (long long)size);
+    return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)size)) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {
     (void)unused;

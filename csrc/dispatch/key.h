@@ -53,6 +53,15 @@ TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU 
 /* Whether the tensor has no elements of its own: Note [Wrappers] in python/python_key.h. */
 TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)); }
 
+/* Layers that pass a read of a tensor's elements on as it is, or only watch. */
+#define TP_PASSES_READS \
+    (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | TP_BIT(Trace))
+/* Whether another layer would see it: a mode, a recorder, a batch, a wrapper's class, a layout. Elements are then had
+ * by
+ * `_local_scalar_dense` alone, the operator that reads, so that the layer answers or refuses; and who looks at elements
+ * only to do less does not look, since what it saw would be true of these elements alone. */
+TP_INLINE bool tp_read_is_seen(const tp_tensor *t) { return tp_effective_keys(t->keys) & ~TP_PASSES_READS; }
+
 /* Guards: change one of the thread's sets for a scope.
  *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope
  * A guard keeps the one word that it changes: layers nest, and a load of both words would wait for the store of one. */

@@ -41,7 +41,7 @@ tp_tensor *trace_composite(tp_tensor *self) {
 
 /* Indices in which negative ones, which count from the end, are replaced. */
 static tp_tensor *from_end(tp_tensor *index, int64_t size) {
-    if (tp_is_contiguous(index) && !tp_is_wrapper(index) && index->device.type == TP_DEVICE_CPU &&
+    if (tp_is_contiguous(index) && !tp_read_is_seen(index) && index->device.type == TP_DEVICE_CPU &&
         index->storage->data) {
         const int64_t *v = tp_table_values(index);
         int64_t signs = 0;
@@ -124,6 +124,19 @@ tp_tensor *bincount_dense(tp_tensor *self, tp_tensor *weights, int64_t minlength
     return amounts && tp_index_add_(out, 0, line, amounts, TP_SCALAR_I(1)) == 0 ? tp_take(out) : NULL;
 }
 
+/* The largest of the classes, none of which is negative; -1 without any. */
+static int highest_class(tp_tensor *self, int64_t *most) {
+    tp_autoref *line = tp_host_ints(self);
+    const int64_t *v = line ? tp_table_values(line) : NULL;
+    *most = -1;
+    if (!v) return -1;
+    for (int64_t i = 0; i < self->numel; i++) {
+        if (v[i] < 0) return tp_fail(TP_RuntimeError, "Class values must be non-negative.");
+        *most = tp_max_int(*most, v[i]);
+    }
+    return 0;
+}
+
 /* one_hot(Tensor self, int num_classes=-1) -> Tensor */
 tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     int64_t sizes[TP_MAX_DIMS + 1], most = -1;
@@ -131,20 +144,15 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
         return tp_fail_null(TP_RuntimeError, "one_hot is only applicable to index tensor of type LongTensor.");
     if (self->numel == 0 && num_classes <= 0)
         return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
-    bool unread = self->device.type == TP_DEVICE_META && num_classes > 0; /* there the classes cannot be checked */
-    tp_autoref *line = unread ? tp_retain(self) : tp_host_ints(self);
-    if (!line) return NULL;
-    const int64_t *v = tp_table_values(line);
-    if (!v) return NULL;
-    for (int64_t i = 0; !unread && i < self->numel; i++) {
-        if (v[i] < 0) return tp_fail_null(TP_RuntimeError, "Class values must be non-negative.");
-        most = tp_max_int(most, v[i]);
-    }
+    /* On Meta there are no classes to check; where a layer sees reads, scatter checks them. */
+    bool is_seen = tp_read_is_seen(self), unread = self->device.type == TP_DEVICE_META || is_seen;
+    if ((!unread || num_classes <= 0) && highest_class(self, &most) < 0) return NULL;
     if (num_classes == -1) num_classes = most + 1;
     if (num_classes <= most) return tp_fail_null(TP_RuntimeError, "Class values must be smaller than num_classes.");
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[self->ndim] = num_classes;
     tp_autoref *out = tp_zeros((tp_ints){sizes, self->ndim + 1}, TP_INT64, TP_STRIDED, self->device, -1);
     tp_autoref *places = out ? tp_unsqueeze(self, -1) : NULL;
+    if (places && is_seen) return tp_scatter_value(out, -1, places, TP_SCALAR_I(1));
     return places && tp_scatter__value(out, -1, places, TP_SCALAR_I(1)) == 0 ? tp_take(out) : NULL;
 }

@@ -18,7 +18,7 @@ static tp_tensor *asked_one_by_one(tp_tensor *t) {
 }
 
 tp_tensor *tp_host_ints(tp_tensor *t) {
-    if (tp_unlikely(tp_is_wrapper(t))) return asked_one_by_one(t);
+    if (tp_unlikely(tp_read_is_seen(t))) return asked_one_by_one(t);
     tp_autoref *here = tp_to_device(t, TP_CPU, TP_INT64, false, false, TP_NO_FORMAT);
     return here ? tp_contiguous(here, TP_CONTIGUOUS_FORMAT) : NULL;
 }

@@ -3,6 +3,6 @@
 
 #include "core/tensor.h"
 
-/* The elements as a contiguous int64 tensor of the host, new: wherever they are, and of a wrapper, which has none of
- * its own (Note [Wrappers]), by the operators that its class answers. */
+/* The elements as a contiguous int64 tensor of the host, new: wherever they are, and one by one where a layer sees
+ * reads (tp_read_is_seen in dispatch/key.h). */
 tp_tensor *tp_host_ints(tp_tensor *t);

@@ -57,17 +57,25 @@ def build_native(targets: tuple[str, ...] = ()) -> Path:
 
 
 def install(built: Path, folder: Path) -> None:
-    """Copies the module, its stubs and the generated headers into the package; the module by a rename, since it may be
+    """Copies the module, the stubs and the generated headers into the package; the module by a rename, since it may be
     loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / (built.name + ".new")
     shutil.copyfile(built, fresh)
     fresh.replace(folder / built.name)
-    shutil.copyfile(built.parent / "gen" / "_C.pyi", folder / "_C.pyi")
+    install_stubs(built, folder)
     headers = folder / "include" / "tensorpy"
     headers.mkdir(parents=True, exist_ok=True)
     for name in ("RegistrationDeclarations.h", "RegistrationMinimal.h"):
         shutil.copyfile(built.parent / "gen" / name, headers / name)
+
+
+def install_stubs(built: Path, folder: Path) -> None:
+    from codegen.emit_package_stub import emit_package_stub
+
+    extension = (built.parent / "gen" / "_C.pyi").read_text()
+    (folder / "_C.pyi").write_text(extension)
+    (folder / "__init__.pyi").write_text(emit_package_stub(ROOT / "tensorpy", extension))
 
 
 def install_symbols(built: Path) -> None:
@@ -84,7 +92,7 @@ class NinjaBuild(build_ext):
         built = build_native()
         install(built, Path(self.get_ext_fullpath(ext.name)).parent)
         if getattr(self, "editable_mode", False):
-            shutil.copyfile(built.parent / "gen" / "_C.pyi", ROOT / "tensorpy" / "_C.pyi")
+            install_stubs(built, ROOT / "tensorpy")
             install_symbols(built)
 
 

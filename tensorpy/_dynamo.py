@@ -35,4 +35,9 @@ def maybe_mark_dynamic(t: object, index: object) -> None:
     """Nothing: every size may vary."""
 
 
+def list_backends(exclude_tags: object = ("debug", "experimental")) -> list[str]:
+    """The compilers that programs may name: there is none yet."""
+    return []
+
+
 __all__ = ["allow_in_graph", "assume_constant_result", "disable", "is_compiling", "reset"]

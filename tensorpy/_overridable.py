@@ -5,6 +5,7 @@ The rest is in tensorpy.overrides, which is imported at first use.
 
 from __future__ import annotations
 
+import _thread
 import sys
 
 from tensorpy import _C
@@ -59,6 +60,7 @@ def get_default_nowrap_functions() -> set[Any]:
 
 
 _nowrap: set[Any] = set()
+_running = _thread._local()  # .function: what this thread's innermost call of Tensor.__torch_function__ runs
 
 
 def _convert(result: Any, cls: type) -> Any:
@@ -71,13 +73,20 @@ def _convert(result: Any, cls: type) -> Any:
 
 
 def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Runs the function on the class's objects as on tensors; tensors among the results become the class's."""
-    if not all(issubclass(cls, kind) for kind in types):
+    """Runs the function on the class's objects as on tensors; tensors among the results become the class's.
+
+    A function that asks again while it runs is another library's, which our switch does not hold from asking: it takes
+    no tensors of ours.
+    """
+    outer = getattr(_running, "function", None)
+    if func == outer or not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     before = _switch_off(1)
+    _running.function = func
     try:
         result = func(*args, **(kwargs or {}))
     finally:
+        _running.function = outer
         _C._set_functions_off(before)
     if not _nowrap:
         _nowrap.update(get_default_nowrap_functions())

@@ -13,7 +13,7 @@ from tensorpy._C import dtype as _dtype
 OutOfMemoryError = MemoryError
 
 has_mkl = False
-has_lapack = False
+has_lapack = True
 has_openmp = True
 legacy_contiguous_format = _C.contiguous_format
 

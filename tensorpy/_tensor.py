@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 
-from tensorpy import _C, _overridable, functional  # noqa: F401
+import tensorpy
+from tensorpy import _C, _overridable  # noqa: F401
 from tensorpy._C import Tensor
 
 TYPE_CHECKING = False
@@ -98,7 +99,7 @@ def _node_register_prehook(self: Any, hook: Callable[..., Any]) -> RemovableHand
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
-    return functional.nonzero(self, as_tuple=as_tuple)
+    return tensorpy.functional.nonzero(self, as_tuple=as_tuple)
 
 
 def unique(
@@ -109,14 +110,14 @@ def unique(
     dim: int | None = None,
 ) -> object:
     """The distinct elements, or slices along dim, in order."""
-    return functional.unique(self, sorted, return_inverse, return_counts, dim)
+    return tensorpy.functional.unique(self, sorted, return_inverse, return_counts, dim)
 
 
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> object:
     """The elements, or slices along dim, without those that equal the one before."""
-    return functional.unique_consecutive(self, return_inverse, return_counts, dim)
+    return tensorpy.functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
 def norm(
@@ -127,7 +128,7 @@ def norm(
     dtype: object = None,
 ) -> Tensor:
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm."""
-    return functional.norm(self, p, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return tensorpy.functional.norm(self, p, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def stft(
@@ -145,16 +146,16 @@ def stft(
 ) -> Tensor:
     """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
     given = (normalized, onesided, return_complex, align_to_window)
-    return functional.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, *given)
+    return tensorpy.functional.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, *given)
 
 
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """Deprecated: linalg.lu_factor."""
-    return functional.lu(self, pivot, get_infos)
+    return tensorpy.functional.lu(self, pivot, get_infos)
 
 
 def new_tensor(
-    self: Tensor, data: object, *, dtype: object = None, device: object = None, requires_grad: bool = False
+    self: Tensor, data: object, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of the data, with this tensor's dtype and device unless others are given."""
     chosen, where = dtype or self.dtype, self.device if device is None else device
@@ -207,7 +208,7 @@ _type = Tensor.__dict__["type"]
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the elements as a dtype, which a type of tensors or its name may stand for."""
     if isinstance(dtype, builtins.type):
-        dtype = getattr(dtype, "dtype", dtype)
+        dtype = _C.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", dtype)
     return _type(self, dtype, non_blocking)
 
 

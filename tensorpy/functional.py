@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import NamedTuple
+from collections import namedtuple
 
 from tensorpy import _C
 from tensorpy._C import Tensor
@@ -16,7 +16,7 @@ from tensorpy._types import is_whole
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, NamedTuple
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -194,9 +194,13 @@ def unique_consecutive(
 # ---- arguments of several kinds ----
 
 
-class HistogramDD(NamedTuple):
-    hist: Tensor
-    bin_edges: tuple[Tensor, ...]
+if TYPE_CHECKING:
+
+    class HistogramDD(NamedTuple):
+        hist: Tensor
+        bin_edges: tuple[Tensor, ...]
+else:  # `typing` would add a third to the time of `import tensorpy`
+    HistogramDD = namedtuple("HistogramDD", ("hist", "bin_edges"))
 
 
 _CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")

@@ -23,6 +23,7 @@ from typing import Any
 import tensorpy
 from tensorpy import _C, _overridable
 from tensorpy._C import Tensor
+from tensorpy._names import PRIVATE_OPERATORS
 from tensorpy._overridable import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
@@ -172,7 +173,6 @@ _CALLABLE = (
 
 def _modules() -> dict[str, Any]:
     """Where users find functions, by the name that messages give."""
-    import tensorpy
     from tensorpy import fft, linalg, special
     from tensorpy.nn import functional, init
 
@@ -196,7 +196,7 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
     for where, module in _modules().items():
         here = overridable.setdefault(module, [])
         for name in sorted(set(dir(module))):
-            function = vars(module).get(name)
+            function = getattr(module, name, None)
             is_function = isinstance(function, (types.BuiltinFunctionType, types.FunctionType, _C._overridable))
             if name.startswith("_") or not is_function:
                 continue
@@ -208,7 +208,7 @@ def _tables() -> tuple[dict[Any, list[Any]], dict[Any, str], set[Any]]:
             else:
                 ignored.add(function)
     for name in dir(_C):  # operators that PyTorch has under names of its own
-        if name.startswith(tensorpy._PRIVATE) and isinstance(function := getattr(_C, name), types.BuiltinFunctionType):
+        if name.startswith(PRIVATE_OPERATORS) and isinstance(function := getattr(_C, name), types.BuiltinFunctionType):
             names.setdefault(function, f"tensorpy.{name}")
     methods = overridable.setdefault(Tensor, [])
     for name, value in sorted(Tensor.__dict__.items()):

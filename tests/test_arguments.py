@@ -138,7 +138,7 @@ def test_types_in_messages_are_words() -> None:
 
 
 def test_a_device_that_is_not_here_says_which_are() -> None:
-    with pytest.raises(RuntimeError, match="'nonsense' is no device: there are cpu, meta, opencl; a GPU is one"):
+    with pytest.raises(RuntimeError, match="cpu, meta, opencl device type at start of device string: nonsense; a GPU"):
         tp.zeros(2, device="nonsense")
 
 
@@ -180,3 +180,27 @@ def test_numpys_reductions_keep_the_gradient_and_the_device() -> None:
     assert np.sum(tp.ones(3), where=np.array([True, False, True])) == 2.0
     with pytest.raises(IndexError, match="axis 2 is out of bounds"):
         np.sum(tp.ones(2), axis=2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda none: tp.roll(tp.arange(4).reshape(2, 2), 1, none),
+        lambda none: tp.max_pool2d(tp.arange(16.0).reshape(1, 1, 4, 4), 2, none),
+        lambda none: tp.nn.functional.max_pool1d(tp.arange(4.0).reshape(1, 1, 4), 2, none),
+        lambda none: tp.nn.functional.avg_pool3d(tp.arange(64.0).reshape(1, 1, 4, 4, 4), 2, none),
+    ],
+)
+def test_none_stands_for_an_empty_list_that_is_the_default(call: Any) -> None:
+    assert call(None).equal(call([]))
+
+
+def test_a_size_that_has_to_be_given_is_not_none() -> None:
+    with pytest.raises(TypeError):
+        tp.ones(2, 2).reshape(None)
+    with pytest.raises(TypeError):
+        tp.nn.functional.max_pool2d(tp.ones(1, 1, 4, 4), None)
+
+
+def test_tensor_stands_for_the_default_type() -> None:
+    assert tp.ones(2, dtype=tp.int64).type(tp.Tensor).dtype == tp.float32

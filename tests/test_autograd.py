@@ -406,3 +406,9 @@ def test_zeta_has_a_gradient_by_its_second_argument_only() -> None:
         loss = tp.special.zeta(s.clone().requires_grad_(), other).sum()
         with pytest.raises(NotImplementedError, match="special_zeta: there is no derivative by its first argument"):
             loss.backward()
+
+
+def test_gradcheck_looks_at_outputs_that_have_a_gradient() -> None:
+    x = tp.ones(2, dtype=tp.float64, requires_grad=True)
+    assert tp.autograd.gradcheck(lambda x: (x * 2, x.detach(), x.round().long()), (x,))
+    assert not tp.autograd.gradcheck(lambda x: (x.detach(),), (x,), raise_exception=False)

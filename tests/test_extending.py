@@ -242,6 +242,19 @@ def test_another_version_of_a_cell(cache: Path) -> None:
     assert cache.stat().st_mode & 0o77 == 0
 
 
+def test_a_version_after_the_one_before_was_taken_out_by_hand(cache: Path) -> None:
+    source = TWICE.replace("NAMESPACE", "byhand")
+    tp.ops.unload_library(load("byhand", source))
+    load("byhand", source.replace("one.i = 1", "one.i = 4"))
+    assert tp.ops.byhand.twice(tp.ones(1)).item() == 5
+
+
+def test_a_call_of_what_is_not_declared_is_an_error_of_the_compiler(cache: Path) -> None:
+    source = TWICE.replace("NAMESPACE", "misspelt") + "int f(void) { return no_such_function(); }"
+    with pytest.raises(RuntimeError, match=r"implicit declaration of function .*no_such_function"):
+        extension.load_inline("misspelt", source)
+
+
 def test_too_many_devices_for_streams() -> None:
     """Each thread has a current stream of each device, in memory that is scarce."""
     members = "stream_new stream_query stream_synchronize event_record event_release event_query event_synchronize "

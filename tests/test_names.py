@@ -441,3 +441,74 @@ from tensorpy import LongTensor, mps, xpu
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# ---- one table of the package's names: tensorpy/_names.py ----
+
+
+def run(text: str) -> str:
+    """What a program prints that knows nothing of this process."""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_star_import_gives_all_names_and_hides_none_of_pythons() -> None:
+    taken = run(
+        "import builtins, random\n"
+        "before = dict(globals())\n"
+        "from tensorpy import *\n"
+        "import tensorpy\n"
+        "assert builtins.all(name in globals() for name in tensorpy.__all__)\n"
+        "assert random.randint(1, 1) == 1\n"
+        "print(*[n for n in vars(builtins) if n in globals() and n not in before])"
+    )
+    known = "all any bool compile complex float int max min pow range round sum abs"
+    assert set(taken.split()) <= set(known.split()), taken
+
+
+@pytest.mark.parametrize("name", sorted({*tp._NAMES, *tp._MODULES}))
+def test_each_name_is_imported_alone(name: str) -> None:
+    """By `from tensorpy import name`, whatever was imported before."""
+    if name in tp._MODULES:
+        assert importlib.import_module(f"tensorpy.{name}") is getattr(tp, name)
+    else:
+        assert getattr(importlib.import_module(f"tensorpy.{tp._NAMES[name]}"), name) is getattr(tp, name)
+
+
+def test_names_come_in_any_order() -> None:
+    """Each first in a process of its own would take a minute: three orders."""
+    for seed in range(3):
+        run(
+            "import random, tensorpy\n"
+            "names = sorted({*tensorpy._NAMES, *tensorpy._MODULES})\n"
+            f"random.Random({seed}).shuffle(names)\n"
+            "[getattr(tensorpy, name) for name in names]"
+        )
+
+
+def test_modules_give_what_they_list() -> None:
+    """`from module import *` of every module of the package that lists its names."""
+    run(
+        "import importlib, pkgutil, tensorpy, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "for found in pkgutil.walk_packages(tensorpy.__path__, 'tensorpy.'):\n"
+        "    if '._as_torch.path' in found.name or found.name.endswith('__main__'): continue\n"
+        "    try: module = importlib.import_module(found.name)\n"
+        "    except ImportError as error:\n"
+        "        assert error.name and not error.name.startswith('tensorpy'), (found.name, error)\n"
+        "        continue\n"
+        "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
+        "    assert not missing, (found.name, missing)"
+    )
+
+
+def test_the_stub_has_the_packages_names() -> None:
+    """What an editor knows is what is there."""
+    import ast
+
+    tree = ast.parse((Path(tp.__file__).parent / "__init__.pyi").read_text())
+    imported = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    stub = imported | {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}  # type: ignore[union-attr]
+    here = set(run("import tensorpy; print(*[n for n in dir(tensorpy) if not n.startswith('_')])").split())
+    assert here - stub <= {"codegen"} and {n for n in stub if n and not hasattr(tp, n)} <= {"Number"}

@@ -610,3 +610,75 @@ def test_subclasses_are_kept_by_c_more_than_once() -> None:
     for _ in range(4):
         assert type(leaf.grad) is Sub and leaf.grad.label == "grad"
     assert node is not None
+
+
+# ---- two libraries that ask each other's classes ----
+
+
+class Theirs:
+    """A tensor of another library, whose answer is to run the function on the same objects."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {})) if all(issubclass(cls, t) for t in types) else NotImplemented
+
+
+def their_function(x):
+    """A function of theirs, which asks every class that has a __torch_function__."""
+    result = type(x).__torch_function__(their_function, (type(x),), (x,), {})
+    if result is NotImplemented:
+        raise TypeError("no implementation found")
+    return result
+
+
+def test_a_function_of_another_library_takes_no_tensors_of_ours():
+    with pytest.raises(TypeError, match="no implementation found"):
+        their_function(tp.ones(3))
+    assert tp.Tensor.__torch_function__(tp.add, (tp.Tensor,), (tp.ones(2), 1)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: tp.add(x, y),
+        lambda x, y: x + y,
+        lambda x, y: tp.stack([y]),
+        lambda x, y: x[y],
+        lambda x, y: x == y,
+        lambda x, y: tp.nn.functional.relu(y),
+        lambda x, y: tp.nn.Linear(3, 3)(y),
+        lambda x, y: tp.einsum("i,i", x, y),
+    ],
+)
+def test_a_class_of_another_library_is_asked_once(call):
+    with pytest.raises(TypeError, match="no implementation found for 'tensorpy"):
+        call(tp.ones(3), Theirs())
+
+
+def test_a_wrapper_inside_a_wrapper_is_asked_for_each():
+    class Wrapper:
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return cls(func(*[a.inner if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+    assert tp.add(Wrapper(Wrapper(tp.ones(2))), 1).inner.inner.tolist() == [2, 2]
+
+
+def test_both_libraries_in_one_process():
+    torch = pytest.importorskip("torch")
+    ours, theirs = tp.ones(3), torch.ones(3)
+    for mixed in (
+        lambda: torch.relu(ours),
+        lambda: torch.nn.functional.relu(ours),
+        lambda: torch.stack([ours]),
+        lambda: theirs + ours,
+        lambda: ours + theirs,
+        lambda: tp.relu(theirs),
+        lambda: theirs[ours],
+    ):
+        with pytest.raises(TypeError):
+            mixed()
+    assert tp.tensor(theirs).tolist() == torch.tensor(ours).tolist() == [1, 1, 1]

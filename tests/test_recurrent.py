@@ -81,3 +81,11 @@ def test_a_cell_takes_as_many_states_as_it_has() -> None:
         tp.lstm_cell(tp.randn(2, 4), [tp.randn(2, 5)], *weights)
     with pytest.raises(RuntimeError, match="hidden1 batch size 3"):
         tp.lstm_cell(tp.randn(2, 4), [tp.randn(2, 5), tp.randn(3, 5)], *weights)
+
+
+def test_the_list_of_weights_is_set() -> None:
+    layer = tp.nn.LSTM(2, 3)
+    layer._flat_weights = [tp.nn.Parameter(w.detach() * 0) for w in layer._flat_weights]
+    assert not any(p.any() for p in layer.parameters()) and not layer(tp.ones(1, 1, 2))[0].any()
+    with pytest.raises(ValueError, match="4 weights are needed, got 0"):
+        layer._flat_weights = []

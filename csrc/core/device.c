@@ -212,9 +212,9 @@ static int fail_unknown_type(const char *text) {
     tp_autotext names = {0};
     for (int type = 0; type < TP_NUM_DEVICES; type++)
         if (registered[type]) tp_text_add(&names, "%s%s", type ? ", " : "", tp_device_type_name((tp_device_type)type));
-    return tp_fail(TP_RuntimeError, "'%s' is no device: there are %s%s%s%s", text, names.text,
-                   registered[TP_DEVICE_OPENCL] ? "; a GPU is one of opencl's" : "", *installed ? "; installed: " : "",
-                   installed);
+    return tp_fail(TP_RuntimeError, "Expected one of %s device type at start of device string: %s%s%s%s", names.text,
+                   text, registered[TP_DEVICE_OPENCL] ? "; a GPU is one of opencl's" : "",
+                   *installed ? "; installed: " : "", installed);
 }
 
 /* Digits without a leading zero, up to INT8_MAX; -1 otherwise. */

@@ -176,11 +176,31 @@ static PyObject *refused_by_all(PyObject *function, PyObject *types) {
     return NULL;
 }
 
+/* What this thread asks classes about at present. Another library's __torch_function__ may run the function on the same objects
+ * again, with a switch of its own set, which does not keep us from asking: it has no answer then. */
+typedef struct question {
+    PyObject *function, *first; /* borrowed: the object that is asked first, or NULL */
+    const struct question *outer;
+} question;
+static __thread const question *asking;
+
+static bool is_asked_again(PyObject *function, PyObject *first) {
+    return asking && first && asking->first == first && PyObject_RichCompareBool(asking->function, function, Py_EQ) > 0;
+}
+
 static PyObject *ask_all(PyObject *function, PyObject *overloaded, PyObject *args, PyObject *kwargs) {
     PyObject *types = tp_py_types_of(overloaded), *result = types ? Py_NewRef(Py_NotImplemented) : NULL;
+    question q = {function, PyList_GET_SIZE(overloaded) ? PyList_GET_ITEM(overloaded, 0) : NULL, asking};
+    if (result && is_asked_again(function, q.first)) {
+        Py_SETREF(result, refused_by_all(function, types));
+        Py_DECREF(types);
+        return result;
+    }
     if (result && tp_tls.asked) Py_SETREF(result, ask_mode(function, types, args, kwargs));
+    asking = &q;
     for (Py_ssize_t i = 0; result == Py_NotImplemented && i < PyList_GET_SIZE(overloaded); i++)
         Py_SETREF(result, ask_one(PyList_GET_ITEM(overloaded, i), function, types, args, kwargs));
+    asking = q.outer;
     if (result == Py_NotImplemented) Py_SETREF(result, refused_by_all(function, types));
     Py_XDECREF(types);
     return result;

@@ -257,8 +257,9 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         return 1;
     }
     if (o == Py_None) {
-        if (!(p->flags & TP_PARAM_OPTIONAL)) return 0;
-        *out = (tp_value){.tag = TP_NONE};
+        bool stands_for_none = p->tag == TP_INTS_ && p->value && p->value->ints.size == 0; /* int[2] stride=[] */
+        if (!(p->flags & TP_PARAM_OPTIONAL) && !stands_for_none) return 0;
+        *out = stands_for_none && !(p->flags & TP_PARAM_OPTIONAL) ? *p->value : (tp_value){.tag = TP_NONE};
         return 1;
     }
     int ok;

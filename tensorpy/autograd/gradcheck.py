@@ -219,8 +219,15 @@ def _gradcheck(
         if 0 in values[i].stride() and values[i].numel() > 1:
             raise RuntimeError(f"gradcheck: input {i} has elements that share memory; give it a clone()")
     outputs = _tensors(func(*values))
-    recorded = [o for o in outputs if o.requires_grad]
-    numeric = {i: _numeric(func, values, i, eps, len(outputs)) for i in chosen}
+    recorded = [place for place, o in enumerate(outputs) if o.requires_grad]
+
+    def differentiable(*values: Any) -> tuple[Tensor, ...]:
+        """The outputs that have a gradient, if there are any: the others are not looked at."""
+        found = _tensors(func(*values))
+        return tuple(found[place] for place in recorded) if recorded else tuple(found)
+
+    outputs = list(differentiable(*values))
+    numeric = {i: _numeric(differentiable, values, i, eps, len(outputs)) for i in chosen}
     if not recorded:
         for i, rows in numeric.items():
             if any(abs(n) > atol for row in rows for n in row):
@@ -228,8 +235,8 @@ def _gradcheck(
         return
     wanted = [values[i] for i in chosen]
     places = _output_directions(outputs)
-    analytic = _analytic_of_all(outputs, wanted, masked)
-    again = _analytic_of_all(outputs, wanted, masked)
+    analytic = _analytic(outputs, wanted, masked)
+    again = _analytic(outputs, wanted, masked)
     elements = [n for o in outputs for n in _numbers(o)]
     least = [atol + _noise(n, eps) for n in elements]
     for k, i in enumerate(chosen):
@@ -241,20 +248,6 @@ def _gradcheck(
                 raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
     if undefined:
         _check_undefined(func, values, wanted)
-
-
-def _analytic_of_all(outputs: list[Tensor], wanted: list[Tensor], masked: bool) -> list[list[list[Any]]]:
-    """_analytic, with zeros for outputs that have no gradient."""
-    result: list[list[list[Any]]] = [[] for _ in wanted]
-    for o in outputs:
-        if o.requires_grad:
-            rows = _analytic([o], wanted, masked)
-        else:
-            count = o.numel() * (2 if o.is_complex() else 1)
-            rows = [[[0] * x.numel()] * count for x in wanted]
-        for all_rows, own in zip(result, rows, strict=True):
-            all_rows += own
-    return result
 
 
 def _check_undefined(func: Callable[..., Any], values: Sequence[Any], wanted: list[Tensor]) -> None:

@@ -14,7 +14,7 @@ from tensorpy._C import Tensor
 from tensorpy.nn.parameter import Parameter
 from tensorpy.serialization.archive import _rebuild_tensor
 
-UNTYPED = _C.UntypedStorage
+UNTYPED: Any = _C.UntypedStorage
 LAYOUT = type(_C.strided)
 _META = _C.device("meta")
 _make_subclass: Any = getattr(Tensor, "_make_subclass")  # noqa: B009

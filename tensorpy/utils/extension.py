@@ -49,6 +49,8 @@ __all__ = [
 
 # The last three keep what tensorpy/math.h promises of NaN, infinities and rounding, and let its loops be vectors.
 _FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+# A call of a function that no header declares would be found missing only when the library is loaded. C++ refuses it.
+_C_FLAGS = ["-Werror=implicit-function-declaration"]
 _loaded: dict[str, str] = {}  # what load() has loaded under a name
 
 
@@ -58,10 +60,15 @@ def include_paths() -> list[str]:
     return list(dict.fromkeys([backends.include(), generated]))
 
 
-def compile_flags() -> list[str]:
-    """What builds a library from its sources, but the sources and `-o`."""
+def compile_flags(language: str = "c") -> list[str]:
+    """What builds a library from its sources in "c" or "c++", but the sources and `-o`."""
     link = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
-    return [*_FLAGS, *link, *(f"-I{path}" for path in include_paths())]
+    return [*_FLAGS, *(_C_FLAGS if language == "c" else ()), *link, *(f"-I{path}" for path in include_paths())]
+
+
+def _language(sources: Sequence[str | os.PathLike[str]]) -> str:
+    """That of the compiler for all of them."""
+    return "c++" if any(os.fspath(source).endswith((".cpp", ".cc", ".cxx")) for source in sources) else "c"
 
 
 def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
@@ -69,7 +76,8 @@ def Extension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
     from setuptools import Extension  # type: ignore[import-untyped]
 
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", ()), *include_paths()]
-    kwargs["extra_compile_args"] = [*_FLAGS, *kwargs.get("extra_compile_args", ())]
+    own = [*_FLAGS, *(_C_FLAGS if _language(sources) == "c" else ())]
+    kwargs["extra_compile_args"] = [*own, *kwargs.get("extra_compile_args", ())]
     kwargs["libraries"] = [*kwargs.get("libraries", ()), "m"]
     return Extension(name, list(sources), **kwargs)
 
@@ -127,8 +135,7 @@ def _check_name(name: str) -> None:
 
 
 def _compiler(sources: Sequence[Path]) -> list[str]:
-    in_cpp = any(source.suffix in (".cpp", ".cc", ".cxx") for source in sources)
-    name, fallback = ("CXX", "c++") if in_cpp else ("CC", "cc")
+    name, fallback = ("CXX", "c++") if _language(sources) == "c++" else ("CC", "cc")
     return shlex.split(os.environ.get(name) or fallback)
 
 
@@ -182,7 +189,7 @@ def load(
     sources_of_command = [os.fspath(path) for path in paths]
     command = [
         *_compiler(paths),
-        *compile_flags(),
+        *compile_flags(_language(paths)),
         *extra_cflags,
         *includes,
         *sources_of_command,
@@ -194,8 +201,9 @@ def load(
     if not target.exists():
         _build(name, command, target, verbose)
     path = os.fspath(target)
-    if _loaded.get(name, path) != path:
-        ops.unload_library(_loaded.pop(name))
+    before = _loaded.pop(name, path)
+    if before != path and before in ops.loaded_libraries:  # it may have been taken out by hand
+        ops.unload_library(before)
     ops.load_library(path)
     _loaded[name] = path
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from tensorpy import _C
@@ -94,6 +95,15 @@ class RNNBase(Module):
     @property
     def _flat_weights(self) -> list[Tensor]:
         return [getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: Sequence[Tensor]) -> None:
+        """Programs that replace parameters give the list anew; it is read from the module's names in any case."""
+        if len(weights) != len(self._flat_weights_names):
+            raise ValueError(f"_flat_weights: {len(self._flat_weights_names)} weights are needed, got {len(weights)}")
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            if getattr(self, name) is not weight:
+                setattr(self, name, weight)
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

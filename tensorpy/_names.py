@@ -1,0 +1,75 @@
+"""The names of the package that are not in the extension module, and where each comes from.
+
+The one table of them: `tensorpy/__init__.py` imports a name at its first use, `from tensorpy import *` and `dir` list
+it, and codegen/emit_package_stub.py writes `__init__.pyi` from it, by which editors and type checkers know it. Where
+the extension module has an operator of the same name, the function that is named here stands before it.
+"""
+
+# tensorpy.<name>
+MODULES = frozenset(
+    """
+    accelerator amp autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
+    functional futures fx hub jit library linalg mps multiprocessing nn onnx opencl ops optim overrides profiler
+    quasirandom random serialization signal sparse special storage testing torch_version types utils version xpu
+    """.split()
+)
+PRIVATE_MODULES = frozenset("__config__ _dynamo _utils".split())
+
+# module -> what the package has of it
+_BY_MODULE = {
+    "_as_torch": "as_torch",
+    "_compile": "compile",
+    "_lobpcg": "lobpcg",
+    "_lowrank": "pca_lowrank svd_lowrank",
+    "_modes": """
+        are_deterministic_algorithms_enabled enable_grad inference_mode
+        is_deterministic_algorithms_warn_only_enabled no_grad set_grad_enabled use_deterministic_algorithms
+    """,
+    "_notebook": "load_ipython_extension",
+    "_overridable": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_settings": """
+        OutOfMemoryError _assert compiled_with_cxx11_abi get_autocast_cpu_dtype get_autocast_gpu_dtype
+        get_deterministic_debug_mode get_device_module get_float32_matmul_precision get_num_interop_threads
+        has_lapack has_mkl has_openmp is_autocast_cpu_enabled is_storage is_vulkan_available
+        is_warn_always_enabled legacy_contiguous_format set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+        set_num_interop_threads set_warn_always typename
+    """,
+    "_streams": "Event Stream",
+    "_tags": "Tag",
+    "_tensor": "is_tensor",
+    "_tensor_str": "get_printoptions printoptions set_printoptions",
+    "_tensor_types": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
+        ShortTensor
+    """,
+    "_types": "finfo iinfo",
+    "amp": """
+        GradScaler autocast get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
+        set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
+    """,
+    "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+    "func.vmap": "vmap",
+    "functional": """
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist
+        chain_matmul einsum histogramdd lu meshgrid nonzero norm numel stft tensordot unique unique_consecutive
+        unravel_index
+    """,
+    "futures": "Future",
+    "random": "get_rng_state initial_seed manual_seed seed set_rng_state",
+    "serialization": "load save",
+    "sparse": """
+        _sparse_coo_tensor_unsafe dsmm hsmm hspmm smm sparse_compressed_tensor sparse_coo_tensor
+        sparse_csr_tensor spmm
+    """,
+    "utils.backend_registration": "_register_device_module",
+}
+NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
+
+# numbers and None, which `__init__.py` has at once
+CONSTANTS = frozenset("e inf nan newaxis pi".split())
+
+# How the operators begin that PyTorch has in its package under private names.
+PRIVATE_OPERATORS = tuple(
+    "_foreach_ _fused_ _amp_ _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss".split()
+)

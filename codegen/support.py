@@ -23,6 +23,7 @@ ABSENT = "CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA FPGA Vulkan Metal".spli
 ALIASES = (
     "Dense",
     "Autograd",
+    "Autocast",
     "CompositeImplicitAutograd",
     "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",

@@ -123,6 +123,10 @@ class Library:
         """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name."""
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
+        full = f"{self.ns}::{schema.partition('(')[0].strip()}"
+        if full not in self._operators and full in _C._operators():
+            place = _places.get(full, "a library in C")
+            raise RuntimeError(f"{full} is declared already, at {place}; {self!r} declares it again, at {_where()}")
         name = _declare(f"{self.ns}::{schema.strip()}", _where(), False)
         self._operators.append(name)
         return name.rpartition("::")[2]
@@ -190,6 +194,7 @@ def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
 
 
 _declared: dict[str, str] = {}  # the schemas of what Python declared
+_places: dict[str, str] = {}  # and where it did so
 
 
 def _withdraw(name: str) -> None:
@@ -212,7 +217,7 @@ def _declare(schema: str, where: str, replaces: bool) -> str:
     name: str = _C._define(schema, where)
     if name not in _declared:
         _C._register_defaults(name)
-        _declared[name] = schema
+        _declared[name], _places[name] = schema, where
         ops._forget(name)
     declared(name)
     return name
@@ -254,7 +259,7 @@ def _keys_of(types: str | Sequence[str] | None) -> list[str]:
     return [_COMPOSITE if name == "default" else name if name in _ALIASES else _backend_key(name) for name in names]
 
 
-_ALIASES = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", *_C._KEYS)
+_ALIASES = (*_C._ALIAS_KEYS, *_C._KEYS)
 
 
 def _add(

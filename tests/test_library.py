@@ -98,6 +98,45 @@ def test_a_schema_stays(lib: library.Library) -> None:
     library.define("testlib::kept", "(Tensor x) -> Tensor", lib=lib)
 
 
+@pytest.mark.parametrize(("first", "second"), [("DEF", "FRAGMENT"), ("FRAGMENT", "DEF"), ("FRAGMENT", "FRAGMENT")])
+def test_two_libraries_do_not_declare_one_operator(first: str, second: str) -> None:
+    """The error names both places; what was declared stays."""
+    one, two = library.Library("testtwice", first), library.Library("testtwice", second)
+    one.define("f(Tensor x) -> Tensor")
+    here = r"test_library.py:\d+"
+    for schema in ("f(Tensor x) -> Tensor", "f(Tensor x, int n) -> Tensor"):
+        with pytest.raises(RuntimeError, match=rf"testtwice::f is declared already, at .*{here}.* again, at .*{here}"):
+            two.define(schema)
+    two.define("f.other(Tensor x, int n) -> Tensor")
+    two._destroy()
+    assert one.define("f(Tensor x) -> Tensor") == "f"
+    one._destroy()
+    three = library.Library("testtwice", "DEF")
+    three.define("f(Tensor x) -> Tensor")
+    three._destroy()
+
+
+def test_autocast_stands_for_every_devices_autocast(lib: library.Library) -> None:
+    lib.define("cast(Tensor x) -> Tensor")
+    for key in ("CPU", "Meta"):
+        lib.impl("cast", lambda x: x * 2, key)
+    seen = []
+
+    def kernel(x: Tensor) -> Tensor:
+        seen.append(x.device.type)
+        with tp.autocast(x.device.type, enabled=False):
+            return tp.ops.testlib.cast(x.to(tp.bfloat16))
+
+    lib.impl("cast", kernel, "Autocast")
+    x = tp.ones(3)
+    assert tp.ops.testlib.cast(x).dtype == tp.float32 and not seen
+    with tp.autocast("cpu"):
+        assert tp.ops.testlib.cast(x).dtype == tp.bfloat16
+        assert tp.ops.testlib.cast(x.to("meta")).dtype == tp.float32  # autocast is not on there
+    assert seen == ["cpu"]
+    assert {"Autocast", "Dense", "Autograd"} <= set(tp._C._ALIAS_KEYS)
+
+
 def test_an_edited_cell_runs_again() -> None:
     """Another schema of what Python declared takes its place; so does a library that is opened again."""
 

@@ -8,7 +8,7 @@
  *      CompositeExplicitAutograd;
  *   3. CompositeImplicitAutograd, for the same, for Batched, and for an Autograd key; there only if the operator has no
  *      kernel of its own for the backend (that backend then wants the derivative formula, or none);
- *   4. for an Autograd key: the alias Autograd;
+ *   4. for an Autograd key: the alias Autograd; for an Autocast key: the alias Autocast;
  *   5. the key's fallback: boxed, or fallthrough.
  * Of a device that shows no memory (Note [Opaque tensors] in core/storage.h) 2 and 3 are for operators that give views
  * or take a tensor to a device; all others are taken whole, from the backend or from the fallback.
@@ -54,6 +54,7 @@ static int64_t last_handle, last_at_load; /* what is registered up to then stays
 static const char *const alias_names[TP_NUM_ALIAS] = {
     [TP_ALIAS_Dense] = "Dense",
     [TP_ALIAS_Autograd] = "Autograd",
+    [TP_ALIAS_Autocast] = "Autocast",
     [TP_ALIAS_CompositeImplicitAutograd] = "CompositeImplicitAutograd",
     [TP_ALIAS_CompositeExplicitAutograd] = "CompositeExplicitAutograd",
     [TP_ALIAS_CompositeExplicitAutogradNonFunctional] = "CompositeExplicitAutogradNonFunctional",
@@ -228,6 +229,7 @@ static registration_node *resolve(const tp_op *op, tp_key key) {
         if (implicit && !whole && !backend_needs_formula(op, key)) return implicit;
         if ((r = slot_of(op, TP_ALIAS_KEY(Autograd)))) return r;
     }
+    if (TP_AUTOCAST_KEYS >> key & 1 && (r = slot_of(op, TP_ALIAS_KEY(Autocast)))) return r;
     return fallbacks[key];
 }
 

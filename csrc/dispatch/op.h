@@ -57,6 +57,7 @@ typedef struct {
 typedef enum {
     TP_ALIAS_Dense, /* every backend of dense tensors: a kernel made of primitives (Note [Primitives]) */
     TP_ALIAS_Autograd,
+    TP_ALIAS_Autocast, /* every device's autocast layer */
     TP_ALIAS_CompositeImplicitAutograd,
     TP_ALIAS_CompositeExplicitAutograd,
     TP_ALIAS_CompositeExplicitAutogradNonFunctional,

@@ -146,7 +146,9 @@ static int find_backend(const char *name) {
     return -1;
 }
 
-tp_key tp_backend_slot(const char *name) {
+tp_key tp_find_slot(const char *name) {
+    tp_key slot = tp_slot_parse(name);
+    if (slot != TP_KEY_Undefined) return slot;
     static const struct {
         const char *prefix;
         tp_key key;

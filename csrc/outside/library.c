@@ -128,11 +128,6 @@ tp_op *tp_library_find(const tp_library *l, const char *op) {
     return found;
 }
 
-static tp_key slot_of(const char *key) {
-    tp_key slot = tp_slot_parse(key);
-    return slot != TP_KEY_Undefined ? slot : tp_backend_slot(key);
-}
-
 /* `op` NULL: the key's fallback. */
 static int add_kernel(tp_library *l, tp_key key, tp_op *op, tp_boxed_fn boxed, void *context,
                       void (*free_context)(void *), const char *name) {
@@ -161,7 +156,7 @@ static int check_part(const tp_library *l, const char *op, tp_key *key) {
     if (everything != (strcmp(l->part->ns, "_") == 0))
         return tp_fail(TP_RuntimeError, "a fallback is for all namespaces: TENSORPY_LIBRARY_IMPL(_, %s, m)",
                        l->part->key);
-    *key = slot_of(l->part->key);
+    *key = tp_find_slot(l->part->key);
     if (*key == TP_KEY_Undefined || (everything && *key >= TP_NUM_KEYS))
         return tp_fail(TP_RuntimeError, "there is no dispatch key '%s'%s", l->part->key,
                        *key == TP_KEY_Undefined ? "" : " that a fallback can be for");

@@ -53,8 +53,9 @@ int tp_publish_backends(void);
 void tp_forget_backends(void);
 /* opaque.c: the device shows no memory. */
 int tp_make_opaque(tp_device_type type);
-/* The key that a name of a device from outside stands for: "mirror", "Autograd_mirror"; TP_KEY_Undefined for others. */
-tp_key tp_backend_slot(const char *name);
+/* The key or alias key of a name, also of one of a device from outside: "mirror", "Autograd_mirror"; TP_KEY_Undefined
+ * for others. */
+tp_key tp_find_slot(const char *name);
 
 /* stream.c: the number of this thread's current stream of a device from outside; 0 for one that is not there. */
 int64_t tp_backend_stream(const char *name, int device);

@@ -384,6 +384,17 @@ static int locate_blas(char **out) {
     return status;
 }
 
+/* The names of the keys that stand for several. */
+static PyObject *alias_keys(void) {
+    PyObject *names = PyTuple_New(TP_NUM_ALIAS);
+    for (int a = 0; names && a < TP_NUM_ALIAS; a++) {
+        PyObject *name = PyUnicode_FromString(tp_slot_name((tp_key)(TP_NUM_KEYS + a)));
+        if (name) PyTuple_SET_ITEM(names, a, name);
+        else Py_CLEAR(names);
+    }
+    return names;
+}
+
 int tp_py_init_context(PyObject *m) {
     tp_find_device_type = find_device_type;
     tp_blas_set_locator(locate_blas);
@@ -402,5 +413,9 @@ int tp_py_init_context(PyObject *m) {
         Py_DECREF(keys);
         if (status < 0) return -1;
     }
+    PyObject *aliases = alias_keys();
+    int status = aliases ? PyModule_AddObjectRef(m, "_ALIAS_KEYS", aliases) : -1;
+    Py_XDECREF(aliases);
+    if (status < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

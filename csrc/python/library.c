@@ -124,7 +124,7 @@ static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
     int with_keys, override, records = 0;
     if (!PyArg_ParseTuple(args, "ssOpsp|p", &name, &key_name, &callable, &with_keys, &where, &override, &records))
         return NULL;
-    tp_key key = tp_slot_parse(key_name);
+    tp_key key = tp_find_slot(key_name);
     tp_op *op = *name ? find(name) : NULL;
     if (*name && !op) return NULL;
     if (key == TP_KEY_Undefined || (!op && key >= TP_NUM_KEYS))

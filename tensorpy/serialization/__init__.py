@@ -11,13 +11,13 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
-import pickletools
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
 from tensorpy.serialization import legacy, names, options
+from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
 from tensorpy.serialization.location import (
     Restore,
@@ -29,7 +29,7 @@ from tensorpy.serialization.location import (
 from tensorpy.serialization.options import *  # noqa: F403
 from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness
 from tensorpy.serialization.pickler import dump
-from tensorpy.serialization.unpickler import Unpickler, allowed
+from tensorpy.serialization.unpickler import Unpickler, allowed, unsafe_globals
 
 __all__ = [
     "add_safe_globals",
@@ -226,7 +226,7 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
         raise RuntimeError("a file without a byteorder record is taken for a big-endian one, which is not read")
     program, storages = archive.read("data.pkl"), _Storages(archive, restore)
     if module is None:
-        return Unpickler(program, storages.load).load()
+        return Unpickler(program, storages.load, account=storages.account).load()
     return _trusting(module, program, storages.load, arguments)
 
 
@@ -251,21 +251,19 @@ def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, a
     return obj
 
 
-_COPIES = 8  # how often the bytes of a file may be copied into tensors that PyTorch keeps as a view and a bit
-
-
 class _Storages:
     """The storages of an archive, each made once."""
 
     def __init__(self, archive: Reader, restore: Restore) -> None:
         self.archive, self.restore = archive, restore
         self.made: dict[str, Any] = {}
-        self.room = [_COPIES * sum(size for _, size in archive.places.values())]
+        stored = sum(size for _, size in archive.places.values())
+        self.account = Account(archive.size("data.pkl"), stored)
 
     def load(self, entry: Any) -> Any:
         """What an entry ("storage", type, key, location, length) of the pickle stands for."""
         if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
-            raise pickle.UnpicklingError(f"the file speaks of {str(entry)[:100]} where a storage should be")
+            raise pickle.UnpicklingError(f"the file speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count = entry
         untyped = kind is names.UNTYPED
         if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
@@ -275,7 +273,7 @@ class _Storages:
             raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
         if key not in self.made:
             self.made[key] = self.restore(self.archive.storage(f"data/{key}"), location)
-        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.room)
+        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.account)
 
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
@@ -306,20 +304,14 @@ def _counterpart(module: str, name: str) -> str:
 
 
 def get_unsafe_globals_in_checkpoint(f: File) -> list[str]:
-    """The names in a file that weights_only=True refuses, without reading more than its pickle."""
+    """The names in a file that weights_only=True refuses: its pickle is run without a call and without its storages."""
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)
-    found: dict[str, None] = {}
-    words: list[str] = []
-    for code, argument, _ in pickletools.genops(Reader(f).read("data.pkl")):
-        if isinstance(argument, str) and code.name != "GLOBAL":
-            words.append(argument)
-        if code.name not in ("GLOBAL", "STACK_GLOBAL"):
-            continue
-        module, name = str(argument).split(" ", 1) if code.name == "GLOBAL" else words[-2:]
-        module = "builtins" if module == "__builtin__" else module
-        full = name if module == "builtins" else f"{module}.{name}"
-        if (module, name) not in names.TABLE and full not in allowed:
-            found[full] = None
-    return list(found)
+    if not is_archive(f):
+        raise ValueError("Expected input to be a checkpoint returned by `save`, and no file from before PyTorch 1.6")
+    start = f.tell()
+    try:
+        return unsafe_globals(Reader(f).read("data.pkl"))
+    finally:
+        f.seek(start)

@@ -263,8 +263,8 @@ def world() -> dict[str, Any]:
 
 DATA = {
     "Tensor", "Parameter", "Size", "device", "dtype", "layout", "NoneType", "bool", "int", "float", "complex", "str",
-    "bytes", "bytearray", "tuple", "list", "dict", "set", "frozenset", "OrderedDict", "Counter", "StorageType", "TypedStorage",
-    "UntypedStorage", "SparseTensor", "Account", "Coo", "Csr", "_ParameterMeta",
+    "bytes", "bytearray", "tuple", "list", "dict", "set", "frozenset", "OrderedDict", "Counter", "StorageType",
+    "TypedStorage",     "UntypedStorage", "SparseTensor", "Account", "Coo", "Csr", "_ParameterMeta",
     "type", "function", "builtin_function_or_method", "ellipsis",
 }  # fmt: skip
 

@@ -100,8 +100,7 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
         s->geometry[i] = t->sizes[i];
         s->geometry[t->ndim + i] = t->sizes[i] < 2 ? 1 : t->strides[i];
     }
-    s->storage = tp_storage_retain(t->storage);
-    s->storage->resizable = false;
+    s->storage = tp_storage_lend(t->storage);
     dl_tensor tensor = {.data = tp_data(t),
                         .device = {DL_CPU, 0},
                         .ndim = t->ndim,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import queue
 import weakref
 from collections.abc import Iterator
+from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from tensorpy.storage import forget_of
@@ -24,7 +25,6 @@ from tensorpy.utils.data.worker import get_worker_info as get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
 
-ALIVE_CHECK = 5.0  # seconds between looks whether the workers are alive
 JOIN_WAIT = 5.0  # seconds that a worker is given to end by itself
 
 
@@ -293,21 +293,16 @@ class _WorkersIter(_BaseDataLoaderIter):
         self.sent += 1
 
     def _received(self) -> tuple[Any, Any]:
-        """The next answer, from whichever worker."""
-        waited = 0.0
-        while True:
-            wait = min(ALIVE_CHECK, self.timeout - waited) if self.timeout else ALIVE_CHECK
-            try:
-                return self.results.get(timeout=wait)
-            except queue.Empty:
-                waited += wait
-            dead = [str(w.pid) for w in self.workers if not w.is_alive()]
-            if dead:
-                self._finalizer()
-                raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(dead)}) exited unexpectedly")
-            if self.timeout and waited >= self.timeout:
-                self._finalizer()
-                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+        """The next answer, from whichever worker; RuntimeError as soon as a worker has ended, or after the timeout."""
+        reader: Any = getattr(self.results, "_reader")  # noqa: B009
+        ready = wait([reader, *(w.sentinel for w in self.workers)], self.timeout or None)
+        if reader in ready or reader.poll():  # what a worker sent before its end
+            return self.results.get()
+        self._finalizer()
+        if ready:
+            dead = ", ".join(str(w.pid) for w in self.workers if w.exitcode not in (None, 0) or w.sentinel in ready)
+            raise RuntimeError(f"DataLoader worker (pid(s) {dead}) exited unexpectedly")
+        raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
 
     def __iter__(self) -> _WorkersIter:
         return self
@@ -333,8 +328,9 @@ class _WorkersIter(_BaseDataLoaderIter):
             self._finalizer()
         raise StopIteration
 
-    def _take(self, place: int, batch: Any) -> None:
+    def _take(self, place: int, answer: bytes) -> None:
         self.under_way.pop(place)
+        batch = ForkingPickler.loads(answer)
         if isinstance(batch, Exhausted):
             self.active[batch.worker] = False
             self._send()

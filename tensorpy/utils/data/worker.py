@@ -1,7 +1,7 @@
 """What runs in a worker process of a DataLoader, and what it sends back.
 
 A worker gets messages through a queue of its own: a task (number, indices), `Resume` before another epoch, or None to
-end. It answers through the queue that all share: (task number, batch), with `Failure` or `Exhausted` for a batch.
+end. It answers through the queue that all share: (task number, pickle of the batch, or of `Failure` or `Exhausted`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import random
 import sys
 import traceback
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _C, multiprocessing
-from tensorpy.storage import forget_of
+from tensorpy import _C
+from tensorpy.storage import forget_of, send_copies
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
 
@@ -144,7 +145,7 @@ def run(
     dataset = make[0]
     try:
         _C.set_num_threads(1)
-        multiprocessing.set_sharing_strategy("file_system")  # each batch has one receiver
+        send_copies()  # each batch has one receiver
         _seed(seed + number)
         _info = WorkerInfo(number, count, seed + number, dataset)
         fetcher: Any = None
@@ -171,13 +172,26 @@ def run(
                 fetcher = Fetcher(*make)
                 continue
             place, index = task
-            results.put((place, _answer(fetcher, index, number) if problem is None else problem))
+            results.put((place, packed(_answer(fetcher, index, number) if problem is None else problem, number)))
     except KeyboardInterrupt:  # the main process has it too, and tells
         pass
     finally:
         results.cancel_join_thread()  # who asks a worker to end wants no more of its batches
         results.close()
         forget_of(os.getpid())
+
+
+def packed(answer: Any, number: int) -> bytes:
+    """An answer's pickle, made here: in the queue's own thread nobody would learn that there is none."""
+    where = f"in DataLoader worker process {number}, whose result cannot be sent"
+    try:
+        return bytes(ForkingPickler.dumps(answer))
+    except Exception as error:
+        failure = answer if isinstance(answer, Failure) else Failure.of(error, where)
+    try:
+        return bytes(ForkingPickler.dumps(failure))
+    except Exception:  # the class of the error cannot be sent
+        return bytes(ForkingPickler.dumps(Failure(RuntimeError, failure.text)))
 
 
 def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:

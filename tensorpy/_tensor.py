@@ -270,7 +270,7 @@ def _of_storage(name: str) -> Any:
 
 _STORAGE_METHODS = (
     "untyped", "tolist", "clone", "cpu", "copy_", "fill_", "element_size", "is_shared", "share_memory_", "__dlpack__",
-    "__dlpack_device__",
+    "__dlpack_device__", "__sizeof__", "byteswap",
 )  # fmt: skip
 
 

@@ -47,6 +47,16 @@ def _item(storage: Any, index: Any) -> Any:
     return _C.frombuffer(part, dtype=_C.uint8).untyped_storage() if len(part) else _C.empty(0).untyped_storage()
 
 
+def _set_item(storage: Any, index: Any, value: Any) -> None:
+    bytes_of(storage)[index] = value
+
+
+def _new(size: Any = 0, *, device: Any = None) -> Any:
+    """A storage of so many bytes, or of the bytes of a sequence."""
+    row = _C.empty(size, dtype=_C.uint8) if isinstance(size, int) else _C.tensor(list(size), dtype=_C.uint8)
+    return row.to(device=device or "cpu").untyped_storage()
+
+
 # ---- memory that processes share ----
 
 
@@ -257,6 +267,21 @@ def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
     return self
 
 
+def byteswap(self: Any, dtype: _C.dtype) -> None:
+    """Turns the bytes of each element around; of a complex one those of each part."""
+    size = dtype.itemsize // (2 if dtype.is_complex else 1)
+    if self.nbytes() % dtype.itemsize:
+        raise RuntimeError(f"{self.nbytes()} bytes are no elements of {dtype}")
+    if size > 1:
+        row = bytes_of(self).view(-1, size)
+        row.copy_(row.flip(1))
+
+
+def __sizeof__(self: Any) -> int:
+    """The object and its bytes."""
+    return object.__sizeof__(self) + int(self.nbytes())
+
+
 def fill_(self: Any, value: int) -> Any:
     """Sets every byte."""
     bytes_of(self).fill_(value)
@@ -283,8 +308,24 @@ class TypedStorage:
 
     is_cuda = False
 
-    def __init__(self, *, wrap_storage: Any, dtype: _C.dtype, _internal: bool = False) -> None:
-        self._untyped_storage, self.dtype = wrap_storage, dtype
+    def __init__(
+        self,
+        content: Any = 0,
+        *,
+        wrap_storage: Any = None,
+        dtype: _C.dtype | None = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        self.dtype = dtype or _C.get_default_dtype()
+        if wrap_storage is None:
+            row = (
+                _C.empty(content, dtype=self.dtype)
+                if isinstance(content, int)
+                else _C.tensor(list(content), dtype=self.dtype)
+            )
+            wrap_storage = row.to(device=device or "cpu").untyped_storage()
+        self._untyped_storage = wrap_storage
 
     @property
     def _row(self) -> Tensor:
@@ -364,9 +405,54 @@ class TypedStorage:
     def _typed_storage(self) -> TypedStorage:
         return self
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def type(self, dtype: Any = None) -> Any:
+        """The name of the type of storages of this dtype; with a dtype a copy in that."""
+        if dtype is None:
+            return f"tensorpy.{self.pickle_storage_type()}"
+        return TypedStorage(wrap_storage=self._row.to(dtype).clone().untyped_storage(), dtype=dtype)
+
+    def pickle_storage_type(self) -> str:
+        """The name that files have for the type."""
+        return _dtype_to_storage_type_map()[self.dtype]
+
     def __repr__(self) -> str:
         return (
             " "
             + "\n ".join(map(str, self.tolist()))
             + f"\n[{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
         )
+
+
+def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:
+    """The names of the types of storages, by dtype."""
+    from tensorpy.serialization.names import STORAGES
+
+    return {dtype: f"{name}Storage" for name, dtype in STORAGES.items()}
+
+
+def _storage_type_to_dtype_map() -> dict[str, _C.dtype]:
+    return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}
+
+
+class _OfOneDtype(type):
+    """FloatStorage and its kin: they make a TypedStorage of their dtype, and each such is one of them."""
+
+    dtype: _C.dtype
+
+    def __call__(cls, *arguments: Any, **options: Any) -> TypedStorage:
+        return TypedStorage(*arguments, dtype=cls.dtype, **options)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+
+def __getattr__(name: str) -> Any:
+    """FloatStorage, ByteStorage, ...: each class is made when it is asked for."""
+    dtype = _storage_type_to_dtype_map().get(name) if name.endswith("Storage") else None
+    if dtype is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _OfOneDtype(name, (), {"dtype": dtype, "__module__": "tensorpy"})
+    return made

@@ -494,3 +494,36 @@ def test_a_library_may_change_a_loader() -> None:
     assert [b.tolist() for b in loader] == [[1, 0]]
     with pytest.raises(ValueError, match="batch_sampler"):
         loader.batch_sampler = []
+
+
+def test_more_workers_than_processors() -> None:
+    with pytest.warns(UserWarning, match="excessive|suggested max number of worker"):
+        DataLoader(Squares(2), num_workers=10_000)
+
+
+class Longer(data.IterableDataset[int]):
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Any:
+        return iter(range(5))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterable_dataset_that_is_longer_than_it_says(workers: int) -> None:
+    loader = DataLoader(Longer(), None, num_workers=workers)
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match=r"was reported to be 3.*but 4 samples have been fetched"):
+        assert list(loader) == list(range(5))
+
+
+def test_a_loader_has_a_type_of_its_batches() -> None:
+    assert DataLoader[int].__origin__ is DataLoader
+
+
+def test_seeds_of_numpy_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    from tensorpy.utils.data._utils.worker import _generate_state
+
+    for seed, number in ((0, 0), (5, 1), (2**40 + 3, 7), (2**63 - 1, 100)):
+        assert _generate_state(seed, number) == torch.utils.data._utils.worker._generate_state(seed, number)

@@ -163,7 +163,7 @@ def test_the_check_wants_an_archive() -> None:
 def tensor(
     sizes: tuple[int, ...] = (3,), strides: tuple[int, ...] = (1,), location: str = "cpu", kind: str = "Float"
 ) -> bytes:
-    count = 48 // names._STORAGES[kind].itemsize
+    count = 48 // names.STORAGES[kind].itemsize
     entry = (
         text("storage")
         + named(("torch", f"{kind}Storage"))

@@ -361,3 +361,37 @@ def main(context):
     print(all(g.data_ptr() == t.data_ptr() for g in got))
 """
     assert in_processes(body, tmp_path, "fork", "spawn") == ["True"] * 2
+
+
+# ---- names that programs use ----
+
+
+def test_bytes_are_a_sequence() -> None:
+    storage = tp.tensor([1, 2], dtype=tp.int16).untyped_storage()
+    assert list(storage) == [1, 0, 2, 0] and storage.__sizeof__() >= len(storage)
+    storage[0] = 7
+    assert storage[0] == 7
+    storage.byteswap(tp.int16)
+    assert storage.tolist() == [0, 7, 0, 2]
+    assert tp.UntypedStorage(3).nbytes() == 3 and tp.UntypedStorage([1, 2]).tolist() == [1, 2]
+
+
+def test_storages_of_a_dtype_by_name() -> None:
+    typed = tp.arange(3.0).storage()
+    assert isinstance(typed, tp.FloatStorage) and not isinstance(typed, tp.ByteStorage)
+    assert tp.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and tp.FloatStorage.dtype is tp.float32
+    assert len(tp.ByteStorage(3)) == 3 and tp.TypedStorage([1, 2], dtype=tp.int32).dtype is tp.int32
+    assert typed.pickle_storage_type() == "FloatStorage" and typed.type().endswith(".FloatStorage")
+    names = storages._dtype_to_storage_type_map()
+    assert storages._storage_type_to_dtype_map() == {name: dtype for dtype, name in names.items()}
+    for name in names.values():
+        assert getattr(tp, name).dtype is storages._storage_type_to_dtype_map()[name]
+
+
+def test_a_tensor_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    path.write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    assert tp.from_file(str(path), size=4).tolist() == [0.0, 1.0, 2.0, 3.0]
+    shared = tp.from_file(path, shared=True, size=2, dtype=tp.int64)
+    shared.fill_(7)
+    assert np.fromfile(path, dtype=np.int64).tolist() == [7, 7]

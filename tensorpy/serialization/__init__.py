@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
+from tensorpy import _C
 from tensorpy.serialization import legacy, names, options
 from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+_is_zipfile = is_archive
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | Any | dict[str, str] | None"  # what load() takes
 
@@ -149,6 +151,23 @@ def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]]
         archive.record("version", b"3\n")
 
 
+class _open_zipfile_writer:
+    """The archive of a file that is written, by path or as an object; closed at the end of a `with`."""
+
+    def __init__(self, name_or_buffer: File) -> None:
+        self.opened = _opened(name_or_buffer)
+        path = isinstance(name_or_buffer, (str, os.PathLike))
+        self.root = PurePath(os.fspath(name_or_buffer)).stem if path else "archive"  # type: ignore[arg-type]
+
+    def __enter__(self) -> Writer:
+        self.writer = Writer(self.opened.__enter__(), self.root)
+        return self.writer
+
+    def __exit__(self, *error: Any) -> None:
+        self.writer.__exit__(*error)
+        self.opened.__exit__(*error)
+
+
 # ---- storages ----
 
 
@@ -161,7 +180,7 @@ def storage_to_tensor_type(storage: Any) -> Any:
     """The typed tensor of a typed storage: FloatTensor of one of float32."""
     import tensorpy
 
-    name = next(name for name, dtype in names._STORAGES.items() if dtype is storage.dtype)
+    name = next(name for name, dtype in names.STORAGES.items() if dtype is storage.dtype)
     return getattr(tensorpy, f"{name}Tensor")
 
 
@@ -220,11 +239,11 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
     archive = Reader(file, bool(mapped))
     if "constants.pkl" in archive:
         raise RuntimeError("the file is a TorchScript archive, and tensorpy has no JIT: save the state_dict instead")
-    if "byteorder" in archive and archive.read("byteorder") != b"little":
-        raise RuntimeError("the file was written on a big-endian machine, or its byteorder record is damaged")
-    if "byteorder" not in archive and get_default_load_endianness() is LoadEndianness.BIG:
-        raise RuntimeError("a file without a byteorder record is taken for a big-endian one, which is not read")
-    program, storages = archive.read("data.pkl"), _Storages(archive, restore)
+    order = archive.read("byteorder") if "byteorder" in archive else None
+    if order not in (None, b"little", b"big"):
+        raise ValueError(f"Unknown endianness type: {order[:20]!r}")
+    is_big = order == b"big" or (order is None and get_default_load_endianness() is LoadEndianness.BIG)
+    program, storages = archive.read("data.pkl"), _Storages(archive, restore, is_big)
     if module is None:
         return Unpickler(program, storages.load, account=storages.account).load()
     return _trusting(module, program, storages.load, arguments)
@@ -254,8 +273,8 @@ def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, a
 class _Storages:
     """The storages of an archive, each made once."""
 
-    def __init__(self, archive: Reader, restore: Restore) -> None:
-        self.archive, self.restore = archive, restore
+    def __init__(self, archive: Reader, restore: Restore, is_big: bool) -> None:
+        self.archive, self.restore, self.is_big = archive, restore, is_big
         self.made: dict[str, Any] = {}
         stored = sum(size for _, size in archive.places.values())
         self.account = Account(archive.size("data.pkl"), stored)
@@ -272,7 +291,14 @@ class _Storages:
         if type(count) is not int or count * (1 if untyped else kind.dtype.itemsize) != size:
             raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
         if key not in self.made:
-            self.made[key] = self.restore(self.archive.storage(f"data/{key}"), location)
+            storage = self.archive.storage(f"data/{key}")
+            if self.is_big and untyped and size > 1:
+                raise RuntimeError(
+                    f"storage {key} of a big-endian file has no dtype: the order of its bytes is unknown"
+                )
+            if self.is_big:
+                storage.byteswap(_C.uint8 if untyped else kind.dtype)
+            self.made[key] = self.restore(storage, location)
         return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.account)
 
 

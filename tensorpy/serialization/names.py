@@ -227,7 +227,7 @@ def _of(value: Any, *kinds: type) -> Any:
 
 # ---- the tables ----
 
-_STORAGES = {
+STORAGES = {
     "Float": _C.float32,
     "Double": _C.float64,
     "Half": _C.float16,
@@ -241,7 +241,7 @@ _STORAGES = {
     "ComplexFloat": _C.complex64,
     "ComplexDouble": _C.complex128,
 }
-STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in _STORAGES.values()}
+STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in STORAGES.values()}
 _DTYPES = (*STORAGE_TYPES, _C.uint16, _C.uint32, _C.uint64)
 
 # What a file calls to make something.
@@ -263,7 +263,7 @@ VALUES: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Parameter"): Parameter,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     **{("torch", str(dtype).rpartition(".")[2]): dtype for dtype in _DTYPES},
-    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in _STORAGES.items()},
+    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in STORAGES.items()},
 }
 # What a file may name of Python and PyTorch, to call it.
 PYTHON: dict[tuple[str, str], Any] = {

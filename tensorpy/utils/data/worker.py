@@ -122,12 +122,40 @@ class Fetcher:
         return self.collate(batch)
 
 
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    tp.manual_seed(seed)
+_WORD = 0xFFFFFFFF
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four words for NumPy's generator, well mixed of a seed and a worker's number: O'Neill's seed_seq, as NumPy's
+    SeedSequence has it."""
+    constant = 0x43B0D7E5
+
+    def hashed(value: int, multiplier: int) -> int:
+        nonlocal constant
+        value ^= constant
+        constant = constant * multiplier & _WORD
+        value = value * constant & _WORD
+        return value ^ value >> 16
+
+    def mixed(x: int, y: int) -> int:
+        value = (0xCA01F9DD * x - 0x4973F715 * y) & _WORD
+        return value ^ value >> 16
+
+    pool = [hashed(word, 0x931E8875) for word in (worker_id, base_seed & _WORD, base_seed >> 32 & _WORD, 0)]
+    for source in range(4):
+        for target in range(4):
+            if source != target:
+                pool[target] = mixed(pool[target], hashed(pool[source], 0x931E8875))
+    constant = 0x8B51F9DD
+    return [hashed(word, 0x58F38DED) for word in pool]
+
+
+def _seed(base: int, worker: int) -> None:
+    random.seed(base + worker)
+    tp.manual_seed(base + worker)
     if "numpy" in sys.modules:
         numpy: Any = sys.modules["numpy"]  # only where somebody has imported it
-        numpy.random.seed(seed % 2**32)
+        numpy.random.seed(_generate_state(base, worker))
 
 
 def run(
@@ -146,7 +174,7 @@ def run(
     try:
         _C.set_num_threads(1)
         send_copies()  # each batch has one receiver
-        _seed(seed + number)
+        _seed(seed, number)
         _info = WorkerInfo(number, count, seed + number, dataset)
         fetcher: Any = None
         problem: Failure | None = None
@@ -167,7 +195,7 @@ def run(
                 break
             if isinstance(task, Resume):
                 results.put((task, number))
-                _seed(task.seed + number)
+                _seed(task.seed, number)
                 _info = WorkerInfo(number, count, task.seed + number, dataset)
                 fetcher = Fetcher(*make)
                 continue

@@ -19,6 +19,7 @@ PRIVATE_MODULES = frozenset("__config__ _dynamo _utils".split())
 _BY_MODULE = {
     "_as_torch": "as_torch",
     "_compile": "compile",
+    "_files": "from_file",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
     "_modes": """
@@ -61,6 +62,10 @@ _BY_MODULE = {
     "sparse": """
         _sparse_coo_tensor_unsafe dsmm hsmm hspmm smm sparse_compressed_tensor sparse_coo_tensor
         sparse_csr_tensor spmm
+    """,
+    "storage": """
+        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage
+        FloatStorage HalfStorage IntStorage LongStorage ShortStorage TypedStorage
     """,
     "utils.backend_registration": "_register_device_module",
 }

@@ -97,7 +97,9 @@ def set_warn_always(b: bool, /) -> None:
 
 def is_storage(obj: object, /) -> bool:
     """Whether obj is a storage."""
-    return isinstance(obj, _C.UntypedStorage)
+    from tensorpy.storage import TypedStorage
+
+    return isinstance(obj, (_C.UntypedStorage, TypedStorage))
 
 
 def typename(obj: Any, /) -> str:

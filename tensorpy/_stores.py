@@ -2,7 +2,9 @@
 
 A table with one lock serves each store. HashStore is a table of this process; of a TCPStore one process keeps the table
 and answers the others, a thread for each connection; of a FileStore each keeps one, by a file that all append to.
-A message is a list of byte strings: their number and lengths, then they. Nothing that is read is unpickled or run.
+A message is a list of byte strings: their number and lengths, then they. Nothing that is read is unpickled or run, a
+command is one of a table, and no length is believed before its bytes are there. Every wait has an end; a connection
+that an error or Ctrl-C left in the middle of an answer is closed, and says so to who asks again.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorpy.distributed import DistNetworkError, DistStoreError
 
@@ -23,6 +25,8 @@ __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
 _PATIENCE = timedelta(seconds=300)
 _MOST_PARTS, _MOST_BYTES = 1 << 16, 1 << 32  # of a message
+_PIECE = 1 << 20  # bytes that are read at once
+_GRACE = 10.0  # seconds that an answer may be late, and that the rest of a message may take to come
 
 
 class _Table:
@@ -33,8 +37,10 @@ class _Table:
         self.changed = threading.Condition()
 
     def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
+        if command not in self.commands:
+            raise ValueError(f"a store has no command {command[:40]!r}")
         with self.changed:
-            answer = getattr(self, "_" + command.decode())(seconds, *parts)
+            answer = self.commands[command](self, seconds, *parts)
             if command in (b"set", b"add", b"compare_set", b"append"):
                 self.changed.notify_all()
             return answer
@@ -77,6 +83,18 @@ class _Table:
     def _append(self, _: float, key: bytes, value: bytes) -> list[bytes]:
         self.values[key] = self.values.get(key, b"") + value
         return []
+
+    commands: ClassVar[dict[bytes, Callable[..., list[bytes]]]] = {
+        b"set": _set,
+        b"wait": lambda table, *given: table._wait(*given),
+        b"get": _get,
+        b"add": _add,
+        b"check": _check,
+        b"delete": _delete,
+        b"count": _count,
+        b"compare_set": _compare_set,
+        b"append": _append,
+    }
 
 
 def _bytes(value: str | bytes) -> bytes:
@@ -181,7 +199,7 @@ class _FileTable(_Table):
 
     def ask(self, command: bytes, seconds: float, parts: Sequence[bytes]) -> list[bytes]:
         with self.changed, open(self.path, "a+b") as file:
-            self._take(file)
+            self._take(file, time.monotonic() + seconds)
             answer = super().ask(command, seconds, parts)
             for record in self.noted.records:
                 for part in record:
@@ -191,12 +209,19 @@ class _FileTable(_Table):
             self.read = file.tell()
             return answer
 
-    def _take(self, file: Any) -> None:
+    def _take(self, file: Any, end: float) -> None:
         """Locks the file, until it is closed, and reads what others have written."""
         import fcntl
 
         self.file = file
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise DistStoreError(f"wait timeout: another process keeps the lock of {self.path}") from None
+                time.sleep(0.002)
         file.seek(self.read)
         data = memoryview(file.read())
         begin = 0
@@ -225,7 +250,7 @@ class _FileTable(_Table):
                 raise self._late(seconds, keys)
             fcntl.flock(file, fcntl.LOCK_UN)
             self.changed.wait(0.01)
-            self._take(file)
+            self._take(file, end + _GRACE)
         return []
 
 
@@ -272,37 +297,73 @@ class PrefixStore(Store):
         self.underlying_store.set_timeout(timeout)
 
 
-def _send(to: socket.socket, parts: Sequence[bytes]) -> None:
-    to.sendall(struct.pack(f"<I{len(parts)}Q", len(parts), *map(len, parts)) + b"".join(parts))
+class _Connection:
+    """Messages over a socket."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+
+    def send(self, parts: Sequence[bytes]) -> None:
+        """OSError where the other side does not read."""
+        self.socket.settimeout(_PATIENCE.total_seconds())
+        self.socket.sendall(struct.pack(f"<I{len(parts)}Q", len(parts), *map(len, parts)) + b"".join(parts))
+
+    def receive(self, seconds: float | None) -> list[bytes] | None:
+        """A message that begins within so many seconds; None: the other side has gone."""
+        self.socket.settimeout(seconds)
+        first = self.socket.recv(1)
+        if not first:
+            return None
+        end = time.monotonic() + _GRACE
+        count = struct.unpack("<I", first + self._exactly(3, end))[0]
+        if count > _MOST_PARTS:
+            raise DistNetworkError(f"a message of {count} parts: not from a store")
+        lengths = struct.unpack(f"<{count}Q", self._exactly(8 * count, end))
+        if sum(lengths) > _MOST_BYTES:
+            raise DistNetworkError(f"a message of {sum(lengths)} bytes: not from a store")
+        return [self._exactly(n, None) for n in lengths]
+
+    def _exactly(self, count: int, end: float | None) -> bytes:
+        """So many bytes; DistNetworkError where fewer come. Without an end, each piece has its own."""
+        pieces, left = [], count
+        while left:
+            self.socket.settimeout(_GRACE if end is None else max(end - time.monotonic(), 0.001))
+            piece = self.socket.recv(min(left, _PIECE))
+            if not piece:
+                raise DistNetworkError(f"a message ends {left} bytes early")
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        self.socket.close()
 
 
-def _receive(file: Any) -> list[bytes] | None:
-    """A message; None: the other side has gone."""
-    head = file.read(4)
-    if len(head) < 4:
-        return None
-    count = struct.unpack("<I", head)[0]
-    if count > _MOST_PARTS:
-        raise DistNetworkError(f"a message of {count} parts: not from a store")
-    lengths = struct.unpack(f"<{count}Q", file.read(8 * count))
-    if sum(lengths) > _MOST_BYTES:
-        raise DistNetworkError(f"a message of {sum(lengths)} bytes: not from a store")
-    return [file.read(n) for n in lengths]
+def _seconds(text: bytes) -> float:
+    seconds = float(text)
+    if not 0 <= seconds <= threading.TIMEOUT_MAX:  # NaN too
+        raise ValueError(f"{text[:40]!r} is no time to wait")
+    return seconds
 
 
-def _serve(connection: socket.socket, table: _Table) -> None:
+def _serve(connected: socket.socket, table: _Table) -> None:
     """Answers one process until it goes."""
-    with connection, connection.makefile("rb") as file:
+    with connected:
+        connection = _Connection(connected)
         try:
-            while (parts := _receive(file)) is not None:
+            while (parts := connection.receive(None)) is not None:
                 command, seconds, *rest = parts
                 try:
-                    answer = [b"", *table.ask(command, float(seconds), rest)]
+                    answer = [b"", *table.ask(command, _seconds(seconds), rest)]
                 except DistStoreError as error:
                     answer = [str(error).encode()]
-                _send(connection, answer)
-        except (OSError, ValueError, TypeError, AttributeError, struct.error, DistNetworkError):
-            pass  # it has gone, or is no store: the others go on
+                except (ValueError, TypeError) as error:  # not a number, or not so many parts
+                    answer = [f"the store refuses this: {error}".encode()]
+                connection.send(answer)
+        except (OSError, ValueError, struct.error, DistNetworkError):
+            with contextlib.suppress(OSError):  # it has gone, or is no store: the others go on
+                connected.settimeout(0)
+                connected.recv(_PIECE)  # with bytes left unread it would hear of a reset, and of no end
 
 
 def _listen(listener: socket.socket, table: _Table) -> None:
@@ -337,8 +398,8 @@ class TCPStore(Store):
             threading.Thread(target=_listen, args=(self._listener, _Table()), daemon=True).start()
         self.port = port
         self._lock = threading.Lock()
-        self._socket = self._connect()
-        self._file = self._socket.makefile("rb")
+        self._broken: str | None = None
+        self._connection = _Connection(self._connect())
         here = int(self._ask("add", b"init/", b"1")[0])
         if wait_for_workers and world_size is not None:
             self._wait_for(world_size, here)
@@ -347,7 +408,7 @@ class TCPStore(Store):
         end = time.monotonic() + self.timeout.total_seconds()
         while True:
             try:
-                return socket.create_connection((self.host, self.port))
+                return socket.create_connection((self.host, self.port), max(end - time.monotonic(), 0.01))
             except OSError as error:
                 if time.monotonic() > end:
                     raise DistNetworkError(f"no store answers at {self.host}:{self.port}: {error}") from None
@@ -362,17 +423,25 @@ class TCPStore(Store):
             here = int(self._ask("get", b"init/")[0])
 
     def _ask(self, command: str, *parts: bytes, timeout: timedelta | None = None) -> list[bytes]:
-        seconds = (timeout or self.timeout).total_seconds()
+        seconds = min((timeout or self.timeout).total_seconds(), threading.TIMEOUT_MAX - 2 * _GRACE)
         with self._lock:
+            if self._broken:
+                raise DistNetworkError(
+                    f"the connection to the store at {self.host}:{self.port} is broken: {self._broken}"
+                )
             try:
-                _send(self._socket, [command.encode(), repr(seconds).encode(), *parts])
-                answer = _receive(self._file)
-            except OSError as error:
+                self._connection.send([command.encode(), repr(seconds).encode(), *parts])
+                answer = self._connection.receive(seconds + _GRACE)
+                if not answer:
+                    raise DistNetworkError("the other side has gone")
+            except BaseException as error:  # what is still to come would be taken for the next answer
+                self._broken = str(error) or type(error).__name__
+                self._connection.close()
+                if not isinstance(error, (OSError, struct.error, DistNetworkError)):
+                    raise
                 raise DistNetworkError(f"the store at {self.host}:{self.port} has gone: {error}") from None
-        if answer is None:
-            raise DistNetworkError(f"the store at {self.host}:{self.port} has gone")
         if answer[0]:
-            raise DistStoreError(answer[0].decode())
+            raise DistStoreError(answer[0].decode(errors="replace"))
         return answer[1:]
 
     def __del__(self) -> None:
@@ -380,6 +449,5 @@ class TCPStore(Store):
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
             listener.close()
-        for name in ("_file", "_socket"):
-            if (part := getattr(self, name, None)) is not None:
-                part.close()
+        if (connection := getattr(self, "_connection", None)) is not None:
+            connection.close()

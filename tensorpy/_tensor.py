@@ -78,6 +78,11 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     return _hooked(_C._tensor_hooks(self), hook)
 
 
+def _backward_hooks(self: Tensor) -> Any:
+    """The hooks on the gradient by their numbers; None: there are none."""
+    return (_C._tensor_hooks(self) or None) if self.requires_grad else None
+
+
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`."""
     if not self.requires_grad:
@@ -265,7 +270,7 @@ def _of_storage(name: str) -> Any:
 
 _STORAGE_METHODS = (
     "untyped", "tolist", "clone", "cpu", "copy_", "fill_", "element_size", "is_shared", "share_memory_", "__dlpack__",
-    "__dlpack_device__",
+    "__dlpack_device__", "__sizeof__", "byteswap",
 )  # fmt: skip
 
 
@@ -346,6 +351,8 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
+    _C._set_type_attribute(Tensor, "_grad", Tensor.grad)
+    _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks))
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))
     for name in ("from_file", "_new_shared"):

@@ -20,6 +20,13 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
 
 
+def _element_size(dtype: Any) -> int:
+    """Bytes of an element of a dtype."""
+    if not isinstance(dtype, _C.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """The index of a device given as a number, a name or a device: -1 of the CPU, where that is allowed."""
     if isinstance(device, int):

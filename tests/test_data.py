@@ -286,8 +286,43 @@ def test_a_failing_start() -> None:
         list(DataLoader(Squares(2), num_workers=1, worker_init_fn=start))
 
 
-def test_a_worker_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["tensorpy.utils.data.dataloader"], "ALIVE_CHECK", 0.2)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_result_that_cannot_be_sent(persistent: bool) -> None:
+    class Functions(Squares):
+        def __getitem__(self, index: int) -> Any:
+            return (lambda: index) if index == 1 else index
+
+    loader = DataLoader(Functions(3), None, num_workers=1, persistent_workers=persistent)
+    batches = iter(loader)
+    assert next(batches) == 0
+    with pytest.raises(Exception, match=r"(?s)worker process 0, whose result cannot be sent.*lambda"):
+        next(batches)
+
+
+def test_a_class_of_errors_that_cannot_be_sent() -> None:
+    class Local(Exception):
+        pass
+
+    class Failing(Squares):
+        def __getitem__(self, index: int) -> Any:
+            raise Local("of a function")
+
+    with pytest.raises(RuntimeError, match=r"(?s)Caught Local.*of a function"):
+        list(DataLoader(Failing(3), None, num_workers=1))
+
+
+def test_a_worker_that_dies_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clock is asked: the main process waits for the workers' ends themselves."""
+    waited: list[Any] = []
+    module = sys.modules["tensorpy.utils.data.dataloader"]
+    wait = module.wait
+    monkeypatch.setattr(module, "wait", lambda things, timeout: waited.append((len(things), timeout)) or wait(things))
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(DataLoader(Squares(6, {0: lambda: os._exit(0)}), num_workers=2))
+    assert waited and set(waited) == {(3, None)}
+
+
+def test_a_worker_that_dies() -> None:
     loader = DataLoader(Squares(6, {3: lambda: os.kill(os.getpid(), signal.SIGKILL)}), num_workers=2)
     with pytest.raises(RuntimeError, match="exited unexpectedly"):
         list(loader)
@@ -459,3 +494,36 @@ def test_a_library_may_change_a_loader() -> None:
     assert [b.tolist() for b in loader] == [[1, 0]]
     with pytest.raises(ValueError, match="batch_sampler"):
         loader.batch_sampler = []
+
+
+def test_more_workers_than_processors() -> None:
+    with pytest.warns(UserWarning, match="excessive|suggested max number of worker"):
+        DataLoader(Squares(2), num_workers=10_000)
+
+
+class Longer(data.IterableDataset[int]):
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Any:
+        return iter(range(5))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterable_dataset_that_is_longer_than_it_says(workers: int) -> None:
+    loader = DataLoader(Longer(), None, num_workers=workers)
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match=r"was reported to be 3.*but 4 samples have been fetched"):
+        assert list(loader) == list(range(5))
+
+
+def test_a_loader_has_a_type_of_its_batches() -> None:
+    assert DataLoader[int].__origin__ is DataLoader
+
+
+def test_seeds_of_numpy_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    from tensorpy.utils.data._utils.worker import _generate_state
+
+    for seed, number in ((0, 0), (5, 1), (2**40 + 3, 7), (2**63 - 1, 100)):
+        assert _generate_state(seed, number) == torch.utils.data._utils.worker._generate_state(seed, number)

@@ -298,3 +298,21 @@ def test_numpy_of_what_needs_a_gradient_where_none_is_recorded() -> None:
         assert leaf.numpy().tolist() == (leaf * 1).numpy().tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="requires grad"):
         leaf.numpy()
+
+
+def test_streams_and_capsules_of_the_cpu() -> None:
+    t = tp.arange(3.0)
+    for stream in (0, 1, 10):
+        with pytest.raises(AssertionError, match="stream should be None on cpu"):
+            t.__dlpack__(stream=stream)
+    for strange in ("x", 1.5):
+        with pytest.raises(TypeError, match="stream must be ``int`` or ``none``"):
+            t.__dlpack__(stream=strange)
+    shared = tp.asarray(tp.utils.dlpack.to_dlpack(t))
+    assert shared.data_ptr() == t.data_ptr()
+    copy = tp.asarray(tp.utils.dlpack.to_dlpack(t), copy=True)
+    assert tp.equal(copy, t) and copy.data_ptr() != t.data_ptr()
+    with pytest.raises(ValueError, match=r"\(3 \* 4 bytes\) after offset \(0 bytes\)"):
+        tp.frombuffer(bytearray(8), dtype=tp.float32, count=3)
+    with pytest.raises(ValueError, match=r"\(7 bytes\) after offset \(0 bytes\) must be a multiple"):
+        tp.frombuffer(bytearray(7), dtype=tp.float32)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tensorpy as tp
@@ -145,7 +148,7 @@ def main(context):
     assert in_processes(body, tmp_path, "fork", "spawn", "forkserver") == [expected] * 3
 
 
-def test_what_is_sent_is_shared_if_large(tmp_path: Path) -> None:
+def test_what_is_sent_is_shared(tmp_path: Path) -> None:
     body = """
 def child(queue, done):
     kept = [tp.full((100, 100), 2.0), tp.ones(2)]
@@ -161,7 +164,7 @@ def main(context):
     done.set()
     process.join()
 """
-    assert in_processes(body, tmp_path, "fork", "spawn") == ["5.0 [1.0, 1.0] True False"] * 2
+    assert in_processes(body, tmp_path, "fork", "spawn") == ["5.0 [5.0, 5.0] True True"] * 2
 
 
 class Images(Dataset[Any]):
@@ -190,13 +193,205 @@ def test_batches_come_through_shared_memory_and_leave_nothing() -> None:
     assert left_behind() <= before
 
 
-def test_memory_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int, nbytes: int) -> None:
-        raise OSError(28, "No space left on device")
+def no_space(descriptor: int, start: int, nbytes: int) -> None:
+    raise OSError(28, "No space left on device")
 
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_memory_that_cannot_be_had_is_an_error(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = left_behind()
-    monkeypatch.setattr(storages.os, "ftruncate", full)
+    monkeypatch.setattr(storages.os, "posix_fallocate", no_space)
+    monkeypatch.setattr("tensorpy.multiprocessing._strategy", strategy)
     t = tp.arange(3.0)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(RuntimeError, match="No space left"):
         t.share_memory_()
+    with pytest.raises(RuntimeError, match="No space left"):
+        ForkingPickler.dumps(t)
     assert t.tolist() == [0.0, 1.0, 2.0] and not t.is_shared() and left_behind() <= before
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system of memory")
+def test_space_is_reserved() -> None:
+    """More than there is of it would be a signal where it is written."""
+    about = os.statvfs(storages._FOLDER)
+    too_much = about.f_blocks * about.f_frsize + (1 << 30)
+    with pytest.raises(RuntimeError, match="unable to allocate"):
+        storages._new_shared(too_much)
+
+
+class Full(Dataset[Any]):
+    """In a worker the memory that processes share is full."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tp.Tensor:
+        def no_memory(descriptor: int, start: int, nbytes: int) -> None:
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(storages._FOLDER):
+                no_space(descriptor, start, nbytes)
+            os.ftruncate(descriptor, nbytes)
+
+        storages.os.posix_fallocate = no_memory
+        return tp.full((100, 100), float(index))
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system of memory")
+def test_a_loader_falls_back_to_files() -> None:
+    before = set(os.listdir(tempfile.gettempdir()))
+    with pytest.warns(UserWarning, match="which is slower"):
+        batches = [batch[:, 0, 0].tolist() for batch in DataLoader(Full(), batch_size=2, num_workers=1)]
+    assert batches == [[0.0, 1.0], [2.0, 3.0]]
+    assert not [name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("tensorpy-")]
+
+
+# ---- memory that is outside ----
+
+
+def views(t: tp.Tensor) -> list[Any]:
+    """All ways to see a tensor's memory without the tensor."""
+
+    class Interface:
+        __array_interface__ = t.__array_interface__
+        kept = t
+
+    return [
+        t.numpy(),
+        np.asarray(Interface()),
+        np.asarray(memoryview(t)),
+        np.from_dlpack(t),
+        tp.from_dlpack(t).numpy(),
+        np.frombuffer(memoryview(t), dtype=np.float32),
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 1000, 1 << 20])  # beside the struct, in a block of its own, mapped
+@pytest.mark.parametrize("way", range(6))
+def test_memory_that_was_lent_stays(count: int, way: int) -> None:
+    t = tp.arange(float(count))
+    seen = views(t)[way]
+    t.share_memory_()
+    t.fill_(-1)
+    others = [tp.full((count,), 7.0) for _ in range(20)]  # would get the memory if it were free
+    assert np.array_equal(seen, np.arange(float(count), dtype=np.float32)), others
+    seen[:] = 5
+    assert t[0] == -1 and others[0][0] == 7
+    del t, others
+    assert (seen == 5).all()
+
+
+def test_memory_of_an_array_stays() -> None:
+    array = np.arange(1000.0)
+    t = tp.from_numpy(array)
+    seen = t.numpy()
+    t.share_memory_()
+    del array
+    others = [np.full(1000, 7.0) for _ in range(20)]
+    assert seen.tolist() == [float(i) for i in range(1000)] and t.tolist() == seen.tolist(), others
+
+
+# ---- as PyTorch's programs share ----
+
+
+def test_pools_see_the_same_memory(tmp_path: Path) -> None:
+    body = """
+def fill(t):
+    t.fill_(4)
+    return t.add(1)
+def main(context):
+    for strategy in ("file_descriptor", "file_system"):
+        mp.set_sharing_strategy(strategy)
+        with context.Pool(2) as pool:
+            tensors = [tp.zeros(2, 2) for _ in range(4)]
+            results = pool.map(fill, tensors, 1)
+            print([t.sum().item() for t in results], [t.sum().item() for t in tensors], end=" ")
+"""
+    assert in_processes(body, tmp_path, "fork", "spawn") == [" ".join([f"{[20.0] * 4} {[16.0] * 4}"] * 2)] * 2
+
+
+def test_variables_and_parameters_are_shared(tmp_path: Path) -> None:
+    body = """
+def child(queue, answers, ready, changed, kind):
+    t = queue.get()
+    ready.set()
+    changed.wait(60)
+    seen = [t.data[0].item(), t.grad is None, not t._backward_hooks, type(t).__name__, t.requires_grad]
+    t.data[:] = 1
+    t._grad = tp.ones(3)
+    answers.put(seen)
+def main(context):
+    for t in (tp.nn.Parameter(tp.zeros(3)), tp.zeros(3, requires_grad=True), tp.zeros(3)):
+        queue, answers, ready, changed = context.Queue(), context.Queue(), context.Event(), context.Event()
+        process = context.Process(target=child, args=(queue, answers, ready, changed, type(t)))
+        process.start()
+        if t.requires_grad:
+            t.register_hook(lambda grad: grad)
+        t._grad = tp.zeros(3)
+        queue.put(t)
+        ready.wait(60)
+        t.data[0] = 1000
+        t.grad.data[:] = 4
+        changed.set()
+        print(*answers.get(timeout=60), t.tolist(), t.grad.tolist(), end=" | ")
+        process.join()
+    try:
+        context.SimpleQueue().put(tp.ones(2, requires_grad=True) * 2)
+    except RuntimeError as error:
+        print("requires_grad" in str(error))
+"""
+    ends = [("Parameter", True), ("Tensor", True), ("Tensor", False)]
+    line = "".join(f"1000.0 True True {kind} {grad} {[1.0] * 3} {[4.0] * 3} | " for kind, grad in ends) + "True"
+    assert in_processes(body, tmp_path, "fork", "spawn") == [line] * 2
+
+
+def test_a_block_is_mapped_once(tmp_path: Path) -> None:
+    body = """
+def child(queue, back, received):
+    for _ in range(3):
+        back.put(queue.get())
+    received.wait(60)
+def main(context):
+    t, queue, back, received = tp.zeros(3), context.Queue(), context.Queue(), context.Event()
+    process = context.Process(target=child, args=(queue, back, received))
+    process.start()
+    for _ in range(3):
+        queue.put(t)
+    got = [back.get(timeout=60) for _ in range(3)]
+    received.set()
+    process.join()
+    print(all(g.data_ptr() == t.data_ptr() for g in got))
+"""
+    assert in_processes(body, tmp_path, "fork", "spawn") == ["True"] * 2
+
+
+# ---- names that programs use ----
+
+
+def test_bytes_are_a_sequence() -> None:
+    storage = tp.tensor([1, 2], dtype=tp.int16).untyped_storage()
+    assert list(storage) == [1, 0, 2, 0] and storage.__sizeof__() >= len(storage)
+    storage[0] = 7
+    assert storage[0] == 7
+    storage.byteswap(tp.int16)
+    assert storage.tolist() == [0, 7, 0, 2]
+    assert tp.UntypedStorage(3).nbytes() == 3 and tp.UntypedStorage([1, 2]).tolist() == [1, 2]
+
+
+def test_storages_of_a_dtype_by_name() -> None:
+    typed = tp.arange(3.0).storage()
+    assert isinstance(typed, tp.FloatStorage) and not isinstance(typed, tp.ByteStorage)
+    assert tp.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and tp.FloatStorage.dtype is tp.float32
+    assert len(tp.ByteStorage(3)) == 3 and tp.TypedStorage([1, 2], dtype=tp.int32).dtype is tp.int32
+    assert typed.pickle_storage_type() == "FloatStorage" and typed.type().endswith(".FloatStorage")
+    names = storages._dtype_to_storage_type_map()
+    assert storages._storage_type_to_dtype_map() == {name: dtype for dtype, name in names.items()}
+    for name in names.values():
+        assert getattr(tp, name).dtype is storages._storage_type_to_dtype_map()[name]
+
+
+def test_a_tensor_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    path.write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    assert tp.from_file(str(path), size=4).tolist() == [0.0, 1.0, 2.0, 3.0]
+    shared = tp.from_file(path, shared=True, size=2, dtype=tp.int64)
+    shared.fill_(7)
+    assert np.fromfile(path, dtype=np.int64).tolist() == [7, 7]

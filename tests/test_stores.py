@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 import struct
+import threading
 from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tensorpy import distributed
+from tensorpy import _stores, distributed
 
 SHORT = timedelta(seconds=0.05)
 
@@ -107,11 +110,139 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
         distributed.FileStore(str(tmp_path / "text"))
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", struct.pack("<IQ", 1, 1 << 60), struct.pack("<I", 0)])
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        struct.pack("<IQ", 1, 1 << 60),
+        struct.pack("<I", 0),
+        struct.pack("<IQ", 1, 3) + b"set",
+        struct.pack("<I", 1 << 31),
+    ],
+)
 def test_who_is_no_store_is_sent_away(said: bytes) -> None:
     store = distributed.TCPStore("127.0.0.1", 0, 1, True)
     with socket.create_connection(("127.0.0.1", store.port)) as stranger:
         stranger.sendall(said)
         assert stranger.recv(10) == b""
+    store.set("a", "b")
+    assert store.get("a") == b"b"
+
+
+def message(*parts: bytes) -> bytes:
+    return struct.pack(f"<I{len(parts)}Q", len(parts), *map(len, parts)) + b"".join(parts)
+
+
+def refusal(stranger: socket.socket) -> bytes:
+    count, length = struct.unpack("<IQ", stranger.recv(12, socket.MSG_WAITALL))
+    assert count == 1
+    return stranger.recv(length, socket.MSG_WAITALL)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (b"_init__", b"1"),
+        (b"late", b"1", b"x"),
+        (b"ask", b"1", b"set", b"1", b""),
+        (b"set", b"1", b"only a key"),
+        (b"add", b"1", b"n", b"no number"),
+        (b"get", b"nan", b"x"),
+        (b"get", b"-1", b"x"),
+        (b"wait", b"1e400", b"x"),
+        (b"\xff\xfe", b"1"),
+        (b"count", b"1", b"too", b"many"),
+    ],
+)
+def test_a_command_is_one_of_a_table(parts: tuple[bytes, ...]) -> None:
+    store = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    with socket.create_connection(("127.0.0.1", store.port), 60) as stranger:
+        stranger.sendall(message(*parts))
+        assert b"refuses" in refusal(stranger)
+        stranger.sendall(message(b"count", b"1"))  # and the connection goes on
+        assert stranger.recv(4) == struct.pack("<I", 2)
+    assert store.num_keys() == 1
+
+
+@pytest.mark.parametrize("end", range(1, 45, 3))
+def test_a_message_that_ends_early_does_nothing(end: int) -> None:
+    store = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    whole = message(b"set", b"1", b"/key", b"value")
+    assert end < len(whole)
+    with socket.create_connection(("127.0.0.1", store.port), 60) as stranger:
+        stranger.sendall(whole[:end])
+        stranger.shutdown(socket.SHUT_WR)
+        assert stranger.recv(10) == b""
+    assert not store.check(["key"])
+
+
+def test_garbage_from_many() -> None:
+    numbers, store = random.Random(0), distributed.TCPStore("127.0.0.1", 0, 1, True)
+    words = [b"set", b"get", b"_set", b"wait", b"1", b"0.01", b"", b"/a", b"\x00" * 40, b"ask", b"values"]
+    for _ in range(200):
+        with socket.create_connection(("127.0.0.1", store.port), 60) as stranger:
+            said = bytearray(message(*(numbers.choice(words) for _ in range(numbers.randrange(6)))))
+            for _ in range(numbers.randrange(3)):
+                said[numbers.randrange(len(said))] = numbers.randrange(256)
+            with contextlib.suppress(OSError):
+                stranger.sendall(said[: numbers.randrange(len(said) + 1)])
+    store.set("a", "b")
+    assert store.get("a") == b"b"
+
+
+def _pretend(listener: socket.socket, answers: list[bytes | None]) -> None:
+    """A store that gives these answers, then is silent."""
+    connection, _ = listener.accept()
+    for answer in answers:
+        connection.recv(1 << 16)
+        if answer is not None:
+            connection.sendall(answer)
+    with contextlib.suppress(OSError):
+        connection.recv(1 << 16)
+
+
+def pretended(answers: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(_stores, "_GRACE", 0.2)
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=_pretend, args=(listener, [message(b"", b"1"), *answers]), daemon=True).start()
+    store = distributed.TCPStore("127.0.0.1", listener.getsockname()[1], wait_for_workers=False)
+    store.set_timeout(SHORT)
+    return store
+
+
+@pytest.mark.parametrize("answer", [None, b"\x01", message(b"", b"value")[:-1], b"\xff" * 100, message()])
+def test_every_wait_ends_and_a_broken_connection_says_so(answer: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = pretended([answer], monkeypatch)
+    with pytest.raises(distributed.DistNetworkError, match="has gone"):
+        store.get("key")
+    with pytest.raises(distributed.DistNetworkError, match="is broken"):
+        store.get("key")
+
+
+def test_an_interrupted_question_leaves_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = distributed.TCPStore("127.0.0.1", 0, 1, True)
+    store.set("first", "1")
+    store.set("second", "2")
+    receive = store._connection.receive
+
+    def interrupted(seconds: float | None) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store._connection, "receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.get("first")
+    monkeypatch.setattr(store._connection, "receive", receive)
+    with pytest.raises(distributed.DistNetworkError, match="KeyboardInterrupt"):
+        store.get("second")
+
+
+def test_a_lock_that_another_keeps(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    store = distributed.FileStore(str(tmp_path / "store"), 1)
+    store.set_timeout(SHORT)
+    with open(tmp_path / "store", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(distributed.DistStoreError, match="timeout"):
+            store.set("a", "b")
     store.set("a", "b")
     assert store.get("a") == b"b"

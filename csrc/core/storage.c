@@ -28,6 +28,7 @@ static inline tp_storage *new_head(tp_device device, size_t nbytes, size_t block
     s->device = device;
     s->resizable = true;
     s->readonly = false;
+    atomic_init(&s->lent, false);
     s->context = NULL;
     s->deleter = NULL;
     return s;
@@ -98,12 +99,17 @@ static int copy_inside(tp_device device, void *dst, const void *src, size_t nbyt
 
 static void free_storage(void *storage, size_t unused TP_UNUSED) { tp_storage_free(storage); }
 
-/* The storage's data, which a kernel of another thread may be reading, leaves in a storage of its own. */
-static void park_data_steal(const tp_storage *s, tp_storage *old) {
+/* The storage's data, which leaves in a storage of its own: `old`. */
+static void move_data(const tp_storage *s, tp_storage *old) {
     bool own_block = s->data && s->data != inline_data((tp_storage *)s);
     old->data = own_block ? s->data : NULL;
     old->context = s->context;
     old->deleter = s->deleter;
+}
+
+/* A kernel of another thread may be reading the data that leaves. */
+static void park_data_steal(const tp_storage *s, tp_storage *old) {
+    move_data(s, old);
     tp_host_park(free_storage, old, 0);
 }
 
@@ -131,7 +137,24 @@ int tp_storage_resize(tp_storage *s, size_t nbytes) {
     return 0;
 }
 
+tp_storage *tp_storage_lend(tp_storage *s) {
+    s->resizable = false;
+    atomic_store_explicit(&s->lent, true, memory_order_release);
+    return tp_storage_retain(s);
+}
+
 static void release_lender(void *lender, void *data TP_UNUSED) { tp_storage_release(lender); }
+
+/* Memory whose address is outside is kept by the storage that follows it: `lender` first, `lent` after it. */
+typedef struct {
+    tp_storage *lender, *lent;
+} both_memories;
+static void release_both(void *context, void *data TP_UNUSED) {
+    both_memories *both = context;
+    tp_storage_release(both->lender);
+    tp_storage_free(both->lent);
+    tp_free(both, sizeof *both);
+}
 
 int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
     if (s->device.type != TP_DEVICE_CPU || lender->device.type != TP_DEVICE_CPU || lender->nbytes < s->nbytes)
@@ -139,13 +162,25 @@ int tp_storage_adopt(tp_storage *s, tp_storage *lender) {
                        s->nbytes, tp_device_type_name((tp_device_type)s->device.type), lender->nbytes,
                        tp_device_type_name((tp_device_type)lender->device.type));
     if (s == lender) return 0;
-    tp_storage *old = new_head(s->device, s->nbytes, HEAD);
-    if (!old) return -1;
+    bool lent = atomic_load_explicit(&s->lent, memory_order_acquire);
+    both_memories *both = lent ? tp_alloc(sizeof *both) : NULL;
+    tp_storage *old = lent && !both ? NULL : new_head(s->device, s->nbytes, HEAD);
+    if (!old) {
+        if (both) tp_free(both, sizeof *both);
+        return -1;
+    }
     if (s->nbytes) memcpy(lender->data, s->data, s->nbytes);
-    park_data_steal(s, old);
+    if (lent) {
+        move_data(s, old);
+        *both = (both_memories){tp_storage_retain(lender), old};
+        s->context = both;
+        s->deleter = release_both;
+    } else {
+        park_data_steal(s, old);
+        s->context = tp_storage_retain(lender);
+        s->deleter = release_lender;
+    }
     s->data = lender->data;
-    s->context = tp_storage_retain(lender);
-    s->deleter = release_lender;
     s->resizable = false;
     return 0;
 }

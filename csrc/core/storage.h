@@ -35,6 +35,7 @@ struct tp_storage {
     tp_device device;
     bool resizable;
     bool readonly;                              /* memory that must not be written: see tp_check_writable */
+    _Atomic bool lent;                          /* its address is, or was, outside: see tp_storage_lend */
     void *context;                              /* the device's, or the deleter's */
     void (*deleter)(void *context, void *data); /* for memory from outside; NULL otherwise */
 };
@@ -54,8 +55,12 @@ int tp_check_address(const tp_storage *s, const char *what);
 /* Grows to at least nbytes, keeping the content; used by resize_ and out=. Does nothing for a storage that is large
  * enough; after a failure it is as it was. */
 int tp_storage_resize(tp_storage *s, size_t nbytes);
+/* Retains s for an array, a buffer or a capsule that gets its address. The memory is not resized from then on, and
+ * stays where it is for as long as s lives, even if s's tensors move to other memory. */
+tp_storage *tp_storage_lend(tp_storage *s);
 /* Copies s's content into lender's memory, which is its own from then on, for all its tensors: lender is kept. Both on
- * the CPU, lender at least as large; the caller has the host lock. After a failure s is as it was. */
+ * the CPU, lender at least as large; the caller has the host lock. Memory that was lent is kept, and no longer that of
+ * the tensors. After a failure s is as it was. */
 int tp_storage_adopt(tp_storage *s, tp_storage *lender);
 void tp_storage_free(tp_storage *s);
 

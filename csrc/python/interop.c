@@ -260,25 +260,24 @@ static PyObject *py_from_numpy(PyObject *module, PyObject *array) {
 
 /* ---- frombuffer ---- */
 
-static PyObject *frombuffer_error(const char *format, int64_t a, int64_t b) {
-    return PyErr_Format(PyExc_ValueError, format, (long long)a, (long long)b);
-}
-
 /* The elements that offset and count leave of `bytes`; -1 with a ValueError. */
 static int64_t count_elements(int64_t bytes, int64_t count, int64_t offset, int64_t itemsize) {
+    long long n = count, at = offset, size = itemsize, all = bytes;
     if (bytes <= 0 || count == 0)
-        frombuffer_error("both buffer length (%lld) and count (%lld) must not be 0", bytes, count);
+        PyErr_Format(PyExc_ValueError, "both buffer length (%lld) and count (%lld) must not be 0", all, n);
     else if (offset < 0 || offset >= bytes)
-        frombuffer_error(
-            "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", offset,
-            bytes);
+        PyErr_Format(PyExc_ValueError,
+                     "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1",
+                     at, all);
     else if (count < 0 && (bytes - offset) % itemsize)
-        frombuffer_error("buffer length (%lld bytes) after offset must be a multiple of element size (%lld)",
-                         bytes - offset, itemsize);
+        PyErr_Format(PyExc_ValueError,
+                     "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)",
+                     all - at, at, size);
     else if (count > 0 && count > (bytes - offset) / itemsize)
-        frombuffer_error("requested buffer length (%lld elements) after offset must not be greater than actual buffer "
-                         "length (%lld bytes)",
-                         count, bytes - offset);
+        PyErr_Format(PyExc_ValueError,
+                     "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than "
+                     "actual buffer length (%lld bytes)",
+                     n, size, at, all);
     else return count < 0 ? (bytes - offset) / itemsize : count;
     return -1;
 }
@@ -289,8 +288,8 @@ static tp_tensor *adopt_row(Py_buffer *view, tp_dtype dtype, int64_t count, int6
     char *start = (char *)view->buf + offset;
     if (n < 0 || (view->readonly && tp_py_warn_readonly("buffer") < 0)) return NULL;
     if ((uintptr_t)start % (uintptr_t)(tp_is_complex_dtype(dtype) ? itemsize / 2 : itemsize))
-        return (void)frombuffer_error("offset (%lld bytes) is not aligned to the element size (%lld)", offset,
-                                      itemsize),
+        return (void)PyErr_Format(PyExc_ValueError, "offset (%lld bytes) is not aligned to the element size (%lld)",
+                                  (long long)offset, (long long)itemsize),
                NULL;
     return on_blob(start, n * itemsize, view, TP_INTS(n), TP_INTS(1), 0, dtype);
 }
@@ -395,8 +394,7 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
         e->geometry[i] = t->sizes[i];
         e->geometry[t->ndim + i] = t->strides[i] * itemsize;
     }
-    e->storage = tp_storage_retain(t->storage);
-    e->storage->resizable = false;
+    e->storage = tp_storage_lend(t->storage);
     bool shaped = (flags & PyBUF_ND) == PyBUF_ND, strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     *view = (Py_buffer){
         .buf = t->numel ? tp_data(t) : nothing,
@@ -526,6 +524,7 @@ static PyObject *get_array_interface(PyObject *o, void *unused) {
     }
     int64_t strides[TP_MAX_DIMS], itemsize = tp_itemsize((tp_dtype)t->dtype);
     for (int i = 0; i < t->ndim; i++) strides[i] = t->strides[i] * itemsize;
+    tp_storage_release(tp_storage_lend(t->storage)); /* the array keeps the tensor */
     return Py_BuildValue("{s:N,s:N,s:N,s:(KO),s:i}", "typestr", type_string((tp_dtype)t->dtype), "shape",
                          tp_py_ints_tuple(tp_sizes(t)), "strides", tp_py_ints_tuple((tp_ints){strides, t->ndim}),
                          "data", (unsigned long long)(uintptr_t)tp_data(t), t->storage->readonly ? Py_True : Py_False,

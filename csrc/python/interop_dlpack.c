@@ -100,8 +100,7 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
         s->geometry[i] = t->sizes[i];
         s->geometry[t->ndim + i] = t->sizes[i] < 2 ? 1 : t->strides[i];
     }
-    s->storage = tp_storage_retain(t->storage);
-    s->storage->resizable = false;
+    s->storage = tp_storage_lend(t->storage);
     dl_tensor tensor = {.data = tp_data(t),
                         .device = {DL_CPU, 0},
                         .ndim = t->ndim,
@@ -153,9 +152,10 @@ PyObject *tp_py_dlpack_export(PyObject *self, PyObject *const *args, Py_ssize_t 
     tp_tensor *t = tp_py_tensor_borrow(self);
     if (tp_py_refuse_traced(self, "__dlpack__()") < 0 || check_export(t, v[2]) < 0) return NULL;
     int overflow = 0;
-    if (v[0] && v[0] != Py_None &&
-        !(PyLong_Check(v[0]) && PyLong_AsLongAndOverflow(v[0], &overflow) == -1 && !overflow))
-        return PyErr_Format(PyExc_BufferError, "__dlpack__(): a CPU tensor has no stream; stream must be None");
+    if (v[0] && v[0] != Py_None && !PyLong_Check(v[0]))
+        return PyErr_Format(PyExc_TypeError, "stream must be ``int`` or ``none``, not %s", Py_TYPE(v[0])->tp_name);
+    if (v[0] && v[0] != Py_None && !(PyLong_AsLongAndOverflow(v[0], &overflow) == -1 && !overflow))
+        return PyErr_Format(PyExc_AssertionError, "stream should be None on cpu.");
     tp_autoref *copied = copy ? tp_clone(t, TP_NO_FORMAT) : NULL;
     if (copy && !copied) return tp_py_raise();
     if (!copied && t->storage->readonly && major < 1)

@@ -147,6 +147,7 @@ static int check_alias(const tp_tensor *t, tp_dtype dtype, tp_device device) {
  * exception. */
 static tp_tensor *shareable(PyObject *o, tp_dtype dtype) {
     if (tp_py_is_tensor(o)) return tp_retain(tp_py_tensor_borrow(o));
+    if (PyCapsule_CheckExact(o)) return tp_py_from_dlpack(o, Py_None, Py_None);
     tp_tensor *t = shared_memory(o);
     if (t || PyErr_Occurred() || !PyObject_CheckBuffer(o) || tp_py_is_numpy_scalar(o)) return t;
     tp_autoref *flat = tp_py_alias_buffer(o, true);

@@ -138,6 +138,31 @@ static PyObject *storage_item(PyObject *o, PyObject *index) {
     return item;
 }
 
+static int storage_set_item(PyObject *o, PyObject *index, PyObject *value) {
+    if (!value) return PyErr_SetString(PyExc_TypeError, "the bytes of a storage cannot be deleted"), -1;
+    PyObject *module = PyImport_ImportModule("tensorpy.storage");
+    PyObject *done = module ? PyObject_CallMethod(module, "_set_item", "OOO", o, index, value) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+static PyObject *storage_iterate(PyObject *o) {
+    PyObject *module = PyImport_ImportModule("tensorpy.storage");
+    PyObject *list = module ? PyObject_CallMethod(module, "tolist", "O", o) : NULL;
+    PyObject *iterator = list ? PyObject_GetIter(list) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(list);
+    return iterator;
+}
+static PyObject *storage_new(PyTypeObject *type TP_UNUSED, PyObject *args, PyObject *kwargs) {
+    PyObject *module = PyImport_ImportModule("tensorpy.storage");
+    PyObject *make = module ? PyObject_GetAttrString(module, "_new") : NULL;
+    PyObject *made = make ? PyObject_Call(make, args, kwargs) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(make);
+    return made;
+}
+
 static PyMethodDef storage_methods[] = {
     {"_adopt", storage_adopt, METH_O, NULL},
     {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self, /)\n--\n\nThe number of bytes."},
@@ -150,12 +175,15 @@ static PyMethodDef storage_methods[] = {
 static PyGetSetDef storage_getset[] = {{"device", storage_device, NULL, "Where the memory is.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
 static PySequenceMethods storage_sequence = {.sq_length = storage_length};
-static PyMappingMethods storage_mapping = {.mp_length = storage_length, .mp_subscript = storage_item};
+static PyMappingMethods storage_mapping = {
+    .mp_length = storage_length, .mp_subscript = storage_item, .mp_ass_subscript = storage_set_item};
 static PyTypeObject storage_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.UntypedStorage",
     .tp_doc = "The block of memory that tensors are views of.",
     .tp_basicsize = sizeof(storage_object),
     .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = storage_new,
+    .tp_iter = storage_iterate,
     .tp_dealloc = storage_dealloc,
     .tp_methods = storage_methods,
     .tp_getset = storage_getset,

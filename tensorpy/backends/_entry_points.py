@@ -6,15 +6,28 @@ import loads its library.
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 from tensorpy import _C
 
 GROUP = "tensorpy.backends"
 _asked: set[str] = set()
+_of_a_file = threading.local()  # .reading: the name is a file's word, which imports nothing
+
+
+def device_of_a_file(*description: Any) -> _C.device:
+    """The device that a file names, if what brings it has been imported; RuntimeError if not."""
+    _of_a_file.reading = True
+    try:
+        return _C.device(*description)
+    finally:
+        _of_a_file.reading = False
 
 
 def find(name: str) -> bool:
     """Whether a device of that name has come: its package, if any, is imported the first time it is asked for."""
-    if name in _asked:
+    if name in _asked or getattr(_of_a_file, "reading", False):
         return name in _C._outside_devices()
     _asked.add(name)
     from importlib.metadata import entry_points

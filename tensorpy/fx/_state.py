@@ -1,4 +1,9 @@
-"""A graph as plain values and back: what files hold. Operators are their names, so a file runs nothing of its own."""
+"""A graph as plain values and back, for pickles and copies.
+
+A graph becomes code when it is loaded, and may call any function that can be pickled: who loads one trusts it, so
+`load` takes it with weights_only=False alone. What `encode` does not write is refused all the same, so that a damaged
+graph is an error instead of other code.
+"""
 
 from __future__ import annotations
 
@@ -41,17 +46,17 @@ def _encode_value(value: Any) -> tuple[Any, ...]:
     return "value" if type(value) in _PLAIN else "object", value
 
 
-def _decode_value(state: Any, nodes: dict[str, Node], trusted: bool = False) -> Any:
+def _decode_value(state: Any, nodes: dict[str, Node]) -> Any:
     tag, rest = state[0], state[1:]
-    if tag == "object" and trusted:
+    if tag == "object":
         return rest[0]
     if tag == "node":
         return nodes[rest[0]]
     if tag in ("tuple", "list", "slice"):
-        items = [_decode_value(s, nodes, trusted) for s in rest[0]]
+        items = [_decode_value(s, nodes) for s in rest[0]]
         return slice(*items) if tag == "slice" else tuple(items) if tag == "tuple" else items
     if tag == "dict":
-        return {_decode_value(k, nodes, trusted): _decode_value(v, nodes, trusted) for k, v in rest[0]}
+        return {_decode_value(k, nodes): _decode_value(v, nodes) for k, v in rest[0]}
     if tag == "complex":
         return complex(*rest[0])
     if tag == "device":
@@ -87,18 +92,19 @@ def _is_path(target: Any, op: str) -> bool:
     return all(p.isidentifier() or (op != "placeholder" and p.isalnum()) for p in target.split("."))
 
 
-def _decode_target(op: str, state: Any, trusted: bool) -> Any:
-    if not trusted and (state[0] in ("function", "public") or op in ("call_method", "call_module")):
-        raise TypeError("a saved graph calls what is no operator")
-    if state[0] == "operator":
-        return overload(state[1])
-    if state[0] in _FUNCTIONS:
-        return _FUNCTIONS[state[0]]
-    target = state[1]
-    if state[0] == "public":
+def _decode_target(op: str, state: Any) -> Any:
+    kind, *rest = state
+    if kind in _FUNCTIONS:
+        return _FUNCTIONS[kind]
+    (target,) = rest
+    if kind == "function" and callable(target):
+        return target
+    if kind == "operator":
+        return overload(target)
+    if kind == "public":
         return at_path(target)
-    if state[0] == "name" and not _is_path(target.lstrip("*") if op == "placeholder" else target, op):
-        raise TypeError(f"a saved graph has the target {target!r}")
+    if kind != "name" or not _is_path(target.lstrip("*") if op == "placeholder" else target, op):
+        raise TypeError(f"a saved graph has the target {target!r} of the kind {kind!r}")
     return target
 
 
@@ -109,15 +115,13 @@ def _encode_spec(spec: TreeSpec | None) -> Any:
     return kind, spec.context, [_encode_spec(child) for child in spec.children_specs]
 
 
-def _decode_spec(state: Any, trusted: bool) -> TreeSpec | None:
+def _decode_spec(state: Any) -> TreeSpec | None:
     if state is None:
         return None
     if state[0] == "leaf":
         return LeafSpec()
-    if not trusted and state[0] not in _CONTAINERS:
-        raise TypeError("a saved graph takes or gives objects of a class of its own")
     kind = _CONTAINERS[state[0]] if isinstance(state[0], str) else state[0]
-    children = [_decode_spec(child, trusted) for child in state[2]]
+    children = [_decode_spec(child) for child in state[2]]
     return TreeSpec(kind, state[1], tuple(child for child in children if child is not None))
 
 
@@ -135,23 +139,23 @@ def _is_name(name: Any) -> bool:
     return isinstance(name, str) and name.isidentifier()
 
 
-def decode(state: Any, trusted: bool = True) -> Graph:
-    """TypeError where a file holds what `encode` does not write."""
+def decode(state: Any) -> Graph:
+    """TypeError where a state holds what `encode` does not write."""
     if not isinstance(state, dict) or state.get("version") != 1:
         raise TypeError("a saved graph is broken, or of a later version")
     graph = Graph()
     nodes: dict[str, Node] = {}
     for op, name, target, args, kwargs in state["nodes"]:
-        keywords = _decode_value(kwargs, nodes, trusted)
+        keywords = _decode_value(kwargs, nodes)
         if not all(map(_is_name, [name, *keywords])):
             raise TypeError(f"a saved graph has a node or keyword that is no name: {name!r}")
-        called = _decode_target(op, target, trusted)
-        made = graph.create_node(op, called, _decode_value(args, nodes, trusted), keywords, name)
+        called = _decode_target(op, target)
+        made = graph.create_node(op, called, _decode_value(args, nodes), keywords, name)
         nodes[name] = made
-    for name in state.get("wrapped", ()) if trusted else ():
+    for name in state.get("wrapped", ()):
         nodes[name].meta["is_wrapped"] = True
-    for name, kind in state.get("types", {}).items() if trusted else ():
+    for name, kind in state.get("types", {}).items():
         nodes[name].type = kind
-    graph.in_spec, graph.out_spec = (_decode_spec(spec, trusted) for spec in state["specs"])
+    graph.in_spec, graph.out_spec = (_decode_spec(spec) for spec in state["specs"])
     graph.static_inputs = {place: _decode_value(value, {}) for place, value in state["static"]}
     return graph

@@ -282,28 +282,30 @@ def _own_attributes(module: GraphModule) -> dict[str, Any]:
     return {name: value for name, value in module.__dict__.items() if name not in skipped and value != {}}
 
 
+def _is_part(name: str) -> bool:
+    """Whether a part of a constant's path is a name; those with two underscores are Python's."""
+    return (name.isidentifier() or name.isalnum()) and not name.startswith("__")
+
+
 def rebuild(
     state: Any,
     constants: dict[str, Any],
     class_name: str,
     training: bool = True,
     attributes: dict[str, Any] | None = None,
-    *,
-    trusted: bool = True,
 ) -> GraphModule:
-    """From a file: every name in it is checked, as the graph becomes code. One that is not trusted calls operators,
-    and nothing else."""
+    """From a pickle, which is trusted: the graph becomes code. Names are checked, so that it is the graph's code."""
     if not isinstance(class_name, str) or not isinstance(constants, dict):
         raise TypeError("a saved graph is broken")
-    if not all(isinstance(n, str) and all(p.isidentifier() or p.isalnum() for p in n.split(".")) for n in constants):
+    if not all(isinstance(n, str) and all(map(_is_part, n.split("."))) for n in constants):
         raise TypeError("a saved graph names a constant that is no name")
-    graph = decode(state, trusted)
+    graph = decode(state)
     named = {n.target for n in graph.nodes if n.op in ("get_attr", "call_module")}
     made = GraphModule({k: v for k, v in constants.items() if k in named}, graph, class_name)
     for name in constants.keys() - named:
         _assign_attr(constants[name], made, name)
     made.training = training is True
-    for name, value in (attributes or {}).items() if trusted else ():
+    for name, value in (attributes or {}).items():
         made.__dict__[name] = value
     return made
 

@@ -26,7 +26,10 @@ def overload(name: str) -> Any:
     if name not in _overloads:
         space, _, rest = name.rpartition("::")
         stem, _, which = rest.partition(".")
-        _overloads[name] = getattr(getattr(getattr(ops, space or "aten"), stem), which or "default")
+        found = getattr(getattr(getattr(ops, space or "aten"), stem), which or "default")
+        if not isinstance(found, OpOverload):  # a module of this package has other attributes too
+            raise AttributeError(f"there is no operator {name!r}")
+        _overloads[name] = found
     return _overloads[name]
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
-import pickletools
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import PurePath
 from typing import IO, Any, TypeAlias
 
+from tensorpy import _C
 from tensorpy.serialization import legacy, names, options
+from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import Reader, Writer, bytes_tensor, is_archive
 from tensorpy.serialization.location import (
     Restore,
@@ -29,7 +30,7 @@ from tensorpy.serialization.location import (
 from tensorpy.serialization.options import *  # noqa: F403
 from tensorpy.serialization.options import LoadEndianness, get_default_load_endianness
 from tensorpy.serialization.pickler import dump
-from tensorpy.serialization.unpickler import Unpickler, allowed
+from tensorpy.serialization.unpickler import Unpickler, allowed, unsafe_globals
 
 __all__ = [
     "add_safe_globals",
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+_is_zipfile = is_archive
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | Any | dict[str, str] | None"  # what load() takes
 
@@ -149,6 +151,23 @@ def _write(file: Any, root: str, program: bytes, storages: list[tuple[str, Any]]
         archive.record("version", b"3\n")
 
 
+class _open_zipfile_writer:
+    """The archive of a file that is written, by path or as an object; closed at the end of a `with`."""
+
+    def __init__(self, name_or_buffer: File) -> None:
+        self.opened = _opened(name_or_buffer)
+        path = isinstance(name_or_buffer, (str, os.PathLike))
+        self.root = PurePath(os.fspath(name_or_buffer)).stem if path else "archive"  # type: ignore[arg-type]
+
+    def __enter__(self) -> Writer:
+        self.writer = Writer(self.opened.__enter__(), self.root)
+        return self.writer
+
+    def __exit__(self, *error: Any) -> None:
+        self.writer.__exit__(*error)
+        self.opened.__exit__(*error)
+
+
 # ---- storages ----
 
 
@@ -161,7 +180,7 @@ def storage_to_tensor_type(storage: Any) -> Any:
     """The typed tensor of a typed storage: FloatTensor of one of float32."""
     import tensorpy
 
-    name = next(name for name, dtype in names._STORAGES.items() if dtype is storage.dtype)
+    name = next(name for name, dtype in names.STORAGES.items() if dtype is storage.dtype)
     return getattr(tensorpy, f"{name}Tensor")
 
 
@@ -220,13 +239,13 @@ def _load(file: Any, map_location: Any, module: Any, mapped: bool | None, argume
     archive = Reader(file, bool(mapped))
     if "constants.pkl" in archive:
         raise RuntimeError("the file is a TorchScript archive, and tensorpy has no JIT: save the state_dict instead")
-    if "byteorder" in archive and archive.read("byteorder") != b"little":
-        raise RuntimeError("the file was written on a big-endian machine, or its byteorder record is damaged")
-    if "byteorder" not in archive and get_default_load_endianness() is LoadEndianness.BIG:
-        raise RuntimeError("a file without a byteorder record is taken for a big-endian one, which is not read")
-    program, storages = archive.read("data.pkl"), _Storages(archive, restore)
+    order = archive.read("byteorder") if "byteorder" in archive else None
+    if order not in (None, b"little", b"big"):
+        raise ValueError(f"Unknown endianness type: {order[:20]!r}")
+    is_big = order == b"big" or (order is None and get_default_load_endianness() is LoadEndianness.BIG)
+    program, storages = archive.read("data.pkl"), _Storages(archive, restore, is_big)
     if module is None:
-        return Unpickler(program, storages.load).load()
+        return Unpickler(program, storages.load, account=storages.account).load()
     return _trusting(module, program, storages.load, arguments)
 
 
@@ -251,21 +270,19 @@ def _load_other(file: Any, restore: Restore, module: Any, mapped: bool | None, a
     return obj
 
 
-_COPIES = 8  # how often the bytes of a file may be copied into tensors that PyTorch keeps as a view and a bit
-
-
 class _Storages:
     """The storages of an archive, each made once."""
 
-    def __init__(self, archive: Reader, restore: Restore) -> None:
-        self.archive, self.restore = archive, restore
+    def __init__(self, archive: Reader, restore: Restore, is_big: bool) -> None:
+        self.archive, self.restore, self.is_big = archive, restore, is_big
         self.made: dict[str, Any] = {}
-        self.room = [_COPIES * sum(size for _, size in archive.places.values())]
+        stored = sum(size for _, size in archive.places.values())
+        self.account = Account(archive.size("data.pkl"), stored)
 
     def load(self, entry: Any) -> Any:
         """What an entry ("storage", type, key, location, length) of the pickle stands for."""
         if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
-            raise pickle.UnpicklingError(f"the file speaks of {str(entry)[:100]} where a storage should be")
+            raise pickle.UnpicklingError(f"the file speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count = entry
         untyped = kind is names.UNTYPED
         if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
@@ -274,8 +291,15 @@ class _Storages:
         if type(count) is not int or count * (1 if untyped else kind.dtype.itemsize) != size:
             raise RuntimeError(f"storage {key} has {size} bytes in the file, which are not {count} elements")
         if key not in self.made:
-            self.made[key] = self.restore(self.archive.storage(f"data/{key}"), location)
-        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.room)
+            storage = self.archive.storage(f"data/{key}")
+            if self.is_big and untyped and size > 1:
+                raise RuntimeError(
+                    f"storage {key} of a big-endian file has no dtype: the order of its bytes is unknown"
+                )
+            if self.is_big:
+                storage.byteswap(_C.uint8 if untyped else kind.dtype)
+            self.made[key] = self.restore(storage, location)
+        return self.made[key] if untyped else names.TypedStorage(self.made[key], kind.dtype, self.account)
 
 
 def _trusting(module: Any, program: bytes, persistent_load: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
@@ -306,20 +330,14 @@ def _counterpart(module: str, name: str) -> str:
 
 
 def get_unsafe_globals_in_checkpoint(f: File) -> list[str]:
-    """The names in a file that weights_only=True refuses, without reading more than its pickle."""
+    """The names in a file that weights_only=True refuses: its pickle is run without a call and without its storages."""
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)
-    found: dict[str, None] = {}
-    words: list[str] = []
-    for code, argument, _ in pickletools.genops(Reader(f).read("data.pkl")):
-        if isinstance(argument, str) and code.name != "GLOBAL":
-            words.append(argument)
-        if code.name not in ("GLOBAL", "STACK_GLOBAL"):
-            continue
-        module, name = str(argument).split(" ", 1) if code.name == "GLOBAL" else words[-2:]
-        module = "builtins" if module == "__builtin__" else module
-        full = name if module == "builtins" else f"{module}.{name}"
-        if (module, name) not in names.TABLE and full not in allowed:
-            found[full] = None
-    return list(found)
+    if not is_archive(f):
+        raise ValueError("Expected input to be a checkpoint returned by `save`, and no file from before PyTorch 1.6")
+    start = f.tell()
+    try:
+        return unsafe_globals(Reader(f).read("data.pkl"))
+    finally:
+        f.seek(start)

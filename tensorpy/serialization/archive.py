@@ -119,7 +119,8 @@ class Reader:
         if len(header) < _LOCAL.size or not header.startswith(b"PK\x03\x04"):
             raise _broken(f"record {entry.filename!r} has no header")
         *_, name_length, extra_length = _LOCAL.unpack(header)
-        if self.file.read(name_length) != entry.orig_filename.encode("utf-8" if entry.flag_bits & 0x800 else "cp437"):
+        name = entry.orig_filename.encode("utf-8" if entry.flag_bits & 0x800 else "cp437")
+        if name_length != len(name) or self.file.read(name_length) != name:
             raise _broken(f"record {entry.filename!r} is called otherwise where it lies")
         return entry.header_offset + _LOCAL.size + name_length + extra_length
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy.serialization import names
+from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import bytes_tensor
 from tensorpy.serialization.location import Restore
 from tensorpy.serialization.pickler import Pickler
@@ -24,7 +25,6 @@ from tensorpy.serialization.unpickler import Unpickler
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 _START = pickle.dumps(MAGIC, protocol=2)
-_COPIES = 8  # as in an archive
 Run = Callable[[bytes, Callable[[Any], Any]], Any]  # runs a pickle
 
 
@@ -74,17 +74,17 @@ def _damaged(why: object) -> pickle.UnpicklingError:
 class _Storages:
     """The storages of a file, each made when the object first speaks of it."""
 
-    def __init__(self, room: int, restore: Restore, trusted: bool) -> None:
+    def __init__(self, program: int, room: int, restore: Restore, trusted: bool) -> None:
         self.left, self.restore, self.trusted = room, restore, trusted
+        self.account = Account(program, room)
         self.made: dict[str, tuple[Any, Any, int]] = {}  # as read, as restored, the size of an element
-        self.room = [_COPIES * room]
 
     def load(self, entry: Any) -> Any:
         """What ("storage", type, key, location, length, view) stands for, or ("module", class, file, its text)."""
         if self.trusted and isinstance(entry, tuple) and len(entry) == 4 and entry[0] == "module":
             return entry[1]
         if not isinstance(entry, tuple) or len(entry) != 6 or entry[0] != "storage":
-            raise _damaged(f"it speaks of {str(entry)[:100]} where a storage should be")
+            raise _damaged(f"it speaks of {names.shown(entry)} where a storage should be")
         _, kind, key, location, count, view = entry
         untyped = kind is names.UNTYPED
         if not (untyped or isinstance(kind, names.StorageType)) or not (type(key) is type(location) is str):
@@ -99,12 +99,12 @@ class _Storages:
             empty = _C.empty(count * itemsize, dtype=_C.uint8).untyped_storage()
             self.made[key] = empty, self.restore(empty, location), itemsize
         restored = self.made[key][1]
-        return restored if untyped else names.TypedStorage(restored, kind.dtype, self.room)
+        return restored if untyped else names.TypedStorage(restored, kind.dtype, self.account)
 
     def fill(self, data: bytes, place: int, key: Any) -> int:
         """The bytes of a storage, from this place of the file on; where they end."""
-        if key not in self.made or len(data) < place + 8:
-            raise _damaged(f"the bytes of storage {str(key)[:40]} are not to be found")
+        if type(key) is not str or key not in self.made or len(data) < place + 8:
+            raise _damaged(f"the bytes of storage {names.shown(key)} are not to be found")
         empty, restored, itemsize = self.made.pop(key)
         start, size = place + 8, struct.unpack_from("<q", data, place)[0] * itemsize
         if size != empty.nbytes() or len(data) < start + size:
@@ -130,7 +130,7 @@ def _end(data: bytes, start: int) -> int:
 
 
 def _no_storage(entry: Any) -> Any:
-    raise _damaged(f"it speaks of {str(entry)[:100]} outside of the object")
+    raise _damaged(f"it speaks of {names.shown(entry)} outside of the object")
 
 
 def read(data: bytes, restore: Restore, run: Run | None) -> tuple[Any, int]:
@@ -139,16 +139,20 @@ def read(data: bytes, restore: Restore, run: Run | None) -> tuple[Any, int]:
     for _ in range(5):
         ends.append(_end(data, ends[-1]))
     version, machine = (Unpickler(data, _no_storage, start).load() for start in ends[1:3])
-    if version != VERSION:
-        raise RuntimeError(f"Invalid protocol version: {str(version)[:40]}")
+    if type(version) is not int or version != VERSION:
+        raise RuntimeError(f"Invalid protocol version: {names.shown(version)}")
     if not isinstance(machine, dict) or not machine.get("little_endian", True):
         raise RuntimeError("the file was written on a big-endian machine, which is not read")
     keys = Unpickler(data, _no_storage, ends[4]).load()
     if not isinstance(keys, list):
         raise _damaged("it has no list of storages")
-    storages = _Storages(len(data) - ends[5], restore, run is not None)
+    storages = _Storages(ends[4] - ends[3], len(data) - ends[5], restore, run is not None)
     program = data[ends[3] : ends[4]]
-    obj = Unpickler(program, storages.load).load() if run is None else run(program, storages.load)
+    obj = (
+        Unpickler(program, storages.load, account=storages.account).load()
+        if run is None
+        else run(program, storages.load)
+    )
     place = ends[5]
     for key in keys:
         place = storages.fill(data, place, key)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorpy import _C
+from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.serialization import names
 from tensorpy.serialization.archive import bytes_tensor
 
@@ -34,15 +35,24 @@ def location_tag(storage: Any) -> str:
 
 def default_restore_location(storage: Any, location: str) -> Any:
     """A storage on the CPU, brought to where a file says that it was."""
+    return _restored(storage, location, _C.device)
+
+
+def _as_the_file_says(storage: Any, location: str) -> Any:
+    """The same, but the package of a device that has not been imported stays so: a file's word imports nothing."""
+    return _restored(storage, location, device_of_a_file)
+
+
+def _restored(storage: Any, location: str, make: Callable[[str], _C.device]) -> Any:
     for _, _, deserializer in _packages:
         if (found := deserializer(storage, location)) is not None:
             return found
-    return _default(storage, location)
+    return _to(storage, _device(location, make))
 
 
-def _device(location: str) -> _C.device:
+def _device(location: str, make: Callable[[str], _C.device] = _C.device) -> _C.device:
     try:
-        return _C.device(location)
+        return make(location)
     except (RuntimeError, ValueError, OverflowError):
         raise RuntimeError(f"don't know how to restore data location of a storage (tagged with {location})") from None
 
@@ -61,15 +71,11 @@ def _to(storage: Any, device: _C.device) -> Any:
         ) from None
 
 
-def _default(storage: Any, location: str) -> Any:
-    return _to(storage, _device(location))
-
-
 def _by_function(function: Any) -> Restore:
     def restore(storage: Any, location: str) -> Any:
         found = function(storage, location)
         if found is None:
-            return default_restore_location(storage, location)
+            return _as_the_file_says(storage, location)
         if not isinstance(found, names.UNTYPED):
             raise TypeError(f"map_location has to give a storage or None, not {type(found).__name__}")
         return found
@@ -77,15 +83,24 @@ def _by_function(function: Any) -> Restore:
     return restore
 
 
+def _by_dictionary(places: dict[Any, Any]) -> Restore:
+    def restore(storage: Any, location: str) -> Any:
+        if location in places:
+            return default_restore_location(storage, str(places[location]))
+        return _as_the_file_says(storage, location)
+
+    return restore
+
+
 def restorer(map_location: Any) -> Restore:
     """What `map_location` means."""
     if map_location is None:
-        return default_restore_location
+        return _as_the_file_says
     if isinstance(map_location, (str, _C.device)):
         device = _device(map_location) if isinstance(map_location, str) else map_location
         return lambda storage, location: _to(storage, device)
     if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(storage, str(map_location.get(location, location)))
+        return _by_dictionary(map_location)
     if not callable(map_location):
         raise TypeError(f"map_location is a device, its name, a dict or a function, not {type(map_location).__name__}")
     return _by_function(map_location)

@@ -1,17 +1,22 @@
 """The words of the format: under which names a file speaks of tensors, dtypes and storages, and what these are here.
 
-The names are PyTorch's, so that each side reads what the other has saved. One table serves writing and reading.
+The names are PyTorch's, so that each side reads what the other has saved. One table serves writing and reading. The
+table is data only: what it calls builds tensors, containers and numbers, and never compiles, imports, calls or looks up
+an attribute that a file names. A test calls each name with wild values.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy.backends._entry_points import device_of_a_file
 from tensorpy.nn.parameter import Parameter
+from tensorpy.serialization.account import Account
 from tensorpy.serialization.archive import _rebuild_tensor
 
 UNTYPED: Any = _C.UntypedStorage
@@ -28,13 +33,10 @@ class StorageType:
 
 
 class TypedStorage:
-    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device.
+    """A storage and the dtype of its elements, as a file names it; `untyped` is None on the Meta device."""
 
-    `room` is shared by the storages of a file: the bytes that may still be made of them.
-    """
-
-    def __init__(self, untyped: Any, dtype: _C.dtype, room: list[int]) -> None:
-        self.untyped, self.dtype, self.room = untyped, dtype, room
+    def __init__(self, untyped: Any, dtype: _C.dtype, account: Account) -> None:
+        self.untyped, self.dtype, self.account = untyped, dtype, account
 
     def __repr__(self) -> str:
         return f"<TypedStorage of {self.dtype}>"
@@ -53,9 +55,9 @@ def _resolved(tensor: Tensor, metadata: Any, storage: Any) -> Tensor:
     """Conjugation and negation that PyTorch left for later; not of more elements than the file can mean."""
     for name in ("conj", "neg"):
         if isinstance(metadata, dict) and metadata.get(name):
-            if not isinstance(storage, TypedStorage) or tensor.nbytes > storage.room[0]:
-                raise RuntimeError(f"the tensors with the {name} bit are much larger than what is stored")
-            storage.room[0] -= tensor.nbytes
+            if not isinstance(storage, TypedStorage):
+                raise RuntimeError(f"a tensor in the file has the {name} bit and no storage of a dtype")
+            storage.account.pay_bytes(tensor.nbytes)
             changed = _C.conj_physical(tensor) if name == "conj" else -tensor
             tensor = changed.detach().requires_grad_(tensor.requires_grad)
     return tensor
@@ -105,9 +107,9 @@ def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, stat
 
 def rebuild_from_type(make: Any, cls: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or one that has attributes."""
-    if make not in _MAKERS or not isinstance(cls, type) or not issubclass(cls, Tensor):
+    if all(make is not each for each in _MAKERS) or not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("a tensor's class in the file is none, or made by a function that makes no tensors")
-    made = make(*args)
+    made = make(*_of(args, tuple))
     if type(made) is not cls:
         made = _make_subclass(cls, made.detach(), made.requires_grad)
     return _with_state(made, state)
@@ -117,16 +119,28 @@ def _with_state(tensor: Any, state: Any) -> Any:
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if slots or not isinstance(attributes, (dict, type(None))):
         raise TypeError("a tensor's attributes in the file are no dictionary")
-    tensor.__dict__.update(attributes or {})
+    set_attributes(tensor, Tensor, attributes or {})
     return tensor
+
+
+def set_attributes(target: Any, cls: type, attributes: Any) -> None:
+    """Attributes of a file's object: data beside what the class has, never in its place."""
+    for name in _of(attributes, dict, OrderedDict):
+        if type(name) is not str or hasattr(cls, name):
+            raise TypeError(
+                f"the file gives a {cls.__name__} an attribute that has the name of the class's own, or none"
+            )
+    target.__dict__.update(attributes)
+
+
+_LAYOUTS = {f"torch.{name}": value for name, value in vars(_C).items() if isinstance(value, LAYOUT)}
 
 
 def get_layout(name: Any) -> Any:
     """A layout by its name."""
-    found = getattr(_C, str(name).removeprefix("torch."), None)
-    if not isinstance(found, LAYOUT):
+    if _of(name, str) not in _LAYOUTS:
         raise RuntimeError(f"tensorpy has no layout {name}")
-    return found
+    return _LAYOUTS[name]
 
 
 def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
@@ -136,71 +150,73 @@ def rebuild_sparse_tensor(layout: Any, parts: Any) -> Any:
     if not isinstance(layout, LAYOUT) or not isinstance(parts, tuple) or not 3 <= len(parts) <= 4:
         raise TypeError("a sparse tensor in the file has no layout or parts")
     count = 2 if layout is _C.sparse_coo else 3
-    if not all(isinstance(part, Tensor) for part in parts[:count]):
+    if not all(isinstance(part, Tensor) for part in parts[:count]) or len(parts) <= count:
         raise TypeError("a sparse tensor's indices or values in the file are no tensors")
-    size = _ints(tuple(parts[count]), "size")
+    size = _ints(tuple(_of(parts[count], tuple, list, _C.Size)), "size")
     return rebuild(layout, (*parts[:count], size, *parts[count + 1 :]))
-
-
-def rebuild_graph(state: Any, constants: Any, class_name: Any, training: Any = True, attributes: Any = None) -> Any:
-    """A module of a graph (tensorpy.fx): of operators and nothing else."""
-    from tensorpy.fx.graph_module import rebuild
-
-    return rebuild(state, constants, class_name, training, trusted=False)
 
 
 _MAKERS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta_tensor, rebuild_parameter)
 
 # ---- plain values: what the constructor would take besides them, it does not get from a file ----
 
-_MOST_IN_A_KEY = 1000  # parts of a nested tuple: hashing visits a part as often as it is referred to
+
+def _checked_set(account: Account, values: Any = ()) -> Any:
+    made: set[Any] = set()
+    made.update(account.key(made, v) for v in _of(values, list, tuple))
+    return made
 
 
-def check_key(key: Any) -> Any:
-    """A key of a dictionary or an element of a set, which Python is about to hash."""
-    waiting, seen = [key], 0
-    while waiting:
-        part, seen = waiting.pop(), seen + 1
-        if isinstance(part, tuple):
-            waiting.extend(part[:_MOST_IN_A_KEY])
-            seen += len(part)
-        if seen > _MOST_IN_A_KEY:
-            raise ValueError("a key in the file is a tuple of too many parts")
-    return key
+def _ordered_dict(account: Account, pairs: Any = ()) -> Any:
+    made: OrderedDict[Any, Any] = OrderedDict()
+    for pair in _of(pairs, list, tuple):
+        key, value = _of(pair, list, tuple)
+        made[account.key(made, key)] = value
+    return made
 
 
-def _checked_set(values: Any = ()) -> Any:
-    return {check_key(v) for v in _of(values, list, tuple)}
+def _counter(account: Account, counts: Any = None) -> Any:
+    made: Counter[Any] = Counter()
+    for key, count in _of({} if counts is None else counts, dict).items():
+        made[account.key(made, key)] = count
+    return made
 
 
-def _ordered_dict(pairs: Any = ()) -> Any:
-    return OrderedDict((check_key(k), v) for k, v in _of(pairs, list, tuple))
-
-
-def _counter(counts: Any = None) -> Any:
-    return Counter(_of({} if counts is None else counts, dict))
-
-
-def _bytearray(data: Any = b"") -> Any:
+def _bytearray(account: Account, data: Any = b"") -> Any:
     return bytearray(_of(data, bytes))
 
 
-def _encode(text: Any, encoding: Any) -> Any:
-    if encoding != "latin1":
+def _encode(account: Account, text: Any, encoding: Any) -> Any:
+    if _of(encoding, str) != "latin1":
         raise ValueError(f"bytes in the file are written as {encoding!r}, not as latin1")
     return _of(text, str).encode("latin1")
 
 
-def _complex(real: Any, imag: Any) -> Any:
+def _complex(account: Account, real: Any, imag: Any) -> Any:
     return complex(_of(real, float), _of(imag, float))
 
 
-def _size(sizes: Any = ()) -> Any:
+def _size(account: Account, sizes: Any = ()) -> Any:
     return _C.Size(_ints(tuple(_of(sizes, tuple, list)), "size"))
 
 
-def _device(name: Any, index: Any = None) -> Any:
-    return _C.device(_of(name, str)) if index is None else _C.device(name, index)
+def _device(account: Account, name: Any, index: Any = None) -> Any:
+    return device_of_a_file(_of(name, str), *(() if index is None else (_of(index, int),)))
+
+
+def _sparse(account: Account, layout: Any, parts: Any) -> Any:
+    """A sparse tensor, whose parts are read to be checked: a part may be a few bytes that are seen often."""
+    for part in _of(parts, tuple):
+        if isinstance(part, Tensor):
+            account.pay_bytes(part.nbytes)
+    return rebuild_sparse_tensor(layout, parts)
+
+
+def shown(value: Any) -> str:
+    """A value of a file for a message: its text, or its type, for the text of a nested value may never end."""
+    if type(value) is int and value.bit_length() <= 64:
+        return str(value)
+    return repr(value[:100]) if type(value) is str else type(value).__name__
 
 
 def _of(value: Any, *kinds: type) -> Any:
@@ -211,7 +227,7 @@ def _of(value: Any, *kinds: type) -> Any:
 
 # ---- the tables ----
 
-_STORAGES = {
+STORAGES = {
     "Float": _C.float32,
     "Double": _C.float64,
     "Half": _C.float16,
@@ -225,7 +241,7 @@ _STORAGES = {
     "ComplexFloat": _C.complex64,
     "ComplexDouble": _C.complex128,
 }
-STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in _STORAGES.values()}
+STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in STORAGES.values()}
 _DTYPES = (*STORAGE_TYPES, _C.uint16, _C.uint32, _C.uint64)
 
 # What a file calls to make something.
@@ -238,7 +254,6 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_sparse_tensor"): rebuild_sparse_tensor,
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
     ("torch.serialization", "_get_layout"): get_layout,
-    ("tensorpy.fx.graph_module", "rebuild"): rebuild_graph,
 }
 # What a file only speaks of.
 VALUES: dict[tuple[str, str], Any] = {
@@ -248,18 +263,29 @@ VALUES: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Parameter"): Parameter,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     **{("torch", str(dtype).rpartition(".")[2]): dtype for dtype in _DTYPES},
-    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in _STORAGES.items()},
+    **{("torch", f"{name}Storage"): STORAGE_TYPES[dtype] for name, dtype in STORAGES.items()},
 }
-# Where a file that is not trusted calls one of these, a function that takes plain values and nothing else is called.
-GUARDED: dict[tuple[str, str], tuple[Any, Any]] = {
-    ("collections", "OrderedDict"): (OrderedDict, _ordered_dict),
-    ("collections", "Counter"): (Counter, _counter),
-    ("builtins", "set"): (set, _checked_set),
-    ("builtins", "bytearray"): (bytearray, _bytearray),
-    ("builtins", "complex"): (complex, _complex),
-    ("_codecs", "encode"): (codecs.encode, _encode),
-    ("torch", "Size"): (_C.Size, _size),
-    ("torch", "device"): (_C.device, _device),
+# What a file may name of Python and PyTorch, to call it.
+PYTHON: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "Counter"): Counter,
+    ("builtins", "set"): set,
+    ("builtins", "bytearray"): bytearray,
+    ("builtins", "complex"): complex,
+    ("_codecs", "encode"): codecs.encode,
 }
-TABLE = FUNCTIONS | VALUES | {name: value for name, (value, _) in GUARDED.items()}
+# What is called in the place of a name's value where a file is not trusted: a function of the file's account and plain
+# values, which takes nothing else.
+GUARDED: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (OrderedDict, _ordered_dict),
+    (Counter, _counter),
+    (set, _checked_set),
+    (bytearray, _bytearray),
+    (complex, _complex),
+    (codecs.encode, _encode),
+    (_C.Size, _size),
+    (_C.device, _device),
+    (rebuild_sparse_tensor, _sparse),
+)
+TABLE = FUNCTIONS | VALUES | PYTHON
 NAMES = {id(value): name for name, value in (FUNCTIONS | VALUES).items()}

@@ -1,8 +1,9 @@
 """Reading a pickle from anybody: a machine for the opcodes that plain values need, which calls only what it was told.
 
 A pickle is a program. Python's own machine imports and calls whatever the file names; this one knows a table of names
-(names.py), looks up no module, and calls a function only if it is in the table or the user has added it. The values on
-its stack take no more memory than the file has bytes: what would make more of little is refused.
+(names.py), looks up no module, and calls a function only if it is in the table or the user has added it. What the table
+calls makes data and nothing else. An account (account.py) keeps work and memory within a multiple of the file's size.
+`unsafe_globals` runs the same machine without its calls: the check and the loader cannot differ in what a file names.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorpy.serialization import names
+from tensorpy.serialization.account import Account
 
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _MARK = object()
-_COPIES = 16
 _MALFORMED = (
     IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, struct.error,
 )  # fmt: skip
@@ -27,28 +29,34 @@ _MALFORMED = (
 allowed: dict[str, tuple[Any, Any]] = {}
 
 
-def refused(name: str) -> pickle.UnpicklingError:
-    return pickle.UnpicklingError(
-        f"Weights only load failed: the file names {name}, which is not among the globals that are allowed by default. "
-        f"If you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a while, with the "
-        f"`tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False anything that the "
-        f"file names is imported and called, so do that only with a file from a source that you trust."
-    )
+class UnsafeGlobal(pickle.UnpicklingError):
+    """A file names what it may not."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Weights only load failed. Unsupported global: GLOBAL {name} is none of those that files may name by "
+            f"default. If you trust it, allow it with `tensorpy.serialization.add_safe_globals([{name}])` or, for a "
+            f"while, with the `tensorpy.serialization.safe_globals([{name}])` context manager. With weights_only=False "
+            "anything that the file names is imported and called, so do that only with a file that you trust."
+        )
+        self.name = name
 
 
 class Unpickler:
     """Runs one pickle. `persistent_load` gives the storage that an entry of the file speaks of."""
 
-    def __init__(self, data: bytes, persistent_load: Callable[[Any], Any], start: int = 0) -> None:
+    def __init__(
+        self, data: bytes, persistent_load: Callable[[Any], Any], start: int = 0, account: Account | None = None
+    ) -> None:
         self.data, self.position, self.persistent_load = data, start, persistent_load
+        self.account = account or Account(len(data))
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.copied = _COPIES * len(data) + 1000  # what may still be copied of other values
         self.of_the_user: Exception | None = None  # raised by map_location: nothing is wrong with the file
         own = [value for value, _ in allowed.values()]
         self.classes = {id(value) for value in own if isinstance(value, type)}
         self.calls = {id(f): f for f in (*names.FUNCTIONS.values(), *own)}  # what stands for a function that is called
-        self.calls.update({id(value): guard for value, guard in names.GUARDED.values()})
+        self.calls.update({id(value): partial(guard, self.account) for value, guard in names.GUARDED})
 
     def load(self) -> Any:
         try:
@@ -62,6 +70,8 @@ class Unpickler:
             if error is self.of_the_user:
                 raise
             raise pickle.UnpicklingError(f"Weights only load failed: the file is damaged ({error})") from error
+        finally:
+            self.account.hashes.clear()
 
     # ---- the program's text ----
 
@@ -91,6 +101,7 @@ class Unpickler:
         return value
 
     def top(self, kind: type) -> Any:
+        """The last value, which is a dict, list or set that is given more."""
         if not isinstance(self.stack[-1], kind):
             raise TypeError(f"expected {kind.__name__} below, got {type(self.stack[-1]).__name__}")
         return self.stack[-1]
@@ -118,7 +129,7 @@ class Unpickler:
         elif full in allowed:
             self.push(allowed[full][0])
         else:
-            raise refused(full)
+            raise UnsafeGlobal(full)
 
     def find_on_stack(self) -> None:
         module, name = self.last(2)
@@ -126,21 +137,12 @@ class Unpickler:
 
     def reduce(self) -> None:
         function, arguments = self.last(2)
-        self.push(self._may_call(function)(*self.afford(names._of(arguments, tuple))))
-
-    def afford(self, values: Any) -> Any:
-        """Counts what a call may copy: each time a few bytes of the program refer to the same large value."""
-        self.copied -= sum(len(v) for v in values if isinstance(v, (str, bytes, list, tuple, dict)))
-        if self.copied < 0:
-            raise ValueError("it copies the same values over and over")
-        return values
+        self.push(self._may_call(function)(*self.account.copied(names._of(arguments, tuple))))
 
     def new(self) -> None:
         cls, arguments = self.last(2)
-        if id(cls) in self.classes:
-            self.push(cls.__new__(cls, *arguments))
-        else:
-            self.push(self._may_call(cls)(*self.afford(names._of(arguments, tuple))))
+        self.account.copied(names._of(arguments, tuple))
+        self.push(cls.__new__(cls, *arguments) if id(cls) in self.classes else self._may_call(cls)(*arguments))
 
     def _may_call(self, function: Any) -> Any:
         if id(function) not in self.calls:
@@ -151,10 +153,10 @@ class Unpickler:
         return self.calls[id(function)]
 
     def build(self) -> None:
-        (state,) = self.afford((self.pop(),))
+        (state,) = self.account.copied((self.pop(),))
         target = self.stack[-1]
         if type(target) is OrderedDict:
-            target.__dict__.update(names._of(state, dict))
+            names.set_attributes(target, OrderedDict, state)
         elif id(type(target)) not in self.classes:
             raise pickle.UnpicklingError(
                 f"Weights only load failed: the file changes a {type(target).__name__}; a class that may be given its "
@@ -168,11 +170,15 @@ class Unpickler:
     def set_items(self, pairs: list[Any]) -> None:
         target = self.top(dict)
         for i in range(0, len(pairs), 2):
-            target[names.check_key(pairs[i])] = pairs[i + 1]
+            target[self.account.key(target, pairs[i])] = pairs[i + 1]
 
     def add_items(self) -> None:
+        values, target = self.above_mark(), self.top(set)
+        target.update(self.account.key(target, v) for v in values)
+
+    def frozen(self) -> None:
         values = self.above_mark()
-        self.top(set).update(names.check_key(v) for v in values)
+        self.push(frozenset(self.account.key(values, v) for v in values))
 
     def extend(self, values: list[Any]) -> None:
         self.top(list).extend(values)
@@ -237,7 +243,7 @@ _STEPS: dict[bytes, Callable[[Unpickler], object]] = {
     pickle.SETITEMS: lambda u: u.set_items(u.above_mark()),
     pickle.EMPTY_SET: lambda u: u.push(builtins.set()),
     pickle.ADDITEMS: Unpickler.add_items,
-    pickle.FROZENSET: lambda u: u.push(frozenset(names.check_key(v) for v in u.above_mark())),
+    pickle.FROZENSET: Unpickler.frozen,
     pickle.BINPUT: lambda u: u.remember(u.number("<B")),
     pickle.LONG_BINPUT: lambda u: u.remember(u.number("<I")),
     pickle.MEMOIZE: lambda u: u.remember(len(u.memo)),
@@ -246,7 +252,53 @@ _STEPS: dict[bytes, Callable[[Unpickler], object]] = {
     pickle.GLOBAL: lambda u: u.find(u.line(), u.line()),
     pickle.STACK_GLOBAL: Unpickler.find_on_stack,
     pickle.BINPERSID: Unpickler.load_persistent,
-    pickle.REDUCE: Unpickler.reduce,
-    pickle.NEWOBJ: Unpickler.new,
-    pickle.BUILD: Unpickler.build,
+    pickle.REDUCE: lambda u: u.reduce(),
+    pickle.NEWOBJ: lambda u: u.new(),
+    pickle.BUILD: lambda u: u.build(),
 }
+
+
+# ---- the check ----
+
+
+class _Stand:
+    """Stands for what the loader would have made."""
+
+
+class _Names(Unpickler):
+    """The machine without its calls: it notes each name that the loader refuses, and goes on."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data, lambda entry: _Stand())
+        self.found: dict[str, None] = {}
+
+    def find(self, module: str, name: str) -> None:
+        try:
+            super().find(module, name)
+        except UnsafeGlobal as error:
+            self.found[error.name] = None
+            self.push(_Stand())
+
+    def top(self, kind: type) -> Any:
+        return kind() if isinstance(self.stack[-1], _Stand) else super().top(kind)
+
+    def reduce(self) -> None:
+        self.last(2)
+        self.push(_Stand())
+
+    new = reduce
+
+    def build(self) -> None:
+        self.pop()
+        self.push(self.pop())
+
+
+def unsafe_globals(data: bytes) -> list[str]:
+    """The names in a pickle that the loader refuses, up to where it is damaged; UnpicklingError if there are none."""
+    machine = _Names(data)
+    try:
+        machine.load()
+    except pickle.UnpicklingError:
+        if not machine.found:  # else the loader ends at the first of the names, and sees no damage
+            raise
+    return list(machine.found)

@@ -39,6 +39,8 @@ from tensorpy.utils.data.sampler import (
 )
 from tensorpy.utils.data.worker import get_worker_info
 
+from tensorpy.utils.data import _utils as _utils  # isort: skip
+
 __all__ = [
     "BatchSampler",
     "ChainDataset",

@@ -9,10 +9,13 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import queue
+import warnings
 import weakref
 from collections.abc import Iterator
+from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
+from multiprocessing.reduction import ForkingPickler
+from types import GenericAlias
 from typing import Any
 
 from tensorpy.storage import forget_of
@@ -24,7 +27,6 @@ from tensorpy.utils.data.worker import get_worker_info as get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
 
-ALIVE_CHECK = 5.0  # seconds between looks whether the workers are alive
 JOIN_WAIT = 5.0  # seconds that a worker is given to end by itself
 
 
@@ -44,6 +46,8 @@ class DataLoader:
     each worker with its number; generator: draws the order and the workers' seeds; persistent_workers: workers stay for
     the next epoch; in_order=False: batches as they come.
     """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers
 
     __initialized = False  # libraries that change a loader set it under the name that Python makes of it
 
@@ -115,6 +119,8 @@ class DataLoader:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._iterator: _WorkersIter | None = None
+        self._length: int | None = None  # what `len` has said of an iterable dataset
+        self._warn_of_many_workers()
         self.__initialized = True
 
     @property
@@ -151,6 +157,15 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
+    def _warn_of_many_workers(self) -> None:
+        most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if most is not None and self.num_workers > most:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                f"of worker in current system is {most}: more of them slow each other down.",
+                stacklevel=3,
+            )
+
     @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
@@ -177,13 +192,28 @@ class DataLoader:
         if not self._iterable:
             return len(self._index_sampler)
         length = len(self.dataset)
-        if self.batch_size is None:
-            return length
-        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+        if self.batch_size is not None:
+            length = length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+        self._length = length
+        return length
 
 
 class _BaseDataLoaderIter:
     """What an epoch of any kind is."""
+
+    def _expect(self, loader: DataLoader) -> None:
+        """Notes what `len` had said of an iterable dataset when the epoch began."""
+        self.length, self.dataset, self.fetched = loader._length, loader.dataset, 0
+
+    def _count_one(self) -> None:
+        self.fetched += 1
+        if self.length is not None and self.fetched > self.length:
+            warnings.warn(
+                f"Length of IterableDataset {self.dataset} was reported to be {self.length}(when accessing "
+                f"len(dataloader)), but {self.fetched} samples have been fetched. Workers that all read the same "
+                "samples are a cause of it: each has to read a part of its own, see get_worker_info().",
+                stacklevel=3,
+            )
 
 
 class _HereIter(_BaseDataLoaderIter):
@@ -193,12 +223,15 @@ class _HereIter(_BaseDataLoaderIter):
         self.indices = iter(loader._index_sampler)
         drawn_seed(loader.generator)  # as with workers, so that what is drawn next is the same
         self.fetcher = Fetcher(*loader._fetcher_arguments())
+        self._expect(loader)
 
     def __iter__(self) -> _HereIter:
         return self
 
     def __next__(self) -> Any:
-        return self.fetcher.fetch(next(self.indices))
+        batch = self.fetcher.fetch(next(self.indices))
+        self._count_one()
+        return batch
 
 
 # ---- workers ----
@@ -231,6 +264,7 @@ class _WorkersIter(_BaseDataLoaderIter):
         self.count, self.timeout, self.in_order = loader.num_workers, loader.timeout, loader.in_order
         self.ahead = (loader.prefetch_factor or 1) * self.count
         self.persistent = loader.persistent_workers
+        self._expect(loader)
         self.workers: list[Any] = []
         self.task_queues: list[Any] = []
         self._finalizer = weakref.finalize(self, _shut_down, self.workers, self.task_queues, self.results, os.getpid())
@@ -266,6 +300,7 @@ class _WorkersIter(_BaseDataLoaderIter):
 
     def begin(self, loader: DataLoader) -> None:
         """Another epoch with the same workers: what was under way is waited for and dropped."""
+        self._expect(loader)
         self.indices = iter(loader._index_sampler)
         seed = drawn_seed(loader.generator)
         for tasks in self.task_queues:
@@ -293,21 +328,16 @@ class _WorkersIter(_BaseDataLoaderIter):
         self.sent += 1
 
     def _received(self) -> tuple[Any, Any]:
-        """The next answer, from whichever worker."""
-        waited = 0.0
-        while True:
-            wait = min(ALIVE_CHECK, self.timeout - waited) if self.timeout else ALIVE_CHECK
-            try:
-                return self.results.get(timeout=wait)
-            except queue.Empty:
-                waited += wait
-            dead = [str(w.pid) for w in self.workers if not w.is_alive()]
-            if dead:
-                self._finalizer()
-                raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(dead)}) exited unexpectedly")
-            if self.timeout and waited >= self.timeout:
-                self._finalizer()
-                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+        """The next answer, from whichever worker; RuntimeError as soon as a worker has ended, or after the timeout."""
+        reader: Any = getattr(self.results, "_reader")  # noqa: B009
+        ready = wait([reader, *(w.sentinel for w in self.workers)], self.timeout or None)
+        if reader in ready or reader.poll():  # what a worker sent before its end
+            return self.results.get()
+        self._finalizer()
+        if ready:
+            dead = ", ".join(str(w.pid) for w in self.workers if w.exitcode not in (None, 0) or w.sentinel in ready)
+            raise RuntimeError(f"DataLoader worker (pid(s) {dead}) exited unexpectedly")
+        raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
 
     def __iter__(self) -> _WorkersIter:
         return self
@@ -324,6 +354,7 @@ class _WorkersIter(_BaseDataLoaderIter):
             self.next_place += self.in_order
             batch = self.ready.pop(place)
             self._send()
+            self._count_one()
             if isinstance(batch, Failure):
                 if not self.persistent:
                     self._finalizer()
@@ -333,8 +364,9 @@ class _WorkersIter(_BaseDataLoaderIter):
             self._finalizer()
         raise StopIteration
 
-    def _take(self, place: int, batch: Any) -> None:
+    def _take(self, place: int, answer: bytes) -> None:
         self.under_way.pop(place)
+        batch = ForkingPickler.loads(answer)
         if isinstance(batch, Exhausted):
             self.active[batch.worker] = False
             self._send()

@@ -1,7 +1,7 @@
 """What runs in a worker process of a DataLoader, and what it sends back.
 
 A worker gets messages through a queue of its own: a task (number, indices), `Resume` before another epoch, or None to
-end. It answers through the queue that all share: (task number, batch), with `Failure` or `Exhausted` for a batch.
+end. It answers through the queue that all share: (task number, pickle of the batch, or of `Failure` or `Exhausted`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import random
 import sys
 import traceback
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import tensorpy as tp
-from tensorpy import _C, multiprocessing
-from tensorpy.storage import forget_of
+from tensorpy import _C
+from tensorpy.storage import forget_of, send_copies
 from tensorpy.utils.data.collate import default_collate
 from tensorpy.utils.data.dataset import collated
 
@@ -121,12 +122,40 @@ class Fetcher:
         return self.collate(batch)
 
 
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    tp.manual_seed(seed)
+_WORD = 0xFFFFFFFF
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four words for NumPy's generator, well mixed of a seed and a worker's number: O'Neill's seed_seq, as NumPy's
+    SeedSequence has it."""
+    constant = 0x43B0D7E5
+
+    def hashed(value: int, multiplier: int) -> int:
+        nonlocal constant
+        value ^= constant
+        constant = constant * multiplier & _WORD
+        value = value * constant & _WORD
+        return value ^ value >> 16
+
+    def mixed(x: int, y: int) -> int:
+        value = (0xCA01F9DD * x - 0x4973F715 * y) & _WORD
+        return value ^ value >> 16
+
+    pool = [hashed(word, 0x931E8875) for word in (worker_id, base_seed & _WORD, base_seed >> 32 & _WORD, 0)]
+    for source in range(4):
+        for target in range(4):
+            if source != target:
+                pool[target] = mixed(pool[target], hashed(pool[source], 0x931E8875))
+    constant = 0x8B51F9DD
+    return [hashed(word, 0x58F38DED) for word in pool]
+
+
+def _seed(base: int, worker: int) -> None:
+    random.seed(base + worker)
+    tp.manual_seed(base + worker)
     if "numpy" in sys.modules:
         numpy: Any = sys.modules["numpy"]  # only where somebody has imported it
-        numpy.random.seed(seed % 2**32)
+        numpy.random.seed(_generate_state(base, worker))
 
 
 def run(
@@ -144,8 +173,8 @@ def run(
     dataset = make[0]
     try:
         _C.set_num_threads(1)
-        multiprocessing.set_sharing_strategy("file_system")  # each batch has one receiver
-        _seed(seed + number)
+        send_copies()  # each batch has one receiver
+        _seed(seed, number)
         _info = WorkerInfo(number, count, seed + number, dataset)
         fetcher: Any = None
         problem: Failure | None = None
@@ -166,18 +195,31 @@ def run(
                 break
             if isinstance(task, Resume):
                 results.put((task, number))
-                _seed(task.seed + number)
+                _seed(task.seed, number)
                 _info = WorkerInfo(number, count, task.seed + number, dataset)
                 fetcher = Fetcher(*make)
                 continue
             place, index = task
-            results.put((place, _answer(fetcher, index, number) if problem is None else problem))
+            results.put((place, packed(_answer(fetcher, index, number) if problem is None else problem, number)))
     except KeyboardInterrupt:  # the main process has it too, and tells
         pass
     finally:
         results.cancel_join_thread()  # who asks a worker to end wants no more of its batches
         results.close()
         forget_of(os.getpid())
+
+
+def packed(answer: Any, number: int) -> bytes:
+    """An answer's pickle, made here: in the queue's own thread nobody would learn that there is none."""
+    where = f"in DataLoader worker process {number}, whose result cannot be sent"
+    try:
+        return bytes(ForkingPickler.dumps(answer))
+    except Exception as error:
+        failure = answer if isinstance(answer, Failure) else Failure.of(error, where)
+    try:
+        return bytes(ForkingPickler.dumps(failure))
+    except Exception:  # the class of the error cannot be sent
+        return bytes(ForkingPickler.dumps(Failure(RuntimeError, failure.text)))
 
 
 def _answer(fetcher: Fetcher, index: Any, number: int) -> Any:

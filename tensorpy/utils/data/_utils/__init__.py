@@ -2,5 +2,8 @@
 
 from __future__ import annotations
 
-from tensorpy.utils.data import collate as collate
-from tensorpy.utils.data import worker as worker
+from tensorpy.utils.data._utils import collate as collate
+from tensorpy.utils.data._utils import worker as worker
+from tensorpy.utils.data.worker import PARENT_CHECK
+
+MP_STATUS_CHECK_INTERVAL = PARENT_CHECK  # seconds between a worker's looks whether its parent is alive

@@ -12,7 +12,7 @@
  *     (set_, .data, resize_); what was there is parked (host.h) until all kernels that run now are back. Who swaps
  *     while another thread computes gets old or new values, never freed memory;
  *   - sizes, strides, numel, byte_offset, flags, keys: written with the host lock held. A kernel reads what it needs of
- *     them before it gives the lock up, into its plan;
+ *     them before it gives the lock up, into its plan; what comes of several kernels goes by tp_still;
  *   - autograd: made once and published with release order, freed with the tensor;
  *   - its `grad`, and `accumulator`: under the leaf lock Autograd, through tp_grad and tp_put_grad_steal; who computes
  *     with a gradient retains it;
@@ -162,6 +162,11 @@ tp_tensor *tp_new_wrapped_number(const tp_scalar *s);
 /* Meta tensors have none: what is checked of values is not asked of them. */
 TP_INLINE bool tp_has_values(const tp_tensor *t) { return t->device.type != TP_DEVICE_META; }
 tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset);
+/* The same memory through a geometry that no other thread changes: for who reads a tensor in several steps and gives
+ * the host lock up between them (Note [Shared fields]). */
+TP_INLINE tp_tensor *tp_still(const tp_tensor *t) {
+    return tp_new_alias(t, tp_sizes(t), tp_strides(t), t->byte_offset);
+}
 tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype);
 
 /* ---- changing ---- */

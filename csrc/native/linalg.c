@@ -227,18 +227,18 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *A, bool pivot, bool check) {
     return (tp_tensor3){{tp_take(LU), tp_take(pivots), tp_take(info)}};
 }
 
-/* Vectors of int32 for a whole batch. */
+/* Vectors of int32 for a whole batch: a copy, which nobody writes once it is checked. */
 static tp_tensor *wide_pivots(tp_tensor *pivots, tp_ints batch) {
     int64_t sizes[TP_MAX_DIMS], n = pivots->sizes[pivots->ndim - 1];
     memcpy(sizes, batch.data, (size_t)batch.size * sizeof *sizes);
     sizes[batch.size] = n;
     tp_autoref *wide = tp_expand(pivots, (tp_ints){sizes, batch.size + 1}, false);
-    tp_autoref *whole = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *whole = wide ? tp_clone(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     return whole ? tp_as_vectors(whole, n) : NULL;
 }
 static int check_pivots(const char *op, const tp_tensor *lu, const tp_tensor *pivots) {
     if (pivots->dtype != TP_INT32)
-        return tp_fail(TP_RuntimeError, "%s: Expected the pivots to be int32, but got %s", op,
+        return tp_fail(TP_RuntimeError, "%s: pivots should be a Tensor of scalar type torch.int32, but got %s", op,
                        tp_dtype_names[pivots->dtype]);
     int64_t k = tp_rows(lu) < tp_columns(lu) ? tp_rows(lu) : tp_columns(lu);
     bool fits = pivots->ndim == lu->ndim - 1 && pivots->sizes[pivots->ndim - 1] == k;
@@ -282,7 +282,7 @@ tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B,
 /* _lu_permutation(Tensor pivots, int rows) -> Tensor */
 tp_tensor *_lu_permutation_dense(tp_tensor *pivots, int64_t rows) {
     if (pivots->dtype != TP_INT32 || pivots->ndim < 1)
-        return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of int32");
+        return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of torch.int32 dtype");
     tp_ints batch = tp_batch_sizes(pivots, 1);
     tp_autoref *out = tp_new_vectors(batch, rows, TP_INT64, pivots->device);
     if (!out || out->numel == 0) return tp_take(out);

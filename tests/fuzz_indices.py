@@ -1,6 +1,7 @@
-"""Calls every operator with wild numbers in each of its integer tensors: indices, pivots, offsets, lengths, targets.
+"""Calls every operator with wild numbers in each of its integer tensors: indices, pivots, offsets, lengths.
 
-`python tests/fuzz_indices.py JOURNAL [PART/PARTS] [--device=NAME] [NAME...]` takes the samples of the table and replaces
+`python tests/fuzz_indices.py JOURNAL [PART/PARTS] [--device=NAME] [NAME...]` takes the samples of the table and
+replaces
 one integer tensor at a time. What a tensor is meant for follows from the samples alone: one that holds integers where
 the operator computes with floats. Each call returns or raises one of EXPECTED; a crash or a hang ends the program, and
 JOURNAL says what was running.
@@ -69,9 +70,11 @@ def wild(array: Array, draw: random.Random) -> Iterator[tuple[str, Array]]:
             some = values.copy()
             some.reshape(-1)[draw.randrange(values.size)] = draw.choice(numbers)
             yield "one among good ones", Array(some, array.dtype)
-    yield "any", Array(np.array([draw.choice(numbers) for _ in range(values.size)], values.dtype).reshape(values.shape), array.dtype)  # fmt: skip
+    some = np.array([draw.choice(numbers) for _ in range(values.size)], values.dtype)
+    yield "any", Array(some.reshape(values.shape), array.dtype)
     yield "backwards", Array(values.reshape(-1)[::-1].reshape(values.shape).copy(), array.dtype)
-    yield "one number", Array(values.reshape(-1)[0].reshape(()) if values.size else np.zeros((), values.dtype), array.dtype)  # fmt: skip
+    one = values.reshape(-1)[0].reshape(()) if values.size else np.zeros((), values.dtype)
+    yield "one number", Array(one, array.dtype)
     yield "nothing", Array(np.zeros((0,), values.dtype), array.dtype)
     yield "one dimension more", Array(values[None].copy(), array.dtype)
     if values.ndim:
@@ -122,8 +125,9 @@ def run(journal: mmap.mmap, names: list[str], device: str, verbose: bool) -> lis
             try:
                 args, kwargs = arguments(sample, device, TABLE[name])
                 result = function(*args, **kwargs)
-                if device != "cpu":
-                    [r.cpu() for r in (result if isinstance(result, (list, tuple)) else [result]) if isinstance(r, tp.Tensor)]  # fmt: skip
+                for r in result if isinstance(result, (list, tuple)) else [result]:
+                    if device != "cpu" and isinstance(r, tp.Tensor):
+                        r.cpu()
             except EXPECTED:
                 pass
             except BaseException as error:

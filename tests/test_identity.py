@@ -1,6 +1,7 @@
-"""A tensor and its Python object: each state that the pair can be in, and each way from one to the next.
+"""A tensor and its Python object: the states that the pair can be in, and the ways from one to the next.
 
-The object is one while somebody could tell it from another; whoever has it has a whole tensor, whichever of C and Python
+The object is one while somebody could tell it from another; whoever has it has a whole tensor, whichever of C and
+Python
 held it last. What C holds a tensor by is one table, what makes an object worth keeping another."""
 
 import gc
@@ -250,14 +251,14 @@ def test_threads_that_take_and_let_go():
         start = threading.Barrier(threads + 1)
         wrong = []
 
-        def let_go(mine):
+        def let_go(mine, start=start):
             start.wait()
             while mine:
                 v = mine.pop()
                 v.add(1)
                 del v
 
-        def take():
+        def take(start=start, weak=weak, wrong=wrong):
             start.wait()
             for w in reversed(weak):
                 for _ in range(3):

@@ -123,7 +123,11 @@ def test_an_index_without_dimensions_and_a_source_without_elements(sizes: tuple[
 
 def test_an_index_out_of_range_where_nothing_is_read(device: str) -> None:
     x, index = tp.zeros(3, 0, device=device), tp.tensor([99], device=device)
-    for call in (lambda: x.index_select(0, index), lambda: x.index_select(1, index - 99), lambda: tp.nn.functional.embedding(index, x)):  # fmt: skip
+    for call in (
+        lambda: x.index_select(0, index),
+        lambda: x.index_select(1, index - 99),
+        lambda: tp.nn.functional.embedding(index, x),
+    ):
         with pytest.raises(RuntimeError, match="out of bounds"):
             call()
             tp.ones(1, device=device).tolist()  # a device may say so later

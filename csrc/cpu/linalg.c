@@ -147,6 +147,11 @@ typedef void *data;
 UNIT(potrf) {
     if (query) return;
     CALL((word, in, data, in, int *, size_t), j->upper ? "U" : "L", &j->n, at[0], &j->leading, info, 1);
+    int64_t step = ((int64_t)j->leading + 1) * item_of(j);
+    for (int64_t i = 0; *info == 0 && i < j->n; i++) { /* some libraries call a NaN positive */
+        const char *one = at[0] + i * step;
+        if (j->wide ? isnan(*(const double *)one) : isnan(*(const float *)one)) *info = (int)i + 1;
+    }
 }
 int cholesky_cpu(bool upper, tp_tensor *a, tp_tensor *info) {
     job j = JOB(TP_POTRF, info, a);

@@ -209,7 +209,7 @@ def test_wrong_arguments() -> None:
         (lambda: L.matrix_norm(flat), "at least 2 dimensions"),
         (lambda: L.matrix_norm(square, 3), "not supported"),
         (lambda: L.multi_dot([square]), "at least 2 tensors"),
-        (lambda: tp.lu_unpack(square, tp.tensor([1, 9, 3], dtype=tp.int32)), "pivot of 9"),
+        (lambda: tp.lu_unpack(square, tp.tensor([1, 9, 3], dtype=tp.int32)), "between 1 and .*one is 9"),
     ):
         with pytest.raises(RuntimeError, match=what):
             call()

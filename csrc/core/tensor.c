@@ -318,9 +318,23 @@ int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
 
 /* ---- the end ---- */
 
+void tp_release_contended(tp_tensor *t) {
+    int32_t count = atomic_load_explicit(&t->refcount, memory_order_acquire);
+    do {
+        if (count == 1) {
+            tp_tensor_free(t);
+            return;
+        }
+        if (count == (TP_KEEPS_PYOBJ | 2)) {
+            tp_core_hooks.release_kept(t);
+            return;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&t->refcount, &count, count - 1, memory_order_acq_rel,
+                                                    memory_order_acquire));
+}
+
 void tp_tensor_free(tp_tensor *t) {
     if (tp_unlikely(t->autograd != NULL)) tp_core_hooks.free_autograd(t);
-    if (tp_unlikely(t->pyobj && (t->flags & TP_FLAG_OWNS_PYOBJ))) tp_core_hooks.free_pyobj(t->pyobj);
     tp_storage_release(t->storage);
     if (tp_unlikely(t->base != NULL)) tp_release(t->base); /* not a view itself, so this goes one level deep */
     free_geometry(t->sizes, t->ndim);

@@ -12,7 +12,7 @@
  *     (set_, .data, resize_); what was there is parked (host.h) until all kernels that run now are back. Who swaps
  *     while another thread computes gets old or new values, never freed memory;
  *   - sizes, strides, numel, byte_offset, flags, keys: written with the host lock held. A kernel reads what it needs of
- *     them before it gives the lock up, into its plan;
+ *     them before it gives the lock up, into its plan; what comes of several kernels goes by tp_still;
  *   - autograd: made once and published with release order, freed with the tensor;
  *   - its `grad`, and `accumulator`: under the leaf lock Autograd, through tp_grad and tp_put_grad_steal; who computes
  *     with a gradient retains it;
@@ -37,9 +37,12 @@ enum {
     TP_FLAG_VIEW_MULTI = 1 << 6,     /* one of several outputs of a view operator (split, unbind) */
     TP_FLAG_VIEW_CUSTOM = 1 << 7,    /* a view made inside a Python autograd.Function */
     TP_FLAG_RETAINS_GRAD = 1 << 8,
-    TP_FLAG_OWNS_PYOBJ = 1 << 9, /* the tensor keeps its Python object alive, not the other way round */
-    TP_FLAG_SETTLED = 1 << 10,   /* a leaf that func made, whose function is done: no other gradient is by it */
+    TP_FLAG_SETTLED = 1 << 9, /* a leaf that func made, whose function is done: no other gradient is by it */
 };
+
+/* A bit of a tensor's `refcount`: the tensor keeps its Python object alive as well (Note [Identity]). It is part of the
+ * count so that who lets a reference go sees the bit and the count in one read. */
+#define TP_KEEPS_PYOBJ (INT32_C(1) << 30)
 
 struct tp_autograd_meta;
 
@@ -64,11 +67,13 @@ struct tp_tensor {
 /* What the layers above add to the end of a tensor, called while it is still whole; NULL until a layer is loaded. */
 struct tp_core_hooks {
     void (*free_autograd)(struct tp_tensor *t); /* frees t->autograd */
-    void (*free_pyobj)(void *pyobj);            /* only for a tensor that owns its Python object */
+    /* Lets go of the last reference from C to a tensor that keeps its object, whose own reference is the other one. */
+    void (*release_kept)(struct tp_tensor *t);
 };
 extern struct tp_core_hooks tp_core_hooks;
 
-void tp_tensor_free(tp_tensor *t); /* called at the last release only */
+void tp_tensor_free(tp_tensor *t);               /* called at the last release only */
+void tp_release_contended(tp_tensor *t) TP_COLD; /* tp_release where one exchange is not enough */
 
 TP_INLINE tp_tensor *tp_retain(tp_tensor *t) {
     if (t) atomic_fetch_add_explicit(&t->refcount, 1, memory_order_relaxed);
@@ -76,9 +81,12 @@ TP_INLINE tp_tensor *tp_retain(tp_tensor *t) {
 }
 TP_INLINE void tp_release(tp_tensor *t) {
     if (!t) return;
-    if (atomic_load_explicit(&t->refcount, memory_order_acquire) == 1 ||
-        atomic_fetch_sub_explicit(&t->refcount, 1, memory_order_acq_rel) == 1)
-        tp_tensor_free(t);
+    int32_t count = atomic_load_explicit(&t->refcount, memory_order_acquire);
+    if (count == 1) tp_tensor_free(t);
+    else if (tp_unlikely(count & TP_KEEPS_PYOBJ) ||
+             tp_unlikely(!atomic_compare_exchange_strong_explicit(&t->refcount, &count, count - 1, memory_order_acq_rel,
+                                                                  memory_order_acquire)))
+        tp_release_contended(t);
 }
 TP_INLINE void tp_release_scope(tp_tensor **t) { tp_release(*t); }
 #define tp_autoref TP_CLEANUP(tp_release_scope) tp_tensor
@@ -154,6 +162,11 @@ tp_tensor *tp_new_wrapped_number(const tp_scalar *s);
 /* Meta tensors have none: what is checked of values is not asked of them. */
 TP_INLINE bool tp_has_values(const tp_tensor *t) { return t->device.type != TP_DEVICE_META; }
 tp_tensor *tp_new_alias(const tp_tensor *t, tp_ints sizes, tp_ints strides, int64_t byte_offset);
+/* The same memory through a geometry that no other thread changes: for who reads a tensor in several steps and gives
+ * the host lock up between them (Note [Shared fields]). */
+TP_INLINE tp_tensor *tp_still(const tp_tensor *t) {
+    return tp_new_alias(t, tp_sizes(t), tp_strides(t), t->byte_offset);
+}
 tp_tensor *tp_new_on_storage(tp_storage *storage, tp_ints sizes, tp_ints strides, int64_t byte_offset, tp_dtype dtype);
 
 /* ---- changing ---- */

@@ -1,8 +1,9 @@
 /* cast.c: conversion between any two dtypes, one loop per pair (tp_loop_fn: operand 0 from operand 1).
  *
- * A float goes to an integer as in C where it fits. Outside, where C has no answer, it saturates in int64 (int32 for
- * the narrower types) and is cut to the integer's width; NaN is 0. A complex number gives its real part, and true where
- * any part is not zero. */
+ * A float goes to an integer as in C where it fits. Outside, where C has no answer, and for NaN it is what x86's
+ * instruction gives, the smallest int64 (int32 for the narrower types), cut to the integer's width: in every loop and
+ * on every CPU the same, which is PyTorch's answer on x86. A complex number gives its real part, and true where any
+ * part is not zero. */
 #include "cpu/kernels.h"
 #include "cpu/loop.h"
 
@@ -27,24 +28,19 @@
 #define READ_COMPLEX64 READ_PLAIN
 #define READ_COMPLEX128 READ_PLAIN
 
-#define SATURATE(name, from, to, low, high) \
-    TP_INLINE to name(from v) { return v != v ? 0 : v >= high ? to##_MAX_ : v < low ? to##_MIN_ : (to)v; }
-#define int32_t_MAX_ INT32_MAX
+#define WHOLE(name, from, to, low, high) \
+    TP_INLINE to name(from v) { return v >= low && v < high ? (to)v : to##_MIN_; }
 #define int32_t_MIN_ INT32_MIN
-#define int64_t_MAX_ INT64_MAX
 #define int64_t_MIN_ INT64_MIN
-SATURATE(f32_to_i32, float, int32_t, -0x1p31f, 0x1p31f)
-SATURATE(f64_to_i32, double, int32_t, -0x1p31, 0x1p31)
+WHOLE(f32_to_i32, float, int32_t, -0x1p31f, 0x1p31f)
+WHOLE(f64_to_i32, double, int32_t, -0x1p31, 0x1p31)
 #if defined(__SSE2__) && defined(__x86_64__) && !defined(__AVX512DQ__)
 /* Without vectors of this conversion the instruction itself is best: what does not fit gives INT64_MIN. */
-TP_INLINE int64_t f64_to_i64(double v) {
-    int64_t i = _mm_cvttsd_si64(_mm_set_sd(v));
-    return tp_likely(i != INT64_MIN) ? i : v != v ? 0 : v > 0 ? INT64_MAX : INT64_MIN;
-}
+TP_INLINE int64_t f64_to_i64(double v) { return _mm_cvttsd_si64(_mm_set_sd(v)); }
 TP_INLINE int64_t f32_to_i64(float v) { return f64_to_i64((double)v); }
 #else
-SATURATE(f32_to_i64, float, int64_t, -0x1p63f, 0x1p63f)
-SATURATE(f64_to_i64, double, int64_t, -0x1p63, 0x1p63)
+WHOLE(f32_to_i64, float, int64_t, -0x1p63f, 0x1p63f)
+WHOLE(f64_to_i64, double, int64_t, -0x1p63, 0x1p63)
 #endif
 
 /* A negative float goes through int64, so that -1.0 is the largest value. */

@@ -147,6 +147,11 @@ typedef void *data;
 UNIT(potrf) {
     if (query) return;
     CALL((word, in, data, in, int *, size_t), j->upper ? "U" : "L", &j->n, at[0], &j->leading, info, 1);
+    int64_t step = ((int64_t)j->leading + 1) * item_of(j);
+    for (int64_t i = 0; *info == 0 && i < j->n; i++) { /* some libraries call a NaN positive */
+        const char *one = at[0] + i * step;
+        if (j->wide ? isnan(*(const double *)one) : isnan(*(const float *)one)) *info = (int)i + 1;
+    }
 }
 int cholesky_cpu(bool upper, tp_tensor *a, tp_tensor *info) {
     job j = JOB(TP_POTRF, info, a);
@@ -171,7 +176,21 @@ UNIT(getrs) {
                   : "T",
          &j->n, &j->k, at[0], &j->leading, at[1], at[2], &j->leading, info, 1);
 }
+static const char swaps_below[] =
+    "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?";
+static const char swaps_above[] =
+    "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of "
+    "lu_factor?";
+/* LAPACK moves rows by the pivots as they are. */
+static int check_swaps(const tp_tensor *pivots, int rows) {
+    const int *pivot = tp_data(pivots);
+    for (int64_t i = 0; i < pivots->numel; i++)
+        if (pivot[i] < 1 || pivot[i] > rows)
+            return tp_fail(TP_RuntimeError, "%s", pivot[i] < 1 ? swaps_below : swaps_above);
+    return 0;
+}
 int lu_solve_cpu(tp_tensor *lu, tp_tensor *pivots, bool adjoint, tp_tensor *b) {
+    if (check_swaps(pivots, (int)last_size(lu)) < 0) return -1;
     job j = JOB(TP_GETRS, NULL, lu, pivots, b);
     j.flag = adjoint, j.k = (int)b->sizes[1];
     return run(&j, getrs);
@@ -185,7 +204,10 @@ int permutation_of_pivots_cpu(tp_tensor *pivots, tp_tensor *out) {
         for (int64_t i = 0; i < count; i++) {
             int64_t other = (int64_t)pivot[i] - 1, mine = row[i];
             if (other < 0 || other >= rows)
-                return tp_fail(TP_RuntimeError, "lu_unpack: a pivot of %d among %lld rows", pivot[i], (long long)rows);
+                return tp_fail(TP_RuntimeError,
+                               "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive, but one is %d "
+                               "among %lld rows. Did you properly pass the result of lu_factor?",
+                               pivot[i], (long long)rows);
             row[i] = row[other], row[other] = mine;
         }
     }
@@ -207,7 +229,26 @@ UNIT(sytrs) {
     CALL((word, in, in, data, in, data, data, in, int *, size_t), "L", &j->n, &j->k, at[0], &j->leading, at[1], at[2],
          &j->leading, info, 1);
 }
+/* A pivot above 0 names the row that one was swapped with; two below 0 in a row belong to a block of two rows. LAPACK
+ * walks over the blocks from either end, so a single one would lead it out of the matrix. */
+static int check_blocks(const tp_tensor *pivots) {
+    int64_t n = last_size(pivots);
+    const int *pivot = tp_data(pivots), *end = pivot + pivots->numel;
+    for (; pivot < end; pivot += n)
+        for (int64_t i = 0; i < n; i++) {
+            int64_t row = pivot[i] < 0 ? -(int64_t)pivot[i] : pivot[i];
+            bool paired = pivot[i] > 0 || (i + 1 < n && pivot[i + 1] < 0 && -(int64_t)pivot[i + 1] <= n);
+            if (row < 1 || row > n || !paired)
+                return tp_fail(TP_RuntimeError,
+                               "linalg.ldl_solve: pivot %lld is %d, which no factorization of %lld rows gives. Did you "
+                               "properly pass the result of ldl_factor?",
+                               (long long)i, pivot[i], (long long)n);
+            i += pivot[i] < 0;
+        }
+    return 0;
+}
 int ldl_solve_cpu(tp_tensor *ld, tp_tensor *pivots, bool hermitian, tp_tensor *b) {
+    if (check_blocks(pivots) < 0) return -1;
     job j = JOB(hermitian ? TP_HETRS : TP_SYTRS, NULL, ld, pivots, b);
     j.k = (int)b->sizes[1];
     return run(&j, sytrs);

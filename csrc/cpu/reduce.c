@@ -72,10 +72,12 @@ static void take_along(const tp_tensor *x, int64_t dim, const tp_tensor *places,
     }
 }
 
-static int extreme(const tp_reduction *values, const tp_reduction *places, tp_tensor *x, tp_ints dim, tp_tensor *out,
-                   tp_tensor *at) {
-    tp_dtype compute = tp_compute_dtype((tp_dtype)x->dtype);
-    if (!at) return out ? tp_reduce(&values[compute], x, dim, out, NULL) : 0;
+static int extreme(const tp_reduction *values, const tp_reduction *places, tp_tensor *given, tp_ints dim,
+                   tp_tensor *out, tp_tensor *at) {
+    tp_dtype compute = tp_compute_dtype((tp_dtype)given->dtype);
+    if (!at) return out ? tp_reduce(&values[compute], given, dim, out, NULL) : 0;
+    tp_autoref *x = tp_still(given);
+    if (!x) return -1;
     if (tp_reduce(&places[compute], x, dim, at, NULL) < 0) return -1;
     if (out) take_along(x, dim.size ? dim.data[0] : 0, at, out);
     return 0;

@@ -59,9 +59,9 @@ static void OF(short_row)(const T *in, T *out, int64_t n, bool log) {
     for (int k = 0; k < SHORT; k++) fold[k] = k < n ? e[k] : 0;
     for (int half = SHORT / 2; half; half /= 2)
         for (int k = 0; k < half; k++) fold[k] += fold[k + half];
-    T less = log ? top + OF(tp_log)(fold[0]) : 0, scale = 1 / fold[0];
+    T less = log ? OF(tp_log)(fold[0]) : 0, scale = 1 / fold[0];
     if (log)
-        for (int64_t k = 0; k < n; k++) out[k] = x[k] - less;
+        for (int64_t k = 0; k < n; k++) out[k] = x[k] - top - less; /* a large top would swallow what is subtracted */
     else
         for (int64_t k = 0; k < n; k++) out[k] = e[k] * scale;
 }

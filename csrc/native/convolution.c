@@ -82,6 +82,12 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
         return tp_fail(TP_RuntimeError,
                        "Given groups=%lld, expected weight to be divisible by it at dimension 0, but got %lld",
                        (long long)s->groups, (long long)weight->sizes[0]);
+    for (int i = 2; i < weight->ndim; i++)
+        if (weight->sizes[i] == 0) {
+            tp_autotext kernel = {0};
+            tp_text_ints(&kernel, (tp_ints){weight->sizes + 2, weight->ndim - 2});
+            return tp_fail(TP_RuntimeError, "kernel size should be greater than zero, but got %s", kernel.text);
+        }
     int64_t outputs = s->transposed ? product : weight->sizes[0];
     if (bias && (bias->ndim != 1 || bias->sizes[0] != outputs)) {
         tp_autotext b = {0};

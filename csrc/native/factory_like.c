@@ -81,7 +81,9 @@ tp_tensor *eye_composite(int64_t n, OPTIONS) { return eye_m_composite(n, n, dtyp
 
 /* ---- triangles ---- */
 
-static tp_tensor *triangle(const char *op, tp_tensor *self, int64_t diagonal, bool lower) {
+static tp_tensor *triangle(const char *op, tp_tensor *given, int64_t diagonal, bool lower) {
+    tp_autoref *self = tp_still(given);
+    if (!self) return NULL;
     if (self->ndim < 2) return tp_fail_null(TP_RuntimeError, "%s: input tensor must have at least 2 dimensions", op);
     tp_autoref *from = tp_contiguous(self, TP_CONTIGUOUS_FORMAT);
     tp_autoref *out = from ? tp_new_empty(tp_sizes(self), (tp_dtype)self->dtype, self->device) : NULL;
@@ -132,7 +134,10 @@ tp_tensor *triu_indices(int64_t row, int64_t col, int64_t offset, OPTIONS) {
 /* ---- complex numbers ---- */
 
 /* complex(Tensor real, Tensor imag) -> Tensor */
-tp_tensor *complex_dense(tp_tensor *real, tp_tensor *imag) {
+tp_tensor *complex_dense(tp_tensor *given_real, tp_tensor *given_imag) {
+    tp_autoref *real = tp_still(given_real);
+    tp_autoref *imag = real ? tp_still(given_imag) : NULL;
+    if (!imag) return NULL;
     int64_t sizes[TP_MAX_DIMS];
     if (!tp_is_floating(real) || real->dtype == TP_BFLOAT16 || real->dtype == TP_FLOAT16)
         return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Float or Double tensors but got %s and %s",

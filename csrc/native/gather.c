@@ -34,16 +34,17 @@ static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, con
     if (ndim1(index) != ndim1(self) || (src && ndim1(src) != ndim1(index)))
         return tp_fail(TP_RuntimeError, "Index tensor must have the same number of dimensions as %s tensor",
                        src && ndim1(index) == ndim1(self) ? "src" : "self");
-    for (int d = 0; d < index->ndim; d++) {
-        bool fits = d == dim || index->sizes[d] <= tp_size_at(tp_sizes(self), d);
-        if (fits && (!src || index->sizes[d] <= tp_size_at(tp_sizes(src), d))) continue;
+    for (int d = 0; d < ndim1(index); d++) {
+        int64_t n = tp_size_at(tp_sizes(index), d);
+        bool fits = d == dim || n <= tp_size_at(tp_sizes(self), d);
+        if (fits && (!src || n <= tp_size_at(tp_sizes(src), d))) continue;
         tp_autotext a = {0}, b = {0}, c = {0};
         tp_text_ints(&a, tp_sizes(index));
         tp_text_ints(&b, tp_sizes(self));
         if (src) tp_text_ints(&c, tp_sizes(src));
         return tp_fail(TP_RuntimeError,
-                       "%s(): Expected index %s to be no larger than self %s apart from dimension %lld%s%s", op, a.text,
-                       b.text, (long long)dim, src ? " and to be no larger than src " : "", src ? c.text : "");
+                       "Expected index %s to be no larger than self %s apart from dimension %lld%s%s (%s)", a.text,
+                       b.text, (long long)dim, src ? " and to be no larger size than src " : "", src ? c.text : "", op);
     }
     return 0;
 }
@@ -241,7 +242,8 @@ int index_copy__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor 
     if (!ranks || (!counted && (slices || !source->ndim)))
         return fail_slices(TP_IndexError, "index_copy_", self, d, index, source);
     int fault = TP_INDEX_FAULT(TP_IndexError, "index_copy_");
-    return tp_index_write(fault, tp_prim_put_set, self, d, index, source, false);
+    tp_autoref *line = !source->ndim && self->ndim == 1 ? tp_unsqueeze(source, 0) : tp_retain(source); /* of one */
+    return line ? tp_index_write(fault, tp_prim_put_set, self, d, index, line, false) : -1;
 }
 /* index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!) */
 int index_fill__int_Scalar_dense(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
@@ -290,9 +292,19 @@ static tp_tensor *index_select_empty(tp_tensor *self, int64_t *dim, tp_tensor *i
     if (self->ndim) sizes[*dim] = index->numel;
     return tp_new_empty((tp_ints){sizes, self->ndim}, (tp_dtype)self->dtype, self->device);
 }
+/* An index may be wrong where no element is read by it: it is tried on a line of as many places. */
+static int check_places(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
+    if (index->numel == 0 || !self->ndim) return 0;
+    fault = tp_fault_id(TP_RuntimeError, tp_fault_at(fault)->op, NULL); /* the class that PyTorch's has here */
+    if (!self->sizes[dim] && tp_has_values(self)) return tp_raise_fault(fault, 0, dim, 0, "");
+    tp_autoref *line = tp_new_empty(TP_INTS(self->sizes[dim] ? self->sizes[dim] : 1), TP_UINT8, self->device);
+    tp_autoref *taken = line ? tp_index_take(fault, line, 0, index, wrap) : NULL;
+    return taken ? 0 : -1;
+}
 tp_tensor *tp_index_take(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap) {
     tp_autoref *out = index_select_empty(self, &dim, index);
-    if (!out || out->numel == 0) return tp_take(out);
+    if (!out || ((out->numel == 0 || self->numel == 0) && check_places(fault, self, dim, index, wrap) < 0)) return NULL;
+    if (out->numel == 0) return tp_take(out);
     tp_autoref *spread = spread_index(fault, self, dim, index, out);
     return spread && tp_prim_take(self, dim, spread, fault, wrap, out) == 0 ? tp_take(out) : NULL;
 }

@@ -51,19 +51,31 @@ static tp_tensor *cat_empty(tp_tensors tensors, int64_t *dim) {
     return tp_new_empty_format((tp_ints){sizes, first->ndim}, dtype, first->device, tp_suggest_memory_format(first));
 }
 
+/* Whether t has the sizes that out has room for from `at` on. */
+static bool fits_at(const tp_tensor *out, const tp_tensor *t, int64_t dim, int64_t at) {
+    if (t->ndim != out->ndim) return false;
+    for (int d = 0; d < t->ndim; d++)
+        if (d == dim ? t->sizes[d] > out->sizes[d] - at : t->sizes[d] != out->sizes[d]) return false;
+    return true;
+}
+
 /* cat(Tensor[] tensors, int dim=0) -> Tensor */
 tp_tensor *cat_dense(tp_tensors tensors, int64_t dim) {
     tp_autoref *out = cat_empty(tensors, &dim);
     if (!out) return NULL;
     int64_t at = 0;
     for (int64_t i = 0; i < tensors.size; i++) {
-        tp_tensor *t = tensors.data[i];
+        tp_autoref *t = tp_still(tensors.data[i]);
+        if (!t) return NULL;
         if (is_skipped(t) || t->numel == 0) continue;
+        if (!fits_at(out, t, dim, at)) break;
         tp_autoref *part = tp_new_alias(out, tp_sizes(t), tp_strides(out),
                                         out->byte_offset + at * out->strides[dim] * tp_itemsize((tp_dtype)out->dtype));
         if (!part || tp_copy_data(part, t) < 0) return NULL;
         at += t->sizes[dim];
     }
+    if (out->numel && at != out->sizes[dim])
+        return tp_fail_null(TP_RuntimeError, "cat: another thread gave a tensor another shape during the call");
     return tp_take(out);
 }
 

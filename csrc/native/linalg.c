@@ -134,8 +134,10 @@ int _linalg_check_errors_dense(tp_tensor *info, const char *api_name, bool is_ma
 /* One triangle alone is the factor's memory: what stands there by rows is by columns the transposed, whose factor by
  * the other triangle is the transposed of this one's. linalg_cholesky_ex(Tensor self, *, bool upper=False, bool
  * check_errors=False) -> (Tensor L, Tensor info) */
-tp_tensor2 linalg_cholesky_ex_dense(tp_tensor *self, bool upper, bool check) {
+tp_tensor2 linalg_cholesky_ex_dense(tp_tensor *given, bool upper, bool check) {
     tp_tensor2 none = {{NULL}};
+    tp_autoref *self = tp_still(given);
+    if (!self) return none;
     if (tp_check_matrix("linalg.cholesky", "A", self, true) < 0) return none;
     tp_autoref *half = upper ? tp_triu(self, 0) : tp_tril(self, 0),
                *L = half ? tp_contiguous(half, TP_CONTIGUOUS_FORMAT) : NULL;
@@ -209,8 +211,10 @@ int triangular_solve_X_composite(tp_tensor *self, tp_tensor *A, bool upper, bool
 
 /* linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)
  */
-tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *A, bool pivot, bool check) {
+tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *given, bool pivot, bool check) {
     tp_tensor3 none = {{NULL}};
+    tp_autoref *A = tp_still(given);
+    if (!A) return none;
     if (tp_check_matrix("linalg.lu_factor", "A", A, false) < 0) return none;
     if (!pivot) return tp_fail(TP_RuntimeError, "linalg.lu_factor: LU without pivoting is not implemented"), none;
     int64_t k = tp_rows(A) < tp_columns(A) ? tp_rows(A) : tp_columns(A);
@@ -227,18 +231,18 @@ tp_tensor3 linalg_lu_factor_ex_dense(tp_tensor *A, bool pivot, bool check) {
     return (tp_tensor3){{tp_take(LU), tp_take(pivots), tp_take(info)}};
 }
 
-/* Vectors of int32 for a whole batch. */
+/* Vectors of int32 for a whole batch: a copy, which nobody writes once it is checked. */
 static tp_tensor *wide_pivots(tp_tensor *pivots, tp_ints batch) {
     int64_t sizes[TP_MAX_DIMS], n = pivots->sizes[pivots->ndim - 1];
     memcpy(sizes, batch.data, (size_t)batch.size * sizeof *sizes);
     sizes[batch.size] = n;
     tp_autoref *wide = tp_expand(pivots, (tp_ints){sizes, batch.size + 1}, false);
-    tp_autoref *whole = wide ? tp_contiguous(wide, TP_CONTIGUOUS_FORMAT) : NULL;
+    tp_autoref *whole = wide ? tp_clone(wide, TP_CONTIGUOUS_FORMAT) : NULL;
     return whole ? tp_as_vectors(whole, n) : NULL;
 }
 static int check_pivots(const char *op, const tp_tensor *lu, const tp_tensor *pivots) {
     if (pivots->dtype != TP_INT32)
-        return tp_fail(TP_RuntimeError, "%s: Expected the pivots to be int32, but got %s", op,
+        return tp_fail(TP_RuntimeError, "%s: pivots should be a Tensor of scalar type torch.int32, but got %s", op,
                        tp_dtype_names[pivots->dtype]);
     int64_t k = tp_rows(lu) < tp_columns(lu) ? tp_rows(lu) : tp_columns(lu);
     bool fits = pivots->ndim == lu->ndim - 1 && pivots->sizes[pivots->ndim - 1] == k;
@@ -249,8 +253,12 @@ static int check_pivots(const char *op, const tp_tensor *lu, const tp_tensor *pi
 }
 typedef int (*solve_prim)(tp_tensor *a, tp_tensor *pivots, bool flag, tp_tensor *b);
 /* B solved by a factorization with pivots, from the left; all broadcast. */
-static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *a, tp_tensor *pivots, tp_tensor *b,
-                                 bool flag) {
+static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *given_a, tp_tensor *given_pivots,
+                                 tp_tensor *given_b, bool flag) {
+    tp_autoref *a = tp_still(given_a);
+    tp_autoref *pivots = a ? tp_still(given_pivots) : NULL;
+    tp_autoref *b = pivots ? tp_still(given_b) : NULL;
+    if (!b) return NULL;
     int64_t batch[TP_MAX_DIMS];
     if (tp_check_matrix(op, "LU", a, true) < 0 || tp_check_matrix(op, "B", b, false) < 0 ||
         tp_check_same_matrices(op, a, b) < 0 || check_pivots(op, a, pivots) < 0)
@@ -282,7 +290,7 @@ tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B,
 /* _lu_permutation(Tensor pivots, int rows) -> Tensor */
 tp_tensor *_lu_permutation_dense(tp_tensor *pivots, int64_t rows) {
     if (pivots->dtype != TP_INT32 || pivots->ndim < 1)
-        return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of int32");
+        return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of torch.int32 dtype");
     tp_ints batch = tp_batch_sizes(pivots, 1);
     tp_autoref *out = tp_new_vectors(batch, rows, TP_INT64, pivots->device);
     if (!out || out->numel == 0) return tp_take(out);
@@ -299,8 +307,10 @@ tp_tensor *_lu_permutation_dense(tp_tensor *pivots, int64_t rows) {
 
 /* linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)
  *   -> (Tensor LD, Tensor pivots, Tensor info) */
-tp_tensor3 linalg_ldl_factor_ex_dense(tp_tensor *self, bool hermitian, bool check) {
+tp_tensor3 linalg_ldl_factor_ex_dense(tp_tensor *given, bool hermitian, bool check) {
     tp_tensor3 none = {{NULL}};
+    tp_autoref *self = tp_still(given);
+    if (!self) return none;
     if (tp_check_matrix("linalg.ldl_factor_ex", "A", self, true) < 0) return none;
     tp_autoref *half = tp_tril(self, 0), *LD = half ? tp_copy_columns(half, tp_batch_sizes(self, 2)) : NULL;
     tp_autoref *pivots = LD ? tp_new_vectors(tp_batch_sizes(self, 1), -1, TP_INT32, self->device) : NULL;

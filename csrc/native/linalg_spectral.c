@@ -22,8 +22,10 @@ static tp_tensor *new_codes(tp_ints batch, tp_device device) {
 /* ---- qr ---- */
 
 /* geqrf(Tensor self) -> (Tensor a, Tensor tau) */
-tp_tensor2 geqrf_dense(tp_tensor *self) {
+tp_tensor2 geqrf_dense(tp_tensor *given) {
     tp_tensor2 none = {{NULL}};
+    tp_autoref *self = tp_still(given);
+    if (!self) return none;
     if (tp_check_matrix("geqrf", "input", self, false) < 0) return none;
     tp_ints batch = tp_batch_sizes(self, 2);
     tp_autoref *a = tp_copy_columns(self, batch);
@@ -99,8 +101,9 @@ tp_tensor2 linalg_qr_composite(tp_tensor *A, const char *mode) {
     if (tp_check_matrix("linalg.qr", "A", A, false) < 0) return none;
     tp_tensor2 f = tp_geqrf(A);
     tp_autoref *a = f.v[0], *tau = f.v[1];
-    int64_t k = least(A), m = tp_rows(A);
-    tp_autoref *top = a ? tp_narrow(a, -2, 0, complete ? m : k) : NULL, *R = top ? tp_triu(top, 0) : NULL;
+    if (!a) return none;
+    int64_t k = least(a), m = tp_rows(a);
+    tp_autoref *top = tp_narrow(a, -2, 0, complete ? m : k), *R = top ? tp_triu(top, 0) : NULL;
     if (!R) return none;
     if (alone) {
         tp_autoref *Q = nothing(A);
@@ -174,8 +177,10 @@ tp_tensor2 _householder_product_backward_composite(tp_tensor *grad, tp_tensor *r
 /* ---- eigenvalues ---- */
 
 /* _linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors) */
-tp_tensor2 _linalg_eigh_dense(tp_tensor *A, const char *uplo, bool compute_v) {
+tp_tensor2 _linalg_eigh_dense(tp_tensor *given, const char *uplo, bool compute_v) {
     tp_tensor2 none = {{NULL}};
+    tp_autoref *A = tp_still(given);
+    if (!A) return none;
     if (tp_check_matrix("linalg.eigh", "A", A, true) < 0) return none;
     bool upper = uplo[0] == 'U' || uplo[0] == 'u', lower = uplo[0] == 'L' || uplo[0] == 'l';
     if ((!upper && !lower) || uplo[1])
@@ -204,7 +209,9 @@ int linalg_eigh_eigvals_composite(tp_tensor *self, const char *uplo, tp_tensor *
     return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 2) : -1;
 }
 
-static int eig(tp_tensor *self, tp_tensor **values, tp_tensor **vectors) {
+static int eig(tp_tensor *given, tp_tensor **values, tp_tensor **vectors) {
+    tp_autoref *self = tp_still(given);
+    if (!self) return -1;
     if (tp_check_matrix("linalg.eig", "A", self, true) < 0) return -1;
     tp_ints batch = tp_batch_sizes(self, 2);
     tp_dtype dtype = tp_to_complex_dtype((tp_dtype)self->dtype);
@@ -245,8 +252,10 @@ static int fill_eye(tp_tensor *t) {
 }
 /* _linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)
  *   -> (Tensor U, Tensor S, Tensor Vh) */
-tp_tensor3 _linalg_svd_dense(tp_tensor *A, bool full, bool compute_uv, const char *driver) {
+tp_tensor3 _linalg_svd_dense(tp_tensor *given, bool full, bool compute_uv, const char *driver) {
     tp_tensor3 none = {{NULL}};
+    tp_autoref *A = tp_still(given);
+    if (!A) return none;
     if (tp_check_matrix("linalg.svd", "A", A, false) < 0) return none;
     if (driver)
         return tp_fail(TP_RuntimeError,

@@ -46,7 +46,9 @@ static int order_keys(const wanted *w, tp_tensor *keys, tp_tensor *order) {
 
 /* The indices (self's shape with `width` in place of dimension d) and the elements there; both contiguous, without the
  * dimension if !keepdim (width is 1 then). */
-static tp_tensor2 order_lines(const wanted *w, tp_tensor *self, int64_t d, bool keepdim) {
+static tp_tensor2 order_lines(const wanted *w, tp_tensor *given, int64_t d, bool keepdim) {
+    tp_autoref *self = tp_still(given);
+    if (!self) return failed;
     tp_tensor2 both = order_outputs(self, d, w->width, true);
     tp_autoref *values = both.v[0], *indices = both.v[1];
     if (!values) return failed;

@@ -10,6 +10,7 @@
 #include "native/random.h"
 #include "prim/transfer.h"
 
+#include <float.h>
 #include <math.h>
 
 int tp_check_generator(const tp_generator *g, const tp_tensor *self) {
@@ -91,6 +92,18 @@ static int check_float(const tp_tensor *self, const char *op) {
 
 static int check_uniform(const tp_tensor *self, double from, double to) {
     if (check_float(self, "uniform_") < 0) return -1;
+    double most = self->dtype == TP_FLOAT16    ? 65504
+                  : self->dtype == TP_BFLOAT16 ? 0x1.fep127
+                  : self->dtype == TP_FLOAT32  ? FLT_MAX
+                                               : DBL_MAX;
+    for (int i = 0; i < 2; i++)
+        if (!(fabs(i ? to : from) <= most))
+            return tp_fail(TP_RuntimeError, "%s is out of bounds for %s", i ? "to" : "from",
+                           tp_dtype_names[self->dtype]);
+    if (to - from > most)
+        return tp_fail(TP_RuntimeError,
+                       "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g",
+                       tp_scalar_type_name((tp_dtype)self->dtype), to, from);
     if (!(from <= to))
         return tp_fail(TP_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
                        from, to);

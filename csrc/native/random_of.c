@@ -26,8 +26,8 @@ static tp_tensor *draws_of(tp_tensor *self, draw_of_fn draw, tp_serial_kind_of k
     tp_philox_state state;
     tp_tensor *serial;
     if (tp_check_generator(generator, self) < 0) return NULL;
-    tp_autoref *parameter = tp_plain(self, widest_on(self));
-    tp_autoref *out = parameter ? tp_new_empty(tp_sizes(self), widest_on(self), self->device) : NULL;
+    tp_autoref *still = tp_still(self), *parameter = still ? tp_plain(still, widest_on(self)) : NULL;
+    tp_autoref *out = parameter ? tp_new_empty(tp_sizes(parameter), widest_on(self), self->device) : NULL;
     if (!out || out->numel == 0) return tp_take(out);
     if (tp_generator_serial(generator, self->device, &serial) < 0) return NULL;
     if (serial) return tp_prim_serial_fill_of(kind, parameter, serial, out) < 0 ? NULL : tp_take(out);

@@ -37,9 +37,9 @@ static int put_lines(tp_tensor *result, tp_tensor *lines, int64_t d) {
 }
 
 /* Sorts along a dimension into either or both. */
-static int sort_into(const char *op, tp_tensor *self, int64_t d, bool descending, tp_tensor *values,
+static int sort_into(const char *op, tp_tensor *given, int64_t d, bool descending, tp_tensor *values,
                      tp_tensor *indices) {
-    tp_autoref *keys = tp_comparable(op, self, d);
+    tp_autoref *self = tp_still(given), *keys = self ? tp_comparable(op, self, d) : NULL;
     if (!keys) return -1;
     tp_autoref *sorted = values ? lines_for(values, keys, (tp_dtype)keys->dtype, d) : NULL;
     tp_autoref *order = indices ? lines_for(indices, keys, TP_INT64, d) : NULL;

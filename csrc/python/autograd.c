@@ -342,7 +342,7 @@ static void forget_node(void *pyobj) { (void)pyobj; /* cannot happen: the object
 /* ---- for the garbage collector ---- */
 
 PyObject *tp_py_kept_object(const tp_tensor *t) {
-    return t && t->flags & TP_FLAG_OWNS_PYOBJ && atomic_load(&t->refcount) == 1 ? t->pyobj : NULL;
+    return t && atomic_load(&t->refcount) == (TP_KEEPS_PYOBJ | 2) ? t->pyobj : NULL;
 }
 
 static int traverse_hooks(const tp_py_hooks *hooks, visitproc visit, void *arg) {
@@ -386,8 +386,11 @@ static void meet_node(graph_walk *w, const tp_node *n) {
 
 /* A tensor that only the graph holds: with an object that it keeps, or else what holds the node that it came from. */
 static int meet_tensor(graph_walk *w, const tp_tensor *t) {
-    if (!t || !met_all(w, t, atomic_load(&t->refcount))) return 0;
-    if (t->flags & TP_FLAG_OWNS_PYOBJ) return w->visit(t->pyobj, w->arg);
+    int32_t count = t ? atomic_load(&t->refcount) : 0;
+    bool keeps = count & TP_KEEPS_PYOBJ;
+    if (keeps) count = (count & ~TP_KEEPS_PYOBJ) - 1; /* the object's own is not C's */
+    if (!t || !met_all(w, t, count)) return 0;
+    if (keeps) return w->visit(t->pyobj, w->arg);
     if (!t->pyobj && t->autograd) meet_node(w, t->autograd->grad_fn);
     return 0;
 }

@@ -1,10 +1,12 @@
 /* common.h: what the files of csrc/python share: the object types and the way errors cross.
  *
  * Note [Identity]
- * A tensor and its Python object know each other. While Python refers to the object, the object owns one reference to
- * the tensor. When the last Python reference goes while C still holds the tensor (saved for backward, a `.grad`), the
- * object is kept, now owned by the tensor (TP_FLAG_OWNS_PYOBJ), if anything could tell it from a new one: attributes,
- * weak references, a subclass. Otherwise it is dropped and a later trip to Python makes a new one. */
+ * A tensor and its Python object know each other. The object owns one reference to the tensor as long as it lives, so
+ * who has the object has a whole tensor. When the last Python reference goes while C still holds the tensor (saved for
+ * backward, a `.grad`), the object is kept if anything could tell it from a new one: attributes, weak references, a
+ * subclass. The tensor then owns a reference to the object as well (TP_KEEPS_PYOBJ), until Python asks C for the object
+ * or C lets the tensor go; a weak reference may give the object to Python meanwhile. An object that nothing could tell
+ * from a new one is dropped, and a later trip to Python makes another. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \

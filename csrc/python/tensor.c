@@ -53,17 +53,19 @@ PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t) {
  * 3.14), and then runs it no more; a kept object that Python has again may be dropped again. */
 static void forget_finalized(PyObject *self) { ((uintptr_t *)self)[-1] &= ~(uintptr_t)1; }
 
+static void stop_keeping(tp_tensor *t) {
+    atomic_fetch_and_explicit(&t->refcount, ~TP_KEEPS_PYOBJ, memory_order_acq_rel);
+    forget_finalized(t->pyobj);
+}
+
 PyObject *tp_py_wrap_steal(tp_tensor *t) {
     if (tp_unlikely(!t)) return tp_py_raise();
     if (tp_likely(!t->pyobj)) return tp_py_wrap_as_steal(&tp_py_tensor_type, t);
     PyObject *self = t->pyobj;
-    if (t->flags & TP_FLAG_OWNS_PYOBJ) { /* the object owns the tensor again, with the reference that was stolen */
-        t->flags &= (uint16_t)~TP_FLAG_OWNS_PYOBJ;
-        if (Py_TYPE(self) != &tp_py_tensor_type) forget_finalized(self);
-        return self;
-    }
-    Py_INCREF(self);
-    tp_release(t);
+    if (atomic_load_explicit(&t->refcount, memory_order_relaxed) & TP_KEEPS_PYOBJ)
+        stop_keeping(t); /* the tensor's reference to the object is the caller's now */
+    else Py_INCREF(self);
+    tp_release(t); /* not the last: the object has one */
     return self;
 }
 
@@ -74,13 +76,32 @@ static bool has_identity(const tp_py_tensor *self) {
     return self->dict || self->weakrefs || Py_TYPE(self) != &tp_py_tensor_type;
 }
 
-/* The last Python reference is gone: hands the object over to a tensor that C still holds. */
+/* The last Python reference is gone: the object is kept if C still holds the tensor. */
 static bool keep_for_c(tp_py_tensor *self) {
-    tp_tensor *t = self->tensor;
-    if (!t || atomic_load_explicit(&t->refcount, memory_order_acquire) == 1 || !has_identity(self)) return false;
-    t->flags |= TP_FLAG_OWNS_PYOBJ;
-    tp_release(t); /* the object's reference; not the last */
+    if (!self->tensor || !has_identity(self)) return false;
+    _Atomic int32_t *refcount = &self->tensor->refcount;
+    int32_t count = atomic_load_explicit(refcount, memory_order_acquire);
+    do {
+        if (count == 1 || count & TP_KEEPS_PYOBJ) return false;
+    } while (!atomic_compare_exchange_weak_explicit(refcount, &count, count | TP_KEEPS_PYOBJ, memory_order_acq_rel,
+                                                    memory_order_acquire));
     return true;
+}
+
+/* The only reference from C to a tensor that keeps its object goes: called by the core from any thread. Python may have
+ * the object again by a weak reference, and then it lives on with the tensor that is its own. While this thread waited
+ * for the host lock another may have taken a reference or the object. */
+static void release_kept(tp_tensor *t) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *self = t->pyobj;
+    int32_t count = TP_KEEPS_PYOBJ | 2;
+    if (atomic_compare_exchange_strong_explicit(&t->refcount, &count, 1, memory_order_acq_rel, memory_order_acquire)) {
+        forget_finalized(self);
+        Py_DECREF(self);
+    } else {
+        tp_release(t);
+    }
+    PyGILState_Release(gil);
 }
 
 static void tensor_finalize(PyObject *o) {
@@ -111,29 +132,26 @@ static void tensor_dealloc(PyObject *o) {
     else PyObject_GC_Del(o);
 }
 
+/* What only the object keeps alive through its tensor can be part of a cycle; a tensor that keeps the object has one
+ * holder, which the collector came from. */
+static bool leads_on(const tp_tensor *t) {
+    if (!t || !t->autograd) return false;
+    int32_t count = atomic_load(&t->refcount);
+    return count == 1 || count == (TP_KEEPS_PYOBJ | 2);
+}
+
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
     tp_py_tensor *self = (tp_py_tensor *)o;
     Py_VISIT(self->dict);
-    /* What only this object keeps alive through the tensor can be part of a cycle. */
-    if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
-        return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);
+    if (leads_on(self->tensor)) return tp_py_traverse_autograd(self->tensor->autograd, visit, arg);
     return 0;
 }
 
 static int tensor_clear(PyObject *o) {
     tp_py_tensor *self = (tp_py_tensor *)o;
     Py_CLEAR(self->dict);
-    if (self->tensor && self->tensor->autograd && atomic_load(&self->tensor->refcount) == 1)
-        tp_py_clear_autograd(self->tensor->autograd);
+    if (leads_on(self->tensor)) tp_py_clear_autograd(self->tensor->autograd);
     return 0;
-}
-
-/* The tensor goes and owned its object: called by the core from any thread. */
-static void free_pyobj(void *pyobj) {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    ((tp_py_tensor *)pyobj)->tensor = NULL;
-    Py_DECREF((PyObject *)pyobj);
-    PyGILState_Release(gil);
 }
 
 /* Tensor(data) and subclasses: float32 from data, as torch.Tensor; Tensor(tensor) is an alias. */
@@ -326,6 +344,7 @@ SETTER(grad) {
     }
     if (!tp_py_is_tensor(value))
         return PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name), -1;
+    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* the gradient's attributes may lead back */
     return tp_py_check(tp_set_grad(t, TENSOR(value)));
 }
 
@@ -494,7 +513,7 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_init_tensor(PyObject *m) {
-    tp_core_hooks.free_pyobj = free_pyobj;
+    tp_core_hooks.release_kept = release_kept;
     tp_py_tensor_type.tp_methods = all_methods();
     if (!tp_py_tensor_type.tp_methods || PyType_Ready(&tp_py_tensor_type) < 0) return -1;
     /* Programs give Tensor methods of their own and make tensors objects of their subclasses, as they can of a class

@@ -2,6 +2,7 @@
  * which makes no matrix of all scores (cpu/attention.c). */
 #include "NativeFunctions.h"
 #include "native/checks.h"
+#include "native/rounding.h"
 
 #include <math.h>
 
@@ -140,6 +141,15 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     if (is_causal && attn_mask)
         return tp_fail_null(TP_RuntimeError,
                             "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    if (attn_mask && attn_mask->dtype == TP_FLOAT32 &&
+        tp_is_reduced_dtype(dtype)) { /* else the layer below casts all */
+        tp_autoref *q = tp_widened(query), *wide_k = q ? tp_widened(key) : NULL,
+                   *wide_v = wide_k ? tp_widened(value) : NULL;
+        if (!wide_v) return NULL;
+        return tp_rounded_steal(
+            tp_scaled_dot_product_attention(q, wide_k, wide_v, attn_mask, dropout_p, is_causal, scale, enable_gqa),
+            dtype);
+    }
     bool share = enable_gqa && query->ndim > 2;
     tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
                *v = share ? shared_heads(value, query) : tp_retain(value);

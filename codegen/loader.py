@@ -50,7 +50,7 @@ AUTOCAST_POLICIES = (
     "fallthrough",
     "banned",
 )
-AUTOCAST_DEVICES = ("CPU", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "PrivateUse2", "PrivateUse3")
+AUTOCAST_DEVICES = ("CPU", "Meta", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "PrivateUse2", "PrivateUse3")
 
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}
 
@@ -561,7 +561,7 @@ def load_autocast(
 
     fp32: [acos, add.Tensor]      # a policy and its operators, on every device
     devices:
-      OpenCL:                     # what differs on one device
+      OpenCL, PrivateUse1:        # what differs on some devices; 'fallthrough' takes a policy away
         promote: [acos]
     """
     collector = ErrorCollector() if errors is None else errors
@@ -573,12 +573,13 @@ def load_autocast(
     def policies(node: yaml.Node, what: str, device: str | None) -> None:
         for key, key_node, value in document.mapping(node, what, shape):
             if key == "devices" and device is None:
-                for name, name_node, section in document.mapping(value, "'devices'", "write 'devices: {OpenCL: ...}'"):
-                    if name in AUTOCAST_DEVICES:
-                        policies(section, f"'{name}'", name)
-                    else:
-                        fix = suggest(name, AUTOCAST_DEVICES, f"use one of {', '.join(AUTOCAST_DEVICES)}")
-                        document.error(name_node, f"unknown device '{name}'", fix)
+                for names, name_node, section in document.mapping(value, "'devices'", "write 'devices: {OpenCL: ...}'"):
+                    for name in (word.strip() for word in names.split(",")):
+                        if name in AUTOCAST_DEVICES:
+                            policies(section, f"'{name}'", name)
+                        else:
+                            fix = suggest(name, AUTOCAST_DEVICES, f"use one of {', '.join(AUTOCAST_DEVICES)}")
+                            document.error(name_node, f"unknown device '{name}'", fix)
             elif key not in AUTOCAST_POLICIES:
                 if key in AUTOCAST_DEVICES:
                     fix = f"put '{key}:' below 'devices:'"

@@ -75,7 +75,7 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
 #define MANY_SCORES (128 * 128)
 #define MANY_CAUSAL_SCORES (64 * 64)
 
-/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a mask's gradient or a tangent. */
+/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a tangent. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
@@ -89,8 +89,7 @@ static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tenso
         for (int d = 0; d < q->ndim - 2; d++)
             if (all[i]->sizes[d] != q->sizes[d]) return false;
     }
-    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim &&
-                                    (tp_tls.grad_disabled || !(mask->flags & TP_FLAG_REQUIRES_GRAD)));
+    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim);
     return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
            k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
 }

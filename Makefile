@@ -8,7 +8,7 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support torch-names bench demo wheel sanitize tsan oclgrind bc abi c-api clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names bench demo wheel sanitize tsan oclgrind bc abi c-api clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -26,6 +26,7 @@ help:
 	@echo "make abi       the C interface as the compiler lays it out, against the saved one (ARGS=--save)"
 	@echo "make c-api     write docs/extending/c_api.md from the headers"
 	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
+	@echo "make accuracy  write docs/accuracy_16bit.md, the errors of 16-bit floats beside an installed torch's"
 	@echo "make torch-names  write docs/torch.md, the table of PyTorch's names"
 
 $(BIN)/python:
@@ -92,6 +93,9 @@ format: $(VENV)/lint
 
 support: native
 	$(BIN)/python -m tensorpy.testing.support docs/support.md
+
+accuracy: native
+	$(BIN)/python -m tensorpy.testing.accuracy docs/accuracy_16bit.md
 
 torch-names: native
 	$(BIN)/python -m tensorpy._as_torch.page docs/torch.md

@@ -88,6 +88,12 @@ class Operator:
     def is_implicit(self) -> bool:
         return all(k.key == "CompositeImplicitAutograd" for k in self.kernels if k.key != "Batched")
 
+    def autocast_on(self, backend: str) -> str | None:
+        """What autocast does with it for a backend; None: nothing."""
+        policies = {entry.device: entry.policy for entry in self.autocast}
+        policy = policies.get(backend, policies.get(None))
+        return None if policy == "fallthrough" else policy
+
     @property
     def tensor_arguments(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.schema.arguments if c_type(a.type).member in ("tensor", "tensors"))

@@ -423,6 +423,9 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
         if function.structured_delegate is not None:
             what = f"{function.name} has '{role}' and delegates to {function.structured_delegate}"
             errors.add(function.at(role), what, f"put '{role}' on the operator it delegates to, or drop the delegate")
+    if function.rounding is not None and (roles[:1] in (["pointwise"], ["reduction"]) or function.structured):
+        what = f"{function.name} has 'rounding', and computes in one step"
+        errors.add(function.at("rounding"), what, "take it out: 16-bit floats are computed in float32 there")
     if function.composite is not None:
         try:
             ast.parse(function.composite)

@@ -16,6 +16,8 @@ from .emit_functions import YAML, Kernels, op_of
 from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .out_dtype import takes_castable
+from .rounding import prologue as rounding_prologue
+from .rounding import rounds_once
 from .tag_rules import prologue, view_copy_body
 from .text import banner, c_string
 
@@ -159,10 +161,13 @@ def _structured(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     return _wrapper(op, f"structured_{source.name}", device_check(op.function) + body)
 
 
-def _direct(op: Operator, source: KernelSource) -> str:
+def _direct(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     call = f"{source.name}({call_arguments(op.schema)})"
     composite = source.key.startswith("Composite")
     check = "" if source.key == "CompositeImplicitAutograd" else device_check(op.function)
+    if rounds_once(op, catalog):
+        lines = rounding_prologue(op, f"direct_{source.name}_{op.c}")
+        check += "".join(f"    {line}\n" for line in lines)
     return _wrapper(op, "direct_" + source.name, f"{check}    return {call};\n", composite=composite)
 
 
@@ -246,7 +251,7 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
         case "view_copy":
             return _view_copy(op, catalog, source), f"view_copy_{op.c}", f"a copy of what {source.name} gives"
         case _:
-            return _direct(op, source), f"direct_{source.name}_{op.c}", source.name
+            return _direct(op, source, catalog), f"direct_{source.name}_{op.c}", source.name
 
 
 def emit_kernels(catalog: Catalog, kernels: Kernels) -> str:

@@ -37,6 +37,7 @@ _HEAD = """#include "Primitives.h"
 #include "native/pointwise.h"
 #include "native/pointwise_checks.h"
 #include "native/reduction.h"
+#include "native/rounding.h"
 #include "native/tags.h"
 #include "native/variants.h"
 

@@ -6,6 +6,8 @@ from .c_types import c_arguments, parameters
 from .catalog import Catalog, Operator
 from .formula import Result, schema_variables, used
 from .formula_lower import called_by, lower_function
+from .rounding import prologue as rounding_prologue
+from .rounding import rounds_once
 from .tag_rules import prologue
 
 
@@ -22,6 +24,7 @@ def emit_composite(op: Operator, catalog: Catalog) -> str:
     assert origin.composite is not None
     location = origin.at("composite")
     names = used(origin.composite, location)
+    rounded = rounding_prologue(op, f"formula_{op.c}") if rounds_once(op, catalog) else []
     unused = ["ks", *(a.name_in_c for a in c_arguments(op.schema) if a.name not in names)]
     return lower_function(
         f"formula_{op.c}",
@@ -31,5 +34,9 @@ def emit_composite(op: Operator, catalog: Catalog) -> str:
         Result.of_schema(op.schema),
         catalog,
         location,
-        prologue=[*(f"(void){name};" for name in unused), *prologue(op.function, composite=True).splitlines()],
+        prologue=[
+            *(f"(void){name};" for name in unused),
+            *prologue(op.function, composite=True).splitlines(),
+            *rounded,
+        ],
     )

@@ -254,12 +254,11 @@ def _view(op: Operator, parts: _Parts) -> None:
 
 
 def _autocast(op: Operator, parts: _Parts) -> None:
-    for entry in op.autocast:
-        if entry.policy not in ("lower_precision_fp", "fp32", "promote"):
-            continue
-        for device in _AUTOCAST_DEVICES:
+    for device in _AUTOCAST_DEVICES:
+        policy = op.autocast_on(_KEY_OF.get(device, device))
+        if policy in ("lower_precision_fp", "fp32", "promote"):
             name = f"autocast_{op.c}_{device.lower()}"
-            text = _autocast_kernel(op, entry.policy, device, name)
+            text = _autocast_kernel(op, policy, device, name)
             parts.kernel(f"Autocast{_KEY_OF.get(device, device)}", op, name, text)
 
 

@@ -14,7 +14,8 @@ from .catalog import Catalog
 from .errors import ErrorCollector, YamlError
 from .formula import PARTS, Result, Slot, Use, Variable, kind_of
 from .formula_calls import has_optional_outputs
-from .formula_lower import lower_body
+from .formula_lower import lower_with_calls
+from .rounding import is_rounded_once
 from .text import c_string
 
 
@@ -108,6 +109,7 @@ class Form:
     kept: str  # `node`, of node->field
     variable: Callable[[Kept, Use, list[str]], Variable]
     parameters: Callable[[Node], str]
+    widens: bool = False  # what a formula of several steps is given (rounding.py)
 
     @property
     def count_of(self) -> str:
@@ -115,7 +117,7 @@ class Form:
 
 
 TREE = Form(
-    "&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out"
+    "&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out", True
 )
 
 
@@ -160,6 +162,28 @@ def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str], f
     return variables
 
 
+_SAVED = re.compile(r"(tp_autoref \*\w+ = )(tp_saved_get\(.*\));")
+_SAVED_LIST = re.compile(r"tp_autoseq \*(\w+) = .*;")
+
+
+def _widened(node: Node, prologue: list[str]) -> list[str]:
+    """The prologue of a formula that is computed in float32: of what is kept, and of the gradients that come in."""
+    lines: list[str] = []
+    if node.inputs and not node.returns_list:
+        for i in range(node.inputs):
+            lines.append(f"tp_autoref *wide{i} = tp_widened(grads[{i}]);")
+            lines.append(f"if (grads[{i}] && !wide{i}) return -1;")
+        wide = ", ".join(f"wide{i}" for i in range(node.inputs))
+        lines.append(f"tp_tensor *const wide[] = {{{wide}}};")
+        lines.append("grads = wide;")
+    lists: list[str] = []
+    for line in prologue:
+        lines.append(_SAVED.sub(r"\1tp_widened_steal(\2);", line))
+        if found := _SAVED_LIST.match(line):
+            lists.append(f"if (tp_widen_list({found[1]}) < 0) return -1;")
+    return lines + lists
+
+
 def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE) -> str:
     """The function that computes the gradients of one formula."""
     formula, uses = node.formulas[index], node.uses[index]
@@ -188,10 +212,10 @@ def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE
             slots.append(Slot(f"out[{edge}]"))
     for a in c_arguments(node.schema):  # the others, so that a misspelt name finds its neighbour
         variables.setdefault(a.name, Variable(kind_of(a.type), parts={}))
-    body = [
-        *prologue,
-        *lower_body(variables, formula.text, Result.of_slots(slots), catalog, formula.location),
-    ]
+    lines, calls = lower_with_calls(variables, formula.text, Result.of_slots(slots), catalog, formula.location)
+    if form.widens and is_rounded_once(node.entry.rounding, calls, catalog):
+        prologue = _widened(node, prologue)
+    body = [*prologue, *lines]
     whole = "\n".join(body)
     unused = [f"(void){name};" for name in (form.kept, "grads", "out") if not re.search(rf"\b{name}\b", whole)]
     text = "".join(f"    {line}\n" for line in unused + body)

@@ -259,6 +259,7 @@ class Calls(Context):
             values.append(self.coerce(value, argument.type))
         schema = op.schema
         self.called.setdefault(str(schema.name), op)
+        self.calls.append(op)
         result = c_result(schema)
         call = f"{op.call}({', '.join(values)})"
         match result.kind:

@@ -63,6 +63,7 @@ class Context:
         self.read: set[str] = set()
         self.hoisted: list[str] = []
         self.called: dict[str, Operator] = {}
+        self.calls: list[Operator] = []  # each, as often as it is written
         self.lines: list[str] = []
         self.block = 0
         self.blocks = 0

@@ -242,7 +242,15 @@ def lower_body(
     variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
 ) -> list[str]:
     """The C statements of a formula, without indentation; they end in `return`."""
-    return _Lowering(variables, text, result, catalog, location).lower()
+    return lower_with_calls(variables, text, result, catalog, location)[0]
+
+
+def lower_with_calls(
+    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
+) -> tuple[list[str], list[Operator]]:
+    """The statements, and the operators that they call."""
+    lowering = _Lowering(variables, text, result, catalog, location)
+    return lowering.lower(), lowering.calls
 
 
 def called_by(
@@ -252,6 +260,15 @@ def called_by(
     lowering = _Lowering(variables, text, result, catalog, location)
     lowering.lower()
     return tuple(lowering.called.values())
+
+
+def calls_in(
+    variables: Mapping[str, Variable], text: str, result: Result, catalog: Catalog, location: Location
+) -> tuple[Operator, ...]:
+    """The calls that a formula writes, on all of its branches; a number's and a view's among them."""
+    lowering = _Lowering(variables, text, result, catalog, location)
+    lowering.lower()
+    return tuple(lowering.calls)
 
 
 def lower_function(

@@ -38,6 +38,7 @@ _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
+ROUNDINGS = ("once", "each")
 PROMOTIONS = ("default", "no_opmath", "int_to_float", "always_bool", "complex_to_float", "bool_to_long")
 DTYPE_CLASSES = ("all", "bool", "int", "sint", "uint", "real", "float", "number", "complex")
 AUTOCAST_POLICIES = (
@@ -49,7 +50,7 @@ AUTOCAST_POLICIES = (
     "fallthrough",
     "banned",
 )
-AUTOCAST_DEVICES = ("CPU", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "PrivateUse2", "PrivateUse3")
+AUTOCAST_DEVICES = ("CPU", "Meta", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "PrivateUse2", "PrivateUse3")
 
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}
 
@@ -304,6 +305,7 @@ class _FunctionReader:
             "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
+            "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:
@@ -468,6 +470,7 @@ class _DerivativeReader:
         name_node: yaml.Node = node
         formulas: list[tuple[str, yaml.Node, yaml.Node]] = []
         dispatch: yaml.Node | None = None
+        rounding: str | None = None
         differentiability: tuple[bool | str, ...] | None = None
         named = False
         for key, key_node, value in d.mapping(node, "an entry", "write '- name: schema' and a formula per argument"):
@@ -478,6 +481,8 @@ class _DerivativeReader:
                 schema = None if text is None else d.parsed(value, key, text, parse_schema)
             elif key == "dispatch":
                 dispatch = value
+            elif key == "rounding":
+                rounding = d.choice(value, key, ROUNDINGS)
             elif key == "output_differentiability":
                 differentiability = self.differentiability(value, key)
             else:
@@ -507,7 +512,9 @@ class _DerivativeReader:
                     backward, forward = found
                 else:
                     per_key.append(KeyedFormulas(key, *found))
-        return DerivativeEntry(schema, function, backward, forward, differentiability, tuple(per_key), d.at(name_node))
+        return DerivativeEntry(
+            schema, function, backward, forward, differentiability, tuple(per_key), rounding, d.at(name_node)
+        )
 
     def formulas(
         self, function: NativeFunction, items: list[tuple[str, yaml.Node, yaml.Node]]
@@ -554,7 +561,7 @@ def load_autocast(
 
     fp32: [acos, add.Tensor]      # a policy and its operators, on every device
     devices:
-      OpenCL:                     # what differs on one device
+      OpenCL, PrivateUse1:        # what differs on some devices; 'fallthrough' takes a policy away
         promote: [acos]
     """
     collector = ErrorCollector() if errors is None else errors
@@ -566,12 +573,13 @@ def load_autocast(
     def policies(node: yaml.Node, what: str, device: str | None) -> None:
         for key, key_node, value in document.mapping(node, what, shape):
             if key == "devices" and device is None:
-                for name, name_node, section in document.mapping(value, "'devices'", "write 'devices: {OpenCL: ...}'"):
-                    if name in AUTOCAST_DEVICES:
-                        policies(section, f"'{name}'", name)
-                    else:
-                        fix = suggest(name, AUTOCAST_DEVICES, f"use one of {', '.join(AUTOCAST_DEVICES)}")
-                        document.error(name_node, f"unknown device '{name}'", fix)
+                for names, name_node, section in document.mapping(value, "'devices'", "write 'devices: {OpenCL: ...}'"):
+                    for name in (word.strip() for word in names.split(",")):
+                        if name in AUTOCAST_DEVICES:
+                            policies(section, f"'{name}'", name)
+                        else:
+                            fix = suggest(name, AUTOCAST_DEVICES, f"use one of {', '.join(AUTOCAST_DEVICES)}")
+                            document.error(name_node, f"unknown device '{name}'", fix)
             elif key not in AUTOCAST_POLICIES:
                 if key in AUTOCAST_DEVICES:
                     fix = f"put '{key}:' below 'devices:'"

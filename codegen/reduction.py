@@ -11,12 +11,13 @@
 The schema is (Tensor self[, int[1]? dim, bool keepdim][, *, ScalarType? dtype]). The expressions are those of pointwise
 operators (scalar_expr.py), in the accumulator's dtype: the 16-bit floats accumulate in float32. `join` must not depend
 on the order but for rounding: elements are folded in a tree whose shape does not depend on the number of threads. It is
-tried on a few numbers.
+tried on a few numbers of the expressions' domain, and refused where there are none.
 """
 
 from __future__ import annotations
 
 import ast
+import cmath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -96,40 +97,65 @@ def _renamed(step: str) -> str:
         return step
 
 
-# Elements to try a join on, per dtype class.
-_TRIALS: Mapping[LeafClass, tuple[Number, ...]] = {
-    "bool": (True, False, True, True),
-    "uint": (3, 1, 0, 2),
-    "sint": (3, -1, 0, 2),
-    "float": (1.5, -0.75, 0.5, 2.25),
-    "complex": (1.5 + 1j, -0.75j, 0.5 + 0j, 2.25 - 0.5j),
+# Elements to try a join on, per dtype class: the first set that all expressions have values for.
+_TRIALS: Mapping[LeafClass, tuple[tuple[Number, ...], ...]] = {
+    "bool": ((True, False, True, True),),
+    "uint": ((3, 1, 0, 2), (3, 1, 4, 2)),
+    "sint": ((3, -1, 0, 2), (3, 1, 4, 2)),
+    "float": (
+        (1.5, -0.75, 0.5, 2.25),
+        (1.5, 0.75, 0.5, 2.25),  # of logarithms and roots
+        (0.5, -0.75, 0.25, -0.125),  # of inverse sines
+        (1.5, 2.75, 1.25, 3.5),  # of the inverse of cosh
+        (0.5, 0.75, 0.25, 0.125),
+    ),
+    "complex": ((1.5 + 1j, -0.75j, 0.5 + 0j, 2.25 - 0.5j), (1.5 + 1j, 0.75j, 0.5 + 0.25j, 2.25 - 0.5j)),
 }
 
 
+def _fold(parts: Expressions, elements: Sequence[Number], leaf: LeafClass) -> Number:
+    acc = evaluate(parts.start, {}, leaf)
+    for x in elements:
+        acc = evaluate(parts.step, {"acc": acc, "x": x}, leaf)
+    return acc
+
+
+def _is_number(x: Number) -> bool:
+    return cmath.isfinite(x)
+
+
 def _prove(name: str, parts: Expressions, leaf: LeafClass, raw: RawMapping) -> None:
-    """Tries that joining what two parts were folded to is folding the whole, in any order; helpers that Python does not
-    have are taken on trust."""
-
-    def fold(elements: Sequence[Number]) -> Number:
-        acc = evaluate(parts.start, {}, leaf)
-        for x in elements:
-            acc = evaluate(parts.step, {"acc": acc, "x": x}, leaf)
-        return acc
-
-    trial = _TRIALS[leaf]
-    try:
-        whole = fold(trial)
-        for cut in range(len(trial) + 1):
-            halves = fold(trial[:cut]), fold(trial[cut:])
-            for a, b in (halves, halves[::-1]):
-                joined = evaluate(parts.join, {"a": a, "b": b}, leaf)
-                if not close(joined, whole):
-                    shown = f"{list(trial[:cut])} and {list(trial[cut:])}"
-                    what = f"the reduction {name} joins {shown} to {joined}, folds them in one to {whole} ({leaf})"
-                    fix = "write a 'join' of the accumulators a and b; 'start' must change nothing in it"
-                    raise YamlError(raw.at("join") if "join" in raw else raw.at("step"), what, fix)
-    except NoValue:
+    """Tries that joining what two parts were folded to is folding the whole, in any order. Elements are taken from the
+    expressions' domain; a rule that no numbers can be tried on is refused, as it would be taken on trust."""
+    where = raw.at("join") if "join" in raw else raw.at("step")
+    why = ""
+    for trial in _TRIALS[leaf]:
+        try:
+            if not all(_is_number(_fold(parts, trial[: i + 1], leaf)) for i in range(len(trial))):
+                why = why or "its value is no number"
+                continue
+            _try_join(name, parts, leaf, trial, where)
+        except NoValue as reason:
+            why = why or str(reason)
+            continue
         return
+    what = f"the reduction {name} cannot be tried on any of the numbers there are for {leaf}: {why}"
+    raise YamlError(
+        where, what, "write 'step' and 'join' of functions that Python has too, or leave this class out of 'dtypes'"
+    )
+
+
+def _try_join(name: str, parts: Expressions, leaf: LeafClass, trial: Sequence[Number], where: Location) -> None:
+    whole = _fold(parts, trial, leaf)
+    for cut in range(len(trial) + 1):
+        halves = _fold(parts, trial[:cut], leaf), _fold(parts, trial[cut:], leaf)
+        for a, b in (halves, halves[::-1]):
+            joined = evaluate(parts.join, {"a": a, "b": b}, leaf)
+            if not close(joined, whole):
+                shown = f"{list(trial[:cut])} and {list(trial[cut:])}"
+                what = f"the reduction {name} joins {shown} to {joined}, folds them in one to {whole} ({leaf})"
+                fix = "write a 'join' of the accumulators a and b; 'start' must change nothing in it"
+                raise YamlError(where, what, fix)
 
 
 def parse_reduction(raw: RawMapping, schema: FunctionSchema, location: Location) -> ReductionOp:

@@ -290,6 +290,9 @@ with torch.cuda.amp.autocast(dtype=torch.bfloat16):
 scaler.scale(loss).backward()
 scaler.step(optimizer)
 scaler.update()
+with torch.autocast("cuda"):
+    half = torch.full((3,), 12.0, device="cuda", dtype=torch.float16)
+    assert half.exp().dtype == torch.float32 and half.exp().isfinite().all() and half.softmax(0).dtype == torch.float32
 print(loss.device, loss.is_cuda, model.weight.grad.device, device, torch.ones(1).to(0).device, loss.get_device())
 stream = torch.cuda.Stream()
 with torch.cuda.stream(stream):

@@ -171,12 +171,65 @@ def test_dtypes_are_torchs(name: str, dtype: str) -> None:
     assert results[0] == results[1]
 
 
-def test_lists_are_complete() -> None:
-    """Every operator that torch casts on the CPU, and that tensorpy has, has a policy."""
+@pytest.mark.parametrize(("key", "backend"), [("AutocastCPU", "CPU"), ("AutocastCUDA", "OpenCL")])
+def test_lists_are_complete(key: str, backend: str) -> None:
+    """Every operator that torch casts there, and that tensorpy has, has a policy; PyTorch's CUDA stands for devices."""
     torch = pytest.importorskip("torch")
     from tensorpy.testing.samples.table import CATALOG
 
-    theirs = {n.removeprefix("aten::") for n in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCPU")}
+    theirs = {n.removeprefix("aten::") for n in torch._C._dispatch_get_registrations_for_dispatch_key(key)}
     ours = {str(op.schema.name) for op in CATALOG}
-    cast = {str(op.schema.name) for op in CATALOG if op.autocast}
+    cast = {str(op.schema.name) for op in CATALOG if op.autocast_on(backend)}
     assert theirs & ours == cast
+
+
+# PyTorch's documentation of autocast for CUDA, one operator of each of its sections and some that the CPU's lists lack.
+ON_A_DEVICE = {
+    "exp": (lambda m, t: t.exp(), "float32"),
+    "log": (lambda m, t: t.log(), "float32"),
+    "pow": (lambda m, t: t**2.0, "float32"),
+    "sum": (lambda m, t: t.sum(), "float32"),
+    "sum of a dimension": (lambda m, t: t.sum(0), "float32"),
+    "sum, asked for a dtype": (lambda m, t: t.sum(dtype=m.float16), "float16"),
+    "prod": (lambda m, t: t.prod(), "float32"),
+    "softmax": (lambda m, t: m.nn.functional.softmax(t, 0), "float32"),
+    "log_softmax": (lambda m, t: t.log_softmax(0), "float32"),
+    "layer_norm": (lambda m, t: m.nn.functional.layer_norm(t, (4,)), "float32"),
+    "norm": (lambda m, t: t.norm(), "float32"),
+    "cumsum": (lambda m, t: t.cumsum(0), "float32"),
+    "mm": (lambda m, t: t.float() @ t.float(), "float16"),
+    "mv": (lambda m, t: t.float().mv(t[0].float()), "float16"),
+    "einsum": (lambda m, t: m.einsum("ij,jk->ik", t.float(), t.float()), "float16"),
+    "addcmul": (lambda m, t: m.addcmul(t, t, t.float()), "float32"),
+    "dot": (lambda m, t: m.dot(t[0], t[0].float()), "float32"),
+    "mean": (lambda m, t: t.mean(), "float16"),
+    "sigmoid": (lambda m, t: t.sigmoid(), "float16"),
+    "cat": (lambda m, t: m.cat([t, t.float()]), "float32"),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_DEVICE)
+def test_devices_have_lists_of_their_own(name: str) -> None:
+    if not tp.opencl.is_available():
+        pytest.skip("no OpenCL device")
+    function, expected = ON_A_DEVICE[name]
+    t = tp.linspace(0.1, 1, 16).reshape(4, 4).to(tp.float16).to("opencl")
+    with tp.autocast("opencl", dtype=tp.float16):
+        assert str(function(tp, t).dtype) == f"tensorpy.{expected}"
+
+
+def test_exp_of_a_half_does_not_overflow_on_a_device() -> None:
+    if not tp.opencl.is_available():
+        pytest.skip("no OpenCL device")
+    with tp.autocast("opencl"):
+        assert tp.tensor([12.0], dtype=tp.float16, device="opencl").exp().item() == pytest.approx(162754.79)
+
+
+def test_what_is_banned_says_so() -> None:
+    if not tp.opencl.is_available():
+        pytest.skip("no OpenCL device")
+    p = tp.full((3,), 0.5, device="opencl")
+    with tp.autocast("opencl"), pytest.raises(RuntimeError, match="unsafe to autocast"):
+        tp.nn.functional.binary_cross_entropy(p, p)
+    with tp.autocast("opencl"), tp.autocast("opencl", enabled=False):
+        assert tp.nn.functional.binary_cross_entropy(p, p).item() == pytest.approx(0.6931472)

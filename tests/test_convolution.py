@@ -258,3 +258,54 @@ def test_long_products_are_cut() -> None:
         (dw, tp.cat([c[2] for c in cut])),
     ):
         assert (whole - expected).abs().max().item() < 1e-4 * expected.abs().max().item()
+
+
+# (batch, in channels, out channels, size, kernel, stride): direct, by Winograd, few channels on either side.
+LONG_SUMS = (
+    (1, 512, 512, 4, 3, 1),
+    (1, 512, 512, 7, 3, 1),
+    (2, 256, 256, 8, 3, 1),
+    (1, 128, 128, 28, 3, 1),
+    (1, 512, 3, 16, 3, 1),
+    (4, 3, 512, 16, 3, 1),
+    (1, 512, 64, 8, 5, 1),
+    (1, 256, 64, 9, 3, 2),
+    (1, 1024, 64, 6, 1, 1),
+)
+
+
+def by_a_plain_sum(x: np.ndarray, w: np.ndarray, stride: int) -> np.ndarray:
+    """The definition, in the arrays' dtype: windows times weights."""
+    k = w.shape[-1]
+    around = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+    windows = np.lib.stride_tricks.sliding_window_view(around, (k, k), axis=(2, 3))[:, :, ::stride, ::stride]
+    rows = windows.transpose(0, 2, 3, 1, 4, 5).reshape(*windows.shape[:1], *windows.shape[2:4], -1)
+    return (rows @ w.reshape(len(w), -1).T).transpose(0, 3, 1, 2)
+
+
+def off(got: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.abs(got.astype(np.float64) - exact).max() / np.abs(exact).max())
+
+
+@pytest.mark.parametrize("case", LONG_SUMS, ids=str)
+def test_long_sums_are_as_exact_as_a_matrix_product(case: tuple[int, ...]) -> None:
+    """Whichever kernel computes: results and both gradients are at most three times as far off."""
+    batch, channels, out_channels, size, kernel, stride = case
+    rng = np.random.RandomState(1)
+    x = rng.standard_normal((batch, channels, size, size)).astype(np.float32)
+    w = rng.standard_normal((out_channels, channels, kernel, kernel)).astype(np.float32)
+    exact = by_a_plain_sum(x.astype(np.float64), w.astype(np.float64), stride)
+    plain = off(by_a_plain_sum(x, w, stride), exact)
+    a, b = tp.from_numpy(x).requires_grad_(), tp.from_numpy(w).requires_grad_()
+    result = tp.nn.functional.conv2d(a, b, padding=kernel // 2, stride=stride)
+    assert off(result.detach().numpy(), exact) <= 3 * max(plain, 1e-7)
+    grad = rng.standard_normal(exact.shape).astype(np.float32)
+    result.backward(tp.from_numpy(grad))
+    wide = [tp.from_numpy(v.astype(np.float64)).requires_grad_() for v in (x, w)]
+    tp.nn.functional.conv2d(*wide, padding=kernel // 2, stride=stride).backward(tp.from_numpy(grad).double())
+    terms = {"input": out_channels * kernel * kernel, "weight": batch * exact.shape[2] * exact.shape[3]}
+    for (name, n), mine, right in zip(terms.items(), (a, b), wide, strict=True):
+        assert mine.grad is not None and right.grad is not None
+        p, q = rng.standard_normal((64, n)).astype(np.float32), rng.standard_normal((n, 64)).astype(np.float32)
+        product = off(p @ q, p.astype(np.float64) @ q.astype(np.float64))
+        assert off(mine.grad.numpy(), right.grad.numpy()) <= 3 * max(product, 2e-7), f"the gradient of the {name}"

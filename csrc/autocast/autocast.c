@@ -93,7 +93,7 @@ __attribute__((constructor)) static void install(void) { tp_thread_at_end(end_of
 
 int tp_autocast_device(tp_keyset ks) { return (int)tp_highest_key(ks & TP_AUTOCAST_KEYS) - TP_KEY_AutocastCPU; }
 
-static bool is_eligible(const tp_tensor *t, int device_type) {
+bool tp_autocast_takes(const tp_tensor *t, int device_type) {
     return t->device.type == device_type && tp_is_floating(t) && t->dtype != TP_FLOAT64;
 }
 
@@ -123,7 +123,7 @@ static void keep_cast(tp_tensor *t, tp_tensor *cast) {
 }
 
 tp_tensor *tp_cached_cast(tp_tensor *t, tp_dtype to, int device_type) {
-    if (!t || !is_eligible(t, device_type) || (tp_dtype)t->dtype == to) return tp_retain(t);
+    if (!t || !tp_autocast_takes(t, device_type) || (tp_dtype)t->dtype == to) return tp_retain(t);
     bool cacheable = is_cacheable(t, to);
     tp_tensor *cast = cacheable ? find_cast(t, to) : NULL;
     if (cast) return cast;
@@ -144,7 +144,7 @@ tp_tensor_seq *tp_cached_cast_list(tp_tensors list, tp_dtype to, int device_type
 tp_dtype tp_autocast_promote(tp_dtype to, const tp_tensor *t, int device_type) {
     if (!t || !tp_is_floating(t)) return to;
     if (t->dtype == TP_FLOAT64) return TP_FLOAT64;
-    return is_eligible(t, device_type) && t->dtype == TP_FLOAT32 && to != TP_FLOAT64 ? TP_FLOAT32 : to;
+    return tp_autocast_takes(t, device_type) && t->dtype == TP_FLOAT32 && to != TP_FLOAT64 ? TP_FLOAT32 : to;
 }
 
 tp_dtype tp_autocast_promote_list(tp_dtype to, tp_tensors list, int device_type) {

@@ -26,6 +26,8 @@ void tp_autocast_clear_cache(void);
 /* ---- what the generated layer calls ---- */
 /* The device type that a call's key set stands for. */
 int tp_autocast_device(tp_keyset ks);
+/* Whether a tensor is cast there: floating, but not float64. */
+bool tp_autocast_takes(const tp_tensor *t, int device_type);
 /* t as `to` if it is a floating tensor (not float64) of that device type, else t itself. New; NULL for NULL, or with
  * the error set. */
 tp_tensor *tp_cached_cast(tp_tensor *t, tp_dtype to, int device_type);

@@ -224,22 +224,35 @@ static void direct_pack(direct_job *d, const float *weight, bool turned) {
                                          : weight[(o * in + c) * taps + t];
 }
 
-/* n spots of m channels, both known where this is called, so that the sums stay in registers. */
+#define STRETCH 256 /* terms in a row: the error of a longer sum grows with its length */
+
+/* n spots of m channels, both known where this is called, so that the sums stay in registers for a stretch of input
+ * channels; the stretches' sums are added up. */
 TP_INLINE void direct_sums(const direct_job *d, const float *in, const float *w, const float *bias, int64_t spot,
                            float *out, int64_t step, const int m, const int n) {
     const float *at[MOST_VECTORS];
-    lanes sum[CHANNELS][MOST_VECTORS];
+    lanes sum[CHANNELS][MOST_VECTORS], total[CHANNELS][MOST_VECTORS];
+    const int64_t all = d->base.plan->in_channels, stretch = d->taps < STRETCH ? STRETCH / d->taps : 1;
     UNROLL for (int v = 0; v < n; v++) at[v] = in + d->from[spot + v];
-    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] = (lanes){0};
-    for (int64_t c = 0, first = 0; c < d->base.plan->in_channels; c++, first += d->channel)
-        for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
-            lanes x[MOST_VECTORS];
-            UNROLL for (int v = 0; v < n; v++) x[v] = load(at[v] + first + d->tap[t]);
-            UNROLL for (int o = 0; o < m; o++) {
-                lanes one = all_lanes(w[o]);
-                UNROLL for (int v = 0; v < n; v++) sum[o][v] = multiply_add(one, x[v], sum[o][v]);
+    UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) total[o][v] = sum[o][v] = (lanes){0};
+    for (int64_t c = 0, first = 0; c < all;) {
+        const int64_t end = all - c < stretch ? all : c + stretch;
+        for (; c < end; c++, first += d->channel)
+            for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
+                lanes x[MOST_VECTORS];
+                UNROLL for (int v = 0; v < n; v++) x[v] = load(at[v] + first + d->tap[t]);
+                UNROLL for (int o = 0; o < m; o++) {
+                    lanes one = all_lanes(w[o]);
+                    UNROLL for (int v = 0; v < n; v++) sum[o][v] = multiply_add(one, x[v], sum[o][v]);
+                }
             }
+        if (all <= stretch) break;
+        UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) {
+            total[o][v] += sum[o][v];
+            sum[o][v] = (lanes){0};
         }
+    }
+    if (all > stretch) UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++) sum[o][v] = total[o][v];
     UNROLL for (int o = 0; o < m; o++) UNROLL for (int v = 0; v < n; v++)
         store(out + o * step + d->to[spot + v], sum[o][v] + all_lanes(bias[o]));
 }

@@ -15,7 +15,7 @@ typedef struct {
     int64_t first, step;
     double a, b, last, base;
     int64_t half, n, itemsize;
-    bool whole, single;
+    bool whole, single, fused;
     char *data;
     tp_loop_fn cast;
 } sequence;
@@ -28,6 +28,7 @@ static void make_real(const sequence *s, int64_t begin, int64_t n, double *out) 
     for (int64_t i = 0; i < n; i++) {
         int64_t k = begin + i;
         out[i] = k < s->half ? s->a + (double)k * s->b : s->last - (double)(s->n - 1 - k) * s->b;
+        if (s->fused) out[i] = k < s->half ? fma((double)k, s->b, s->a) : fma(-(double)(s->n - 1 - k), s->b, s->last);
         if (s->single)
             out[i] = (float)(k < s->half ? s->a : s->last) + (float)(k < s->half ? k : k + 1 - s->n) * (float)s->b;
     }
@@ -61,7 +62,14 @@ int range_int_cpu(int64_t first, int64_t step, tp_tensor *out) {
 }
 
 int range_float_cpu(double a, double b, double last, double base, int64_t half, bool single, tp_tensor *out) {
-    return run(&(sequence){.a = a, .b = b, .last = last, .base = base, .half = half, .single = single}, out);
+    return run(&(sequence){.a = a,
+                           .b = b,
+                           .last = last,
+                           .base = base,
+                           .half = half,
+                           .single = single,
+                           .fused = half < out->numel && out->dtype == TP_FLOAT64},
+               out);
 }
 
 /* ---- triangles ---- */

@@ -2,6 +2,7 @@
  * which makes no matrix of all scores (cpu/attention.c). */
 #include "NativeFunctions.h"
 #include "native/checks.h"
+#include "native/rounding.h"
 
 #include <math.h>
 
@@ -74,7 +75,7 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
 #define MANY_SCORES (128 * 128)
 #define MANY_CAUSAL_SCORES (64 * 64)
 
-/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a mask's gradient or a tangent. */
+/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a tangent. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
@@ -88,8 +89,7 @@ static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tenso
         for (int d = 0; d < q->ndim - 2; d++)
             if (all[i]->sizes[d] != q->sizes[d]) return false;
     }
-    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim &&
-                                    (tp_tls.grad_disabled || !(mask->flags & TP_FLAG_REQUIRES_GRAD)));
+    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim);
     return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
            k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
 }
@@ -140,6 +140,15 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     if (is_causal && attn_mask)
         return tp_fail_null(TP_RuntimeError,
                             "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    if (attn_mask && attn_mask->dtype == TP_FLOAT32 &&
+        tp_is_reduced_dtype(dtype)) { /* else the layer below casts all */
+        tp_autoref *q = tp_widened(query), *wide_k = q ? tp_widened(key) : NULL,
+                   *wide_v = wide_k ? tp_widened(value) : NULL;
+        if (!wide_v) return NULL;
+        return tp_rounded_steal(
+            tp_scaled_dot_product_attention(q, wide_k, wide_v, attn_mask, dropout_p, is_causal, scale, enable_gqa),
+            dtype);
+    }
     bool share = enable_gqa && query->ndim > 2;
     tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
                *v = share ? shared_heads(value, query) : tp_retain(value);

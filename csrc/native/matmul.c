@@ -350,6 +350,13 @@ tp_tensor *matmul_composite(tp_tensor *self, tp_tensor *other) {
         return x ? without(tp_matmul(x, other), -2) : NULL;
     }
     if (b == 2) return matmul_folded(self, other);
+    /* A gradient of the one matrix that is summed over a batch would be rounded for each of it. */
+    if (a == 2 && tp_is_reduced_dtype((tp_dtype)self->dtype)) {
+        tp_autoref *right = tp_transpose_int(other, -2, -1), *left = right ? tp_t(self) : NULL,
+                   *turned = left ? matmul_folded(right, left) : NULL,
+                   *out = turned ? tp_transpose_int(turned, -2, -1) : NULL;
+        return out ? tp_contiguous(out, TP_CONTIGUOUS_FORMAT) : NULL;
+    }
     return matmul_batched(self, other);
 }
 
@@ -362,6 +369,15 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
         tp_check_dtype("linear", "bias", bias, (tp_dtype)input->dtype) < 0)
         return NULL;
     if (input->ndim == 2 && bias && weight->ndim == 2) return tp_addmm(bias, input, w, TP_SCALAR_I(1), TP_SCALAR_I(1));
+    /* Rows of all leading dimensions: what is added goes into the product, before that is rounded. */
+    if (input->ndim > 0 && bias && weight->ndim == 2 && tp_is_reduced_dtype((tp_dtype)input->dtype)) {
+        int64_t sizes[TP_MAX_DIMS], rows = 1, k = input->sizes[input->ndim - 1];
+        for (int i = 0; i + 1 < input->ndim; i++) rows *= sizes[i] = input->sizes[i];
+        sizes[input->ndim - 1] = weight->sizes[0];
+        tp_autoref *flat = tp_reshape(input, TP_INTS(rows, k)),
+                   *sum = flat ? tp_addmm(bias, flat, w, TP_SCALAR_I(1), TP_SCALAR_I(1)) : NULL;
+        return sum ? tp__unsafe_view(sum, (tp_ints){sizes, input->ndim}) : NULL;
+    }
     tp_autoref *out = tp_matmul(input, w);
     return out && bias ? tp_add_Tensor(out, bias, TP_SCALAR_I(1)) : tp_take(out);
 }

@@ -96,7 +96,9 @@ static int check_border(const tp_tensor *self, int64_t d, int64_t before, int64_
             "(%lld, %lld) at dimension %lld of input %s",
             (long long)before, (long long)after, (long long)d, text.text);
     }
-    if (mode == CIRCULAR && (before > size || after > size))
+    /* What comes round is taken from what is left of the dimension. */
+    const int64_t cut = (before < 0 ? -before : 0) + (after < 0 ? -after : 0);
+    if (mode == CIRCULAR && ((before > 0 && before > size - cut) || (after > 0 && after > size - cut)))
         return tp_fail(TP_RuntimeError, "Padding value causes wrapping around more than once.");
     if (size + before + after < 0)
         return tp_fail(TP_RuntimeError, "input (dimension %lld of size %lld) is too small for padding (%lld, %lld)",

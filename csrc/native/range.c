@@ -37,6 +37,10 @@ static int fill_space(tp_tensor *t, tp_complex128 start, tp_complex128 end, doub
         r.single = base != 0;
     }
     r.b = n < 2 ? 0 : (r.last - r.a) / (double)(n - 1);
+    if (t->dtype == TP_FLOAT32 && base == 0) { /* ends and step are float32, as PyTorch has them: the same bits */
+        r.a = (float)r.a, r.last = (float)r.last;
+        r.b = n < 2 ? 0 : (float)((float)r.last - (float)r.a) / (float)(n - 1);
+    }
     return tp_fill_range(t, &r);
 }
 /* The parts of a complex range are ranges. */

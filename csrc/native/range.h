@@ -4,7 +4,8 @@
 #include "core/tensor.h"
 
 /* Element i is a + b * i in int64 (whole), or in double; from `half` on, `last - b * (n - 1 - i)`, which ends at last
- * exactly. `base`, if not 0, is raised to it. The tensor is contiguous, or has no elements. */
+ * exactly, with one rounding in float64. `base`, if not 0, is raised to it. The tensor is contiguous, or has no
+ * elements. */
 typedef struct {
     bool whole;
     int64_t first, step;

@@ -11,6 +11,7 @@ __kernel void range(__global OUT_S *out, long offset, long n, REAL a, REAL b, RE
     long i = get_global_id(0);
     if (i >= n) return;
     REAL x = i < middle ? a + (REAL)i * b : last - (REAL)(n - 1 - i) * b;
+    if (middle < n) x = i < middle ? fma((REAL)i, b, a) : fma(-(REAL)(n - 1 - i), b, last);
     if (single) x = (float)(i < middle ? a : last) + (float)(i < middle ? i : i + 1 - n) * (float)b;
     if (base != 0) x = pow(base, x);
     out[offset + i] = OUT_STORE(x);

@@ -272,7 +272,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
     case TP_TENSORS: return convert_tensors(a, o, p->size == 1, out);
     case TP_SCALAR: return convert_scalar(a, o, out);
     case TP_INT:
-        ok = tp_py_to_int(o, &out->i);
+        ok = PyBool_Check(o) ? 0 : tp_py_to_int(o, &out->i);
         if (ok > 0) out->tag = TP_INT;
         return ok;
     case TP_FLOAT: return convert_float(o, out);

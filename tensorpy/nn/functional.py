@@ -185,23 +185,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Borders around the last dimensions, in pairs from the last one on."""
-    if mode == "circular" and input.requires_grad and not value:
-        return _pad_circular(input, pad)
     return nn.pad(input, pad, mode, value)
-
-
-def _pad_circular(input: Tensor, pad: Sequence[int]) -> Tensor:
-    """The parts that come round, joined to the tensor: what `nn.pad` records no gradient of."""
-    with _modes.no_grad():
-        nn.pad(input, pad, "circular", None)  # says what is wrong with the sizes
-    for i in range(len(pad) // 2):
-        before, after, dim = pad[2 * i], pad[2 * i + 1], input.dim() - 1 - i
-        size = input.shape[dim]
-        parts = [input.narrow(dim, size - before, before)] if before > 0 else []
-        parts.append(input.narrow(dim, max(-before, 0), size - max(-before, 0) - max(-after, 0)))
-        parts += [input.narrow(dim, 0, after)] if after > 0 else []
-        input = ops.cat(parts, dim)
-    return input
 
 
 def _make_overridable() -> None:

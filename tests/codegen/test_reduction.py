@@ -196,6 +196,10 @@ def test_kernels_that_give_bools(reduction_of) -> None:
         ("    dtypes: number\n    start: 0\n    step: acc + x * x\n", 5),  # the join would be a + b * b
         ("    dtypes: number\n    start: 1\n    step: acc + x\n", 5),  # each part would add one
         ("    dtypes: float\n    start: 0\n    step: x\n    join: b\n", 6),  # depends on the order
+        ("    dtypes: float\n    start: 0\n    step: acc + log(x)\n    join: a * b\n", 6),  # log has no value of -0.75
+        ("    dtypes: float\n    start: 0\n    step: acc + acosh(x)\n    join: a * b\n", 6),
+        ("    dtypes: float\n    start: 0\n    step: acc + asin(x)\n    join: a - b\n", 6),
+        ("    dtypes: float\n    start: 0\n    step: acc + sqrt(x - 1)\n    join: a * b\n", 6),
         ("    dtypes: float\n    start: 0\n    step: acc + exp(x)\n    join: log(exp(a) + exp(b))\n", 6),
         ("    promotion: always_bool\n    start: 0\n    step: acc | (x != 0)\n    join: a & b\n", 6),
     ],
@@ -219,6 +223,24 @@ def test_a_join_that_gives_other_results_than_folding_is_refused(load, body: str
 )
 def test_a_join_that_holds_is_taken(load, body: str) -> None:
     assert load(HEAD + body).reductions()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    dtypes: float\n    start: 0\n    step: acc + digamma(x)\n    join: a + b\n",  # which Python has not
+        "    dtypes: float\n    start: 0\n    step: acc + log(-1 - x * x)\n    join: a + b\n",  # which has no value
+    ],
+)
+def test_what_cannot_be_tried_is_refused(load, body: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        load(HEAD + body).reductions()
+    assert "cannot be tried" in str(caught.value)
+
+
+def test_numbers_are_taken_from_the_domain(reduction_of) -> None:
+    for step in ("log(x)", "sqrt(x)", "acosh(x)", "asin(x)", "log1p(x)", "atanh(x)"):
+        assert reduction_of(HEAD + f"    dtypes: float\n    start: 0\n    step: acc + {step}\n    join: a + b\n").name
 
 
 def test_table(load) -> None:

@@ -157,8 +157,10 @@ def padded(x: Any, pad: Any, mode: str = "constant", value: float | None = None)
     around = widths(pad, x.ndim)
     options = {"constant_values": value or 0} if mode == "constant" else {}
     names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap", "constant": "constant"}
+    left = tuple(slice(max(-a, 0), None if b >= 0 else b) for a, b in around)
+    x = x[left] if mode == "circular" else x
     x = np.pad(x, [(max(a, 0), max(b, 0)) for a, b in around], names[mode], **options)  # type: ignore[call-overload]
-    return x[tuple(slice(max(-a, 0), x.shape[d] - max(-b, 0)) for d, (a, b) in enumerate(around))]
+    return x if mode == "circular" else x[left]
 
 
 PADS = (
@@ -183,6 +185,9 @@ def pad(make: Make) -> Iterator[Any]:
         for shape, around in (((2, 5), (2, 1)), ((2, 3, 5), (1, 2)), ((2, 4, 5), (1, 2, 2, 0)),
                               ((2, 1, 4, 5), (1, 1, 2, 2)), ((1, 3, 4, 5), (0, 1, 1, 2, 2, 1))):  # fmt: skip
             yield make(shape), around, mode
+    for around in ((-1, 2), (2, -1), (-1, -1), (1, -2), (0, -3)):  # what comes round is of what is left
+        yield make(2, 5), around, "circular"
+    yield make(2, 4, 5), (1, -1, -1, 2), "circular"
 
 
 def _pad_by(mode: str) -> Any:

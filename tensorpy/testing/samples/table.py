@@ -246,6 +246,10 @@ class OpInfo:
         chosen = random.Random(self.name).sample(range(1, len(found)), limit - 1)
         return [found[i] for i in (0, *sorted(chosen))]
 
+    def draw(self, dtype: str, number: int) -> list[OpSample]:
+        """The samples with the numbers of another draw; the draw 0 is that of `samples`."""
+        return _drawn(self.name, dtype, number)
+
     def some(self, dtype: str) -> list[OpSample]:
         """What the costly checks take."""
         return self.samples(dtype, LIMIT)
@@ -290,9 +294,9 @@ def _sample(raw: Any) -> OpSample:
 
 
 @functools.cache
-def _drawn(name: str, dtype: str) -> list[OpSample]:
+def _drawn(name: str, dtype: str, number: int = 0) -> list[OpSample]:
     info = TABLE[name]
-    make = Make(dtype, zlib.crc32(f"{name} {dtype}".encode()) & 0xFFFF, *info.domain)
+    make = Make(dtype, (zlib.crc32(f"{name} {dtype}".encode()) & 0xFFFF) + number, *info.domain)
     return [_sample(s) for s in info.samples_of(make)]
 
 

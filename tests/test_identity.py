@@ -8,6 +8,7 @@ import gc
 import random
 import threading
 import weakref
+from typing import ClassVar
 
 import pytest
 
@@ -21,7 +22,7 @@ class Sub(tp.Tensor):
 class Noted(tp.Tensor):
     """A subclass whose finaliser reads the tensor."""
 
-    ends: list = []
+    ends: ClassVar[list] = []
 
     def __del__(self):
         Noted.ends.append(self.tolist())

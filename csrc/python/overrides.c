@@ -176,8 +176,8 @@ static PyObject *refused_by_all(PyObject *function, PyObject *types) {
     return NULL;
 }
 
-/* What this thread asks classes about at present. Another library's __torch_function__ may run the function on the same objects
- * again, with a switch of its own set, which does not keep us from asking: it has no answer then. */
+/* What this thread asks classes about at present. Another library's __torch_function__ may run the function on the same
+ * objects again, with a switch of its own set, which does not keep us from asking: it has no answer then. */
 typedef struct question {
     PyObject *function, *first; /* borrowed: the object that is asked first, or NULL */
     const struct question *outer;

@@ -37,7 +37,7 @@ FLAGS = ["-std=c11", "-w", "-g", "-gdwarf-4", "-gno-strict-dwarf", "-fno-elimina
 # Typedefs of the C library that are the same on every machine; others are followed to what they stand for.
 FIXED = frozenset(["size_t", *(f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64))])
 OWN = re.compile(r"(tp|tensorpy)_")
-COUNTS = re.compile(r"TP_NUM_")  # how many there are: grows with the list
+COUNTS = re.compile(r"(TP|TENSORPY)_NUM_")  # how many there are: grows with the list
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class FunctionalTensor(Tensor):
             dtype=value.dtype,
             device=value.device,
         )
+        _C._mark_pending(self, value.is_conj(), value.is_neg())
         self.owner, self.memory, self.steps, self.changed_views = mode, memory, steps, []
         self.value, self.generation = value, memory.generation
         return self
@@ -130,6 +131,8 @@ _SCATTERED: dict[str, Callable[..., Tensor]] = {
     "select": _C.select_scatter,
     "diagonal": _C.diagonal_scatter,
     "as_strided": _C.as_strided_scatter,
+    "_conj": lambda base, part: part.conj(),
+    "_neg_view": lambda base, part: part.neg(),
     "t": lambda base, part: part.t(),
     "transpose": lambda base, part, dim0, dim1: part.transpose(dim0, dim1),
     "view_as_real": lambda base, part: _C.view_as_complex(part.contiguous()),

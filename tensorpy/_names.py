@@ -76,5 +76,7 @@ CONSTANTS = frozenset("e inf nan newaxis pi".split())
 
 # How the operators begin that PyTorch has in its package under private names.
 PRIVATE_OPERATORS = tuple(
-    "_foreach_ _fused_ _amp_ _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss".split()
+    """
+    _foreach_ _fused_ _amp_ _conj _neg_view _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss
+    """.split()
 )

@@ -38,6 +38,7 @@ typedef struct {
     tp_ints base_sizes, base_strides, sizes, strides;
     int64_t offset; /* of the view from the base, in elements */
     bool complex_base, complex_view;
+    bool conjugated, negated; /* the view's elements with respect to the base's */
 } region;
 
 static int save_geometry(const tp_tensor *t, bool as_real, tp_ints *sizes, tp_ints *strides) {
@@ -60,6 +61,8 @@ static int save_region(region *r, const tp_tensor *base, const tp_tensor *view) 
     if (mixed && (r->complex_base == r->complex_view))
         return tp_fail(TP_RuntimeError, "a view of another dtype (%s of %s) that was written in place has no gradient",
                        tp_dtype_names[view->dtype], tp_dtype_names[base->dtype]);
+    r->conjugated = (base->keys ^ view->keys) & TP_BIT(Conjugate);
+    r->negated = (base->keys ^ view->keys) & TP_BIT(Negative);
     int64_t itemsize = tp_itemsize((tp_dtype)(r->complex_view ? base->dtype : view->dtype));
     r->offset = (view->byte_offset - base->byte_offset) / itemsize;
     return save_geometry(base, r->complex_base, &r->base_sizes, &r->base_strides) < 0 ||
@@ -75,12 +78,17 @@ static void free_region(region *r) {
     tp_saved_ints_free(&r->strides);
 }
 
+/* A tensor read as the view reads the base. */
+static tp_tensor *read_as_view(const region *r, tp_tensor *t) {
+    tp_autoref *c = t && r->conjugated && tp_is_complex(t) ? tp__conj(t) : tp_retain(t);
+    return c && r->negated ? tp__neg_view(c) : tp_take(c);
+}
+
 /* The view's region of a tensor that is laid out as the base (in real elements, if complex_base). New. */
 static tp_tensor *view_region(const region *r, tp_tensor *base) {
-    tp_tensor *slice = tp_as_strided(base, r->sizes, r->strides, TP_SOME_INT(tp_storage_offset(base) + r->offset));
-    if (!slice || !r->complex_view) return slice;
-    tp_autoref *real = slice;
-    return tp_view_as_complex(real);
+    tp_autoref *slice = tp_as_strided(base, r->sizes, r->strides, TP_SOME_INT(tp_storage_offset(base) + r->offset));
+    tp_autoref *of_dtype = slice && r->complex_view ? tp_view_as_complex(slice) : tp_retain(slice);
+    return read_as_view(r, of_dtype);
 }
 
 tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole) {
@@ -98,7 +106,8 @@ typedef struct {
 static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     const region *r = &((as_strided_node *)n)->region;
     if (!grads[0] || !tp_node_wants(n, 0)) return 0;
-    tp_autoref *grad = r->complex_view ? tp_view_as_real(grads[0]) : tp_retain(grads[0]);
+    tp_autoref *read = read_as_view(r, grads[0]), *solved = read ? tp_resolve_conj(read) : NULL;
+    tp_autoref *grad = solved && r->complex_view ? tp_view_as_real(solved) : tp_retain(solved);
     if (!grad) return -1;
     tp_autoref *whole = tp__as_strided_backward(grad, r->base_sizes, r->base_strides, r->sizes, r->strides, r->offset);
     if (!whole) return -1;

@@ -27,6 +27,8 @@
     X(Python)                       \
     X(BackendSelect)                \
     X(Functionalize)                \
+    X(Conjugate)                    \
+    X(Negative)                     \
     X(ADInplaceOrView)              \
     X(AutogradOther)                \
     TP_FORALL_BACKENDS(X, Autograd) \

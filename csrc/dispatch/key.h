@@ -62,6 +62,11 @@ TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEN
  * only to do less does not look, since what it saw would be true of these elements alone. */
 TP_INLINE bool tp_read_is_seen(const tp_tensor *t) { return tp_effective_keys(t->keys) & ~TP_PASSES_READS; }
 
+/* Whether the elements are to be read as their conjugates, or negatives: Note [Pending math] in conjugate/conjugate.h.
+ */
+TP_INLINE bool tp_reads_conj(const tp_tensor *t) { return t->keys & TP_BIT(Conjugate) || t->flags & TP_FLAG_AS_CONJ; }
+TP_INLINE bool tp_reads_neg(const tp_tensor *t) { return t->keys & TP_BIT(Negative) || t->flags & TP_FLAG_AS_NEG; }
+
 /* Guards: change one of the thread's sets for a scope.
  *     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS);   restored at the end of the scope
  * A guard keeps the one word that it changes: layers nest, and a load of both words would wait for the store of one. */

@@ -191,7 +191,7 @@ static bool has_primitives(const tp_op *op, tp_key backend) {
 
 static tp_keyset whole_keys; /* of devices that show no memory, and their autograd keys */
 
-static bool gives_views(const tp_op *op) {
+bool tp_gives_views(const tp_op *op) {
     for (const char *const *tag = op->info->tags; *tag; tag++)
         if (strcmp(*tag, "inplace_view") == 0) return true;
     const char *results = strstr(op->info->schema, ") -> ");
@@ -207,7 +207,7 @@ static bool takes(const tp_op *op, tp_tag tag) {
 /* Whether nothing but a kernel for all of the operator, or the host's, computes it at a key; not of one that takes a
  * tensor to another device, or makes one like it. */
 static bool is_taken_whole(const tp_op *op, tp_key key) {
-    if (tp_likely(!(whole_keys >> key & 1)) || op->info->is_primitive || gives_views(op)) return false;
+    if (tp_likely(!(whole_keys >> key & 1)) || op->info->is_primitive || tp_gives_views(op)) return false;
     return !(takes(op, TP_DEVICE) && takes(op, TP_TENSOR));
 }
 

@@ -167,6 +167,8 @@ int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value 
 tp_keyset tp_keys_of_values(const tp_value *args, int n);
 
 /* ---- looking ---- */
+/* Whether results are views of arguments, or only an argument's geometry changes. */
+bool tp_gives_views(const tp_op *op);
 /* Where table[key] came from: as which key and from where it was registered; false if nothing is there. */
 typedef struct {
     tp_key key;

@@ -1,6 +1,7 @@
 /* about.c: questions about a tensor that need none of its elements, and what dtype a result would have. */
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
+#include "dispatch/key.h"
 #include "iter/iter.h"
 
 #define QUESTION(name, answer)                            \
@@ -18,9 +19,9 @@ QUESTION(is_signed, tp_dtype_categories[self->dtype] >= TP_SIGNED)
 /* is_inference(Tensor self) -> bool */
 QUESTION(is_inference, (self->flags & TP_FLAG_INFERENCE) != 0)
 /* is_conj(Tensor self) -> bool */
-QUESTION(is_conj, false)
+QUESTION(is_conj, tp_reads_conj(self))
 /* is_neg(Tensor self) -> bool */
-QUESTION(is_neg, false)
+QUESTION(is_neg, tp_reads_neg(self))
 
 /* is_set_to(Tensor self, Tensor tensor) -> bool */
 int is_set_to_dense(tp_tensor *self, tp_tensor *tensor, bool *result) {

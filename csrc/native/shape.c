@@ -386,8 +386,15 @@ tp_tensor *view_dtype_composite(tp_tensor *self, tp_dtype dtype) {
                 (long long)(to > from ? to / from : 1), tp_dtype_names[self->dtype], tp_dtype_names[dtype], direction);
         g.sizes[last] = self->sizes[last] * from / to;
     }
-    return tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim}, self->byte_offset,
-                             dtype);
+    if (dtype != self->dtype && self->keys & (TP_BIT(Conjugate) | TP_BIT(Negative)))
+        return tp_fail_null(
+            TP_RuntimeError,
+            "torch.Tensor.view is not supported for %s view tensors when converting to a different dtype.",
+            self->keys & TP_BIT(Conjugate) ? "conjugate" : "negative");
+    tp_tensor *view = tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim},
+                                        self->byte_offset, dtype);
+    if (view) view->keys |= self->keys & (TP_BIT(Conjugate) | TP_BIT(Negative));
+    return view;
 }
 
 /* ---- views in place ---- */
@@ -458,8 +465,16 @@ tp_tensor *positive_composite(tp_tensor *self) {
     if (self->dtype != TP_BOOL) return tp_retain(self);
     return tp_fail_null(TP_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
 }
-tp_tensor *resolve_conj_composite(tp_tensor *self) { return tp_retain(self); }
-tp_tensor *resolve_neg_composite(tp_tensor *self) { return tp_retain(self); }
+tp_tensor *resolve_conj_composite(tp_tensor *self) {
+    if (!tp_reads_conj(self)) return tp_retain(self);
+    tp_autoref *plain = tp__conj(self);
+    return plain ? tp_conj_physical(plain) : NULL;
+}
+tp_tensor *resolve_neg_composite(tp_tensor *self) {
+    if (!tp_reads_neg(self)) return tp_retain(self);
+    tp_autoref *plain = tp__neg_view(self);
+    return plain ? tp_neg(plain) : NULL;
+}
 int is_same_size_composite(tp_tensor *self, tp_tensor *other, bool *result) {
     *result = tp_same_sizes(self, other);
     return 0;

@@ -3,6 +3,7 @@
  * Each makes a bare alias; the generated ADInplaceOrView layer relates it to its base and the autograd layer records
  * it. They need no backend: sizes and strides are all they touch. */
 #include "NativeFunctions.h"
+#include "dispatch/key.h"
 #include "core/host.h"
 
 #include <string.h>
@@ -271,11 +272,36 @@ tp_tensor *matrix_H_composite(tp_tensor *self) {
 
 /* ---- complex numbers ---- */
 
-tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp_conj_physical(self) : tp_retain(self); }
+tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp__conj(self) : tp_retain(self); }
+
+/* _conj(Tensor(a) self) -> Tensor(a): Note [Pending math] in conjugate/conjugate.h */
+tp_tensor *_conj_composite(tp_tensor *self) {
+    if (!tp_is_complex(self)) return tp_fail_null(TP_RuntimeError, "_conj is only for complex tensors");
+    tp_tensor *view = tp_new_alias(self, tp_sizes(self), tp_strides(self), self->byte_offset);
+    if (view) view->keys ^= TP_BIT(Conjugate);
+    return view;
+}
+/* _neg_view(Tensor(a) self) -> Tensor(a) */
+tp_tensor *_neg_view_composite(tp_tensor *self) {
+    if (self->dtype == TP_BOOL) return tp_fail_null(TP_RuntimeError, "_neg_view is not for tensors of bool");
+    tp_tensor *view = tp_new_alias(self, tp_sizes(self), tp_strides(self), self->byte_offset);
+    if (view) view->keys ^= TP_BIT(Negative);
+    return view;
+}
+
+/* A view of another dtype; what is to be read as negative still is. */
+static tp_tensor *with_negative_steal(tp_tensor *view, const tp_tensor *self) {
+    if (view) view->keys |= self->keys & TP_BIT(Negative);
+    return view;
+}
 
 tp_tensor *view_as_real_composite(tp_tensor *self) {
     if (!tp_is_complex(self))
         return tp_fail_null(TP_RuntimeError, "view_as_real is only supported for complex tensors");
+    if (self->keys & TP_BIT(Conjugate))
+        return tp_fail_null(TP_RuntimeError, "view_as_real doesn't work on unresolved conjugated tensors.  To resolve "
+                                             "the conjugate tensor so you can view "
+                                             "it as real, use self.resolve_conj(), which gives memory of its own");
     int64_t sizes[TP_MAX_DIMS + 1], strides[TP_MAX_DIMS + 1];
     for (int i = 0; i < self->ndim; i++) {
         sizes[i] = self->sizes[i];
@@ -283,8 +309,10 @@ tp_tensor *view_as_real_composite(tp_tensor *self) {
     }
     sizes[self->ndim] = 2;
     strides[self->ndim] = 1;
-    return tp_new_on_storage(self->storage, (tp_ints){sizes, self->ndim + 1}, (tp_ints){strides, self->ndim + 1},
-                             self->byte_offset, tp_to_real_dtype((tp_dtype)self->dtype));
+    tp_tensor *view =
+        tp_new_on_storage(self->storage, (tp_ints){sizes, self->ndim + 1}, (tp_ints){strides, self->ndim + 1},
+                          self->byte_offset, tp_to_real_dtype((tp_dtype)self->dtype));
+    return with_negative_steal(view, self);
 }
 
 tp_tensor *view_as_complex_composite(tp_tensor *self) {
@@ -307,13 +335,17 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
     tp_dtype dtype = tp_to_complex_dtype((tp_dtype)self->dtype);
     if (self->byte_offset % tp_itemsize(dtype))
         return tp_fail_null(TP_RuntimeError, "Tensor must have a storage_offset divisible by 2");
-    return tp_new_on_storage(self->storage, (tp_ints){self->sizes, last}, (tp_ints){strides, last}, self->byte_offset,
-                             dtype);
+    tp_tensor *view = tp_new_on_storage(self->storage, (tp_ints){self->sizes, last}, (tp_ints){strides, last},
+                                        self->byte_offset, dtype);
+    return with_negative_steal(view, self);
 }
 
+/* Of a conjugate's imaginary part the negative is pending. */
 static tp_tensor *part_of_complex(tp_tensor *self, int64_t index) {
-    tp_autoref *pairs = tp_view_as_real(self);
-    return pairs ? tp_select_int(pairs, -1, index) : NULL;
+    bool conjugated = tp_reads_conj(self);
+    tp_autoref *plain = conjugated ? tp__conj(self) : tp_retain(self), *pairs = plain ? tp_view_as_real(plain) : NULL;
+    tp_autoref *part = pairs ? tp_select_int(pairs, -1, index) : NULL;
+    return part && conjugated && index == 1 ? tp__neg_view(part) : tp_take(part);
 }
 tp_tensor *real_composite(tp_tensor *self) { return tp_is_complex(self) ? part_of_complex(self, 0) : tp_retain(self); }
 tp_tensor *imag_composite(tp_tensor *self) {

@@ -4,6 +4,7 @@
  * foreign memory owns the Py_buffer, which keeps the exporter alive and its memory in place; an exported view owns the
  * tensor's storage, which is not resized from then on. So any side may be deleted first. */
 #include "python/interop.h"
+#include "conjugate/conjugate.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -338,7 +339,12 @@ static PyObject *py_frombuffer(PyObject *module, PyObject *const *args, Py_ssize
 static int refuse_export(const tp_tensor *t, PyObject *cls) {
     if (tp_check_unbatched(t, "an array") < 0) return tp_py_check(-1);
     if (tp_py_refuse_wrapper(t, "numpy()") < 0) return -1;
-    if (tp_requires_grad(t) && tp_grad_enabled())
+    if (tp_is_pending(t))
+        PyErr_Format(PyExc_RuntimeError,
+                     "Can't call numpy() on Tensor that has %s bit set. Use tensor.resolve_%s().numpy() instead.",
+                     t->keys & TP_BIT(Conjugate) ? "conjugate" : "negative",
+                     t->keys & TP_BIT(Conjugate) ? "conj" : "neg");
+    else if (tp_requires_grad(t) && tp_grad_enabled())
         PyErr_SetString(cls, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (t->device.type != TP_DEVICE_CPU)
         PyErr_Format(PyExc_TypeError,
@@ -440,8 +446,8 @@ static PyObject *to_ndarray(PyObject *o) {
 /* force=True: without history, on the host. */
 static PyObject *forced_ndarray(PyObject *o) {
     tp_autoref *detached = tp_detached_alias(tp_py_tensor_borrow(o));
-    tp_tensor *host =
-        detached ? tp_to_device(detached, TP_CPU, (tp_dtype)detached->dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_autoref *solved = detached && tp_is_pending(detached) ? tp_resolved(detached) : tp_retain(detached);
+    tp_tensor *host = solved ? tp_to_device(solved, TP_CPU, (tp_dtype)solved->dtype, false, false, TP_NO_FORMAT) : NULL;
     PyObject *wrapped = tp_py_wrap_steal(host);
     PyObject *array = wrapped ? to_ndarray(wrapped) : NULL;
     Py_XDECREF(wrapped);

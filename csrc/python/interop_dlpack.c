@@ -3,6 +3,7 @@
  * The structs are DLPack's ABI (dmlc/dlpack, include/dlpack/dlpack.h). An exported capsule owns the tensor's storage;
  * an imported one is renamed "used_..." and its deleter runs when the last tensor over the memory goes. */
 #include "python/arguments.h"
+#include "conjugate/conjugate.h"
 #include "python/interop.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
@@ -122,7 +123,10 @@ static PyObject *ship(tp_tensor *t, bool versioned, bool copied) {
 static int check_export(const tp_tensor *t, PyObject *device) {
     int type, id;
     if (tp_py_refuse_wrapper(t, "__dlpack__()") < 0) return -1;
-    if (tp_requires_grad(t))
+    if (tp_is_pending(t))
+        PyErr_Format(PyExc_BufferError, "Can't export tensors with the %s bit set",
+                     t->keys & TP_BIT(Conjugate) ? "conjugate" : "negative");
+    else if (tp_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     else if (t->device.type != TP_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", tp_device_type_name(t->device.type));

@@ -1,5 +1,6 @@
 /* methods.c: the methods of Tensor that no operator stands behind: sizes, conversions, printing. */
 #include "python/methods.h"
+#include "conjugate/conjugate.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -198,6 +199,9 @@ METHOD(tolist) {
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
     if (tp_py_refuse_wrapper(t, "tolist()") < 0) return NULL;
+    tp_autoref *solved = tp_is_pending(t) ? tp_resolved(t) : tp_retain(t);
+    if (!solved) return tp_py_raise();
+    t = solved;
     if (t->device.type == TP_DEVICE_CPU) return to_list(t, 0, tp_data(t));
     tp_autoref *plain = tp_detached_alias(t);
     tp_autoref *host = plain ? tp_to_device(plain, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT) : NULL;

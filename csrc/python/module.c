@@ -4,6 +4,7 @@
 #include "PointwiseTable.h"
 #include "ReductionTable.h"
 #include "batched/batched.h"
+#include "conjugate/conjugate.h"
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "forward/forward.h"
@@ -89,7 +90,7 @@ static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_generated() < 0) return -1;
-    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_forward_load() < 0) return -1;
+    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_forward_load() < 0) return -1;
     tp_compute_all_tables();
     return 0;
 }

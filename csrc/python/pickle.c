@@ -3,6 +3,7 @@
  * A storage has one Python object as long as that lives, so that a pickle or a deepcopy, which remember objects, finds
  * out by itself which tensors share memory. */
 #include "python/methods.h"
+#include "conjugate/conjugate.h"
 #include "python/overrides.h"
 #include "python/python_key.h"
 
@@ -235,21 +236,24 @@ static tp_tensor *rebuild(PyObject *storage, tp_dtype dtype, tp_ints sizes, tp_i
     return tp_new_on_storage(STORAGE(storage), sizes, strides, offset, dtype);
 }
 
-/* _rebuild_tensor(cls, storage, dtype, sizes, strides, offset, device, requires_grad) */
+/* _rebuild_tensor(cls, storage, dtype, sizes, strides, offset, device, requires_grad, pending=0): 1 for a conjugate, 2
+ * for negatives (Note [Pending math]) */
 static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
     (void)module;
     PyTypeObject *cls;
     PyObject *storage, *dtype_object, *sizes, *strides, *device_object;
     long long offset;
-    int requires_grad;
+    int requires_grad, pending = 0;
     int64_t size_data[TP_MAX_DIMS], stride_data[TP_MAX_DIMS];
     tp_dtype dtype;
     tp_device device;
-    if (!PyArg_ParseTuple(args, "O!OOO!O!LOp:_rebuild_tensor", &PyType_Type, &cls, &storage, &dtype_object,
-                          &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset, &device_object, &requires_grad))
+    if (!PyArg_ParseTuple(args, "O!OOO!O!LOp|i:_rebuild_tensor", &PyType_Type, &cls, &storage, &dtype_object,
+                          &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &offset, &device_object, &requires_grad,
+                          &pending))
         return NULL;
     if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !Py_IS_TYPE(storage, &storage_type)) ||
         PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides) || tp_py_to_dtype(dtype_object, &dtype) <= 0 ||
+        pending < 0 || pending > 3 || (pending & 1 && tp_dtype_categories[dtype] < TP_COMPLEX) ||
         tp_py_to_device(device_object, &device) <= 0)
         return PyErr_Occurred()
                    ? NULL
@@ -257,6 +261,8 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
     if (read_ints(sizes, size_data) < 0 || read_ints(strides, stride_data) < 0) return NULL;
     Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
     tp_tensor *t = rebuild(storage, dtype, (tp_ints){size_data, ndim}, (tp_ints){stride_data, ndim}, offset, device);
+    if (t && pending & 1) t->keys |= TP_BIT(Conjugate);
+    if (t && pending & 2) t->keys |= TP_BIT(Negative);
     if (t && requires_grad && tp_set_requires_grad(t, true) < 0) {
         tp_release(t);
         t = NULL;
@@ -268,10 +274,11 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
 static PyObject *rebuild_arguments_steal(PyObject *self, PyObject *storage) {
     const tp_tensor *t = tp_py_tensor_borrow(self);
     if (!storage) return NULL;
-    return Py_BuildValue("(ONNNNLNO)", Py_TYPE(self), storage, tp_py_dtype_object((tp_dtype)t->dtype),
+    return Py_BuildValue("(ONNNNLNOi)", Py_TYPE(self), storage, tp_py_dtype_object((tp_dtype)t->dtype),
                          tp_py_ints_tuple(tp_sizes(t)), tp_py_ints_tuple(tp_strides(t)),
                          (long long)tp_storage_offset(t), tp_py_device_object(t->device),
-                         tp_requires_grad(t) ? Py_True : Py_False);
+                         tp_requires_grad(t) ? Py_True : Py_False,
+                         (t->keys & TP_BIT(Conjugate) ? 1 : 0) | (t->keys & TP_BIT(Negative) ? 2 : 0));
 }
 
 static PyObject *storage_or_none(PyObject *self) {

@@ -333,6 +333,18 @@ static tp_tensor *new_wrapper(tp_ints sizes, tp_ints strides, int64_t offset, tp
     return t;
 }
 
+/* _mark_pending(wrapper, conj, neg): what it stands for is to be read so (Note [Pending math]). */
+static PyObject *mark_pending(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *o;
+    int conj, neg;
+    if (!PyArg_ParseTuple(args, "O!pp:_mark_pending", &tp_py_tensor_type, &o, &conj, &neg)) return NULL;
+    tp_tensor *t = tp_py_tensor_borrow(o);
+    if (!tp_is_wrapper(t)) return PyErr_Format(PyExc_TypeError, "_mark_pending() takes a wrapper");
+    t->flags &= (uint16_t)~(TP_FLAG_AS_CONJ | TP_FLAG_AS_NEG);
+    t->flags |= (uint16_t)((conj ? TP_FLAG_AS_CONJ : 0) | (neg ? TP_FLAG_AS_NEG : 0));
+    Py_RETURN_NONE;
+}
+
 PyObject *tp_py_make_wrapper(PyObject *self TP_UNUSED, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const char *const names[] = {"cls",
                                         "size",
@@ -435,6 +447,7 @@ static PyObject *share(PyObject *module TP_UNUSED, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
+    {"_mark_pending", mark_pending, METH_VARARGS, NULL},
     {"_push_dispatch_mode", push_dispatch_mode, METH_VARARGS, NULL},
     {"_pop_dispatch_mode", pop_dispatch_mode, METH_VARARGS, NULL},
     {"_dispatch_modes", dispatch_modes, METH_VARARGS, NULL},

@@ -89,9 +89,11 @@ class Pickler(_Base):  # type: ignore[misc]
         storage, dtype = plain.untyped_storage(), self._first_dtype(plain)
         place = plain.storage_offset(), tuple(plain.shape), plain.stride(), tensor.requires_grad
         hooks = _no_hooks()
+        pending = {name: True for name, is_so in (("conj", plain.is_conj()), ("neg", plain.is_neg())) if is_so}
+        metadata = (pending,) if pending else ()
         if dtype is None:
-            return names.rebuild_tensor_v3, (_Reference(storage, None), *place, hooks, plain.dtype)
-        return names.rebuild_tensor_v2, (_Reference(storage, dtype), *place, hooks)
+            return names.rebuild_tensor_v3, (_Reference(storage, None), *place, hooks, plain.dtype, *metadata)
+        return names.rebuild_tensor_v2, (_Reference(storage, dtype), *place, hooks, *metadata)
 
     def _first_dtype(self, tensor: Tensor) -> Any:
         """The tensor's dtype where the storage's type can tell it; None where the tensor itself has to."""

@@ -94,7 +94,7 @@ typedef struct {
 /* ---- dispatch keys ---- */
 
 /* X(name): the numbers by which libraries know dispatch keys. They are no priorities, which are tensorpy's own and may
- * change; new keys come at the end. */
+ * change; new keys come at the end, as Conjugate and Negative did. */
 #define TENSORPY_FORALL_KEYS(X) \
     X(CPU)                      \
     X(Meta)                     \
@@ -130,7 +130,9 @@ typedef struct {
     X(AutocastPrivateUse3)      \
     X(Batched)                  \
     X(PythonMode)               \
-    X(Trace)
+    X(Trace)                    \
+    X(Conjugate)                \
+    X(Negative)
 
 /* TENSORPY_KEY_CPU and its kin. */
 typedef enum {

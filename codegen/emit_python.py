@@ -143,7 +143,7 @@ def _return(op: Operator) -> str:
             return f"    TP_PY_RETURN_VALUE_{result.value.code}(tp_{op.c}({arguments}{comma}&result));\n"
 
 
-def _out_branch(signature: Signature) -> str:
+def _out_branch(signature: Signature, requires_grad: int | None) -> str:
     assert signature.out is not None
     index = next(i for i, p in enumerate(signature.parameters) if p.role == "out")
     outs = signature.out.schema.out
@@ -151,7 +151,10 @@ def _out_branch(signature: Signature) -> str:
     comma = ", " if arguments else ""
     if len(outs) == 1:
         given = f"v[{index}].{c_type(outs[0].type).member}"
-        lines = f"        return tp_py_return_object(tp_{signature.out.c}({arguments}{comma}{given}), a->out);\n"
+        call = f"tp_{signature.out.c}({arguments}{comma}{given})"
+        if requires_grad is not None:
+            call = f"tp_py_out_of_factory({call}, {given}, v[{requires_grad}].b)"
+        lines = f"        return tp_py_return_object({call}, a->out);\n"
     else:
         given = ", ".join(f"v[{index}].tensors.data[{i}]" for i in range(len(outs)))
         lines = (
@@ -203,9 +206,9 @@ class _Family:
 
 def _call(signature: Signature) -> str:
     body = ""
-    if signature.out is not None:
-        body += _out_branch(signature)
     requires_grad = next((i for i, p in enumerate(signature.parameters) if p.role == "requires_grad"), None)
+    if signature.out is not None:
+        body += _out_branch(signature, requires_grad)
     if requires_grad is not None:
         body += (
             f"    return tp_py_wrap_factory_steal(tp_{signature.op.c}({_arguments(signature.op)}), "

@@ -59,6 +59,8 @@ CHECKS = (
     "rounded_division",
     "nonnegative_exponent",
     "nonnegative_bound",
+    "slope_of_result",
+    "slope_of_elu_result",
     "approximation",
 )
 FIXED_DTYPES: Mapping[str, Kind] = {"bool": Kind.B, "int64": Kind.I}

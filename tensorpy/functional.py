@@ -157,7 +157,7 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     """The places of the elements that are not zero: one row each, or with as_tuple one tensor per dimension."""
     if as_tuple:
         if out is not None:
-            raise TypeError("nonzero(): out= and as_tuple=True do not go together")
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(_C.nonzero_numpy(input))
     return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
 

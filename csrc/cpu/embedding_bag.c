@@ -35,7 +35,8 @@ static int check_places(const bags *b) {
     for (int64_t i = 0; i < b->n; i++)
         if ((uint64_t)b->places[i] >= (uint64_t)b->rows)
             return tp_fail(TP_RuntimeError,
-                           "Index %lld of input takes value %lld which is not in the valid range [0, %lld)",
+                           "Index %lld of input takes value %lld which is not in the valid range [0, %lld): "
+                           "Expected idx >= 0 && idx < num_embeddings",
                            (long long)i, (long long)b->places[i], (long long)b->rows);
     return 0;
 }

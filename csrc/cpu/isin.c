@@ -36,10 +36,12 @@ static void find_members(int64_t begin, int64_t end, void *context) {
         }
     }
 }
-static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *out) {
+static int isin(tp_tensor *given, tp_tensor *given_tests, bool invert, tp_tensor *out) {
+    tp_autoref *elements = tp_still(given), *tests = elements ? tp_still(given_tests) : NULL;
+    if (!tests) return -1;
     tp_dtype common = tp_result_type((tp_operand[]){{elements, NULL}, {tests, NULL}}, 2);
     if (common == TP_NO_DTYPE) return -1;
-    if (common == TP_FLOAT16) common = TP_FLOAT32;
+    common = tp_compute_dtype(common);
     tp_autoref *a = tp_to_dtype(elements, common, false, false, TP_NO_FORMAT),
                *b = a ? tp_to_dtype(tests, common, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *x = b ? tp_contiguous(a, TP_CONTIGUOUS_FORMAT) : NULL,

@@ -67,6 +67,7 @@ tp_overlap tp_overlap_of(const tp_tensor *a, const tp_tensor *b) {
     return interleaved(a, b) ? TP_OVERLAP_NONE : TP_OVERLAP_UNKNOWN;
 }
 
+#define SHARED "some elements of the input tensor and the written-to tensor refer to a single memory location"
 static int fail_overlap(const char *what) {
     return tp_fail(TP_RuntimeError,
                    "unsupported operation: %s. Please clone() the tensor before performing the operation.", what);
@@ -77,13 +78,17 @@ int tp_check_internal_overlap(const tp_tensor *output) {
     return fail_overlap("more than one element of the written-to tensor refers to a single memory location");
 }
 
+int tp_check_no_overlap(const tp_tensor *written, const tp_tensor *read) {
+    tp_overlap how = tp_overlap_of(written, read);
+    if (how == TP_OVERLAP_NONE || how == TP_OVERLAP_UNKNOWN || read->numel == 0) return 0;
+    return fail_overlap(SHARED);
+}
+
 int tp_iter_check_overlap(tp_tensor *const *tensors, int noutputs, int n) {
     for (int i = 0; i < noutputs; i++) {
         if (tp_check_internal_overlap(tensors[i]) < 0) return -1;
         for (int j = noutputs; j < n; j++)
-            if (tensors[j] && tp_overlap_of(tensors[i], tensors[j]) == TP_OVERLAP_PARTIAL)
-                return fail_overlap("some elements of the input tensor and the written-to tensor refer to a single "
-                                    "memory location");
+            if (tensors[j] && tp_overlap_of(tensors[i], tensors[j]) == TP_OVERLAP_PARTIAL) return fail_overlap(SHARED);
     }
     return 0;
 }

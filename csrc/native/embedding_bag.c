@@ -37,7 +37,8 @@ static int check_bags(const tp_tensor *weight, const tp_tensor *indices, const t
         return tp_fail(TP_RuntimeError, "embedding_bag: per_sample_weights only supported with mode='sum'");
     if (per_sample->dtype != weight->dtype)
         return tp_fail(TP_RuntimeError,
-                       "embedding_bag: weight and per_sample_weights must have one dtype, but have %s and %s",
+                       "Expected tensor for argument 'weight' to have the same type as tensor for argument "
+                       "'per_sample_weights', but they have %s and %s",
                        tp_dtype_names[weight->dtype], tp_dtype_names[per_sample->dtype]);
     if (per_sample->numel != indices->numel)
         return tp_fail(TP_RuntimeError, "embedding_bag: %lld per_sample_weights for %lld indices",
@@ -72,7 +73,7 @@ tp_tensor4 _embedding_bag_dense(tp_tensor *weight, tp_tensor *indices, tp_tensor
     tp_autoref *at =
         size ? new_filled(mode == MAX ? TP_INTS(bags, columns) : TP_INTS(bags), TP_INT64, weight->device) : NULL;
     if (!at) return none();
-    if (bags && places->numel && table->numel &&
+    if (bags && places->numel &&
         tp_prim_bag_forward(table, places, begins, each, mode, include_last_offset, padding_idx, out, bag, size, at) <
             0)
         return none();

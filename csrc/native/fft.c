@@ -148,14 +148,20 @@ static tp_tensor *all_resized(tp_tensor *t, const int64_t *dims, const int64_t *
 
 typedef enum { C2C, R2C, C2R } kind;
 
+static int fail_complex(const char *op, const tp_tensor *self) {
+    const char *name = strncmp(op, "fft_", 4) == 0 ? op + 4 : op;
+    bool many = name[strlen(name) - 1] != 't'; /* rfft2 and rfftn are one */
+    int stem = (int)strlen(name) - many;
+    return tp_fail(TP_RuntimeError, "%.*s%s expects a real%s input tensor, but got %s", stem, name, many ? "n" : "",
+                   many ? "-valued" : "", tp_scalar_type_name((tp_dtype)self->dtype));
+}
+
 /* Of several dimensions. `conj`: of the conjugate (C2R), or the conjugate of it (R2C), as hfft and ihfft have it. */
 static tp_tensor *transform(const char *op, kind what, tp_tensor *self, tp_ints s, tp_ints dim, const char *norm,
                             bool forward, bool conj) {
     int64_t dims[TP_MAX_DIMS], lengths[TP_MAX_DIMS], normalization = normalization_of(norm, forward);
     if (normalization < 0) return NULL;
-    if (what == R2C && tp_is_complex(self))
-        return tp_fail_null(TP_RuntimeError, "%s expects a floating point input tensor, but got %s", op,
-                            tp_dtype_names[self->dtype]);
+    if (what == R2C && tp_is_complex(self)) return fail_complex(op, self), NULL;
     tp_autoref *in = promoted(op, self, what != R2C);
     int64_t count = in ? shape_of(in, s, dim, dims, lengths) : -1;
     if (count < 0) return NULL;

@@ -73,6 +73,7 @@ int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sp
 /* ---- scatter ---- */
 
 tp_tensor *tp_apart(tp_tensor *t, const tp_tensor *written) {
+    if (t && tp_check_no_overlap(written, t) < 0) return NULL;
     return !t || tp_overlap_of(written, t) == TP_OVERLAP_NONE ? tp_retain(t) : tp_clone(t, TP_CONTIGUOUS_FORMAT);
 }
 
@@ -229,6 +230,7 @@ static tp_tensor *times(tp_tensor *source, const tp_scalar *alpha) {
 int index_add__dense(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source, const tp_scalar *alpha) {
     if (tp_scalar_check_fits(alpha, (tp_dtype)self->dtype) < 0) return -1;
     if (self->ndim == 0 && source->ndim > 0) return fail_slices(TP_RuntimeError, "index_add", self, dim, index, source);
+    if (tp_check_no_overlap(self, source) < 0) return -1;
     tp_autoref *scaled = tp_scalar_equals_int(alpha, 1) ? tp_retain(source) : times(source, alpha);
     int fault = TP_INDEX_FAULT(TP_IndexError, "index_add");
     return scaled ? tp_index_write(fault, tp_prim_put_add, self, dim, index, scaled, false) : -1;

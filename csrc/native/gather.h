@@ -7,7 +7,7 @@
 /* One of the primitives put. */
 typedef int (*tp_put_fn)(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src, int64_t fault, bool wrap);
 
-/* t, or a copy of it where it shares memory with what is written; new. */
+/* t, or a copy of it where it may share memory with what is written; new. Fails where it surely does. */
 tp_tensor *tp_apart(tp_tensor *t, const tp_tensor *written);
 /* Rows of self along a dimension; new. `wrap`: negative indices count from the end. */
 tp_tensor *tp_index_take(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, bool wrap);

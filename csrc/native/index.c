@@ -266,6 +266,8 @@ int index_put__dense(tp_tensor *self, tp_tensors indices, tp_tensor *values, boo
     list.n = 0;
     int64_t strides[TP_MAX_DIMS];
     if (tp_index_plan_make(&p, self, indices) < 0 || tp_check_internal_overlap(self) < 0) return -1;
+    for (int64_t i = 0; i < indices.size; i++)
+        if (indices.data[i] && tp_check_no_overlap(self, indices.data[i]) < 0) return -1;
     tp_autoref *here = tp_to_device(values, self->device, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
     tp_autoref *own = here ? tp_apart(here, self) : NULL;
     if (!own || tp_index_fit_values(&p, own, strides) < 0 || make_list(&list, &p, self) < 0) return -1;

@@ -92,15 +92,17 @@ static int fail_by_info(const char *op, const char *where, int64_t info) {
                        where);
     long long at = (long long)info;
     if (strstr(op, "inv"))
-        return tp_fail(TP_LinAlgError,
-                       "%s: %sThe diagonal element %lld is zero: the matrix is singular and has no inverse", op, where,
-                       at);
+        return tp_fail(
+            TP_LinAlgError,
+            "%s: %sThe diagonal element %lld is zero, the inversion could not be completed: the matrix is singular", op,
+            where, at);
     if (strstr(op, "solve"))
         return tp_fail(TP_LinAlgError, "%s: %sThe solver failed: the input matrix is singular", op, where);
     if (strstr(op, "cholesky"))
-        return tp_fail(TP_LinAlgError,
-                       "%s: %sthe input is not positive-definite (the leading minor of order %lld is not)", op, where,
-                       at);
+        return tp_fail(
+            TP_LinAlgError,
+            "%s: %sthe input is not positive-definite (the leading minor of order %lld is not positive-definite)", op,
+            where, at);
     if (strstr(op, "lu_factor") || strstr(op, "ldl_factor"))
         return tp_fail(TP_RuntimeError,
                        "%s: %s%s[%lld,%lld] is zero, and what is solved with it would be divided by it", op, where,
@@ -175,8 +177,10 @@ static tp_tensor *triangle(tp_tensor *a, tp_ints batch, bool *turned) {
     return whole ? tp_as_rows(whole) : NULL;
 }
 /* linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor */
-tp_tensor *linalg_solve_triangular_dense(tp_tensor *self, tp_tensor *b, bool upper, bool left, bool unit) {
+tp_tensor *linalg_solve_triangular_dense(tp_tensor *given, tp_tensor *given_b, bool upper, bool left, bool unit) {
     static const char op[] = "linalg.solve_triangular";
+    tp_autoref *self = tp_still(given), *b = self ? tp_still(given_b) : NULL;
+    if (!b) return NULL;
     int64_t batch[TP_MAX_DIMS];
     bool turned;
     if (tp_check_matrix(op, "A", self, true) < 0 || tp_check_matrix(op, "B", b, false) < 0 ||
@@ -288,7 +292,9 @@ tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B,
 }
 
 /* _lu_permutation(Tensor pivots, int rows) -> Tensor */
-tp_tensor *_lu_permutation_dense(tp_tensor *pivots, int64_t rows) {
+tp_tensor *_lu_permutation_dense(tp_tensor *given, int64_t rows) {
+    tp_autoref *pivots = tp_still(given);
+    if (!pivots) return NULL;
     if (pivots->dtype != TP_INT32 || pivots->ndim < 1)
         return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of torch.int32 dtype");
     tp_ints batch = tp_batch_sizes(pivots, 1);

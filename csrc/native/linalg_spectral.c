@@ -52,9 +52,10 @@ static int check_reflections(const char *op, const tp_tensor *input, const tp_te
     return 0;
 }
 /* linalg_householder_product(Tensor input, Tensor tau) -> Tensor */
-tp_tensor *linalg_householder_product_dense(tp_tensor *input, tp_tensor *tau) {
+tp_tensor *linalg_householder_product_dense(tp_tensor *given, tp_tensor *given_tau) {
     static const char op[] = "linalg.householder_product";
-    if (check_reflections(op, input, tau) < 0) return NULL;
+    tp_autoref *input = tp_still(given), *tau = input ? tp_still(given_tau) : NULL;
+    if (!tau || check_reflections(op, input, tau) < 0) return NULL;
     if (tp_rows(input) < tp_columns(input))
         return tp_fail_null(TP_RuntimeError, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]",
                             op);
@@ -72,8 +73,11 @@ tp_tensor *linalg_householder_product_dense(tp_tensor *input, tp_tensor *tau) {
 }
 
 /* ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor */
-tp_tensor *ormqr_dense(tp_tensor *self, tp_tensor *tau, tp_tensor *other, bool left, bool adjoint) {
-    if (check_reflections("ormqr", self, tau) < 0 || tp_check_matrix("ormqr", "other", other, false) < 0) return NULL;
+tp_tensor *ormqr_dense(tp_tensor *given, tp_tensor *given_tau, tp_tensor *given_other, bool left, bool adjoint) {
+    tp_autoref *self = tp_still(given), *tau = self ? tp_still(given_tau) : NULL,
+               *other = tau ? tp_still(given_other) : NULL;
+    if (!other || check_reflections("ormqr", self, tau) < 0 || tp_check_matrix("ormqr", "other", other, false) < 0)
+        return NULL;
     if ((left ? tp_rows(other) : tp_columns(other)) != tp_rows(self))
         return tp_fail_null(TP_RuntimeError, "ormqr: other.shape[%d] must be equal to input.shape[-2]", left ? -2 : -1);
     if (other->dtype != self->dtype || other->ndim != self->ndim ||
@@ -322,9 +326,11 @@ static tp_tensor *residuals_of(int driver, const tp_tensor *a, tp_tensor *x, tp_
 }
 /* linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None)
  *   -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values) */
-tp_tensor4 linalg_lstsq_dense(tp_tensor *self, tp_tensor *b, tp_opt_float rcond, const char *driver) {
+tp_tensor4 linalg_lstsq_dense(tp_tensor *given, tp_tensor *given_b, tp_opt_float rcond, const char *driver) {
     static const char op[] = "linalg.lstsq";
     tp_tensor4 none = {{NULL}};
+    tp_autoref *self = tp_still(given), *b = self ? tp_still(given_b) : NULL;
+    if (!b) return none;
     int64_t batch[TP_MAX_DIMS];
     int which = driver_of(driver);
     if (which < 0 || tp_check_matrix(op, "input", self, false) < 0 || tp_check_same_matrices(op, self, b) < 0)

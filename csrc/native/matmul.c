@@ -8,17 +8,28 @@
 
 #include <string.h>
 
-static int fail_shapes(const char *what, const tp_tensor *a, const tp_tensor *b) {
+static int fail_sizes(const char *what, const tp_tensor *a, const tp_tensor *b) {
     tp_autotext x = {0}, y = {0};
     tp_text_ints(&x, tp_sizes(a));
     tp_text_ints(&y, tp_sizes(b));
-    return tp_fail(TP_RuntimeError, "%s: %s and %s", what, x.text, y.text);
+    return tp_fail(TP_RuntimeError, "%s %s and %s", what, x.text, y.text);
 }
 
 static int check_same_dtype(const char *names, const tp_tensor *a, const tp_tensor *b) {
     if (a->dtype == b->dtype) return 0;
     return tp_fail(TP_RuntimeError, "expected %s to have the same dtype, but got: %s != %s", names,
                    tp_dtype_names[a->dtype], tp_dtype_names[b->dtype]);
+}
+
+static int check_addend_dtype(const tp_tensor *self, const tp_tensor *mat2) {
+    if (self->dtype == mat2->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
+                   tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)mat2->dtype));
+}
+static int check_batch_dtypes(const tp_tensor *self, const tp_tensor *batch1, const tp_tensor *batch2) {
+    if (self->dtype == batch1->dtype && self->dtype == batch2->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                   tp_dtype_names[self->dtype], tp_dtype_names[batch1->dtype], tp_dtype_names[batch2->dtype]);
 }
 
 static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b) {
@@ -75,7 +86,7 @@ static int start(tp_tensor *self, tp_tensor *out, const tp_scalar *beta, bool em
 /* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
                const tp_scalar *alpha) {
-    if (check_matrices("addmm", mat1, mat2) < 0 || check_same_dtype("self and mat2", self, mat2) < 0) return -1;
+    if (check_matrices("addmm", mat1, mat2) < 0 || check_addend_dtype(self, mat2) < 0) return -1;
     tp_ints sizes = TP_INTS(mat1->sizes[0], mat2->sizes[1]);
     return check_addend("addmm", self, sizes, beta, alpha) < 0
                ? -1
@@ -118,8 +129,7 @@ int bmm_dense(tp_tensor *self, tp_tensor *mat2, tp_tensor *out) { return multipl
 /* baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 int baddbmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const tp_scalar *beta,
                  const tp_scalar *alpha) {
-    if (check_batches("baddbmm", batch1, batch2) < 0 || check_same_dtype("self and batch2", self, batch2) < 0)
-        return -1;
+    if (check_batch_dtypes(self, batch1, batch2) < 0 || check_batches("baddbmm", batch1, batch2) < 0) return -1;
     tp_ints sizes = TP_INTS(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
     return check_addend("baddbmm", self, sizes, beta, alpha) < 0
                ? -1
@@ -191,9 +201,15 @@ static int check_dot(const char *op, const tp_tensor *self, const tp_tensor *oth
     if (self->ndim != 1 || other->ndim != 1)
         return tp_fail(TP_RuntimeError, "%s: 1D tensors expected, but got %dD and %dD tensors", op, self->ndim,
                        other->ndim);
+    if (self->dtype != other->dtype)
+        return tp_fail(TP_RuntimeError, "dot : expected both vectors to have same dtype, but found %s and %s",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)other->dtype));
     if (self->numel != other->numel)
-        return fail_shapes("inconsistent tensor size, expected vectors of the same number of elements", self, other);
-    return check_same_dtype("both vectors", self, other);
+        return tp_fail(TP_RuntimeError,
+                       "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of "
+                       "elements",
+                       (long long)self->numel, (long long)other->numel);
+    return 0;
 }
 
 /* dot(Tensor self, Tensor tensor) -> Tensor */
@@ -224,7 +240,7 @@ tp_tensor *ger_composite(tp_tensor *self, tp_tensor *vec2) { return tp_outer(sel
 tp_tensor *inner_composite(tp_tensor *self, tp_tensor *other) {
     if (self->ndim == 0 || other->ndim == 0) return tp_mul_Tensor(self, other);
     if (self->sizes[self->ndim - 1] != other->sizes[other->ndim - 1])
-        return fail_shapes("inner() the last dimension must match on both input tensors but got shapes", self, other),
+        return fail_sizes("inner() the last dimension must match on both input tensors but got shapes", self, other),
                NULL;
     return tp_tensordot(self, other, TP_INTS(-1), TP_INTS(-1));
 }

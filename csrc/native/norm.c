@@ -63,11 +63,12 @@ static tp_norm_rows rows_of(int64_t rows, int64_t n) {
 
 /* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
  * Tensor, Tensor) */
-tp_tensor3 native_layer_norm_dense(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
+tp_tensor3 native_layer_norm_dense(tp_tensor *given, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
                                    double eps) {
     int64_t rows, n;
     tp_tensor3 r = {{NULL}};
-    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    tp_autoref *input = tp_still(given);
+    if (!input || check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
     tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
     tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
     if (!x || (weight && !w) || (bias && !b)) return r;

@@ -167,12 +167,22 @@ static int prepare_output(general_call *g, tp_tensor *out, tp_variant variant) {
     return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
 }
 
+/* A 16-bit result is rounded to its dtype, also where out= would hold more of it. */
+static bool rounds_first(const general_call *g, const tp_tensor *out) {
+    return tp_compute_dtype(g->result) != g->result && out->dtype != g->result;
+}
+
 static int __attribute__((noinline)) into_general(const tp_pointwise *p, const tp_operand *inputs,
                                                   const tp_value *params, tp_tensor *out, tp_variant variant) {
     general_call g;
     if (check_overlap(inputs, p->ninputs, out) < 0 || start_general(&g, p, inputs) < 0) return -1;
     int status = prepare_output(&g, out, variant);
-    if (status == 0) status = run_general(&g, params, out);
+    if (status == 0 && rounds_first(&g, out)) {
+        tp_autoref *made = new_output(&g);
+        status = made && run_general(&g, params, made) == 0 ? tp_copy_data(out, made) : -1;
+    } else if (status == 0) {
+        status = run_general(&g, params, out);
+    }
     release_copies(&g);
     return status;
 }

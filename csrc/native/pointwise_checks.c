@@ -49,7 +49,12 @@ int tp_check_one_dtype(const tp_pointwise *p, const tp_operand *inputs, const tp
     for (int i = 1; i < p->ninputs; i++) {
         const tp_tensor *t = inputs[i].tensor;
         if (!t || (i > 1 && t->ndim == 0)) continue;
-        if (tp_check_dtype(p->name, p->inputs[i], t, (tp_dtype)inputs[0].tensor->dtype) < 0) return -1;
+        tp_dtype wanted = (tp_dtype)inputs[0].tensor->dtype;
+        if (t->dtype != wanted)
+            return tp_fail(TP_RuntimeError,
+                           "%s is not yet implemented for tensors with different dtypes. Expected %s to have dtype %s, "
+                           "but got %s",
+                           p->name, p->inputs[i], tp_dtype_names[wanted], tp_dtype_names[t->dtype]);
     }
     return 0;
 }
@@ -65,9 +70,10 @@ int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_valu
 int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     (void)params;
     if (!is_integral(&inputs[1]) || !is_integral(&inputs[2])) return 0;
-    return tp_fail(TP_RuntimeError,
-                   "%s: Integer division with addcdiv is not supported; convert tensor1 or tensor2 to a floating dtype",
-                   p->name);
+    return tp_fail(
+        TP_RuntimeError,
+        "Integer division with addcdiv is no longer supported; %s takes tensor1 or tensor2 of a floating dtype",
+        p->name);
 }
 
 int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
@@ -75,6 +81,24 @@ int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, 
     double bound = tp_scalar_double(params[0].scalar);
     if (bound >= 0) return 0;
     return tp_fail(TP_RuntimeError, "%s: lambda must not be negative, but found %g", p->name, bound);
+}
+
+static int check_slope(const char *name, const tp_scalar *slope, bool is_result) {
+    if (!is_result || tp_scalar_double(slope) >= 0) return 0;
+    return tp_fail(
+        TP_RuntimeError,
+        "In-place %s backward calculation is triggered with a negative slope which is not supported. This is "
+        "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+        "instead.",
+        name);
+}
+int tp_check_slope_of_result(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)inputs;
+    return check_slope("leakyReLu", params[0].scalar, params[1].b);
+}
+int tp_check_slope_of_elu_result(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    (void)p, (void)inputs;
+    return check_slope("elu", params[0].scalar, params[3].b);
 }
 
 int tp_check_approximation(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {

@@ -29,9 +29,12 @@ static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_em
         return tp_fail(TP_RuntimeError, "%s: %s must be %sa single int, or a tuple of %s ints", k->name, name,
                        may_be_empty ? "omitted, " : "", words[k->dims]);
     for (int64_t i = 0; i < v.size; i++)
-        if (v.data[i] < low)
-            return tp_fail(TP_RuntimeError, "%s: %s should be %s, but got %lld", k->name, name,
-                           low ? "greater than zero" : "non-negative", (long long)v.data[i]);
+        if (v.data[i] < low && low)
+            return tp_fail(TP_RuntimeError, "%s() %s must be greater than zero, but got %lld: %s should not be zero",
+                           k->name, name, (long long)v.data[i], name);
+        else if (v.data[i] < low)
+            return tp_fail(TP_RuntimeError, "%s: %s should be non-negative, but got %lld", k->name, name,
+                           (long long)v.data[i]);
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] > INT32_MAX)
             return tp_fail(TP_RuntimeError, "%s: %s of %lld is too large", k->name, name, (long long)v.data[i]);

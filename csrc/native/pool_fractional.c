@@ -48,14 +48,15 @@ static int check_windows(const char *name, int dims, const tp_tensor *self, tp_i
     if (kernel.size != dims || output.size != dims)
         return tp_fail(TP_RuntimeError, "%s: %s must either be a single int or a tuple of %d ints", name,
                        kernel.size != dims ? "kernel_size" : "output_size", dims);
+    static const char *const sides[] = {"time", "height", "width"};
     for (int i = 0; i < dims; i++) {
+        const char *side = sides[3 - dims + i];
         int64_t size = self->sizes[self->ndim - dims + i], window = kernel.data[i], n = output.data[i];
         if (window < 1 || n < 0)
             return tp_fail(TP_RuntimeError, "%s: kernel_size must be positive and output_size not negative", name);
         if (window > size || n - 1 > size - window)
-            return tp_fail(TP_RuntimeError,
-                           "%s: a pool of %lld is too large relative to an input of %lld, for %lld of them", name,
-                           (long long)window, (long long)size, (long long)n);
+            return tp_fail(TP_RuntimeError, "%s(): pool %s %lld too large relative to input %s %lld, for %lld of them",
+                           name, side, (long long)window, side, (long long)size, (long long)n);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
  * A function without a dispatch entry of its own calls operators, which autograd sees; diagonal, unfold, view.dtype and
  * the in-place views make an alias or set the geometry themselves. */
 #include "NativeFunctions.h"
+#include "iter/iter.h"
 #include "native/tags.h"
 #include "core/alloc.h"
 #include "core/scalar_math.h"
@@ -237,11 +238,15 @@ tp_tensor_seq *tensor_split_sections_composite(tp_tensor *self, int64_t sections
 tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self, tp_tensor *tensor_indices_or_sections,
                                                                  int64_t dim) {
     tp_tensor *given = tensor_indices_or_sections;
-    if (given->device.type != TP_DEVICE_CPU || given->dtype != TP_INT64 || given->ndim > 1)
+    if (given->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError,
+                            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
+                            tp_scalar_type_name((tp_dtype)given->dtype));
+    if (given->device.type != TP_DEVICE_CPU || given->ndim > 1)
         return tp_fail_null(
             TP_RuntimeError,
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
-            "tensor of int64 on the CPU");
+            "tensor on the CPU");
     tp_autoref *values = tp_host_ints(given);
     if (!values) return NULL;
     const int64_t *v = tp_table_values(values);

@@ -39,8 +39,9 @@ static int refuse_complex(const char *op, const tp_tensor *self) {
 
 /* _unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor,
  * Tensor) */
-tp_tensor3 _unique2_dense(tp_tensor *self, bool sorted TP_UNUSED, bool return_inverse, bool return_counts) {
-    if (refuse_complex("unique", self) < 0) return failed;
+tp_tensor3 _unique2_dense(tp_tensor *given, bool sorted TP_UNUSED, bool return_inverse, bool return_counts) {
+    tp_autoref *self = tp_still(given);
+    if (!self || refuse_complex("unique", self) < 0) return failed;
     tp_autoref *line = tp_reshape(self, TP_INTS(-1));
     return line ? distinct("unique", line, true, return_inverse, return_counts, tp_sizes(self), NULL) : failed;
 }
@@ -53,8 +54,10 @@ tp_tensor2 _unique_dense(tp_tensor *self, bool sorted, bool return_inverse) {
 
 /* ---- slices ---- */
 
-static tp_tensor3 distinct_slices(const char *op, tp_tensor *self, int64_t dim, bool sorted, bool return_inverse,
+static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim, bool sorted, bool return_inverse,
                                   bool return_counts) {
+    tp_autoref *self = tp_still(given);
+    if (!self) return failed;
     int64_t d = refuse_complex(op, self) < 0 ? -1 : tp_wrap_dim(dim, self->ndim);
     if (d < 0) return failed;
     if (self->ndim && self->numel == 0) {
@@ -94,9 +97,10 @@ tp_tensor3 unique_dim_consecutive_dense(tp_tensor *self, int64_t dim, bool retur
 }
 /* unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor,
  * Tensor, Tensor) */
-tp_tensor3 unique_consecutive_dense(tp_tensor *self, bool return_inverse, bool return_counts, tp_opt_int dim) {
-    if (dim.has) return unique_dim_consecutive_dense(self, dim.value, return_inverse, return_counts);
-    if (refuse_complex("unique", self) < 0) return failed;
+tp_tensor3 unique_consecutive_dense(tp_tensor *given, bool return_inverse, bool return_counts, tp_opt_int dim) {
+    if (dim.has) return unique_dim_consecutive_dense(given, dim.value, return_inverse, return_counts);
+    tp_autoref *self = tp_still(given);
+    if (!self || refuse_complex("unique", self) < 0) return failed;
     tp_autoref *flat = tp_reshape(self, TP_INTS(-1));
     return flat ? distinct("unique", flat, false, return_inverse, return_counts, tp_sizes(self), NULL) : failed;
 }
@@ -104,7 +108,7 @@ tp_tensor3 unique_consecutive_dense(tp_tensor *self, bool return_inverse, bool r
 /* ---- isin ---- */
 
 static int check_isin(tp_dtype d) {
-    if (d != TP_BOOL && d != TP_BFLOAT16 && !tp_is_complex_dtype(d)) return 0;
+    if (d != TP_BOOL && !tp_is_complex_dtype(d)) return 0;
     return tp_fail(TP_RuntimeError, "Unsupported input type encountered for isin(): %s", tp_scalar_type_name(d));
 }
 /* The test elements in order, and each element's place among them. */
@@ -123,11 +127,13 @@ static int find_members(tp_tensor *elements, tp_tensor *tests, bool invert, tp_t
     tp_autoref *made = !there ? NULL : invert ? tp_ne_Tensor(there, x) : tp_eq_Tensor(there, x);
     return made ? tp_copy_data(out, made) : -1;
 }
-static int isin(tp_tensor *elements, tp_tensor *tests, bool invert, tp_tensor *out) {
+static int isin(tp_tensor *given, tp_tensor *given_tests, bool invert, tp_tensor *out) {
     if (out->numel == 0) return 0;
+    tp_autoref *elements = tp_still(given), *tests = elements ? tp_still(given_tests) : NULL;
+    if (!tests) return -1;
     tp_dtype common = tp_result_type((tp_operand[]){{elements, NULL}, {tests, NULL}}, 2);
     if (common == TP_NO_DTYPE) return -1;
-    if (common == TP_FLOAT16) common = TP_FLOAT32;
+    common = tp_compute_dtype(common);
     tp_autoref *a = tp_to_dtype(elements, common, false, false, TP_NO_FORMAT),
                *b = a ? tp_to_dtype(tests, common, false, false, TP_NO_FORMAT) : NULL;
     tp_autoref *x = b ? tp_contiguous(a, TP_CONTIGUOUS_FORMAT) : NULL,

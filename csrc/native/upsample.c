@@ -164,16 +164,20 @@ static int check_sizes(const char *op, tp_ints input, tp_ints output_size, int d
 static tp_tensor *resize(const char *op, tp_tensor *self, tp_ints output_size, int dims, mode m, bool align_corners,
                          const tp_opt_float *scales) {
     if (check_sizes(op, tp_sizes(self), output_size, dims) < 0) return NULL;
-    if (m >= LINEAR && !tp_is_floating(self))
+    bool bytes = self->dtype == TP_UINT8; /* images: each pass stays within what a byte holds */
+    if (!tp_is_floating(self) && !(bytes && (m < LINEAR || dims == 2)))
         return tp_fail_null(TP_NotImplementedError, "\"%s\" not implemented for '%s'", op,
                             tp_scalar_type_name((tp_dtype)self->dtype));
-    tp_dtype dtype = (tp_dtype)self->dtype, wide = m >= LINEAR ? tp_compute_dtype(dtype) : dtype;
+    tp_dtype dtype = (tp_dtype)self->dtype;
+    tp_dtype wide = m < LINEAR ? dtype : bytes ? TP_FLOAT32 : tp_compute_dtype(dtype);
     tp_autoref *x = tp_to_dtype(self, wide, false, false, TP_NO_FORMAT);
     for (int i = dims - 1; i >= 0 && x; i--) {
         tp_tensor *next = resize_dim(x, i + 2, output_size.data[i], m, align_corners, scales[i]);
         tp_release(x);
         x = next;
+        if (x && bytes && m >= LINEAR && tp_clamp_(x, TP_SCALAR_I(0), TP_SCALAR_I(255)) < 0) return NULL;
     }
+    if (x && bytes && m >= LINEAR && tp_round_(x) < 0) return NULL;
     tp_autoref *out = x ? tp_to_dtype(x, dtype, false, false, TP_NO_FORMAT) : NULL;
     return out ? tp_contiguous(out, tp_suggest_memory_format(self)) : NULL;
 }

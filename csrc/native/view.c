@@ -24,11 +24,13 @@ static int TP_COLD check_strided(const tp_tensor *self, tp_ints size, tp_ints st
         return tp_fail(TP_RuntimeError,
                        "as_strided: mismatch in length of strides and shape: %lld sizes and %lld strides",
                        (long long)size.size, (long long)stride.size);
-    for (int64_t i = 0; i < stride.size; i++)
-        if (stride.data[i] < 0)
-            return tp_fail(TP_RuntimeError,
-                           "as_strided: Negative strides are not supported at the moment, got stride %lld",
-                           (long long)stride.data[i]);
+    for (int64_t i = 0; i < stride.size; i++) {
+        if (stride.data[i] >= 0) continue;
+        tp_autotext text = {0};
+        tp_text_ints(&text, stride);
+        return tp_fail(TP_RuntimeError, "as_strided: Negative strides are not supported at the moment, got strides: %s",
+                       text.text);
+    }
     if (offset < 0) return tp_fail(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
     if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)self->dtype), &offset))
         return tp_fail(TP_RuntimeError, "as_strided: storage_offset is too large");
@@ -61,20 +63,22 @@ static bool overlaps_itself(tp_ints sizes, tp_ints strides) {
     return false;
 }
 
-/* Adds grad, element by element, where the view has its elements: index_add over flat positions. */
-static int add_overlapping(tp_tensor *flat, tp_tensor *grad, tp_ints size, tp_ints stride, int64_t offset) {
-    int64_t index[TP_MAX_DIMS] = {0};
-    for (int64_t n = grad->numel; n > 0; n--) {
-        int64_t at = offset, from = 0;
-        for (int d = 0; d < size.size; d++) {
-            at += index[d] * stride.data[d];
-            from += index[d] * grad->strides[d];
-        }
-        tp_autoref *to = restride(flat, NULL, NULL, 0, at), *part = restride(grad, NULL, NULL, 0, from);
-        if (!to || !part || tp_add__Tensor(to, part, TP_SCALAR_I(1)) < 0) return -1;
-        for (int d = (int)size.size - 1; d >= 0 && ++index[d] == size.data[d]; d--) index[d] = 0;
-    }
-    return 0;
+/* Adds each element of `t` where the view has it in the memory `flat`. */
+static int add_overlapping(tp_tensor *flat, tp_tensor *t, tp_ints size, tp_ints stride, int64_t offset) {
+    tp_autoref *all = tp_arange(TP_SCALAR_I(flat->numel), TP_INT64, TP_STRIDED, flat->device, -1),
+               *view = all ? restride(all, size.data, stride.data, size.size, offset) : NULL;
+    tp_autoref *places = view ? tp_reshape(view, TP_INTS(-1)) : NULL,
+               *line = places ? tp_reshape(t, TP_INTS(-1)) : NULL;
+    return line ? tp_index_add_(flat, 0, places, line, TP_SCALAR_I(1)) : -1;
+}
+
+/* Divides each element by the number of places that the base has it in: each place gets a part of its gradient. */
+static int share_among_places(tp_tensor *flat, const tp_tensor *base) {
+    tp_autoref *counts = tp_zeros_like(flat, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    tp_autoref *one = counts ? tp_ones(tp_sizes(base), (tp_dtype)flat->dtype, TP_STRIDED, flat->device, -1) : NULL;
+    if (!one || add_overlapping(counts, one, tp_sizes(base), tp_strides(base), tp_storage_offset(base)) < 0) return -1;
+    tp_autoref *divisor = tp_clamp_min(counts, TP_SCALAR_I(1));
+    return divisor ? tp_div__Tensor(flat, divisor) : -1;
 }
 
 /* Whether a view of the base at an offset in elements stays within its memory. */
@@ -86,14 +90,18 @@ static int check_part(const tp_tensor *base, tp_ints size, tp_ints stride, int64
     return tp_check_in_storage(size, stride, bytes, (tp_dtype)base->dtype, base->storage->nbytes);
 }
 
+/* All elements that a tensor's storage has room for. */
+static tp_tensor *memory_of(const tp_tensor *t) {
+    return tp_new_on_storage(t->storage, TP_INTS((int64_t)t->storage->nbytes / tp_itemsize((tp_dtype)t->dtype)),
+                             TP_INTS(1), 0, (tp_dtype)t->dtype);
+}
+
 /* The gradient lives in memory laid out as the base's, counted from the base's first element. */
 tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                           tp_ints stride, int64_t offset) {
     tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)grad->dtype, grad->device);
     if (!base) return NULL;
-    tp_autoref *flat =
-        tp_new_on_storage(base->storage, TP_INTS((int64_t)base->storage->nbytes / tp_itemsize((tp_dtype)base->dtype)),
-                          TP_INTS(1), 0, (tp_dtype)base->dtype);
+    tp_autoref *flat = memory_of(base);
     if (!flat || tp_zero_(flat) < 0) return NULL;
     if (check_part(base, size, stride, offset) < 0) return NULL;
     if (overlaps_itself(size, stride)) {
@@ -102,6 +110,7 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
         tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
         if (!view || tp_copy_(view, grad, false) < 0) return NULL;
     }
+    if (overlaps_itself(base_size, base_stride) && share_among_places(flat, base) < 0) return NULL;
     return tp_take(base);
 }
 
@@ -109,7 +118,16 @@ tp_tensor *_as_strided_backward_composite(tp_tensor *grad, tp_ints base_size, tp
 tp_tensor *_as_strided_part_composite(tp_tensor *whole, tp_ints base_size, tp_ints base_stride, tp_ints size,
                                       tp_ints stride, int64_t offset) {
     tp_autoref *base = tp_new_empty_strided(base_size, base_stride, (tp_dtype)whole->dtype, whole->device);
-    if (!base || tp_copy_(base, whole, false) < 0 || check_part(base, size, stride, offset) < 0) return NULL;
+    if (!base || check_part(base, size, stride, offset) < 0) return NULL;
+    if (overlaps_itself(base_size, base_stride)) {
+        tp_autoref *flat = memory_of(base);
+        if (!flat || tp_zero_(flat) < 0 ||
+            add_overlapping(flat, whole, base_size, base_stride, tp_storage_offset(base)) < 0 ||
+            share_among_places(flat, base) < 0)
+            return NULL;
+    } else if (tp_copy_(base, whole, false) < 0) {
+        return NULL;
+    }
     tp_autoref *view = restride(base, size.data, stride.data, size.size, offset);
     return view ? tp_clone(view, TP_CONTIGUOUS_FORMAT) : NULL;
 }

@@ -40,7 +40,9 @@ static bool complain_element(tp_text *why, const tp_py_param *p, PyObject *o) {
 
 void tp_py_complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
     if (!why || (is_list(p) && (PyList_Check(o) || PyTuple_Check(o)) && complain_element(why, p, o))) return;
-    tp_text_add(why, "argument '%s' must be %s, not %s", p->name, p->type, Py_TYPE(o)->tp_name);
+    const char *found = Py_TYPE(o)->tp_name, *dot = strrchr(found, '.');
+    if (dot && strcmp(dot, ".Tensor") == 0) found = dot + 1; /* as types in schemas are named */
+    tp_text_add(why, "argument '%s' must be %s, not %s", p->name, p->type, found);
 }
 
 void tp_py_complain_spread(tp_text *why, const tp_py_param *p, PyObject *const *items, Py_ssize_t n) {

@@ -69,7 +69,8 @@ static int use_tensor_steal(tp_tensor *index, item *out) {
     if (!index) return -1;
     tp_dtype d = (tp_dtype)index->dtype;
     *out = (item){.kind = ITEM_TENSOR, .index = index};
-    if (d != TP_BOOL && d != TP_UINT8 && d != TP_INT32 && d != TP_INT64)
+    bool number = index->ndim == 0 && tp_is_integral_dtype(d); /* stands for itself, of whatever width */
+    if (d != TP_BOOL && d != TP_UINT8 && d != TP_INT32 && d != TP_INT64 && !number)
         return PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors"), -1;
     if (index->ndim > 0 || tp_is_batched(index)) return 0;
     tp_scalar value;

@@ -32,11 +32,21 @@ int tp_py_add_submodule(PyObject *m, const char *name, PyMethodDef *functions) {
 }
 
 PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad) {
+    if (t && requires_grad && !tp_is_floating(t) && !tp_is_complex(t)) {
+        tp_fail(TP_RuntimeError, "Only Tensors of floating point and complex dtype can require gradients, not %s",
+                tp_dtype_names[t->dtype]);
+        tp_release(t);
+        t = NULL;
+    }
     if (t && requires_grad && tp_set_requires_grad(t, true) < 0) {
         tp_release(t);
         t = NULL;
     }
     return tp_py_wrap_steal(t);
+}
+
+int tp_py_out_of_factory(int status, tp_tensor *out, bool requires_grad) {
+    return status == 0 && requires_grad ? tp_set_requires_grad(out, true) : status;
 }
 
 int tp_py_check_out_count(const tp_value *v, int n) {

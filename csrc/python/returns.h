@@ -11,6 +11,8 @@ int tp_py_add_functions(PyObject *m, const char *name, PyMethodDef *const *table
 
 /* A factory's result, with requires_grad set. */
 PyObject *tp_py_wrap_factory_steal(tp_tensor *t, bool requires_grad);
+/* The status of a factory that wrote into `out`, which wants a gradient from then on if it is asked to. */
+int tp_py_out_of_factory(int status, tp_tensor *out, bool requires_grad);
 /* out= with several tensors: TypeError unless there are n. */
 int tp_py_check_out_count(const tp_value *v, int n);
 /* The out= tensors of a call: one, or a tuple (or the struct sequence `type`). */

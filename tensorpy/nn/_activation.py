@@ -54,6 +54,11 @@ def _with_inplace(name: str, inplace: bool, *args: Any) -> Any:
     return getattr(module, name + "_" if inplace else name)(*args)
 
 
+def _with_out(name: str, out: Tensor | None, *args: Any, **options: Any) -> Any:
+    function = getattr(nn if hasattr(nn, name) else ops, name)
+    return function(*args, **options) if out is None else function(*args, **options, out=out)
+
+
 relu_, selu_, celu_, threshold_, rrelu_ = ops.relu_, ops.selu_, ops.celu_, ops.threshold_, ops.rrelu_
 elu_, leaky_relu_, hardtanh_ = nn.elu_, nn.leaky_relu_, nn.hardtanh_
 prelu = ops.prelu
@@ -89,9 +94,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _with_inplace("celu", inplace, input, alpha)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Each element times the normal distribution function at it."""
-    return nn.gelu(input, approximate=approximate)
+    return _with_out("gelu", out, input, approximate=approximate)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -121,9 +126,9 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _with_inplace("hardsigmoid", inplace, input)
 
 
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta."""
-    return _with_inplace("softplus", False, input, beta, threshold)
+    return _with_out("softplus", out, input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -136,19 +141,19 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element moved towards zero by lambd."""
-    return _with_inplace("softshrink", False, input, lambd)
+    return _with_out("softshrink", out, input, lambd)
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero where an element's magnitude is at most lambd."""
-    return _with_inplace("hardshrink", False, input, lambd)
+    return _with_out("hardshrink", out, input, lambd)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sigmoid."""
-    return _with_inplace("log_sigmoid", False, input)
+    return _with_out("log_sigmoid", out, input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

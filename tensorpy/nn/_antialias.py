@@ -49,6 +49,16 @@ def _weights(old: int, new: int, mode: str, align_corners: bool, factor: float |
     return weights / weights.sum(1, keepdim=True)
 
 
+def _channels_lie_last(x: Tensor) -> bool:
+    """Whether the strides grow from the channels over the columns and rows to the images; gaps do not matter."""
+    least = 0
+    for d in (1, 3, 2, 0):
+        if x.stride(d) < least or (d == 0 and least == x.stride(1)):
+            return False
+        least = x.stride(d) * max(x.shape[d], 1)
+    return True
+
+
 def resize(
     input: Tensor, sizes: Sequence[int] | None, mode: str, align_corners: bool, factors: Sequence[float] | None
 ) -> Tensor:
@@ -61,6 +71,8 @@ def resize(
             "Input and output sizes should be greater than 0, but got input "
             f"(H: {input.shape[2]}, W: {input.shape[3]}) output (H: {sizes[0]}, W: {sizes[1]})"
         )
+    if not input.is_floating_point() and input.dtype != tp.uint8:
+        raise NotImplementedError(f"interpolate: antialias is not implemented for {input.dtype}")
     wide = input.dtype in (tp.float32, tp.float64)
     x: Any = input if wide else input.to(tp.float32)
     height, width = (
@@ -69,9 +81,11 @@ def resize(
     )
     x = x @ width.t()
     if input.dtype == tp.uint8:
-        x = x.round().clamp(0, 255)  # as between two passes over bytes
+        x = x.clamp(0, 255)  # as between two passes over bytes
     x = x.flatten(0, 1)
     x = tp.bmm(height.expand(len(x), -1, -1), x).unflatten(0, input.shape[:2])
     if input.dtype == tp.uint8:
-        return x.round().clamp(0, 255).to(tp.uint8)
+        x = x.round().clamp(0, 255).to(tp.uint8)
+    if _channels_lie_last(input):
+        x = x.contiguous(memory_format=tp.channels_last)
     return x if wide else x.to(input.dtype)

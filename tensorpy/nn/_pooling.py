@@ -111,9 +111,12 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window."""
-    return nn.avg_pool2d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    values = (kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    return nn.avg_pool2d(input, *values) if out is None else nn.avg_pool2d(input, *values, out=out)
 
 
 def avg_pool3d(
@@ -124,9 +127,12 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each box."""
-    return nn.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    values = (kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    return nn.avg_pool3d(input, *values) if out is None else nn.avg_pool3d(input, *values, out=out)
 
 
 def lp_pool1d(

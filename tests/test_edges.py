@@ -319,3 +319,19 @@ def test_messages_of_buffers_and_lists() -> None:
         tp.frombuffer(bytearray(8), dtype=tp.int32, count=3)
     with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
         tp.hstack(ONE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_a_place_that_is_not_finite_has_no_sample(mode: str, bad: float) -> None:
+    """Its sample is NaN, and the image gets no gradient from it; in volumes and of the nearest it lies outside."""
+    grid = tp.tensor([[bad, 0.0], [0.5, bad], [0.1, 0.1]]).reshape(1, 1, 3, 2)
+    image = tp.arange(1.0, 10).reshape(1, 1, 3, 3).requires_grad_()
+    sampled = F.grid_sample(image, grid, mode=mode, align_corners=False)
+    assert sampled.isnan().flatten().tolist() == [True, True, False]
+    sampled.sum().backward()
+    (alone,) = tp.autograd.grad(F.grid_sample(image, grid[:, :, 2:], mode=mode, align_corners=False).sum(), image)
+    assert image.grad.tolist() == alone.tolist()
+    nearest = F.grid_sample(image, grid, mode="nearest", align_corners=False)
+    volume = F.grid_sample(image[:, :, None], tp.tensor([bad, 0, 0]).reshape(1, 1, 1, 1, 3), align_corners=False)
+    assert nearest[0, 0, 0, :2].tolist() == [0.0, 0.0] and volume.item() == 0.0

@@ -2,7 +2,7 @@
  *
  * A place's taps are the elements that it reads in a plane and their weights, the products of those along each
  * dimension. They are the same for all channels, so a block makes them once; what lies outside has weight 0, and is not
- * read from. */
+ * read from. At a place of an image that is not finite, all weights are NaN, and no gradient goes to the image. */
 
 /* Along one dimension: where, how much, and how that changes with the grid's coordinate. */
 typedef struct {
@@ -80,14 +80,16 @@ static void OF(along)(const tp_grid_plan *p, int d, const T *grid, int64_t count
             slope[i] = turn == 0 ? 0 : turn * scale;
         }
     }
+    const bool spreads = p->dims == 2 && p->mode != TP_GRID_NEAREST; /* a place that is not finite, to what is read */
     for (int64_t i = 0; i < count; i++) {
+        const T rest = spreads ? x[i] - x[i] : 0;
         /* A cubic's places are brought into the plane one by one: they stay as they are, but for what no index holds.
          */
         x[i] = p->mode == TP_GRID_CUBIC && p->border != TP_GRID_ZEROS
                    ? (x[i] > (T)-1e8 ? (x[i] < (T)1e8 ? x[i] : (T)1e8) : (T)-1e8)
                    : OF(kept)(x[i], size);
         low[i] = p->mode == TP_GRID_NEAREST ? ROUND(x[i]) : FLOOR(x[i]);
-        part[i] = x[i] - low[i];
+        part[i] = x[i] - low[i] + rest;
     }
     const int taps = taps_along(p);
     if (taps == 1) OF(weigh_nearest)(count, l);
@@ -101,7 +103,7 @@ static void OF(along)(const tp_grid_plan *p, int d, const T *grid, int64_t count
             if (brought) at = OF(bordered)(p, at, size, &unused);
             const bool inside = at >= 0 && at < (T)size;
             l->at[k][i] = inside ? (int32_t)at : 0;
-            l->weight[k][i] = inside ? l->weight[k][i] : 0;
+            l->weight[k][i] -= inside ? 0 : l->weight[k][i];
             l->slope[k][i] = inside ? l->slope[k][i] : 0;
         }
     }
@@ -196,7 +198,8 @@ static void OF(to_input)(const tp_grid_plan *p, const void *grid, const void *gr
             T *plane = (T *)out + c * p->in_plane;
             for (int64_t i = 0; i < count; i++)
                 for (int k = 0; k < n; k++)
-                    if (t.weight[k][i] != 0) plane[t.at[k][i]] += t.weight[k][i] * g[i];
+                    if (t.weight[k][i] != 0 && t.weight[k][i] == t.weight[k][i])
+                        plane[t.at[k][i]] += t.weight[k][i] * g[i];
         }
     }
 }

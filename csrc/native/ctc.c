@@ -44,6 +44,7 @@ static int check(const tp_tensor *log_probs, const tp_tensor *targets, tp_ints i
                        "Expected 1 to 2 dimensions, but got %d-dimensional tensor for argument 'targets'",
                        targets->ndim);
     int64_t batch = log_probs->sizes[1];
+    if (log_probs->numel == 0) return tp_fail(TP_RuntimeError, "log_probs tensor must not be empty");
     if (blank < 0 || blank >= log_probs->sizes[2]) return tp_fail(TP_RuntimeError, "blank must be in label range");
     if (check_lengths(input_lengths, batch, log_probs->sizes[0], "input_lengths") < 0) return -1;
     return check_lengths(target_lengths, batch, -1, "target_lengths");

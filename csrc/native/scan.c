@@ -179,8 +179,19 @@ tp_tensor *diff_composite(tp_tensor *self, int64_t n, int64_t dim, tp_tensor *pr
     int64_t d = tp_wrap_dim(dim, self->ndim);
     if (d < 0) return NULL;
     if (n < 0) return tp_fail_null(TP_RuntimeError, "order must be non-negative but got %lld", (long long)n);
-    tp_tensor *parts[3];
+    tp_tensor *parts[3], *const given[] = {prepend, append};
     int64_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!given[i]) continue;
+        bool fits = given[i]->ndim == self->ndim;
+        if (!fits)
+            return tp_fail_null(TP_RuntimeError, "diff expects prepend or append to be the same dimension as input");
+        for (int k = 0; k < self->ndim; k++) fits = fits && (k == d || given[i]->sizes[k] == self->sizes[k]);
+        if (!fits)
+            return tp_fail_null(TP_RuntimeError,
+                                "diff expects the shape of tensor to prepend or append to match that of input except "
+                                "along the differencing dimension");
+    }
     if (prepend) parts[count++] = prepend;
     parts[count++] = self;
     if (append) parts[count++] = append;

@@ -70,18 +70,19 @@ static inline void along(const plan *p, int d, T coordinate, line *l) {
         x = bordered(p, x, size, &turn);
         slope = turn == 0 ? 0 : turn * scale;
     }
+    const T rest = DIMS == 2 && TAPS > 1 ? x - x : 0; /* what is not finite spreads to what is read */
     const T least = brought ? -most : (T)-3, top = brought ? most : (T)(size + 3); /* what an index holds; no NaN */
     x = x > least ? x : least;
     x = x < top ? x : top;
     const T low = TAPS == 1 ? rint(x) : floor(x);
-    weigh(x - low, slope, l);
+    weigh(x - low + rest, slope, l);
     UNROLLED
     for (int k = 0; k < TAPS; k++) {
         T at = low + (TAPS == 4 ? k - 1 : k), unused;
         if (brought) at = bordered(p, at, size, &unused);
         const bool inside = at >= 0 && at < (T)size;
         l->at[k] = inside ? (int)at : 0;
-        l->weight[k] = inside ? l->weight[k] : 0;
+        l->weight[k] -= inside ? 0 : l->weight[k];
         l->slope[k] = inside ? l->slope[k] : 0;
     }
 }
@@ -155,5 +156,5 @@ __kernel void shares(plan p, __global const T *grid, long go, __global const T *
     grad += gradient_offset + image * p.channels * p.places + i;
     out += oo + (image * p.channels * p.places + i) * ALL;
     for (long c = 0; c < p.channels; c++, grad += p.places, out += p.places * ALL)
-        for (int k = 0; k < ALL; k++) out[k] = weight[k] != 0 ? weight[k] * *grad : 0;
+        for (int k = 0; k < ALL; k++) out[k] = weight[k] != 0 && weight[k] == weight[k] ? weight[k] * *grad : 0;
 }

@@ -9,17 +9,19 @@ the extension module has an operator of the same name, the function that is name
 MODULES = frozenset(
     """
     accelerator amp autograd backends codegen compiler cpu cuda dispatch distributed distributions fft func
-    functional futures fx hub jit library linalg mps multiprocessing nn onnx opencl ops optim overrides profiler
+    functional futures fx hub jit library linalg masked mps multiprocessing nn onnx opencl ops optim overrides profiler
     quasirandom random serialization signal sparse special storage testing torch_version types utils version xpu
     """.split()
 )
-PRIVATE_MODULES = frozenset("__config__ _dynamo _utils".split())
+PRIVATE_MODULES = frozenset("_VF __config__ _dynamo _functorch _linalg_utils _prims_common _utils".split())
 
 # module -> what the package has of it
 _BY_MODULE = {
     "_as_torch": "as_torch",
     "_compile": "compile",
     "_files": "from_file",
+    "_hash": "hash_tensor",
+    "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
     "_modes": """

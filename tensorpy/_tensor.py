@@ -50,6 +50,11 @@ class RemovableHandle:
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
 
+    @property
+    def hooks_dict_ref(self) -> Callable[[], dict[int, Any]]:
+        """A function that gives the dictionary."""
+        return lambda: self.hooks_dict
+
     def remove(self) -> None:
         for hooks in (self.hooks_dict, *self.extra_dicts):
             hooks.pop(self.id, None)
@@ -304,6 +309,54 @@ _LAYOUT_METHODS = {
 }
 
 
+def hash_tensor(self: Tensor, dim: int | Sequence[int] = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or of the elements' bits."""
+    return tensorpy.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
+def _is_view(self: Tensor) -> bool:
+    """Whether the tensor is a view of another one that autograd knows: `_base` is that."""
+    return self._base is not None
+
+
+def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) -> tuple[int, ...]:
+    """The dimensions from the one with the largest stride to that with the smallest.
+
+    ambiguity_check: RuntimeError where the order is not the only one; with a list of memory formats, where those
+    do not tell it.
+    """
+    if not isinstance(ambiguity_check, (bool, list)) or (
+        isinstance(ambiguity_check, list) and not all(isinstance(f, _C.memory_format) for f in ambiguity_check)
+    ):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides, sizes = self.stride(), self.shape
+    order: list[int] = []
+    for d in range(self.ndim):  # a stride of 0 has no place of its own: it stays where it is
+        at = len(order)
+        for i in range(len(order) - 1, -1, -1):
+            above = strides[order[i]]
+            if 0 in (above, strides[d]) or (above == strides[d] and sizes[order[i]] <= sizes[d]):
+                continue
+            if above >= strides[d]:
+                break
+            at = i
+        order.insert(at, d)
+    if ambiguity_check is False:
+        return tuple(order)
+    if len(set(strides)) < self.ndim and any(s == 0 for s in strides):
+        raise RuntimeError("The tensor does not have unique dim order.")
+    if isinstance(ambiguity_check, list):
+        if sum(self.is_contiguous(memory_format=f) for f in ambiguity_check) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+            )
+    elif len({strides[d] for d in order}) < self.ndim:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    return tuple(order)
+
+
 def _of_layout(name: str, says: str) -> Any:
     """A method that is about layouts: tensorpy.sparse has it."""
 
@@ -336,6 +389,9 @@ _METHODS = (
     apply_,
     map_,
     map2_,
+    _is_view,
+    dim_order,
+    hash_tensor,
     share_memory_,
     is_shared,
     storage,

@@ -18,6 +18,7 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
 
     def __init__(self, name: str, overloads: list[str]) -> None:
         self.__name__ = name
+        self.__module__ = f"{type(self).__module__.partition('.')[0]}._ops.{name.rpartition('::')[0] or 'aten'}"
         self._overloads = overloads
         if len(overloads) == 1:
             self._set_single(getattr(self, self.overloads()[0]))

@@ -206,24 +206,99 @@ def test_vjp_again() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: func.grad(lambda a: a)(X), "one number"),
-        (lambda: func.grad(lambda a: 3)(X), "returns a tensor"),
-        (lambda: func.grad(lambda a: a.sum(), argnums=1)(X), "argnums"),
-        (lambda: func.grad(lambda a, b: a.sum(), argnums=(0, 0))(X, X), "twice"),
+        (lambda: func.grad(lambda a: a)(X), "scalar Tensor"),
+        (lambda: func.grad(lambda a: 3)(X), "to return a Tensor"),
+        (lambda: func.grad(lambda a: a.sum(), argnums=1)(X), "positional inputs"),
+        (lambda: func.grad(lambda a, b: a.sum(), argnums=(0, 0))(X, X), "must be unique"),
         (lambda: func.grad(lambda a: a.sum(), has_aux=True)(X), "aux"),
-        (lambda: func.grad(lambda a: a)(3), "only tensors"),
         (lambda: func.grad(lambda a: a.sum())(tp.ones(2, dtype=tp.int64)), "floating"),
         (lambda: func.vjp(lambda a: a), "nothing to differentiate"),
         (lambda: func.vjp(lambda a: a, X)[1]((X, X)), "structure"),
         (lambda: func.jvp(lambda a: a, (X,), (X, X)), "structure"),
-        (lambda: func.jvp(lambda a: a, X, X), "tuples"),
-        (lambda: func.stack_module_state([]), "no models"),
-        (lambda: func.stack_module_state([tp.nn.Linear(1, 1), tp.nn.ReLU()]), "classes"),
+        (lambda: func.jvp(lambda a: a, X, X), "to be a tuple"),
+        (lambda: func.stack_module_state([]), "stack_module_state:.* Expected at least one model"),
+        (lambda: func.stack_module_state([tp.nn.Linear(1, 1), tp.nn.ReLU()]), "same class"),
     ],
 )
 def test_mistakes(call: Callable[[], Any], says: str) -> None:
     with pytest.raises(RuntimeError, match=says):
         call()
+
+
+def _said(call: Callable[[Any], Any], lib: Any) -> str:
+    """The class of the error and its beginning, as PyTorch's tests match it."""
+    try:
+        call(lib)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def _hooked(m: Any, call: Callable[[], Any]) -> Any:
+    with m.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        return call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.func.grad(lambda a: a)(3.0),
+        lambda m: m.func.grad(lambda a: [a.sum(), a], has_aux=True)(m.ones(2)),
+        lambda m: m.func.grad(lambda a: (a.sum(), [a, None]), has_aux=True)(m.ones(2)),
+        lambda m: m.func.vjp(lambda a: (a, 1.0), m.ones(2), has_aux=True),
+        lambda m: m.func.vjp(lambda a: [], m.ones(2)),
+        lambda m: m.func.vjp(lambda a: None, m.ones(2)),
+        lambda m: m.func.vjp(lambda a: [a, 1.0], m.ones(2)),
+        lambda m: m.func.jvp(lambda a: None, (m.ones(2),), (m.ones(2),)),
+        lambda m: m.func.jvp(lambda a: a, (), ()),
+        lambda m: m.func.jvp(lambda a: a, (1.0,), (m.ones(2),)),
+        lambda m: m.func.jvp(lambda a: a, (m.ones(2),), (m.ones(3),)),
+        lambda m: m.func.jacrev(m.sin, argnums=())(m.ones(2)),
+        lambda m: m.func.jacrev(m.sin, argnums=0.0)(m.ones(2)),
+        lambda m: m.func.jacfwd(m.sin, argnums=(0, "1"))(m.ones(2)),
+        lambda m: m.func.jacrev(lambda a: a.to(m.complex64))(m.ones(2)),
+        lambda m: m.func.jacfwd(lambda a: a.real)(m.ones(2, dtype=m.complex64)),
+        lambda m: m.func.jacfwd(lambda a: (a, 1.0), has_aux=True)(m.ones(2)),
+        lambda m: m.func.grad(lambda a: a.clone().requires_grad_().sum())(m.ones(2)),
+        lambda m: m.func.vmap(lambda a: a.requires_grad_(False))(m.ones(2)),
+        lambda m: m.func.grad(lambda a: (a.sin().retain_grad(), a.sum())[1])(m.ones(2)),
+        lambda m: _hooked(m, lambda: m.func.grad(lambda a: a.sin().sum())(m.ones(2))),
+        lambda m: m.func.hessian(lambda a: _hooked(m, lambda: a.sin().sum()))(m.ones(2)),
+        lambda m: _hooked(m, lambda: m.func.vmap(lambda a: a.sin())(m.ones(2))),
+        lambda m: m.func.vmap(lambda a: m.randn(2))(m.ones(2)),
+        lambda m: m.func.vmap(lambda a: a.item())(m.ones(2)),
+    ],
+)
+def test_mistakes_begin_as_in_torch(call: Callable[[Any], Any]) -> None:
+    torch = pytest.importorskip("torch")
+    assert _said(call, tp).startswith(_said(call, torch)[:50])
+
+
+def test_what_is_done_to_a_gradient_is_allowed_again_outside() -> None:
+    with pytest.raises(RuntimeError):
+        func.grad(lambda a: a.requires_grad_().sum())(X)
+    assert X.clone().requires_grad_().requires_grad
+
+
+def test_modules_of_functorch() -> None:
+    from tensorpy.func import make_functional as older
+
+    layers = [tp.nn.BatchNorm1d(3) for _ in range(2)]
+    function, params, buffers = older.make_functional_with_buffers(layers[0])
+    assert len(params) == 2 and len(buffers) == 3
+    a = tp.randn(4, 3)
+    assert_close(function(tuple(2 * p for p in params), buffers, a), 2 * tp.nn.BatchNorm1d(3)(a))
+    tied = tp.nn.Sequential(tp.nn.Linear(2, 2), tp.nn.Linear(2, 2))
+    tied[1].weight = tied[0].weight
+    function, params = older.make_functional(tied, disable_autograd_tracking=True)
+    assert len(params) == 3 and not params[0].requires_grad
+    assert_close(function(tuple(tp.zeros_like(p) for p in params), tp.ones(1, 2)), tp.zeros(1, 2))
+    with pytest.raises(RuntimeError, match="has buffers"):
+        older.make_functional(layers[0])
+    _, stacked, _ = older.combine_state_for_ensemble(layers)
+    assert stacked[0].shape == (2, 3)
+    params, function, names = older.functional_init(tp.nn.Linear, (5,))(2, 3)
+    assert params[0].shape == (5, 3, 2) and names == ("weight", "bias")
 
 
 # ---- modules ----

@@ -49,3 +49,21 @@ def test_a_container_of_a_library_registers_as_a_list() -> None:
     doubled = _pytree.tree_map(lambda x: 2 * x, Mine([1, 2]))
     assert type(doubled) is Mine and doubled == [2, 4]
     assert [path for path, _ in _pytree.tree_leaves_with_path(Mine([5]))] == [(_pytree.SequenceKey(0),)]
+
+
+def test_specs_are_written_and_compared_as_torchs() -> None:
+    theirs = pytest.importorskip("torch.utils._pytree")
+    from tensorpy.utils import _pytree as ours
+
+    for tree in ([0, (1, 2)], {"a": [1], "b": 2}, OrderedDict(a=1), Pair(1, [2]), [], ([], {}), None):
+        assert repr(ours.tree_structure(tree)) == repr(theirs.tree_structure(tree))
+    leaf = ours.LeafSpec()
+    assert ours.TreeSpec(list, None, [leaf, leaf]) == ours.tree_structure([1, 2])
+    assert ours.TreeSpec(namedtuple, Pair, [leaf, leaf]) == ours.tree_structure(Pair(1, 2))
+    assert ours.tree_unflatten([3, 4], ours.tree_structure(Pair(1, 2))) == Pair(3, 4)
+    for given in (1, [1, 2], [1], [1, (2, 3)], [1, [2, 3]]):
+        specs = (part.tree_structure([0, (1, 2)]) for part in (ours, theirs))
+        assert ours._broadcast_to_and_flatten(given, next(specs)) == theirs._broadcast_to_and_flatten(
+            given, next(specs)
+        )
+    assert ours.tree_all_only(int, lambda n: n > 0, [1, "a"]) and not ours.tree_any_only(int, lambda n: n > 1, [1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tensorpy as tp
 from tensorpy.testing.harness import arguments, call, check_same, function_of, over, to_tensor
@@ -116,3 +117,32 @@ def test_order_does_not_matter(info: OpInfo, device: str) -> None:
         for a, b in zip(results(info, with_dim(sample, info, dim), device),
                         results(info, with_dim(back, info, dim), device), strict=True):  # fmt: skip
             check_same(info, a, b, f"{info.name}{sample}, in another order", exact=False)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float16", "float32", "complex64"])
+def test_unset_memory_is_filled_while_it_is_deterministic(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for m in (tp, torch):
+        d = getattr(m, dtype)
+        m.use_deterministic_algorithms(True)
+        try:
+            made = [
+                m.empty(2, dtype=d),
+                m.empty_strided((2, 2), (1, 2), dtype=d),
+                m.empty_like(m.ones(2, dtype=d)),
+                m.ones(1, dtype=d).new_empty(2),
+                m.ones(1, dtype=d).resize_(3),
+                m.ones(4, dtype=d).resize_(2).resize_(4),
+                m.empty(3, out=m.ones(1, dtype=d)),
+            ]
+            found.append(str([t.tolist() for t in made]))
+            m.utils.deterministic.fill_uninitialized_memory = False
+            assert not m.utils.deterministic.fill_uninitialized_memory
+            assert m.ones(1).resize_(2)[0] == 1
+            with pytest.raises(RuntimeError, match="expected a bool, but got int"):
+                m.utils.deterministic.fill_uninitialized_memory = 1
+        finally:
+            m.utils.deterministic.fill_uninitialized_memory = True
+            m.use_deterministic_algorithms(False)
+    assert found[0] == found[1]

@@ -16,11 +16,13 @@ static int refuse(const tp_op *op, const char *why) {
 
 static int refuse_values(const tp_op *op, const tp_value *args) {
     if (strcmp(op->info->name, "_local_scalar_dense") == 0)
-        return tp_batch_refuse(args[0].tensor, "item(), a number made of a tensor, or `if` with one,");
+        return tp_batch_refuse(args[0].tensor, "It looks like you're calling .item() on a Tensor, or using one in "
+                                               "some data-dependent control flow: it");
     if (op->info->nreturns && op->info->returns[0].tag != TP_TENSOR && op->info->returns[0].tag != TP_TENSOR_SEQ)
         return refuse(op, "it gives one number, where each sample has its own. Choose between values with where(), and "
                           "take numbers out after vmap");
-    return refuse(op, "the size of what it gives depends on the values of a sample, and all samples are computed "
+    return refuse(op, "We do not support batching operators that can output dynamic shape: the size of what it gives "
+                      "depends on the values of a sample, and all samples are computed "
                       "together. Use where() or a mask of fixed size");
 }
 
@@ -35,11 +37,11 @@ static int refuse_write(const tp_op *op, const tp_argument *a) {
 
 static int refuse_random(const tp_op *op) {
     char name[128];
-    return tp_fail(
-        TP_RuntimeError,
-        "vmap: %s draws random numbers, and vmap was not told how: randomness='different' for each sample, or "
-        "'same' for all",
-        tp_op_name(op, name));
+    return tp_fail(TP_RuntimeError,
+                   "vmap: called random operation while in randomness error mode: %s draws random numbers, and vmap "
+                   "was not told how: randomness='different' for each sample, or "
+                   "'same' for all",
+                   tp_op_name(op, name));
 }
 
 /* What is written has to be batched where anything else is, or where each sample draws its own numbers. */

@@ -5,12 +5,17 @@
 #include <stdio.h>
 
 static atomic_int mode = TP_DETERMINISM_OFF;
+static atomic_bool fills = true;
 static int (*warning_sink)(const char *message);
 
 tp_determinism_mode tp_determinism(void) {
     return (tp_determinism_mode)atomic_load_explicit(&mode, memory_order_relaxed);
 }
 void tp_set_determinism(tp_determinism_mode m) { atomic_store_explicit(&mode, m, memory_order_relaxed); }
+
+bool tp_fill_unset_wanted(void) { return atomic_load_explicit(&fills, memory_order_relaxed); }
+void tp_want_fill_unset(bool wanted) { atomic_store_explicit(&fills, wanted, memory_order_relaxed); }
+bool tp_fills_unset(void) { return tp_determinism() != TP_DETERMINISM_OFF && tp_fill_unset_wanted(); }
 
 void tp_set_warning_sink(int (*sink)(const char *message)) { warning_sink = sink; }
 

@@ -11,6 +11,12 @@ typedef enum { TP_DETERMINISM_OFF, TP_DETERMINISM_WARN, TP_DETERMINISM_ERROR } t
 tp_determinism_mode tp_determinism(void);
 void tp_set_determinism(tp_determinism_mode mode);
 
+/* Whether memory that an operator leaves unset is filled while the mode is on, so that a program which reads it gives
+ * the same from run to run; a switch of the program as well, on from the start. */
+bool tp_fills_unset(void);       /* the switch and the mode */
+bool tp_fill_unset_wanted(void); /* the switch */
+void tp_want_fill_unset(bool wanted);
+
 /* Warns the user; 0, or -1 with the error set if the warning was turned into one. Without a sink nothing happens. */
 int tp_warn(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
 void tp_set_warning_sink(int (*sink)(const char *message));

@@ -2,6 +2,7 @@
 #include "NativeFunctions.h"
 #include "native/pin.h"
 #include "native/range.h"
+#include "native/unset.h"
 
 #include <math.h>
 
@@ -28,9 +29,11 @@ tp_tensor *empty_memory_format(tp_ints size, tp_dtype dtype, tp_layout layout, t
     if (memory_format == TP_PRESERVE_FORMAT)
         return tp_fail_null(TP_RuntimeError, "empty: memory_format preserve_format needs a tensor to preserve it from");
     if (tp_unlikely(pin_memory == 1))
-        return pinned_in_format("empty", size, or_default(dtype), device_or_default(device), memory_format);
-    if (memory_format == TP_NO_FORMAT) return tp_new_empty(size, or_default(dtype), device_or_default(device));
-    return tp_new_empty_format(size, or_default(dtype), device_or_default(device), memory_format);
+        return tp_unset_steal(
+            pinned_in_format("empty", size, or_default(dtype), device_or_default(device), memory_format));
+    if (memory_format == TP_NO_FORMAT)
+        return tp_unset_steal(tp_new_empty(size, or_default(dtype), device_or_default(device)));
+    return tp_unset_steal(tp_new_empty_format(size, or_default(dtype), device_or_default(device), memory_format));
 }
 
 tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout, tp_device device,
@@ -44,8 +47,9 @@ tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout
         if (stride.data[i] < 0)
             return tp_fail_null(TP_RuntimeError, "empty_strided: stride %lld is negative", (long long)stride.data[i]);
     if (tp_unlikely(pin_memory == 1))
-        return tp_new_pinned("empty_strided", size, stride, or_default(dtype), device_or_default(device));
-    return tp_new_empty_strided(size, stride, or_default(dtype), device_or_default(device));
+        return tp_unset_steal(
+            tp_new_pinned("empty_strided", size, stride, or_default(dtype), device_or_default(device)));
+    return tp_unset_steal(tp_new_empty_strided(size, stride, or_default(dtype), device_or_default(device)));
 }
 
 tp_tensor *full_composite(tp_ints size, const tp_scalar *fill_value, tp_dtype dtype, tp_layout layout, tp_device device,

@@ -6,6 +6,7 @@
 #include "NativeFunctions.h"
 #include "iter/iter.h"
 #include "native/tags.h"
+#include "native/unset.h"
 #include "core/alloc.h"
 #include "core/scalar_math.h"
 #include "dispatch/key.h"
@@ -426,7 +427,7 @@ int as_strided__composite(tp_tensor *self, tp_ints size, tp_ints stride, tp_opt_
 }
 
 /* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
-int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
+static int resize(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
     if (memory_format == TP_PRESERVE_FORMAT)
         return tp_fail(TP_RuntimeError, "Unsupported memory format preserve_format");
     if (memory_format == TP_NO_FORMAT || memory_format == TP_CONTIGUOUS_FORMAT)
@@ -434,6 +435,11 @@ int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_for
     int64_t strides[TP_MAX_DIMS];
     if (tp_strides_for_format(size, memory_format, strides) < 0) return -1;
     return tp_tensor_resize(self, size, (tp_ints){strides, size.size});
+}
+int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
+    size_t before = self->storage->nbytes;
+    if (resize(self, size, memory_format) < 0) return -1;
+    return tp_unlikely(tp_fills_unset()) ? tp_fill_unset_from(self, before) : 0;
 }
 
 static int check_set(const tp_tensor *self, const tp_tensor *source) {

@@ -11,7 +11,8 @@ int tp_check_determinism(const char *op) {
         return tp_warn("%s does not have a deterministic implementation; its last bits may differ from run to run", op);
     default:
         return tp_fail(TP_RuntimeError,
-                       "%s does not have a deterministic implementation, and use_deterministic_algorithms(True) is on\n"
+                       "%s does not have a deterministic implementation, but you set "
+                       "'torch.use_deterministic_algorithms(True)'.\n"
                        "  next step: switch it off around this call, or pass warn_only=True",
                        op);
     }

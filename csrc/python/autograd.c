@@ -615,15 +615,48 @@ static PyObject *bump_version(PyObject *self, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
+/* How many transforms of functions (grad, vjp, jvp, vmap) the thread is inside of: what such a function writes on a
+ * tensor about its gradient would be lost, or mean another one's. */
+static _Thread_local int transforms;
+
+static int refuse_in_transform(const char *call) {
+    if (tp_likely(!transforms)) return 0;
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "You are attempting to call Tensor.%s() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+        "function being transformed by a functorch transform: vmap, or one that differentiates. Call it outside, "
+        "or nest the transforms",
+        call);
+    return -1;
+}
+
+/* _transform(change) -> how many there are */
+static PyObject *transform(PyObject *self TP_UNUSED, PyObject *change) {
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred()) return NULL;
+    transforms += (int)by;
+    return PyLong_FromLong(transforms);
+}
+
+/* _want_gradient(tensor, wanted) -> tensor: as requires_grad_, for what works on the transforms' own tensors. */
+static PyObject *want_gradient(PyObject *self TP_UNUSED, PyObject *args) {
+    PyObject *tensor;
+    int wanted = 1;
+    if (!PyArg_ParseTuple(args, "O|p", &tensor, &wanted)) return NULL;
+    if (!tp_py_is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "_want_gradient() takes a tensor");
+    return tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(tensor), wanted)) < 0 ? NULL : Py_NewRef(tensor);
+}
+
 TP_PY_METHOD(retain_grad, "retain_grad") {
+    if (refuse_in_transform("retain_grad") < 0) return NULL;
     return tp_py_check(tp_retain_grad(tp_py_tensor_borrow(self))) < 0 ? NULL : Py_NewRef(Py_None);
 }
 TP_PY_FAST_METHOD(requires_grad_, "requires_grad_") {
     Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     int value = total ? PyObject_IsTrue(args[0]) : 1;
     if (total > 1) return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad=True");
-    return value < 0 || tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL
-                                                                                                : Py_NewRef(self);
+    if (value < 0 || refuse_in_transform("requires_grad_") < 0) return NULL;
+    return tp_py_check(tp_set_requires_grad(tp_py_tensor_borrow(self), value)) < 0 ? NULL : Py_NewRef(self);
 }
 
 TP_PY_METHOD(detach_, "detach_") {
@@ -717,6 +750,8 @@ static PyMethodDef functions[] = {
     {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
     {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},
     {"_bump_version", bump_version, METH_O, NULL},
+    {"_transform", transform, METH_O, NULL},
+    {"_want_gradient", want_gradient, METH_VARARGS, NULL},
     {"_set_anomaly", set_anomaly, METH_VARARGS, NULL},
     {"_get_anomaly", get_anomaly, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -165,6 +165,13 @@ OVERLOAD_GETTER(name, PyUnicode_FromFormat(info->overload[0] ? "%s.%s" : "%s", i
 OVERLOAD_GETTER(opname, PyUnicode_FromString(info->name))
 OVERLOAD_GETTER(overload, PyUnicode_FromString(info->overload[0] ? info->overload : "default"))
 
+/* "tensorpy._ops.aten": tools compare and print it, as they do a function's. */
+static PyObject *overload_module(PyObject *o, void *unused TP_UNUSED) {
+    char space[128];
+    split_name(((py_overload *)o)->op->info, space);
+    return PyUnicode_FromFormat("%s._ops.%s", tp_py_package, space);
+}
+
 /* "aten" of aten.add.Tensor. */
 static PyObject *overload_namespace(PyObject *o, void *unused TP_UNUSED) {
     char space[128];
@@ -205,6 +212,7 @@ static PyGetSetDef getset[] = {
     {"_schema", overload_schema, NULL, "The operator's schema.", NULL},
     {"__name__", overload_name, NULL, "\"add.Tensor\".", NULL},
     {"_opname", overload_opname, NULL, "\"add\", with its namespace where that is not aten.", NULL},
+    {"__module__", overload_module, NULL, "\"torch._ops.aten\".", NULL},
     {"namespace", overload_namespace, NULL, "\"aten\".", NULL},
     {"overloadpacket", overload_packet, NULL, "All overloads of the operator.", NULL},
     {"_overloadname", overload_overload, NULL, "The overload's name, or \"default\".", NULL},

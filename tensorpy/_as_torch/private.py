@@ -45,6 +45,11 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
         raise RuntimeError(assert_msg)
 
 
+def _infer_size(a: Any, b: Any) -> Any:
+    """The shape that two broadcast to."""
+    return (_C.empty(a, device="meta") + _C.empty(b, device="meta")).shape
+
+
 class _Key:
     """A dispatch key of PyTorch's, by name: `DispatchKey.AutocastCPU`."""
 
@@ -132,6 +137,7 @@ _NAMES = {
     "_jit_set_nvfuser_guard_mode": _no,
     "_get_tracing_state": _nothing,
     "_are_functorch_transforms_active": lambda: bool(_C._vmap_levels()),
+    "_infer_size": _infer_size,
     "_is_tracing": _no,
     "_set_math_sdp_allow_fp16_bf16_reduction": _nothing,
     "_set_throw_on_mutable_data_ptr": _nothing,

@@ -100,6 +100,10 @@ def __getattr__(name: str) -> object:
         import importlib
 
         return importlib.import_module(f"tensorpy.autograd.{name}")
+    if name == "kineto_available":
+        from tensorpy.profiler import kineto_available
+
+        return kineto_available
     raise AttributeError(f"module 'tensorpy.autograd' has no attribute '{name}'")
 
 

@@ -68,6 +68,13 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
+def __getattr__(name: str) -> int:
+    """`_current_level`: the level that is open in this thread; -1 for none, as PyTorch counts from 0."""
+    if name == "_current_level":
+        return _current.number - 1 if _current.number else -1
+    raise AttributeError(f"module 'tensorpy.autograd.forward_ad' has no attribute '{name}'")
+
+
 # ---- between batched and physical ----
 
 

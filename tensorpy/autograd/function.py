@@ -154,7 +154,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         single = not isinstance(outputs, tuple)
         values = (outputs,) if single else outputs
         floating = [v for v in values if isinstance(v, Tensor) and (v.is_floating_point() or v.is_complex())]
-        marked = iter(_NotTwice.apply(*(v.detach().requires_grad_() for v in floating)) if floating else ())
+        marked = iter(_NotTwice.apply(*(_C._want_gradient(v.detach()) for v in floating)) if floating else ())
         result = tuple(next(marked) if any(v is f for f in floating) else v for v in values)
         return result[0] if single else result
 

@@ -323,7 +323,7 @@ def _seed_like(output: Tensor) -> Tensor:
     else:
         values = [_wave(i) for i in range(output.numel())]
     seed = _C.tensor(values, dtype=output.dtype, device=output.device).reshape(output.shape)
-    return seed.requires_grad_()
+    return _C._want_gradient(seed)
 
 
 def _wave(i: int) -> float:

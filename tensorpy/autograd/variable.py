@@ -22,7 +22,7 @@ class Variable(metaclass=VariableMeta):
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if data is None:
-            return _C.empty(0).requires_grad_(requires_grad)
+            return _C._want_gradient(_C.empty(0), requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        return data.detach().requires_grad_(requires_grad)
+        return _C._want_gradient(data.detach(), requires_grad)

@@ -75,6 +75,20 @@ def enable_cudnn_sdp(enabled: bool) -> None:
     _attention["cudnn"] = enabled
 
 
+_linalg = ["default"]
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """Which library linear algebra on such a device is asked of: a word that is kept; None asks."""
+    if backend is not None:
+        if backend not in ("default", "cusolver", "magma"):
+            raise RuntimeError(f"Unknown input value. Choose from: default, cusolver, magma; got {backend!r}")
+        if backend != "default":
+            raise RuntimeError(f"Cannot set preferred backend to {backend}: tensorpy is not built for such devices")
+        _linalg[0] = backend
+    return _linalg[0]
+
+
 @contextmanager
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True

@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def is_available() -> bool:
     """Whether there is oneDNN: there is not."""
     return False
 
 
-enabled = True  # a switch without effect
+# Switches without effect.
+enabled = True
+deterministic = False
+allow_tf32 = True
+fp32_precision = "none"
+
+
+def set_flags(
+    _enabled: bool | None = None,
+    _deterministic: bool | None = None,
+    _allow_tf32: bool | None = None,
+    _fp32_precision: str | None = "none",
+) -> tuple[bool, bool, bool, str]:
+    """Sets what is not None; gives what it was."""
+    global enabled, deterministic, allow_tf32, fp32_precision
+    before = enabled, deterministic, allow_tf32, fp32_precision
+    enabled = enabled if _enabled is None else _enabled
+    deterministic = deterministic if _deterministic is None else _deterministic
+    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    fp32_precision = fp32_precision if _fp32_precision is None else _fp32_precision
+    return before
+
+
+@contextmanager
+def flags(
+    enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none"
+) -> Iterator[None]:
+    """Settings for a scope."""
+    before = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
+    try:
+        yield
+    finally:
+        set_flags(*before)

@@ -9,14 +9,15 @@ made where what the function gives hangs on any such tensor.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, set_grad_enabled
-from tensorpy.func.vmap import name_of
-from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from tensorpy.func.vmap import transforming
+from tensorpy.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 Levels = Sequence[tuple[int, int, str]]
 
@@ -40,7 +41,7 @@ def batched(t: Tensor, levels: Levels) -> Tensor:
 
 def _leaf(t: Tensor, levels: Levels) -> Tensor:
     whole = physical(t, levels)
-    return _C.alias(whole) if whole.requires_grad else _C._detached_dual(whole).requires_grad_()
+    return _C.alias(whole) if whole.requires_grad else _C._want_gradient(_C._detached_dual(whole))
 
 
 class Inputs:
@@ -51,7 +52,7 @@ class Inputs:
         given, self.spec = tree_flatten(tree)
         for value in given:
             if not isinstance(value, Tensor):
-                raise RuntimeError(f"{what}: only tensors can be differentiated by, got {type(value).__name__}")
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}: {what}")
         self.outer = _C.is_grad_enabled()
         with enable_grad():
             self.leaves = [_leaf(value, self.levels) for value in given]
@@ -91,30 +92,67 @@ class Inputs:
         return batched(_C._detached_dual(whole), self.levels) if whole is not t else _C._detached_dual(t)
 
 
+_NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Call it outside of them."
+
+
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """The function of a transform that goes backward runs: see `transforming`. What it saves goes through no hooks."""
+    from tensorpy.autograd.graph import disable_saved_tensors_hooks
+
+    before = _C._set_saved_hooks(None)
+    _C._set_saved_hooks(before)
+    if before is not None:
+        raise RuntimeError(_NO_HOOKS)
+    with disable_saved_tensors_hooks(_NO_HOOKS), transforming():
+        yield
+
+
 def with_aux(what: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """The result of a function that may give something beside."""
+    """The result of a function that may give something beside, which is tensors too."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(f"{what}: with has_aux=True the function returns a tuple (output, aux), got {type(result)}")
+        raise RuntimeError(
+            f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True, got {type(result)}"
+        )
+    for value in tree_leaves(result[1]):
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}: {what} gives it as aux")
     return result
+
+
+def checked_outputs(what: str, output: Any) -> tuple[list[Tensor], TreeSpec]:
+    """The tensors of a function's output, and their structure."""
+    outputs, spec = tree_flatten(output)
+    if not outputs or outputs == [None]:
+        raise RuntimeError(f"{what}: Expected f to be a function that has non-empty output (got output = {outputs})")
+    for value in outputs:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(
+                f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(value)}"
+            )
+    return outputs, spec
 
 
 # ---- grad ----
 
 
-def _chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], Any]:
+def chosen(what: str, args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], Any]:
     """The places of the arguments, and the arguments there."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}: {what}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not numbers or not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(f"{what}: argnums is an int or a tuple of them that is not empty, got {argnums!r}")
-    places = []
+    if not numbers:
+        raise RuntimeError(f"argnums must be non-empty: {what}")
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}: {what}")
         if not -len(args) <= n < len(args):
-            raise RuntimeError(f"{what}: argnums={argnums} where the function is called with {len(args)} arguments")
-        places.append(n % len(args))
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs: {what}")
+    places = [n % len(args) for n in numbers]
     if len(set(places)) != len(places):
-        raise RuntimeError(f"{what}: argnums={argnums} names an argument twice")
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(places)}: {what}")
     return places, tuple(args[n] for n in places) if isinstance(argnums, tuple) else args[places[0]]
 
 
@@ -129,20 +167,21 @@ def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """The function that gives the gradient of `func`, and its value: (gradient, value), or (gradient, (value, aux))."""
-    what = f"grad({name_of(func)})"
+    what = "grad_and_value(f)(*args)"
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        places, tree = _chosen(what, args, argnums)
+        places, tree = chosen(what, args, argnums)
         inputs = Inputs(what, tree)
-        with enable_grad():
+        with differentiating(), enable_grad():
             full = _replaced(args, places, isinstance(argnums, int), inputs.tree())
             output, aux = with_aux(what, func(*full, **kwargs), has_aux)
             if not isinstance(output, Tensor):
-                raise RuntimeError(f"{what}: the function returns a tensor, got {type(output).__name__}")
+                raise RuntimeError(f"{what}: Expected f(*args) to return a Tensor, got {type(output)}")
             if output.ndim:
                 raise RuntimeError(
-                    f"{what}: the function returns one number, got a tensor of shape {tuple(output.shape)}"
+                    f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {output.ndim} dims. Maybe "
+                    "you wanted to use the vjp or jacrev APIs instead?"
                 )
             whole = physical(output, inputs.levels)
             again = inputs.settled([whole])
@@ -175,21 +214,22 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
 
 def _check_cotangents(what: str, given: TreeSpec, wanted: TreeSpec) -> None:
     if given != wanted:
-        raise RuntimeError(f"{what}: the cotangents have the structure {given}, the outputs {wanted}")
+        raise RuntimeError(
+            "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+            f"cotangents: {given}, primal output: {wanted}: {what}"
+        )
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The outputs of `func` and the function that takes cotangents of them back to the arguments: (output, vjp_fn), or
     (output, vjp_fn, aux)."""
-    what = f"vjp({name_of(func)})"
+    what = "vjp(f, *primals)"
     if not primals:
         raise RuntimeError(f"{what}: there is nothing to differentiate by")
     inputs = Inputs(what, primals)
-    with enable_grad():
+    with differentiating(), enable_grad():
         output, aux = with_aux(what, func(*inputs.tree()), has_aux)
-        outputs, out_spec = tree_flatten(output)
-        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
-            raise RuntimeError(f"{what}: the function returns tensors, got {type(output).__name__}")
+        outputs, out_spec = checked_outputs(what, output)
         wholes = [physical(o, inputs.levels) for o in outputs]
     again = inputs.settled(wholes)
 
@@ -216,16 +256,15 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     The gradient of the arguments is linear in that of the outputs, so its own gradient does not depend on where it is
     taken, and is the map in the other direction.
     """
-    what = f"jvp({name_of(func)})"
+    what = "jvp(f, primals, tangents)"
     if not primals:
         raise RuntimeError(f"{what}: there is nothing to differentiate by")
     inputs = Inputs(what, primals)
     with enable_grad():
-        outputs, out_spec = tree_flatten(func(*inputs.tree()))
-        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
-            raise RuntimeError(f"{what}: the function returns tensors")
+        with transforming():
+            outputs, out_spec = checked_outputs(what, func(*inputs.tree()))
         wholes = [physical(o, inputs.levels) for o in outputs]
-        cotangents = [_C.ones_like(w.detach()).requires_grad_() for w in wholes]
+        cotangents = [_C._want_gradient(_C.ones_like(w.detach())) for w in wholes]
         back = inputs.gradients(wholes, cotangents, True, True)
     again = inputs.settled(wholes)
 

@@ -14,8 +14,8 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
-from tensorpy.func.gradients import _chosen, _replaced, linearize, vjp, with_aux
-from tensorpy.func.vmap import name_of, vmap
+from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
+from tensorpy.func.vmap import transforming, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -45,24 +45,32 @@ def _split(t: Tensor, shapes: list[Any], first: bool) -> list[Tensor]:
     return parts
 
 
+def _check_real(name: str, what: str, values: list[Any]) -> None:
+    for i, value in enumerate(values):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
+
+
 class _Function:
     """A function of some of its arguments, the others kept."""
 
     def __init__(
-        self, what: str, func: Callable[..., Any], args: Any, argnums: Any, kwargs: Any, has_aux: bool
+        self, name: str, what: str, func: Callable[..., Any], args: Any, argnums: Any, kwargs: Any, has_aux: bool
     ) -> None:
-        self.what, self.func, self.args, self.kwargs, self.has_aux = what, func, args, kwargs, has_aux
+        self.name, self.what, self.func, self.args, self.kwargs, self.has_aux = name, what, func, args, kwargs, has_aux
         self.single = isinstance(argnums, int)
-        self.places, self.tree = _chosen(what, args, argnums)
+        self.places, self.tree = chosen(what, args, argnums)
         self.spec: Any = None
+        _check_real(name, "inputs", tree_flatten(self.tree)[0])
 
     def __call__(self, tree: Any) -> Any:
         """The leaves of the output."""
         full = _replaced(self.args, self.places, self.single, tree)
         output, aux = with_aux(self.what, self.func(*full, **self.kwargs), self.has_aux)
-        leaves, self.spec = tree_flatten(output)
-        if not leaves or not all(isinstance(o, Tensor) for o in leaves):
-            raise RuntimeError(f"{self.what}: the function returns tensors, got {type(output).__name__}")
+        leaves, self.spec = checked_outputs(self.what, output)
+        _check_real(self.name, "outputs", leaves)
         return (leaves, aux) if self.has_aux else leaves
 
 
@@ -72,16 +80,17 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """The function that gives the Jacobian of `func`, a row at a time: of shape (*output, *input), in the structure of
-    the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once."""
+    the outputs, in that of the arguments. `chunk_size` bounds how many rows are computed at once. The last argument is
+    how PyTorch joins the chunks, which changes nothing here."""
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError(f"jacrev: chunk_size is None or greater than 0, got {chunk_size}")
-    what = f"jacrev({name_of(func)})"
+        raise ValueError(f"jacrev: `chunk_size` should be greater than 0, got {chunk_size}.")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        inner = _Function(what, func, args, argnums, kwargs, has_aux)
+        inner = _Function("jacrev", "vjp(f, *primals)", func, args, argnums, kwargs, has_aux)
         outputs, back, *aux = vjp(inner, inner.tree, has_aux=has_aux)
         (rows,) = vmap(back, chunk_size=chunk_size)(_basis(outputs))
         leaves, spec = tree_flatten(rows)
@@ -105,16 +114,29 @@ def _forward_level() -> Iterator[int]:
 
 def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], Any]:
     """The leaves of both, and their structure."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{what}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals), got {type(primals)}"
+        )
     given, spec = tree_flatten(primals)
     along, other = tree_flatten(tangents)
     if spec != other:
-        raise RuntimeError(f"{what}: the tangents have the structure {other}, the arguments {spec}")
+        raise RuntimeError(
+            f"{what}: Expected primals and tangents to have the same python structure. Got primals with structure "
+            f"{spec} and tangents with structure {other}"
+        )
+    for name, values in (("primals", given), ("tangents", along)):
+        if not values:
+            raise RuntimeError(f"{what}: Expected {name} to contain at least one Tensor.")
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"{what}: Expected {name} to only contain Tensors, got {type(value)}")
     for value, tangent in zip(given, along, strict=True):
-        if not isinstance(value, Tensor) or not isinstance(tangent, Tensor):
-            raise RuntimeError(f"{what}: only tensors can be differentiated by, got {type(value).__name__}")
         if value.shape != tangent.shape:
             raise RuntimeError(
-                f"{what}: a tangent of shape {tuple(tangent.shape)} for an argument of shape {tuple(value.shape)}"
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                f"not supported. Tensor is of size {list(value.shape)} while the given forward gradient is of size "
+                f"{list(tangent.shape)}: {what}"
             )
     return given, along, spec
 
@@ -122,16 +144,12 @@ def _check_tangents(what: str, primals: Any, tangents: Any) -> tuple[list[Tensor
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The outputs of `func` and their tangents: (output, tangent), or (output, tangent, aux). With `strict` an output
     that does not depend on the arguments is an error, and else its tangent is zeros."""
-    what = f"jvp({name_of(func)})"
-    if not isinstance(primals, tuple) or not primals or not isinstance(tangents, tuple):
-        raise RuntimeError(f"{what}: primals and tangents are tuples that are not empty")
+    what = "jvp(f, primals, tangents)"
     given, along, spec = _check_tangents(what, primals, tangents)
-    with _forward_level() as number:
+    with _forward_level() as number, transforming():
         duals = [make(x, t, number) for x, t in zip(given, along, strict=True)]
         output, aux = with_aux(what, func(*tree_unflatten(duals, spec)), has_aux)
-        outputs, out_spec = tree_flatten(output)
-        if not outputs or not all(isinstance(o, Tensor) for o in outputs):
-            raise RuntimeError(f"{what}: the function returns tensors, got {type(output).__name__}")
+        outputs, out_spec = checked_outputs(what, output)
         moved = [tangent_of(o, number) for o in outputs]
         if strict and any(t is None for t in moved):
             raise RuntimeError(f"{what}: with strict=True each output depends on the arguments, and one does not")
@@ -153,11 +171,10 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[..., Any]:
     """The function that gives the Jacobian of `func`, a column at a time: of shape (*output, *input)."""
-    what = f"jacfwd({name_of(func)})"
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        inner = _Function(what, func, args, argnums, kwargs, has_aux)
+        inner = _Function("jacfwd", "jvp(f, primals, tangents)", func, args, argnums, kwargs, has_aux)
         kept: list[Any] = []
 
         def outputs_of(tree: Any) -> Any:

@@ -12,22 +12,27 @@ from tensorpy.nn.utils.stateless import functional_call
 __all__ = ["functional_call", "stack_module_state"]
 
 
-def _stacked(tensors: list[Tensor]) -> Tensor:
+def _stacked(what: str, tensors: list[Tensor]) -> Tensor:
     """A leaf that wants a gradient if they do."""
-    return _C.stack(tensors).detach().requires_grad_(tensors[0].requires_grad)
+    wanted = tensors[0].requires_grad
+    if any(t.requires_grad != wanted for t in tensors):
+        raise RuntimeError(f"{what}(models, ...): Expected parameters from each model to have the same .requires_grad")
+    return _C._want_gradient(_C.stack(tensors).detach(), wanted)
 
 
-def _by_name(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    return {name: _stacked([state[name] for state in states]) for name in states[0]}
+def _by_name(what: str, states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: _stacked(what, [state[name] for state in states]) for name in states[0]}
 
 
-def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def stack_module_state(
+    models: Sequence[Any], _what: str = "stack_module_state"
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of modules of one class, stacked: for vmap over functional_call."""
     if not models:
-        raise RuntimeError("stack_module_state: there are no models")
+        raise RuntimeError(f"{_what}: Expected at least one model, got 0.")
     if len({model.training for model in models}) > 1:
-        raise RuntimeError("stack_module_state: some models are in training mode and some are not")
+        raise RuntimeError(f"{_what}: Expected all models to have the same training/eval mode.")
     if len({type(model) for model in models}) > 1:
-        raise RuntimeError("stack_module_state: the models are of different classes")
-    parameters = _by_name([dict(model.named_parameters()) for model in models])
-    return parameters, _by_name([dict(model.named_buffers()) for model in models])
+        raise RuntimeError(f"{_what}: Expected all models to be of the same class.")
+    parameters = _by_name(_what, [dict(model.named_parameters()) for model in models])
+    return parameters, _by_name(_what, [dict(model.named_buffers()) for model in models])

@@ -13,7 +13,14 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.utils._pytree import TreeSpec, broadcast_to_leaves, tree_flatten, tree_unflatten
+from tensorpy.utils._pytree import (
+    TreeSpec,
+    broadcast_to_leaves,
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+    tree_unflatten,
+)
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -24,11 +31,22 @@ def name_of(func: Callable[..., Any]) -> str:
 
 
 @contextmanager
+def transforming() -> Iterator[None]:
+    """The function of a transform runs: what it says about the gradient of a tensor (requires_grad_) is an error."""
+    _C._transform(1)
+    try:
+        yield
+    finally:
+        _C._transform(-1)
+
+
+@contextmanager
 def level(size: int, randomness: str) -> Iterator[int]:
     """A level that is open for the length of the block."""
     number = _C._vmap_open(size, randomness)
     try:
-        yield number
+        with transforming():
+            yield number
     finally:
         _C._vmap_close(number)
 
@@ -36,37 +54,55 @@ def level(size: int, randomness: str) -> Iterator[int]:
 # ---- arguments ----
 
 
-def _check_in_dim(func: str, dim: Any, value: Any) -> None:
+def _check_in_dim(what: str, dim: Any, value: Any) -> None:
     if dim is None:
         return
     if isinstance(dim, bool) or not isinstance(dim, int):
-        raise ValueError(f"{func}: an in_dim is an int or None, got {dim!r}")
+        raise ValueError(
+            f"{what}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+        )
     if not isinstance(value, Tensor):
         raise ValueError(
-            f"{func}: in_dim={dim} is for an argument of type {type(value).__name__}, which has no dimensions: give it "
-            "the in_dim None"
+            f"{what}: Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot vmap over "
+            "non-Tensor arguments, please use None as the respective in_dim"
         )
     if not -value.ndim <= dim < value.ndim:
-        raise ValueError(f"{func}: in_dim={dim} is out of range for a tensor of {value.ndim} dimensions")
+        raise ValueError(
+            f"{what}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {value.ndim} so "
+            f"expected in_dim to satisfy -{value.ndim} <= in_dim < {value.ndim}."
+        )
 
 
 def _flat_arguments(func: str, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], TreeSpec, int]:
     """The leaves of the arguments, the dimension that is mapped of each, their structure, and the size of that."""
+    what = f"vmap({func}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple, list)):
-        raise ValueError(f"{func}: in_dims is an int or a tuple in the structure of the arguments, got {in_dims!r}")
+        raise ValueError(
+            f"{what}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}."
+        )
     if not args:
-        raise ValueError(f"{func}: there are no positional arguments to map over")
+        raise ValueError(
+            f"vmap({func})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs. The latter is unsupported."
+        )
     leaves, spec = tree_flatten(args)
     dims = broadcast_to_leaves(tuple(in_dims) if isinstance(in_dims, list) else in_dims, spec)
     if dims is None:
-        raise ValueError(f"{func}: in_dims={in_dims} does not have the structure of the arguments, {spec}")
+        raise ValueError(
+            f"{what}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_structure(in_dims)} but inputs has structure {spec}."
+        )
     for dim, leaf in zip(dims, leaves, strict=True):
-        _check_in_dim(func, dim, leaf)
+        _check_in_dim(what, dim, leaf)
     sizes = [leaf.shape[dim] for dim, leaf in zip(dims, leaves, strict=True) if dim is not None]
     if not sizes:
-        raise ValueError(f"{func}: no argument is mapped: at least one in_dim has to be an int")
+        raise ValueError(f"vmap: Expected at least one Tensor to vmap over: {what}")
     if any(size != sizes[0] for size in sizes):
-        raise ValueError(f"{func}: the mapped dimensions have different sizes: {sizes}")
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
+        )
     return leaves, dims, spec, sizes[0]
 
 
@@ -77,24 +113,37 @@ def _flat_out_dims(func: str, out_dims: Any, spec: TreeSpec) -> list[Any]:
     given = out_dims
     if spec.is_leaf() and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
         given = out_dims[0]
+    what = f"vmap({func}, ..., out_dims={out_dims})"
+    if any(not (d is None or (isinstance(d, int) and not isinstance(d, bool))) for d in tree_leaves(out_dims)):
+        raise ValueError(
+            f"{what}: `out_dims` must be an int, None or a python collection of ints representing where in the outputs "
+            "the vmapped dimension should appear."
+        )
     dims = broadcast_to_leaves(given, spec)
-    if dims is None or any(not (d is None or (isinstance(d, int) and not isinstance(d, bool))) for d in dims):
-        raise ValueError(f"{func}: out_dims={out_dims} does not have the structure of what is returned, {spec}")
+    if dims is None:
+        raise ValueError(
+            f"{what}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has structure "
+            f"{tree_structure(out_dims)} but outputs has structure {spec}."
+        )
     return dims
 
 
 def _unbatched(func: str, value: Any, dim: int | None, number: int, size: int) -> Any:
     if dim is None:
         if isinstance(value, Tensor) and _C._batch_number(value) == number:
-            raise ValueError(f"{func}: what is different for each sample is returned with the out_dim None")
+            raise ValueError(f"vmap({func}, ...): `{func}` can not return a BatchedTensor when out_dim is None")
         return value
     if not isinstance(value, Tensor):
         raise ValueError(
-            f"{func}: only tensors are returned, got {type(value).__name__}; give what is no tensor the out_dim None"
+            f"vmap({func}, ...): `{func}` must only return Tensors, got type {type(value)}. Did you mean to set "
+            "out_dims= to None for output?"
         )
     result = _C._vmap_remove(value, number, size)
     if not -result.ndim <= dim < result.ndim:
-        raise IndexError(f"{func}: out_dim={dim} is out of range for a result of {result.ndim} dimensions")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-result.ndim}, {result.ndim - 1}], but got {dim}): "
+            f"out_dim of vmap({func})"
+        )
     return result if dim == 0 else result.movedim(0, dim)
 
 
@@ -144,10 +193,10 @@ def vmap(
     "different" ones for each sample or the "same" for all. `chunk_size` bounds how many samples are computed at once.
     """
     if randomness not in RANDOMNESS:
-        raise RuntimeError(f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}")
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError(f"vmap: chunk_size is None or greater than 0, got {chunk_size}")
-    name = f"vmap({name_of(func)})"
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    name = name_of(func)
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:

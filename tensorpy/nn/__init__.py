@@ -37,7 +37,9 @@ from tensorpy.nn.parameter import UninitializedParameter as UninitializedParamet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what __getattr__ imports at first use
+    from tensorpy.nn import _reduction as _reduction
     from tensorpy.nn import attention as attention
+    from tensorpy.nn import grad as grad
     from tensorpy.nn import parallel as parallel
     from tensorpy.nn.parallel import DataParallel as DataParallel
 
@@ -46,8 +48,8 @@ def __getattr__(name: str) -> object:
     """The wrappers for several devices and processes are imported at first use."""
     import importlib
 
-    if name == "attention":
-        return importlib.import_module("tensorpy.nn.attention")
+    if name in ("_reduction", "attention", "grad"):
+        return importlib.import_module(f"tensorpy.nn.{name}")
     if name in ("parallel", "DataParallel"):
         parallel = importlib.import_module("tensorpy.nn.parallel")
         return parallel if name == "parallel" else parallel.DataParallel

@@ -48,7 +48,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = _C.empty(0)
         if type(data) is Tensor or isinstance(data, Parameter):
             return _make_subclass(cls, data, requires_grad)
-        marked = data.detach().requires_grad_(requires_grad)
+        marked = _C._want_gradient(data.detach(), requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
@@ -74,7 +74,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         data = _C.empty(0) if data is None else data
-        marked = data.detach().requires_grad_(data.requires_grad)
+        marked = _C._want_gradient(data.detach(), data.requires_grad)
         marked.persistent = persistent
         marked._is_buffer = True
         return marked

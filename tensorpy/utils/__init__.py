@@ -15,6 +15,7 @@ _PARTS = (
     "checkpoint",
     "cpp_extension",
     "data",
+    "deterministic",
     "dlpack",
     "extension",
     "hooks",

@@ -7,7 +7,7 @@ deque, Size and the types that are registered; anything else is a leaf, None amo
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -98,11 +98,14 @@ def _node_of(tree: Any) -> NodeDef | None:
 
 @dataclass(frozen=True, repr=False)
 class TreeSpec:
-    """A tree without its leaves: the container's type (None: a leaf), what it keeps beside its children, these."""
+    """A tree without its leaves: the container's type (None: a leaf), what it keeps beside its children, these.
+
+    The type of every named tuple is `namedtuple`; its class is what it keeps.
+    """
 
     type: Any
     context: Context
-    children_specs: tuple[TreeSpec, ...] = ()
+    children_specs: Sequence[TreeSpec] = ()
 
     @property
     def num_leaves(self) -> int:
@@ -112,13 +115,21 @@ class TreeSpec:
     def num_children(self) -> int:
         return len(self.children_specs)
 
-    def __repr__(self) -> str:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "children_specs", tuple(self.children_specs))  # a list may be given
+
+    def children(self) -> list[TreeSpec]:
+        return list(self.children_specs)
+
+    def child(self, index: int) -> TreeSpec:
+        return self.children_specs[index]
+
+    def __repr__(self, indent: int = 0) -> str:
         if self.type is None:
             return "*"
-        keys = list(self.context) if self.type in (dict, OrderedDict) else [None] * len(self.children_specs)
-        named = zip(keys, self.children_specs, strict=True)
-        parts = [str(child) if key is None else f"{key!r}: {child}" for key, child in named]
-        return f"{self.type.__name__}({', '.join(parts)})"
+        inner = indent + 2
+        parts = (",\n" + " " * inner).join(child.__repr__(inner) for child in self.children_specs)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{parts}])"
 
     def is_leaf(self) -> bool:
         return self.type is None
@@ -150,7 +161,7 @@ def _take_apart(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None, leaves: 
         leaves.append(tree)
         return _LEAF
     children, context = node.flatten_fn(tree)
-    kind = type(tree) if node is _NAMEDTUPLE else node.type
+    kind = namedtuple if node is _NAMEDTUPLE else node.type
     return TreeSpec(kind, context, tuple(_take_apart(child, is_leaf, leaves) for child in children))
 
 
@@ -218,9 +229,8 @@ def broadcast_to_leaves(tree: PyTree, treespec: TreeSpec) -> list[Any] | None:
     if node is None:
         return [tree] * treespec.num_leaves
     children, context = node.flatten_fn(tree)
-    sequences = (
-        isinstance(tree, (list, tuple)) and treespec.type is not None and issubclass(treespec.type, (list, tuple))
-    )
+    kind = tuple if treespec.type is namedtuple else treespec.type
+    sequences = isinstance(tree, (list, tuple)) and kind is not None and issubclass(kind, (list, tuple))
     fits = sequences or (type(tree) is treespec.type and context == treespec.context)
     if not fits or len(children) != treespec.num_children:
         return None
@@ -241,6 +251,37 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTre
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
     """Whether it holds for some leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(
+    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> bool:
+    """Whether it holds for every leaf of a type."""
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+
+
+def tree_any_only(
+    kind: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> bool:
+    """Whether it holds for some leaf of a type."""
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+
+
+def _broadcast_to_and_flatten(
+    tree: PyTree, treespec: TreeSpec, is_leaf: Callable[[PyTree], bool] | None = None
+) -> list[Any] | None:
+    """See broadcast_to_leaves; a container here is one of the spec's own kind."""
+    if (is_leaf is not None and is_leaf(tree)) or (node := _node_of(tree)) is None:
+        return [tree] * treespec.num_leaves
+    children, context = node.flatten_fn(tree)
+    kind = namedtuple if node is _NAMEDTUPLE else node.type
+    if kind is not treespec.type or context != treespec.context or len(children) != treespec.num_children:
+        return None
+    parts = [
+        _broadcast_to_and_flatten(child, spec, is_leaf)
+        for child, spec in zip(children, treespec.children_specs, strict=True)
+    ]
+    return None if any(part is None for part in parts) else [leaf for part in parts if part for leaf in part]
 
 
 # ---- paths: where in a tree a leaf is ----

@@ -173,7 +173,7 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         args = list(ctx.args)
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
-            args[i] = t.detach().requires_grad_(t.requires_grad)
+            args[i] = _C._want_gradient(t.detach(), t.requires_grad)
         with enable_grad(), ctx.surroundings.again():
             results = ctx.function(*args)
         results = (results,) if isinstance(results, Tensor) else results
@@ -357,7 +357,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors without their history, that require a gradient as they did."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: a tuple of tensors is wanted, not a {type(inputs).__name__}")
-    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+    return tuple(_C._want_gradient(x.detach(), x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Any) -> None:

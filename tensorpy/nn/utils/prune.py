@@ -143,23 +143,37 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-def _count(amount: float, size: int) -> int:
-    """How many of a number are pruned: an int, or a share."""
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """amount: how many are pruned, or which share."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if (isinstance(amount, int) and amount < 0) or (isinstance(amount, float) and not 0.0 <= amount <= 1.0):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
-    count = amount if isinstance(amount, int) else round(amount * size)
-    if count > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return count
+
+
+def _validate_pruning_amount(amount: float, tensor_size: int) -> None:
+    """A number of elements is at most what there are."""
+    if isinstance(amount, int) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: float, tensor_size: int) -> int:
+    """How many of a number are pruned."""
+    return amount if isinstance(amount, int) else round(amount * tensor_size)
+
+
+def _count(amount: float, size: int) -> int:
+    """The same, of an amount that may be wrong."""
+    _validate_pruning_amount_init(amount)
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: float) -> None:
-        _count(amount, amount if isinstance(amount, int) else 1)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
 
@@ -191,7 +205,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, dim: int = -1) -> None:
-        _count(amount, amount if isinstance(amount, int) else 1)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def _scores(self, t: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""The modules under which PyTorch keeps what tensorpy.func has; programs import from them."""

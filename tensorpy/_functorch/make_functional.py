@@ -1,0 +1,9 @@
+"""See tensorpy.func.make_functional."""
+
+from tensorpy.func.make_functional import FunctionalModule as FunctionalModule
+from tensorpy.func.make_functional import FunctionalModuleWithBuffers as FunctionalModuleWithBuffers
+from tensorpy.func.make_functional import combine_state_for_ensemble as combine_state_for_ensemble
+from tensorpy.func.make_functional import functional_init as functional_init
+from tensorpy.func.make_functional import functional_init_with_buffers as functional_init_with_buffers
+from tensorpy.func.make_functional import make_functional as make_functional
+from tensorpy.func.make_functional import make_functional_with_buffers as make_functional_with_buffers

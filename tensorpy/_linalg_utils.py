@@ -1,0 +1,73 @@
+"""Products for blocks of vectors, and what took its leave of the package: lstsq, solve, eig, symeig, matrix_rank."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from tensorpy import _C, linalg
+from tensorpy._C import Tensor
+
+
+def is_sparse(A: Any) -> bool:
+    """Whether a matrix is a sparse one."""
+    if isinstance(A, Tensor):
+        return A.layout != _C.strided
+    raise TypeError(f"expected Tensor but got {type(A)}")
+
+
+def get_floating_dtype(A: Tensor) -> Any:
+    """The dtype to compute a matrix in: its own, or float32 for whole numbers."""
+    return A.dtype if A.dtype in (_C.float16, _C.float32, _C.float64) else _C.float32
+
+
+def matmul(A: Tensor | None, B: Tensor) -> Tensor:
+    """A @ B; None stands for the identity."""
+    return B if A is None else A.mm(B) if is_sparse(A) else A @ B
+
+
+def bform(X: Tensor, A: Tensor | None, Y: Tensor) -> Tensor:
+    """The bilinear form X.mT A Y."""
+    return X.mT @ matmul(A, Y)
+
+
+def qform(A: Tensor | None, S: Tensor) -> Tensor:
+    """The quadratic form S.mT A S."""
+    return bform(S, A, S)
+
+
+def basis(A: Tensor) -> Tensor:
+    """An orthogonal basis of the columns' space."""
+    qr: Any = linalg.qr  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    return qr(A)[0]
+
+
+def _gone(name: str, instead: str) -> NoReturn:
+    raise RuntimeError(
+        f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is not there any more: "
+        f"`torch.linalg.{instead}` is, with arguments of its own."
+    )
+
+
+def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]:
+    """Says that linalg.eigh is the function."""
+    _gone("symeig", "eigh")
+
+
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Says that linalg.matrix_rank is the function."""
+    _gone("matrix_rank", "matrix_rank")
+
+
+def solve(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:
+    """Says that linalg.solve is the function."""
+    _gone("solve", "solve")
+
+
+def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]:
+    """Says that linalg.lstsq is the function."""
+    _gone("lstsq", "lstsq")
+
+
+def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> tuple[Tensor, Tensor]:
+    """Says that linalg.eig is the function."""
+    _gone("eig", "eig")

@@ -1,0 +1,115 @@
+"""Questions about dtypes and shapes that libraries ask under these names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+
+_REAL_OF = {_C.complex64: _C.float32, _C.complex128: _C.float64}
+_COMPLEX_OF = {real: own for own, real in _REAL_OF.items()}
+_INTEGERS = (_C.uint8, _C.uint16, _C.uint32, _C.uint64, _C.int8, _C.int16, _C.int32, _C.int64)
+_LOW = (_C.bfloat16, _C.float16)
+
+
+def is_boolean_dtype(dtype: Any) -> bool:
+    """Whether it is bool."""
+    return dtype is _C.bool
+
+
+def is_integer_dtype(dtype: Any) -> bool:
+    """Whether it is of whole numbers; bool is not."""
+    return dtype in _INTEGERS
+
+
+def is_float_dtype(dtype: Any) -> bool:
+    """Whether it is of real floats."""
+    return bool(dtype.is_floating_point)
+
+
+def is_complex_dtype(dtype: Any) -> bool:
+    """Whether it is complex."""
+    return bool(dtype.is_complex)
+
+
+def is_low_precision_dtype(dtype: Any) -> bool:
+    """Whether it is a float of 16 bits."""
+    return dtype in _LOW
+
+
+def is_grad_dtype(dtype: Any) -> bool:
+    """Whether tensors of it have gradients."""
+    return bool(dtype.is_floating_point or dtype.is_complex)
+
+
+def corresponding_real_dtype(dtype: Any) -> Any:
+    """That of the real and the imaginary part."""
+    return _REAL_OF[dtype]
+
+
+def corresponding_complex_dtype(dtype: Any) -> Any:
+    """That whose parts are of this one."""
+    return _COMPLEX_OF[dtype]
+
+
+def dtype_to_type(dtype: Any) -> type:
+    """The Python number that elements become."""
+    if dtype is _C.bool:
+        return bool
+    if is_integer_dtype(dtype):
+        return int
+    return float if is_float_dtype(dtype) else complex
+
+
+def type_to_dtype(kind: type) -> Any:
+    """The dtype that a Python number has as a tensor."""
+    dtypes = {bool: _C.bool, int: _C.int64, float: _C.get_default_dtype()}
+    if kind in dtypes:
+        return dtypes[kind]
+    if kind is complex:
+        return _COMPLEX_OF.get(_C.get_default_dtype(), _C.complex64)
+    raise ValueError(f"Invalid type {kind}!")
+
+
+def make_contiguous_strides_for(shape: Sequence[int], row_major: bool = True) -> tuple[int, ...]:
+    """The strides of a tensor without gaps; row_major=False: its last two dimensions are the other way round."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    found = tuple(reversed(strides))
+    if row_major or len(shape) < 2:
+        return found
+    return (*found[:-2], 1, max(shape[-2], 1))
+
+
+def canonicalize_dim(rank: int, idx: int, wrap_scalar: bool = True) -> int:
+    """A dimension as a number that is not negative."""
+    if rank < 0:
+        raise IndexError(f"Rank cannot be negative but got {rank}")
+    if rank == 0:
+        if not wrap_scalar:
+            raise IndexError(f"Dimension specified as {idx} but tensor has no dimensions")
+        rank = 1
+    if not -rank <= idx < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {idx})")
+    return idx % rank
+
+
+def canonicalize_dims(rank: int, indices: Any, wrap_scalar: bool = True) -> Any:
+    """The same of one, or of several."""
+    if isinstance(indices, int):
+        return canonicalize_dim(rank, indices, wrap_scalar)
+    return tuple(canonicalize_dim(rank, i, wrap_scalar) for i in indices)
+
+
+def is_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two shapes are one."""
+    return tuple(a) == tuple(b)
+
+
+def is_contiguous(a: Tensor) -> bool:
+    """Whether the elements are one behind the other, the last dimension the fastest."""
+    return a.is_contiguous()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tensorpy import _C, linalg
+from tensorpy import _C
 from tensorpy._C import Tensor
 
 
@@ -37,8 +37,7 @@ def qform(A: Tensor | None, S: Tensor) -> Tensor:
 
 def basis(A: Tensor) -> Tensor:
     """An orthogonal basis of the columns' space."""
-    qr: Any = linalg.qr  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-    return qr(A)[0]
+    return _C._linalg.linalg_qr(A)[0]
 
 
 def _gone(name: str, instead: str) -> NoReturn:

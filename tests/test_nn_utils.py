@@ -318,3 +318,14 @@ def test_sparse_init() -> None:
     tp.manual_seed(0)
     w = nn.init.sparse_(tp.ones(10, 4), 0.25, std=1.0)
     assert (w == 0).sum(0).tolist() == [3, 3, 3, 3]
+
+
+def test_functional_call_leaves_names_alone_that_a_module_has_no_place_for() -> None:
+    layer = tp.nn.Linear(1, 1)
+    model, x = tp.nn.Sequential(layer), tp.ones(1, 1)
+    found = tp.func.functional_call(model, {"0.weight": tp.zeros(1, 1), "0.extra": x, "other": x}, (x,))
+    assert found.item() == layer.bias.item() and not hasattr(layer, "extra")
+    with pytest.raises(AttributeError, match="no attribute `nope`"):
+        tp.func.functional_call(model, {"nope.weight": x}, (x,))
+    with pytest.raises(ValueError, match=r"\['0.weight'\] appeared in multiple dictionaries"):
+        tp.func.functional_call(model, ({"0.weight": x}, {"0.weight": x}), (x,))

@@ -61,7 +61,7 @@ def test_make_tensor(dtype):
         if not dtype.is_complex:
             assert all(2 <= v <= 4 for v in t.tolist())
     with pytest.raises(ValueError, match="low"):
-        make_tensor(1, dtype=dtype, low=2, high=2)
+        make_tensor(1, dtype=dtype, low=2, high=1)
 
 
 @pytest.mark.parametrize("dtype", [tp.float16, tp.float32, tp.float64])
@@ -74,3 +74,19 @@ def test_assert_allclose(dtype):
         assert_allclose(tp.ones(2), tp.zeros(2), msg="mine")
     with pytest.warns(FutureWarning):
         assert_allclose(tp.tensor([math.nan]), tp.tensor([math.nan]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("low, high", [(2, 1), (3.0, 1), (float("nan"), 1), (1, float("nan")), (-500, -400), (0, 0)])
+def test_make_tensor_refuses_intervals_as_torch(dtype: str, low: float, high: float) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.testing import make_tensor as theirs
+
+    said = []
+    for make, lib in ((tp.testing.make_tensor, tp), (theirs, torch)):
+        try:
+            make((2,), dtype=getattr(lib, dtype), device="cpu", low=low, high=high)
+            said.append("")
+        except ValueError as error:
+            said.append(str(error).partition(",")[0])
+    assert said[0] == said[1]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tensorpy import _C, linalg
+from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._types import iinfo
 
@@ -255,8 +255,8 @@ def norm(
     """The vector norm of the elements that the mask selects."""
     dims = _canonical_dim(dim, input.ndim)
     filled = _combine_input_and_mask("norm", input, mask, ord)
-    vector_norm: Any = linalg.vector_norm  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-    return vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
+
+    return _C._linalg.linalg_vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
 
 
 def _variance(input: Tensor, dim: Any, unbiased: bool, keepdim: Any, dtype: Any, mask: Any) -> tuple[Tensor, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._types import finfo, iinfo
 
 # (rtol, atol) that a dtype's rounding calls for; all other dtypes are compared exactly.
 _TOLERANCES = {
@@ -246,6 +247,30 @@ def assert_allclose(
     )
 
 
+def _interval(dtype: Any, low: float, high: float) -> tuple[float, float]:
+    """The part of [low, high) that a dtype has numbers in."""
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
+    floating = dtype.is_floating_point or dtype.is_complex
+    if low > high or (low == high and not floating):
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if low == high:
+        warnings.warn("Passing `low==high` to make_tensor for floating or complex types is deprecated", FutureWarning, 3)
+    if dtype == _C.bool:
+        lowest, highest = 0.0, 2.0
+    elif floating:
+        limits = finfo(dtype)
+        lowest, highest = limits.min, limits.max
+    else:
+        lowest, highest = iinfo(dtype).min, iinfo(dtype).max + 1
+    if (low < lowest and high < lowest) or (low >= highest and high >= highest and low != high):
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports "
+            f"[{lowest}, {highest})"
+        )
+    return max(low, lowest), min(high, highest)
+
+
 def make_tensor(
     *shape: Any,
     dtype: Any,
@@ -267,8 +292,9 @@ def make_tensor(
         low = 0 if dtype == _C.bool or (not floating and not dtype.is_signed) else -9
     if high is None:
         high = 2 if dtype == _C.bool else 10 if not floating else 9
-    if not low < high:
-        raise ValueError(f"make_tensor: low={low} has to be below high={high}")
+    low, high = _interval(dtype, low, high)
+    if noncontiguous and memory_format is not None:
+        raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive: give one of them")
     drawn = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
     if dtype.is_complex:
         part = _C.float32 if dtype == _C.complex64 else _C.float64
@@ -284,7 +310,7 @@ def make_tensor(
     elif memory_format is not None:
         result = result.contiguous(memory_format=memory_format)
     result = result.to(device=device)
-    return result.requires_grad_() if requires_grad else result
+    return result.requires_grad_() if requires_grad and floating else result
 
 
 def __getattr__(name: str) -> Any:

@@ -30,14 +30,15 @@ def _places(module: Any, tie_weights: bool) -> dict[str, list[tuple[dict[str, An
 def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _places(module, tie_weights)
     unknown = [name for name in tensors if name not in places]
-    missing = [name for name in places if name not in tensors and strict]
+    missing = sorted(name for name in places if name not in tensors and strict)
     if missing or (strict and unknown):
         lines = [
             f"{w} key(s): {', '.join(map(repr, n))}." for w, n in (("Unexpected", unknown), ("Missing", missing)) if n
         ]
         raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(lines))
-    if unknown:
-        raise KeyError(f"{module._get_name()} has no parameter or buffer {unknown[0]!r}")
+    for name in unknown:  # one that the module has no place for is left alone, in a module that is there
+        module.get_submodule(name.rpartition(".")[0])
+    tensors = {name: tensor for name, tensor in tensors.items() if name in places}
     before = [(table, key, table[key]) for name in tensors for table, key in places[name]]
     try:
         for name, tensor in tensors.items():
@@ -63,6 +64,21 @@ def _reparametrize_module(
         yield
 
 
+def _functional_call(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """functional_call of one dictionary; libraries know it by this name."""
+    if not isinstance(args, tuple):
+        args = () if args is None else (args,)
+    return functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: Any,
@@ -79,8 +95,8 @@ def functional_call(
         if any(not isinstance(d, dict) for d in dicts):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
         names = [name for d in dicts for name in d]
-        if len(names) != len(set(names)):
-            raise ValueError("a name appears in more than one of the dictionaries, so it is ambiguous")
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         dicts = {name: tensor for d in dicts for name, tensor in d.items()}
     if not isinstance(dicts, dict):
         raise ValueError(

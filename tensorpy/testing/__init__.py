@@ -255,7 +255,7 @@ def _interval(dtype: Any, low: float, high: float) -> tuple[float, float]:
     if low > high or (low == high and not floating):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high:
-        warnings.warn("Passing `low==high` to make_tensor for floating or complex types is deprecated", FutureWarning, 3)
+        warnings.warn("Passing `low==high` to make_tensor for floats is deprecated", FutureWarning, 3)
     if dtype == _C.bool:
         lowest, highest = 0.0, 2.0
     elif floating:

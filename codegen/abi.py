@@ -32,6 +32,7 @@ PROBE = """
 #endif
 enum tensorpy_abi { tensorpy_major = TENSORPY_API_VERSION, tensorpy_minor = TENSORPY_API_MINOR };
 """
+GENERATED = "generated_api.h"  # what files that the generator wrote have compiled in
 FLAGS = ["-std=c11", "-w", "-g", "-gdwarf-4", "-gno-strict-dwarf", "-fno-eliminate-unused-debug-types", "-c"]
 
 # Typedefs of the C library that are the same on every machine; others are followed to what they stand for.
@@ -219,7 +220,7 @@ def read_abi(headers: Path = HEADERS) -> Abi:
     compiler = shlex.split(os.environ.get("CC", "cc"))[:1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        includes = (f'#include "tensorpy/{header}"\n' for header in public_headers(headers))
+        includes = (f'#include "tensorpy/{header}"\n' for header in [*public_headers(headers), GENERATED])
         (folder / "probe.c").write_text("".join(includes) + PROBE)
         command = [*compiler, *FLAGS, f"-I{headers.resolve()}", "probe.c", "-o", "probe.o"]
         subprocess.run(command, cwd=folder, check=True)

@@ -1,14 +1,23 @@
 """How an operator is batched (csrc/batched/rule.h): deduced from its schema and tags, or said by its `batching`.
 
-An entry says it where it cannot be deduced:
+The one function that decides, for the tree and for libraries from outside (library.py). It deduces only what an entry
+proves: a pointwise operator, a reduction along dimensions, a variant of another. What a kernel in C does with one
+dimension more cannot be seen, so its entry says it:
 
-    lines      each tensor gets the batch as one dimension more in front; `lines, shared: index` but for those
-               arguments, which all samples share
-    samples    dimension 0 counts what does not meet (samples, planes): the batch becomes a part of it; `shared` too
+    lines      each tensor gets the batch as one dimension more in front
+    samples    dimension 0 counts what does not meet (samples, planes): the batch becomes a part of it
     aligned    as lines, and the tensors broadcast: what is pointwise is so without saying
     parts      the kernel for all backends calls operators only
     loop       sample by sample
     a formula  over other operators, which then are batched
+
+and, after the word, what arguments mean where their names do not tell (`lines, shared: index; dims: axis`):
+
+    shared     tensors that all samples share
+    dims       numbers of dimensions, as `dim` is
+    new        numbers of dimensions, counted as unsqueeze counts: of a tensor with one more
+    order      all dimensions in another order
+    wide       sizes that tensors are widened to, as expand does
 
 A kernel for the key `Batched` in the entry's `dispatch` goes before all that. Composites need nothing: their parts are
 batched. What is neither deduced nor said loops.
@@ -17,15 +26,17 @@ batched. What is neither deduced nor said loops.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .c_types import c_arguments
 from .catalog import Catalog, Operator
-from .errors import YamlError
+from .errors import YamlError, suggest
 from .model import Argument, FunctionSchema, base_of, is_tensor_like
 from .tag_rules import NEEDS_VALUES
 
-_SAID = re.compile(r"(lines|samples|aligned|parts|loop)(?:, shared: (\w+(?: \w+)*))?")
+_SAID = re.compile(r"(lines|samples|aligned|parts|loop)(?:,((?: \w+: \w+(?: \w+)*;?)+))?")
+_MEANINGS = ("shared", "dims", "new", "order", "wide")
 
 # What an argument of the name means where it is a number, or several.
 DIMS = frozenset("dim dim0 dim1 dim2 dims dimension".split())
@@ -48,18 +59,39 @@ class Batching:
     random: bool = False
 
 
-def said(op: Operator) -> tuple[str, frozenset[str]] | None:
-    """What the entry says, unless it is a formula: the word, and the arguments that all samples share."""
-    text = op.function.origin.batching
-    match = _SAID.fullmatch(text.strip()) if text is not None else None
+@dataclass(frozen=True)
+class Said:
+    """What an entry says, unless it is a formula: the word, and what it says of arguments, by their names."""
+
+    word: str
+    meanings: Mapping[str, str]
+
+    def means(self, argument: str, meaning: str) -> bool:
+        return self.meanings.get(argument) == meaning
+
+
+def said(op: Operator) -> Said | None:
+    origin = op.function.origin
+    match = _SAID.fullmatch(origin.batching.strip()) if origin.batching is not None else None
     if match is None:
         return None
-    shared = frozenset((match[2] or "").split())
-    names = {a.name for a in op.function.origin.func.arguments}
-    if not shared <= names:
-        what = f"'{', '.join(sorted(shared - names))}' is no argument of {op.schema.name}"
-        raise YamlError(op.function.origin.at("batching"), what, f"name some of {', '.join(sorted(names))}")
-    return match[1], shared
+    where, meanings = origin.at("batching"), dict[str, str]()
+    arguments = {a.name: a for a in origin.func.arguments}
+    for part in (match[2] or "").split(";"):
+        meaning, _, names = part.strip().partition(": ")
+        if meaning and meaning not in _MEANINGS:
+            raise YamlError(
+                where, f"'{meaning}' says nothing of an argument", suggest(meaning, _MEANINGS, "write dims")
+            )
+        for name in names.split():
+            if name not in arguments:
+                what = f"'{name}' is no argument of {op.schema.name}"
+                raise YamlError(where, what, f"name some of {', '.join(sorted(arguments))}")
+            if is_tensor_like(arguments[name].type) != (meaning == "shared"):
+                what = f"'{name}' of {op.schema.name} is {arguments[name].type}, which cannot be '{meaning}'"
+                raise YamlError(where, what, "name tensors as shared, and numbers as the rest")
+            meanings[name] = meaning
+    return Said(match[1], meanings)
 
 
 def formula_of(op: Operator) -> str | None:
@@ -86,31 +118,31 @@ def _role_of_number(op: Operator, a: Argument) -> str:
         return "f"
     if base not in ("int", "SymInt"):
         return "."
-    if op.schema.name.base == "permute":
-        return "p"
-    if a.name in DIMS:
-        if op.schema.name.base in ("unsqueeze", "diag_embed", "stack"):
-            return "e"
+    word = said(op)
+    meaning = word.meanings.get(a.name) if word is not None else None
+    if meaning in ("order", "new", "wide"):
+        return {"order": "p", "new": "e", "wide": "x"}[meaning]
+    if a.name in DIMS or meaning == "dims":
         if type_ == "int?":
             return "w"
         return "a" if _is_reduction(op) and "[" in type_ else "d"
     if a.name in SIZES and "[" in type_:
-        return "x" if op.schema.name.base == "expand" else "s"
+        return "s"
     if a.name == "repeats":
         return "r"
     return "m" if a.name in COUNTS else "."
 
 
-def _roles(op: Operator, shared: frozenset[str]) -> str:
+def _roles(op: Operator) -> str:
     """One character for each argument."""
     widened = any(_role_of_number(op, a) in "xr" for a in op.schema.arguments)
     word = said(op)
-    tensor = "A" if is_pointwise(op) or widened or (word is not None and word[0] == "aligned") else "T"
+    tensor = "A" if is_pointwise(op) or widened or (word is not None and word.word == "aligned") else "T"
     out = []
     for argument in c_arguments(op.schema):
         a = argument.argument
         if is_tensor_like(a.type):
-            out.append("U" if a.name in shared else tensor)
+            out.append("U" if word is not None and word.means(a.name, "shared") else tensor)
         else:
             out.append(_role_of_number(op, a))
     return "".join(out)
@@ -148,41 +180,47 @@ def batching_of(op: Operator, catalog: Catalog) -> Batching | None:
     if has_kernel(op):
         return None
     formula = formula_of(op)
-    if formula is not None:
+    if formula is not None and _gives_tensors(op.schema):
         return Batching("formula", "", formula=formula)
     if op.is_implicit:
         return None
     random = "nondeterministic_seeded" in op.function.tags
     if not _tensors(op.schema) and not random:
         return None
-    kind, shared, other = _kind(op, catalog, random)
-    return Batching(kind, _roles(op, shared), other, random=random)
+    kind, other = _kind(op, catalog)
+    roles = _roles(op)
+    if kind not in ("LINES", "SAMPLES", "LOOP", "PARTS"):  # another variant is called, or none
+        roles = roles.replace("U", "T")
+    return Batching(kind, roles, other, random=random)
 
 
-def _kind(op: Operator, catalog: Catalog, random: bool) -> tuple[str, frozenset[str], Operator | None]:
-    schema, none = op.schema, frozenset[str]()
+def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:
+    schema = op.schema
     if op.kind == "out":
-        return "OUT", none, None
+        return "OUT", None
     if any(tag in op.function.tags for tag in NEEDS_VALUES) or (_tensors(schema) and not _gives_tensors(schema)):
-        return "VALUES", none, None
+        return "VALUES", None
     functional = op.group.functional
     source = catalog.by_name[str(functional.name)] if functional is not None else None
     if "inplace_view" in op.function.tags:
         view = catalog.by_name.get(str(schema.name).replace("_", "", 1)) or _without_underscore(op, catalog)
-        return ("GEOMETRY", none, view) if view is not None else ("VALUES", none, None)
+        return ("GEOMETRY", view) if view is not None else ("VALUES", None)
     word = said(op)
     if op.kind == "inplace" and source is not None and (has_kernel(source) or formula_of(source) is not None):
-        return "INPLACE", none, source
+        return "INPLACE", source
     if word is not None:
-        return "LINES" if word[0] == "aligned" else word[0].upper(), word[1], None
+        return "LINES" if word.word == "aligned" else word.word.upper(), None
     along = _along_dim(op, catalog)
     if along is not None:
-        return "WHOLE", none, along
-    one = len(_tensors(schema)) <= 1 and all(map(_is_known, schema.arguments))
-    sized = any(_role_of_number(op, a) == "s" for a in schema.arguments)
-    if is_pointwise(op) or (one and (_tensors(schema) or sized)):
-        return "LINES", none, None
-    return "LOOP", none, None
+        return "WHOLE", along
+    return "LINES" if is_pointwise(op) or _is_along_dims(op) else "LOOP", None
+
+
+def _is_along_dims(op: Operator) -> bool:
+    """A reduction that is told its dimensions, of one tensor, and whose other numbers are about one line."""
+    arguments = op.schema.arguments
+    told = any(a.name in DIMS for a in arguments)
+    return _is_reduction(op) and told and len(_tensors(op.schema)) == 1 and all(map(_is_known, arguments))
 
 
 def _without_underscore(op: Operator, catalog: Catalog) -> Operator | None:

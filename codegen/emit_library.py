@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from . import emit_reduction_cpu
 from .autograd_nodes import node_of
+from .batching import batching_of
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, KernelSource, Operator, structured_name
 from .emit_autocast import TARGET
 from .emit_backend import native_declarations
+from .emit_batching import rules_of
 from .emit_formula import operators_called
 from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
-from .formula_lower import lower_body
+from .formula_lower import called_by, lower_body
 from .library import with_gradient
 from .model import FunctionSchema
 from .text import c_string, lines
@@ -94,6 +96,12 @@ def _called(catalog: Catalog) -> list[Operator]:
     for op in catalog:
         if any(k.kind == "formula" for k in op.kernels):
             found |= {str(c.schema.name): c for c in operators_called(op, catalog)}
+    for op in catalog:
+        rule = batching_of(op, catalog)
+        if rule is not None and rule.formula is not None:
+            result, where = Result.of_schema(op.schema), op.function.at("batching")
+            called = called_by(schema_variables(op.schema), rule.formula, result, catalog, where)
+            found |= {str(c.schema.name): c for c in called}
     for op in with_gradient(catalog):
         node = node_of(op, catalog)
         if node is None:
@@ -212,10 +220,55 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
         case _:
             kernel = f"wrapped_{source.name}_{op.c}"
             text = f"{_head(op, kernel)} {{ return {source.name}({_names(op)}); }}\n"
+            if source.key == "Batched":
+                body = lines([_passed_by(op), f"return {source.name}({_names(op)});"])
+                text = f"{_head(op, kernel, keyset=True)} {{\n{body}}}\n"
             parts.kernel(source.key, op, kernel, text)
 
 
+# ---- what is said beside the kernels ----
+
+
+def _described(catalog: Catalog) -> tuple[str, list[str]]:
+    """Structs of tensorpy/generated_api.h, and the statements that hand them over."""
+    texts, statements, rules = [], [], rules_of(catalog)
+    for op in catalog:
+        rule, tags = rules.get(op.c), op.function.tags
+        fields = ["sizeof(tensorpy_entry_info)", "NULL", "NULL", "NULL", "0", "0"]
+        if tags:
+            texts.append(f"static const char *const tags_{op.c}[] = {{{', '.join(map(c_string, tags))}, NULL}};\n")
+            fields[1] = f"tags_{op.c}"
+        if rule is not None:
+            other = c_string(str(rule.other.schema.name)) if rule.other is not None else "NULL"
+            fields[2:] = [other, c_string(rule.roles), f"TP_BATCH_{rule.kind}", str(int(rule.random))]
+        if tags or rule is not None:
+            texts.append(f"static const tensorpy_entry_info entry_{op.c} = {{{', '.join(fields)}}};\n")
+            call = f"tensorpy_describe(m, {c_string(str(op.schema.name))}, &entry_{op.c})"
+            statements.append(f"if ({call} < 0) return -1;")
+    return "".join(texts), statements
+
+
 # ---- the layers above ----
+
+
+def _batched(op: Operator, catalog: Catalog, parts: _Parts) -> None:
+    """A formula at the key; what is not batched goes on below, as in the tree."""
+    rule = batching_of(op, catalog)
+    if rule is None or rule.formula is None:
+        return
+    name, location = f"batched_{op.c}", op.function.at("batching")
+    body = lower_body(schema_variables(op.schema), rule.formula, Result.of_schema(op.schema), catalog, location)
+    named = used(rule.formula, location)
+    unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in named]
+    text = f"{_head(op, name, keyset=True)} {{\n{lines([*unused, _passed_by(op), *body])}}}\n"
+    parts.kernel("Batched", op, name, text)
+
+
+def _passed_by(op: Operator) -> str:
+    tensors = [a for a in c_arguments(op.schema) if a.c.member in ("tensor", "tensors")]
+    tests = [f"tensorpy_{'any_has' if a.c.member == 'tensors' else 'has'}_key({a.name_in_c}, b__)" for a in tensors]
+    below = f"{op.call}_below({', '.join(['ks & TP_BELOW(Batched)', _names(op)])})"
+    return f"const tp_keyset b__ = TP_BIT(Batched);\n    if (!({' || '.join(tests) or '(b__, 0)'})) return {below};"
 
 
 def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
@@ -306,6 +359,8 @@ def _library_c(catalog: Catalog, ns: str) -> str:
         _autograd(op, catalog, parts)
         _view(op, parts)
         _autocast(op, parts)
+        _batched(op, catalog, parts)
+    described, statements = _described(catalog)
     includes = [f'#include "{ns}_kernels.h"\n']
     includes += [f'#include "{ns}_pointwise.h"\n'] if catalog.pointwise() else []
     includes += [f'#include "{ns}_reductions.h"\n'] if catalog.reductions() else []
@@ -316,7 +371,9 @@ def _library_c(catalog: Catalog, ns: str) -> str:
             *includes,
             "\n/* ---- tensorpy's operators that are called here ---- */\n\n",
             *(handle(op) for op in _called(catalog)),
-            f"\nTENSORPY_LIBRARY({ns}, m) {{\n{lines([*defined, 'return 0;'])}}}\n\n",
+            "\n/* ---- what the YAML says ---- */\n\n",
+            described,
+            f"\nTENSORPY_LIBRARY({ns}, m) {{\n{lines([*defined, *statements, 'return 0;'])}}}\n\n",
             parts.text(),
         ]
     )

@@ -31,7 +31,6 @@ _REFUSED = {
     "python_module": "take it out: the operator is tensorpy.ops.{ns}.{name}, and a function of ops.py",
     "prims": "take it out: a kernel from outside calls operators",
     "out_dtype": "take it out: a result is cast to what out= is, where that loses nothing",
-    "batching": "take it out, and register a kernel for the key Batched, or tensorpy.library.register_vmap",
 }
 
 
@@ -115,6 +114,9 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
         errors.add(formula.location, what, "take it out: a library's tangents are gradients of its gradients")
     if entry is not None and op.kind not in ("functional", "inplace", "out"):
         errors.add(entry.location, f"{op.schema.name} is {op.kind}: it cannot be recorded", "declare a functional one")
+    if result.kind == "value" and any(k.key == "Batched" for k in op.kernels):
+        what = f"{op.schema.name} gives a number, and has a kernel for Batched"
+        errors.add(function.at("dispatch"), what, "take it out: a number cannot be batched")
     if op.is_view and not op.is_implicit and result.kind != "tensor":
         errors.add(where, f"{op.schema.name} gives several views", "make it a composite of tensorpy's views")
 

@@ -420,6 +420,7 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.declared_at = d->info.declared_at; /* the texts of d stay for it */
     again->info.prims = NULL;
     again->info.batching = NULL;
+    tp_describe_tags(&again->op, no_tags);
     free(d);
     if (tp_declare_ops(&again->op, &again->info, 1) == 0) return &again->op;
     return NULL;
@@ -447,10 +448,26 @@ tp_op *tp_define(const char *schema, const char *source) {
     return tp_declare_ops(&d->op, &d->info, 1) < 0 ? give_up(d) : &d->op;
 }
 
-void tp_describe_definition(tp_op *op, tp_op *const *prims, const struct tp_batch_rule *batching) {
+void tp_describe_prims(tp_op *op, tp_op *const *prims) { ((definition *)op)->info.prims = prims; }
+void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching) {
+    ((definition *)op)->info.batching = batching;
+}
+void tp_describe_tags(tp_op *op, const char *const *tags) {
+    static const struct {
+        const char *tag;
+        uint32_t bit;
+    } known[] = {
+        {"nondeterministic_bitwise", TP_TAG_NONDETERMINISTIC_BITWISE},
+        {"dynamic_output_shape", TP_TAG_DYNAMIC_OUTPUT_SHAPE},
+        {"data_dependent_output", TP_TAG_DATA_DEPENDENT_OUTPUT},
+        {"needs_contiguous_strides", TP_TAG_NEEDS_CONTIGUOUS_STRIDES},
+    };
     definition *d = (definition *)op;
-    d->info.prims = prims;
-    d->info.batching = batching;
+    d->info.tags = tags;
+    d->info.tag_bits = 0;
+    for (; *tags; tags++)
+        for (size_t i = 0; i < TP_COUNTOF(known); i++)
+            if (strcmp(known[i].tag, *tags) == 0) d->info.tag_bits |= known[i].bit;
 }
 
 const tp_value *tp_default_of(const tp_op *op, int argument) {

@@ -22,8 +22,12 @@ void tp_undefine(tp_op *op);
 bool tp_is_definition(const tp_op *op);
 /* The default of an argument as a value that lives as long as the operator; NULL if it has none. */
 const tp_value *tp_default_of(const tp_op *op, int argument);
-/* The primitives that a definition's kernel for Dense calls, and how it is batched, as in tp_op_info; both stay. Comes
- * before that kernel is registered. */
-void tp_describe_definition(tp_op *op, tp_op *const *prims, const struct tp_batch_rule *batching);
+/* The primitives that a definition's kernel for Dense calls, as in tp_op_info; they stay. Comes before that kernel is
+ * registered. */
+void tp_describe_prims(tp_op *op, tp_op *const *prims);
+/* How a definition is batched, as in tp_op_info; it stays. */
+void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching);
+/* The tags of a definition, NULL-terminated; they stay. Comes before its kernels. */
+void tp_describe_tags(tp_op *op, const char *const *tags);
 /* The number in `int[2] x`, where a single number stands for so many; 0 where there is none. */
 int tp_list_size_of(const char *type);

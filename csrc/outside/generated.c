@@ -87,28 +87,6 @@ static int run_pointwise(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
     return tp_pointwise_into(p, inputs, params, args[k->target].tensor, k->variant);
 }
 
-/* How vmap sees an operator, for as long as that is there (batched/rule.h). */
-typedef struct {
-    tp_batch_rule rule;
-    char roles[TP_MAX_ARGUMENTS + 1];
-} described;
-
-static char role_of(const tp_argument *a, bool pointwise) {
-    if (a->tag == TP_TENSOR) return pointwise ? 'A' : 'T';
-    return strcmp(a->name, "dim") != 0 ? '.' : a->tag == TP_INT ? 'd' : 'a';
-}
-
-static int describe(tp_op *op, tp_op *const *prims, bool pointwise) {
-    described *d = calloc(1, sizeof *d);
-    if (!d) return tp_fail_memory(sizeof *d);
-    for (int i = 0; i < op->info->nargs; i++) d->roles[i] = role_of(&op->info->args[i], pointwise);
-    bool known = pointwise || argument_of(op, "dim") >= 0;
-    d->rule.kind = variant_of(op) == TP_VARIANT_OUT_CAST ? TP_BATCH_OUT : known ? TP_BATCH_LINES : TP_BATCH_LOOP;
-    d->rule.roles = d->roles;
-    tp_describe_definition(op, prims, &d->rule);
-    return 0;
-}
-
 static tp_op *own_operator(tp_library *l, const char *op) {
     tp_op *found = tp_library_find(l, op);
     if (found && !tp_is_definition(found))
@@ -130,7 +108,7 @@ static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
         if (op->info->args[i].tag != TP_TENSOR && memchr(k.inputs, i, p->ninputs) == NULL) k.params[n++] = (int8_t)i;
     if (n < p->nparams) return tp_fail(TP_RuntimeError, "%s has too few numbers: %s", name, op->info->schema);
     static tp_op *const prims[] = {&tp_prims[TP_PRIM_map], NULL};
-    if (describe(op, prims, true) < 0) return -1;
+    tp_describe_prims(op, prims);
     return add(l, name, run_pointwise, &k, sizeof k, p->name);
 }
 
@@ -168,7 +146,7 @@ static int add_reduction(tp_library *l, const char *name, tp_reduction_op *r) {
                           (int8_t)target_of(op)};
     if (k.self < 0) return tp_fail(TP_RuntimeError, "%s has no argument 'self': %s", name, op->info->schema);
     static tp_op *const prims[] = {&tp_prims[TP_PRIM_reduce_program], NULL};
-    if (describe(op, prims, false) < 0) return -1;
+    tp_describe_prims(op, prims);
     return add(l, name, run_reduction, &k, sizeof k, r->name);
 }
 
@@ -334,6 +312,43 @@ static int add_record_variant(tp_library *l, const char *name, const char *of) {
     return add(l, name, inplace ? record_inplace : refuse_record, &k, sizeof k, "autograd");
 }
 
+/* ---- what the YAML says beside the kernels ---- */
+
+static bool needs_other(int kind) {
+    return kind == TP_BATCH_WHOLE || kind == TP_BATCH_INPLACE || kind == TP_BATCH_GEOMETRY;
+}
+
+/* Whether there is a role of the right sort for each argument. */
+static bool roles_fit(const tp_op *op, const char *roles) {
+    if (strlen(roles) != op->info->nargs) return false;
+    for (int i = 0; i < op->info->nargs; i++) {
+        bool is_tensor = op->info->args[i].tag == TP_TENSOR || op->info->args[i].tag == TP_TENSORS;
+        if (!strchr(is_tensor ? TP_BATCH_ROLES_OF_TENSORS : TP_BATCH_ROLES_OF_NUMBERS, roles[i])) return false;
+    }
+    return true;
+}
+
+static int describe_batching(tp_library *l, tp_op *op, const tensorpy_entry_info *info) {
+    if (info->batching < 0 || info->batching > TP_BATCH_OUT || !roles_fit(op, info->roles) ||
+        needs_other(info->batching) != (info->batching_with != NULL))
+        return tp_fail(TP_RuntimeError, "%s: the rule for vmap, %d with '%s', is not one of this tensorpy: %s",
+                       op->info->name, (int)info->batching, info->roles, op->info->schema);
+    tp_op *other = info->batching_with ? own_operator(l, info->batching_with) : NULL;
+    if (info->batching_with && !other) return -1;
+    tp_batch_rule *rule = malloc(sizeof *rule); /* stays: a call may read it while the library is unloaded */
+    if (!rule) return tp_fail_memory(sizeof *rule);
+    *rule = (tp_batch_rule){(uint8_t)info->batching, info->random, info->roles, other};
+    tp_describe_batching(op, rule);
+    return 0;
+}
+
+static int describe(tp_library *l, const char *name, const tensorpy_entry_info *info) {
+    tp_op *op = own_operator(l, name);
+    if (!op) return -1;
+    if (info->tags) tp_describe_tags(op, info->tags);
+    return info->roles ? describe_batching(l, op, info) : 0;
+}
+
 /* ---- the rest ---- */
 
 static bool requires_grad(const tp_tensor *t) { return tp_requires_grad(t); }
@@ -383,4 +398,5 @@ const tensorpy_generated tp_generated_api = {
     .record_variant = add_record_variant,
     .zeros_for_output = tp_zeros_for_input,
     .gradients_of_list = gradients_of_list,
+    .describe = describe,
 };

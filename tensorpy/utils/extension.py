@@ -91,8 +91,10 @@ def generate(
 
     docs/extending/operators_from_yaml.md says what else lies there. Mistakes in the YAML are all in one ValueError.
     """
-    # In the tree the generator lies beside the package.
-    codegen = importlib.import_module("tensorpy.codegen" if importlib.util.find_spec("tensorpy.codegen") else "codegen")
+    # In the tree the generator lies beside the package; another clone may be the one that is installed.
+    beside = importlib.util.find_spec("codegen")
+    in_tree = beside is not None and Path(beside.origin or "").parent.parent == Path(__file__).resolve().parents[2]
+    codegen = importlib.import_module("codegen" if in_tree else "tensorpy.codegen")
     library = importlib.import_module(f"{codegen.__name__}.__main__")
     errors = importlib.import_module(f"{codegen.__name__}.errors")
     try:

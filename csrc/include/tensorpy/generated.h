@@ -9,9 +9,18 @@
 #include "tensorpy/generated_api.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #define TENSORPY_GENERATED (tensorpy_functions->generated)
+
+/* tensorpy_generated.describe, where the tensorpy that runs has it. */
+TENSORPY_INLINE int tensorpy_describe(tp_library *library, const char *op, const tensorpy_entry_info *info) {
+    if (TENSORPY_GENERATED->size < offsetof(tensorpy_generated, describe) + sizeof TENSORPY_GENERATED->describe)
+        return tp_fail(TP_RuntimeError, "%s was generated for a later tensorpy: generate and build its library again",
+                       op);
+    return TENSORPY_GENERATED->describe(library, op, info);
+}
 
 /* ---- references that a scope releases ---- */
 
@@ -144,6 +153,13 @@ TENSORPY_INLINE int64_t tp_ndim_of(const tp_tensor *t) { return tp_view_of(t).nd
 TENSORPY_INLINE bool tp_by_columns(const tp_tensor *t) {
     tp_view v = tp_view_of(t);
     return v.ndim == 2 && v.strides[0] == 1 && v.strides[1] == v.sizes[0];
+}
+/* Whether a tensor, or one of several, has the key. */
+TENSORPY_INLINE bool tensorpy_has_key(const tp_tensor *t, tp_keyset key) { return t && tp_view_of(t).keys & key; }
+TENSORPY_INLINE bool tensorpy_any_has_key(tp_tensors list, tp_keyset key) {
+    for (int64_t i = 0; i < list.size; i++)
+        if (tensorpy_has_key(list.data[i], key)) return true;
+    return false;
 }
 TENSORPY_INLINE int64_t tp_storage_offset(const tp_tensor *t) { return TENSORPY_GENERATED->storage_offset(t); }
 TENSORPY_INLINE bool tp_requires_grad(const tp_tensor *t) { return TENSORPY_GENERATED->requires_grad(t); }

@@ -4,6 +4,7 @@
 #define TENSORPY_GENERATED_API_H
 
 #include "tensorpy/api.h"
+#include "tensorpy/batching.h"
 #include "tensorpy/expressions.h"
 
 #ifdef __cplusplus
@@ -13,6 +14,16 @@ extern "C" {
 /* The outputs of a structured kernel, while its meta function and its kernel run. */
 typedef struct tp_meta tp_meta;
 typedef int (*tensorpy_structured)(tp_meta *m, tp_value *args); /* either, from boxed arguments */
+
+/* What the YAML says of an operator of a library beside its schema and its kernels. Since 1.2; grows at its end. */
+typedef struct tensorpy_entry_info {
+    size_t size;               /* of the struct, where the library was built */
+    const char *const *tags;   /* NULL-terminated; NULL: none */
+    const char *batching_with; /* the operator that the kind calls, of the library's namespace: "energy.dim"; or NULL */
+    const char *roles;         /* see batching.h; NULL: it is never asked for, as of a composite */
+    int32_t batching;          /* tp_batch_kind */
+    int32_t random;            /* whether it draws numbers */
+} tensorpy_entry_info;
 
 /* What generated files call (generated.h); it too only grows at its end. */
 typedef struct tensorpy_generated {
@@ -65,6 +76,11 @@ typedef struct tensorpy_generated {
     /* ---- backward ---- */
     tp_tensor *(*zeros_for_output)(const tp_record *r, int output);                   /* new */
     tp_tensor_seq *(*gradients_of_list)(const tp_record *r, tp_tensor *const *grads); /* new; zeros for those missing */
+
+    /* ---- since 1.2 ---- */
+
+    /* Says it of an operator that the library has declared; what `info` points to stays. */
+    int (*describe)(tp_library *library, const char *op, const tensorpy_entry_info *info);
 } tensorpy_generated;
 
 #ifdef __cplusplus

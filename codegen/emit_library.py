@@ -9,14 +9,14 @@ ops.py, ops.pyi   the operators as functions of Python; reference.md; test_ops.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import emit_reduction_cpu
 from .autograd_nodes import node_of
 from .batching import batching_of
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, KernelSource, Operator, structured_name
-from .emit_autocast import TARGET
+from .emit_autocast import kernel_body
 from .emit_backend import native_declarations
 from .emit_batching import rules_of
 from .emit_formula import operators_called
@@ -27,6 +27,9 @@ from .formula import Result, schema_variables, used
 from .formula_lower import called_by, lower_body
 from .library import with_gradient
 from .model import FunctionSchema
+from .rounding import prologue as rounding_prologue
+from .rounding import rounds_once
+from .tag_rules import prologue_lines as tag_lines
 from .text import c_string, lines
 
 # The flags of ninja_file.py as targets of a function.
@@ -173,7 +176,10 @@ def _formula(op: Operator, catalog: Catalog) -> str:
     body = lower_body(schema_variables(op.schema), origin.composite, result, catalog, location)
     named = used(origin.composite, location)
     unused = [f"(void){a.name_in_c};" for a in c_arguments(op.schema) if a.name not in named]
-    return f"{_head(op, f'formula_{op.c}')} {{\n{lines([*unused, *body])}}}\n"
+    name = f"formula_{op.c}"
+    rounded = rounding_prologue(op, name, keyset="") if rounds_once(op, catalog) else []
+    before = [*unused, *tag_lines(op.function, composite=True), *rounded]
+    return f"{_head(op, name)} {{\n{lines([*before, *body])}}}\n"
 
 
 def _structured(op: Operator, source: KernelSource) -> tuple[str, str, str, str]:
@@ -219,10 +225,12 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
             parts.kernel(source.key, op, f"formula_{op.c}", _formula(op, catalog))
         case _:
             kernel = f"wrapped_{source.name}_{op.c}"
-            text = f"{_head(op, kernel)} {{ return {source.name}({_names(op)}); }}\n"
+            before = [*tag_lines(op.function, composite=source.key.startswith("Composite"))]
+            before += rounding_prologue(op, kernel, keyset="") if rounds_once(op, catalog) else []
             if source.key == "Batched":
-                body = lines([_passed_by(op), f"return {source.name}({_names(op)});"])
-                text = f"{_head(op, kernel, keyset=True)} {{\n{body}}}\n"
+                before = [_passed_by(op)]
+            body = lines([*before, f"return {source.name}({_names(op)});"])
+            text = f"{_head(op, kernel, keyset=source.key == 'Batched')} {{\n{body}}}\n"
             parts.kernel(source.key, op, kernel, text)
 
 
@@ -243,7 +251,7 @@ def _described(catalog: Catalog) -> tuple[str, list[str]]:
             fields[2:] = [other, c_string(rule.roles), f"TP_BATCH_{rule.kind}", str(int(rule.random))]
         if tags or rule is not None:
             texts.append(f"static const tensorpy_entry_info entry_{op.c} = {{{', '.join(fields)}}};\n")
-            call = f"tensorpy_describe(m, {c_string(str(op.schema.name))}, &entry_{op.c})"
+            call = f"TENSORPY_GENERATED->describe(m, {c_string(str(op.schema.name))}, &entry_{op.c})"
             statements.append(f"if ({call} < 0) return -1;")
     return "".join(texts), statements
 
@@ -307,30 +315,17 @@ def _view(op: Operator, parts: _Parts) -> None:
 
 
 def _autocast(op: Operator, parts: _Parts) -> None:
+    def below(replaced: Mapping[str, str]) -> str:
+        names = [replaced.get(a.name, a.name_in_c) for a in c_arguments(op.schema)]
+        return f"{op.call}_below({', '.join(['ks & TP_BELOW_AUTOCAST', *names])})"
+
     for device in _AUTOCAST_DEVICES:
-        policy = op.autocast_on(_KEY_OF.get(device, device))
-        if policy in ("lower_precision_fp", "fp32", "promote"):
+        backend = _KEY_OF.get(device, device)
+        policy = op.autocast_on(backend)
+        if policy is not None:
             name = f"autocast_{op.c}_{device.lower()}"
-            text = _autocast_kernel(op, policy, device, name)
-            parts.kernel(f"Autocast{_KEY_OF.get(device, device)}", op, name, text)
-
-
-def _autocast_kernel(op: Operator, policy: str, device: str, name: str) -> str:
-    failed = c_result(op.schema).failed
-    body = ["tp_exclude_guard guard__ = tp_exclude(TP_AUTOCAST_KEYS);", f"const int device__ = TP_DEVICE_{device};"]
-    read = [a for a in c_arguments(op.schema) if a.c.member == "tensor" and not a.argument.is_write]
-    if policy == "promote":
-        body.append("tp_dtype to__ = tp_autocast_dtype(device__);")
-        body += [f"to__ = tp_autocast_promote(to__, {a.name_in_c}, device__);" for a in read]
-    else:
-        body.append(f"const tp_dtype to__ = {TARGET[policy].replace('device', 'device__')};")
-    for a in read:
-        body.append(f"tp_autoref *cast_{a.name_in_c} = tp_cached_cast({a.name_in_c}, to__, device__);")
-        body.append(f"if ({a.name_in_c} && !cast_{a.name_in_c}) return {failed};")
-    casts = {a.name for a in read}
-    names = [f"cast_{a.name_in_c}" if a.name in casts else a.name_in_c for a in c_arguments(op.schema)]
-    body.append(f"return {op.call}_below({', '.join(['ks & TP_BELOW_AUTOCAST', *names])});")
-    return f"{_head(op, name, keyset=True)} {{\n{lines(body)}}}\n"
+            body = kernel_body(op, policy, f"TP_DEVICE_{device}", below)
+            parts.kernel(f"Autocast{backend}", op, name, f"{_head(op, name, keyset=True)} {{\n{lines(body)}}}\n")
 
 
 # ---- the files ----
@@ -364,6 +359,7 @@ def _library_c(catalog: Catalog, ns: str) -> str:
     includes = [f'#include "{ns}_kernels.h"\n']
     includes += [f'#include "{ns}_pointwise.h"\n'] if catalog.pointwise() else []
     includes += [f'#include "{ns}_reductions.h"\n'] if catalog.reductions() else []
+    fits = f"if (tensorpy_check_generated({c_string(ns)}) < 0) return -1;"
     defined = [f"if (tp_def(m, {c_string(str(op.schema))}) < 0) return -1;" for op in catalog]
     return "".join(
         [
@@ -373,7 +369,7 @@ def _library_c(catalog: Catalog, ns: str) -> str:
             *(handle(op) for op in _called(catalog)),
             "\n/* ---- what the YAML says ---- */\n\n",
             described,
-            f"\nTENSORPY_LIBRARY({ns}, m) {{\n{lines([*defined, *statements, 'return 0;'])}}}\n\n",
+            f"\nTENSORPY_LIBRARY({ns}, m) {{\n{lines([fits, *defined, *statements, 'return 0;'])}}}\n\n",
             parts.text(),
         ]
     )

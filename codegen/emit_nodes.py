@@ -109,7 +109,6 @@ class Form:
     kept: str  # `node`, of node->field
     variable: Callable[[Kept, Use, list[str]], Variable]
     parameters: Callable[[Node], str]
-    widens: bool = False  # what a formula of several steps is given (rounding.py)
 
     @property
     def count_of(self) -> str:
@@ -117,7 +116,7 @@ class Form:
 
 
 TREE = Form(
-    "&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out", True
+    "&node->base", "node", _kept_variable, lambda n: f"{n.name} *node, tp_tensor *const *grads, tp_tensor **out"
 )
 
 
@@ -162,7 +161,7 @@ def _gradient_variables(node: Node, uses: dict[str, Use], prologue: list[str], f
     return variables
 
 
-_SAVED = re.compile(r"(tp_autoref \*\w+ = )(tp_saved_get\(.*\));")
+_SAVED = re.compile(r"(tp_autoref \*\w+ = )(tp_saved(?:_get)?\(.*\));")
 _SAVED_LIST = re.compile(r"tp_autoseq \*(\w+) = .*;")
 
 
@@ -213,7 +212,7 @@ def formula_function(node: Node, index: int, catalog: Catalog, form: Form = TREE
     for a in c_arguments(node.schema):  # the others, so that a misspelt name finds its neighbour
         variables.setdefault(a.name, Variable(kind_of(a.type), parts={}))
     lines, calls = lower_with_calls(variables, formula.text, Result.of_slots(slots), catalog, formula.location)
-    if form.widens and is_rounded_once(node.entry.rounding, calls, catalog):
+    if is_rounded_once(node.entry.rounding, calls, catalog):
         prologue = _widened(node, prologue)
     body = [*prologue, *lines]
     whole = "\n".join(body)

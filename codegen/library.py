@@ -23,8 +23,11 @@ from .support import check_supported, check_supported_derivatives
 
 TREE = Path(__file__).resolve().parent.parent / "yaml"
 
-# Tags that a kind of operator has anyway.
-_IMPLIED_TAGS = frozenset(("pointwise", "reduction", "core", "generated", "pt2_compliant_tag"))
+# Tags that ask for a wrapper which only tensorpy's own operators have, and what to do instead.
+_REFUSED_TAGS = {
+    "view_copy": "take it out, and write a composite of the view and clone()",
+    "inplace_view": "take it out: give a view, without the underscore",
+}
 
 # Keys of an entry that only tensorpy's own operators can have, and what to do instead.
 _REFUSED = {
@@ -87,9 +90,9 @@ def _check(function: NativeFunction, namespace: str, errors: ErrorCollector) -> 
     if function.is_method:
         what = f"{function.name} asks to be a method of Tensor"
         errors.add(function.at("variants"), what, "write 'variants: function': a library adds no methods")
-    for tag in sorted(set(function.tags) - _IMPLIED_TAGS):
+    for tag in sorted(_REFUSED_TAGS.keys() & set(function.tags)):
         what = f"{function.name} is tagged '{tag}', and nothing comes of that outside of tensorpy"
-        errors.add(function.at("tags"), what, "take it out")
+        errors.add(function.at("tags"), what, _REFUSED_TAGS[tag])
     for kernel in function.dispatch:
         if kernel.key == "Dense":
             what = f"the kernel {kernel.name} of {function.name} is for every dense backend"

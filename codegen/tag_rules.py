@@ -43,10 +43,10 @@ def view_copy_body(function: NativeFunction, view: OperatorName) -> str:
 
 def prologue(function: NativeFunction, *, composite: bool) -> str:
     """Statements before the kernel's own. Parameters stand for themselves and may be replaced."""
-    return "".join(f"    {line}\n" for line in _lines(function, composite))
+    return "".join(f"    {line}\n" for line in prologue_lines(function, composite=composite))
 
 
-def _lines(function: NativeFunction, composite: bool) -> Iterator[str]:
+def prologue_lines(function: NativeFunction, *, composite: bool) -> Iterator[str]:
     failed = c_result(function.func).failed
     read = [a for a in c_arguments(function.func) if a.c.member == "tensor" and not a.argument.is_write]
     name = c_string(str(function.name))

@@ -4,6 +4,7 @@
 
 #include "Functions.h"
 #include "Primitives.h"
+#include "autocast/autocast.h"
 #include "autograd/formula.h"
 #include "autograd/node.h"
 #include "autograd/undifferentiated.h"
@@ -15,6 +16,8 @@
 #include "native/meta.h"
 #include "native/pointwise.h"
 #include "native/reduction.h"
+#include "native/rounding.h"
+#include "native/tags.h"
 #include "native/variants.h"
 #include "tensorpy/generated_api.h"
 
@@ -399,4 +402,20 @@ const tensorpy_generated tp_generated_api = {
     .zeros_for_output = tp_zeros_for_input,
     .gradients_of_list = gradients_of_list,
     .describe = describe,
+    .autocast_takes = tp_autocast_takes,
+    .autocast_promote_list = tp_autocast_promote_list,
+    .cached_cast_list = tp_cached_cast_list,
+    .has_reduced = tp_has_reduced,
+    .rounded_dtype = tp_rounded_dtype,
+    .widened = tp_widened,
+    .widened_steal = tp_widened_steal,
+    .widened_list = tp_widened_list,
+    .widen_list = tp_widen_list,
+    .rounded_steal = tp_rounded_steal,
+    .rounded_list_steal = tp_rounded_list_steal,
+    .round_all = tp_round_all,
+    .round_into = tp_round_into,
+    .check_determinism = tp_check_determinism,
+    .refuse_meta = tp_refuse_meta,
+    .contiguous = tp_contiguous,
 };

@@ -44,7 +44,7 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
             "calls operators",
         ),
         (
-            "- func: f(Tensor self) -> Tensor\n  tags: nondeterministic_seeded\n  dispatch:\n    CPU: f_cpu",
+            "- func: f_(Tensor(a!) self) -> Tensor(a!)\n  tags: inplace_view\n  dispatch:\n    CPU: f_cpu",
             "",
             "nothing comes of that",
             "take it out",

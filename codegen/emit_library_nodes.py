@@ -33,10 +33,8 @@ def _fields(node: Node) -> list[str]:
             type_ = "tensorpy_kept_ints" if part in ("sizes", "strides") else PARTS[part].type
             out[f"{type_} {k.field}_{part};"] = None
         if k.kind == "Tensor[]":
-            if k.sizes_along():
-                what = f"a formula of {node.schema.name} uses the sizes of the list '{k.name}'"
-                raise YamlError(node.entry.location, what, "use the tensors of the list, or make it a composite")
             out[f"int64_t {k.field}_count;"] = None
+            out.update(dict.fromkeys(f"tensorpy_kept_ints {sizes};" for sizes, _ in k.sizes_along()))
         elif k.bare_kind == "Scalar":
             out[f"tp_scalar {k.field};"] = None
         elif k.bare_kind == "str":
@@ -75,11 +73,13 @@ def _variable(k: Kept, use: Use, prologue: list[str]) -> Variable:
     if k.is_tensor:
         return _parts_variable(k, field)
     if k.kind == "Tensor[]":
+        parts = {f"sizes({dim})": f"tensorpy_kept_ints_of(&kept->{sizes})" for sizes, dim in k.sizes_along()}
+        parts["length"] = f"{field}_count"
         if not k.saves_list:
-            return Variable(k.kind, "", {"length": f"{field}_count"})
+            return Variable(k.kind, "", parts)
         prologue.append(f"tp_autoseq *{local} = tensorpy_saved_list(record, {field}_at, {field}_count);")
         prologue.append(f"if (!{local}) return -1;")
-        return Variable(k.kind, f"tp_tensor_seq_borrow({local})", {"length": f"{field}_count"})
+        return Variable(k.kind, f"tp_tensor_seq_borrow({local})", parts)
     if k.bare_kind == "Scalar":
         return Variable(k.kind, f"({field}_defined ? &{field} : NULL)" if k.kind == "Scalar?" else f"&{field}")
     if k.bare_kind == "str":
@@ -125,7 +125,8 @@ def _keep(k: Kept, source: str, failed: str) -> list[str]:
                 out.append(f"{guard}{field}_{part} = {PARTS[part].of(source)};")
         return out
     if k.kind == "Tensor[]":
-        return [f"{field}_count = {source}.size;"]
+        sizes = [f"tensorpy_keep_sizes_along(&kept__.{name}, {source}, {dim})" for name, dim in k.sizes_along()]
+        return [f"{field}_count = {source}.size;", *(f"if ({call} < 0) return {failed};" for call in sizes)]
     if k.kind == "Scalar":
         return [f"{field} = *{source};"]
     if k.kind == "Scalar?":

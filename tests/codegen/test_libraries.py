@@ -74,12 +74,6 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
             "a tangent of f",
             "gradients of its gradients",
         ),
-        (
-            "- func: f(Tensor[] self) -> Tensor\n  dispatch:\n    CPU: f_cpu",
-            "- name: f(Tensor[] self) -> Tensor\n  self: grad.split_with_sizes(self.sizes(0), 0)\n",
-            "the sizes of the list 'self'",
-            "make it a composite",
-        ),
     ],
 )
 def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: str) -> None:

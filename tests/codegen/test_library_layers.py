@@ -61,8 +61,15 @@ YAML = """
 - func: some_parts(Tensor self) -> Tensor
   tags: dynamic_output_shape
   composite: self.nonzero()
+- func: joined(Tensor[] tensors, int dim=0) -> Tensor
+  dispatch:
+    CPU: joined_cpu
+- func: joined_backward(Tensor grad, int[] sizes, int dim) -> Tensor[]
+  composite: grad.split_with_sizes(sizes, dim)
 """
 DERIVATIVES = """
+- name: joined(Tensor[] tensors, int dim=0) -> Tensor
+  tensors: joined_backward(grad, tensors.sizes(dim), dim)
 - name: sloped(Tensor self) -> Tensor
   self: grad * ((self.exp() + 1).log() * 3 - 1)
 """
@@ -93,6 +100,8 @@ tp_tensor *noise_cpu(tp_tensor *self, tp_generator *generator) {
     tp_device device = {-1, -1};
     return rand_of(self, TP_NO_DTYPE, TP_NO_LAYOUT, device, none, TP_NO_FORMAT);
 }
+TENSORPY_HANDLE(tp_tensor *, cat_of, "aten::cat", (tp_tensors, tensors), (int64_t, dim))
+tp_tensor *joined_cpu(tp_tensors tensors, int64_t dim) { return cat_of(tensors, dim); }
 tp_tensor *rows_cpu(tp_tensor *self) {
     if (!tp_view_of(self).is_contiguous) return tp_fail(TP_RuntimeError, "not contiguous"), NULL;
     return seen_cpu(self);
@@ -171,6 +180,24 @@ def test_tags(ops: Any) -> None:
             call(x.to("meta"))
         with pytest.raises(RuntimeError, match=r"the size of what it gives|nonzero"):
             tp.vmap(call)(x)
+
+
+def test_a_gradient_of_the_sizes_of_a_list(ops: Any) -> None:
+    shapes = [(2, 3), (2, 1), (2, 4)]
+    for of in (ops.joined, tp.cat):
+        leaves = [tp.ones(shape, requires_grad=True) for shape in shapes]
+        made = of(leaves, -1)
+        weight = tp.arange(16.0).reshape(2, 8)
+        (made * weight).sum().backward()
+        grads = [leaf.grad.tolist() for leaf in leaves if leaf.grad is not None]
+        assert grads == [part.tolist() for part in weight.split([3, 1, 4], 1)]
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        ops.joined([tp.ones(2, requires_grad=True)], 3)
+    many = [tp.ones(1, requires_grad=True) for _ in range(65)]
+    with pytest.raises(RuntimeError, match="at most 64 tensors"):
+        ops.joined(many)
+    with tp.no_grad():
+        assert ops.joined(many).shape == (65,)
 
 
 def test_a_policy_needs_its_argument(tmp_path: Path) -> None:

@@ -243,6 +243,24 @@ TENSORPY_KEEP(ints, tp_ints)
 TENSORPY_KEEP(floats, tp_floats)
 TENSORPY_KEEP(bools, tp_bools)
 #undef TENSORPY_KEEP
+/* The sizes of several tensors along a dimension; an empty tensor of one dimension counts for nothing, as in cat. */
+TENSORPY_INLINE int tensorpy_keep_sizes_along(tensorpy_kept_ints *kept, tp_tensors list, int64_t dim) {
+    bool recorded = false;
+    for (int64_t i = 0; i < list.size; i++) recorded |= tp_requires_grad(list.data[i]);
+    kept->size = list.size <= TP_MAX_DIMS ? list.size : -1; /* -1: of a call without a backward */
+    if (kept->size < 0)
+        return recorded && tp_grad_enabled()
+                   ? tp_fail(TP_RuntimeError, "a backward keeps the sizes of at most %d tensors", TP_MAX_DIMS)
+                   : 0;
+    for (int64_t i = 0; i < list.size; i++) {
+        tp_view v = tp_view_of(list.data[i]);
+        bool counts = v.ndim != 1 || v.numel != 0;
+        int64_t d = counts ? tp_wrap_dim(dim, v.ndim) : 0;
+        if (d < 0) return -1;
+        kept->data[i] = v.ndim ? v.sizes[d] : 1;
+    }
+    return 0;
+}
 TENSORPY_INLINE int tensorpy_keep_str(tensorpy_kept_str *kept, const char *text) {
     if (text && strlen(text) >= sizeof kept->text)
         return tp_fail(TP_RuntimeError, "a backward keeps texts of fewer than %d characters", TP_MAX_DIMS);

@@ -242,14 +242,14 @@ def _described(catalog: Catalog) -> tuple[str, list[str]]:
     texts, statements, rules = [], [], rules_of(catalog)
     for op in catalog:
         rule, tags = rules.get(op.c), op.function.tags
-        fields = ["sizeof(tensorpy_entry_info)", "NULL", "NULL", "NULL", "0", "0"]
+        fields = ["sizeof(tensorpy_entry_info)", "NULL", "NULL", "NULL", "0", "0", str(int(op.function.is_method))]
         if tags:
             texts.append(f"static const char *const tags_{op.c}[] = {{{', '.join(map(c_string, tags))}, NULL}};\n")
             fields[1] = f"tags_{op.c}"
         if rule is not None:
             other = c_string(str(rule.other.schema.name)) if rule.other is not None else "NULL"
-            fields[2:] = [other, c_string(rule.roles), f"TP_BATCH_{rule.kind}", str(int(rule.random))]
-        if tags or rule is not None:
+            fields[2:6] = [other, c_string(rule.roles), f"TP_BATCH_{rule.kind}", str(int(rule.random))]
+        if tags or rule is not None or op.function.is_method:
             texts.append(f"static const tensorpy_entry_info entry_{op.c} = {{{', '.join(fields)}}};\n")
             call = f"TENSORPY_GENERATED->describe(m, {c_string(str(op.schema.name))}, &entry_{op.c})"
             statements.append(f"if ({call} < 0) return -1;")

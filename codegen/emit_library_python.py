@@ -31,7 +31,7 @@ _layout = layout
 def _functions(catalog: Catalog) -> list[PythonFunction]:
     """In the order of their names; every operator, whatever else it is a variant of, under its own."""
     own = replace(catalog, by_name={str(op.schema.name): op for op in catalog})
-    return sorted(map(_by_schema, python_functions(own)), key=lambda f: f.name)
+    return sorted((_by_schema(f) for f in python_functions(own) if not f.method), key=lambda f: f.name)
 
 
 def _by_schema(function: PythonFunction) -> PythonFunction:

@@ -115,6 +115,31 @@ def __dir__() -> list[str]:
 
 
 loaded_libraries: set[str] = set()
+_methods: dict[str, list[str]] = {}  # that a library adds to Tensor, by its path
+
+
+def _add_methods(path: str) -> None:
+    """Those of a library that was just loaded; it is taken out again if Tensor has one of a name already."""
+    names = list(dict.fromkeys(name.partition(".")[0] for name in _C._library_methods(path)))
+    for name in names:
+        method = name.partition("::")[2]
+        if hasattr(_C.Tensor, method):
+            unload_library(path)
+            raise RuntimeError(f"{name} is a method, and Tensor has one of the name '{method}' already")
+        setattr(_C.Tensor, method, _method_of(name, method))
+        _methods.setdefault(path, []).append(method)
+
+
+def _method_of(name: str, method: str) -> Any:
+    space, _, operator = name.partition("::")
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(namespace, operator)(self, *args, **kwargs)
+
+    namespace = globals().get(space) or __getattr__(space)
+    call.__name__, call.__qualname__ = method, f"Tensor.{method}"
+    call.__doc__ = f"tensorpy.ops.{space}.{operator} of this tensor."
+    return call
 
 
 def load_library(path: str | os.PathLike[str]) -> None:
@@ -129,6 +154,8 @@ def load_library(path: str | os.PathLike[str]) -> None:
         raise (OSError(str(error)) if "cannot be opened" in str(error) else error) from None
     for name in names:
         _forget(name)
+    if full not in loaded_libraries:
+        _add_methods(full)
     if library := sys.modules.get("tensorpy.library"):
         for name in names:
             library.declared(name)
@@ -145,3 +172,5 @@ def unload_library(path: str | os.PathLike[str]) -> None:
     for name in _C._unload_library(full):
         _forget(name)
     loaded_libraries.discard(full)
+    for method in _methods.pop(full, ()):
+        delattr(_C.Tensor, method)

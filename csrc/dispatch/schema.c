@@ -17,6 +17,7 @@ typedef struct definition {
     tp_op_info info;
     tp_value *defaults; /* one per argument; those without a default are not read */
     struct definition *next_undefined;
+    bool is_method;
 } definition;
 
 /* Taken out; who found one before calls it again when it is declared again. Under the lock Operators. */
@@ -420,6 +421,7 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.declared_at = d->info.declared_at; /* the texts of d stay for it */
     again->info.prims = NULL;
     again->info.batching = NULL;
+    again->is_method = false;
     tp_describe_tags(&again->op, no_tags);
     free(d);
     if (tp_declare_ops(&again->op, &again->info, 1) == 0) return &again->op;
@@ -452,6 +454,9 @@ void tp_describe_prims(tp_op *op, tp_op *const *prims) { ((definition *)op)->inf
 void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching) {
     ((definition *)op)->info.batching = batching;
 }
+void tp_describe_method(tp_op *op) { ((definition *)op)->is_method = true; }
+bool tp_is_defined_method(const tp_op *op) { return ((const definition *)op)->is_method; }
+
 void tp_describe_tags(tp_op *op, const char *const *tags) {
     static const struct {
         const char *tag;

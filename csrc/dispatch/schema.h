@@ -27,6 +27,9 @@ const tp_value *tp_default_of(const tp_op *op, int argument);
 void tp_describe_prims(tp_op *op, tp_op *const *prims);
 /* How a definition is batched, as in tp_op_info; it stays. */
 void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching);
+/* A definition is a method of Tensor too. */
+void tp_describe_method(tp_op *op);
+bool tp_is_defined_method(const tp_op *op);
 /* The tags of a definition, NULL-terminated; they stay. Comes before its kernels. */
 void tp_describe_tags(tp_op *op, const char *const *tags);
 /* The number in `int[2] x`, where a single number stands for so many; 0 where there is none. */

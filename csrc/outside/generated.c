@@ -349,6 +349,7 @@ static int describe(tp_library *l, const char *name, const tensorpy_entry_info *
     tp_op *op = own_operator(l, name);
     if (!op) return -1;
     if (info->tags) tp_describe_tags(op, info->tags);
+    if (info->is_method) tp_describe_method(op);
     return info->roles ? describe_batching(l, op, info) : 0;
 }
 

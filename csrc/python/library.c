@@ -170,6 +170,22 @@ static PyObject *names_of(const char *path) {
     return names;
 }
 
+/* _library_methods(path): the names of those of them that are methods of Tensor. */
+static PyObject *library_methods(PyObject *module TP_UNUSED, PyObject *path) {
+    const char *text = PyUnicode_AsUTF8(path);
+    char name[128];
+    int64_t n = 0;
+    tp_op *const *ops = text ? tp_library_operators(text, &n) : NULL;
+    PyObject *names = text ? PyList_New(0) : NULL;
+    for (int64_t i = 0; names && i < n; i++) {
+        if (!tp_is_defined_method(ops[i])) continue;
+        PyObject *item = PyUnicode_FromString(tp_op_name(ops[i], name));
+        if (!item || PyList_Append(names, item) < 0) Py_CLEAR(names);
+        Py_XDECREF(item);
+    }
+    return names;
+}
+
 /* _load_library(path): the names of the operators that it declares. */
 static PyObject *load_library(PyObject *module TP_UNUSED, PyObject *path) {
     const char *text = PyUnicode_AsUTF8(path);
@@ -197,6 +213,7 @@ static PyObject *withdraw(PyObject *module TP_UNUSED, PyObject *arg) {
 
 static PyMethodDef functions[] = {
     {"_define", define, METH_VARARGS, NULL},
+    {"_library_methods", library_methods, METH_O, NULL},
     {"_register", register_kernel, METH_VARARGS, NULL},
     {"_register_defaults", register_defaults, METH_O, NULL},
     {"_deregister", deregister, METH_O, NULL},

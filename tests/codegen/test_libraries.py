@@ -29,7 +29,12 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
 @pytest.mark.parametrize(
     ("entry", "derivative", "what", "fix"),
     [
-        ("- func: f(Tensor self) -> Tensor\n  variants: method\n  composite: self", "", "to be a method", "no methods"),
+        (
+            "- func: relu(Tensor self) -> Tensor\n  variants: method\n  composite: self * 2",
+            "",
+            "Tensor has one of this name",
+            "name it otherwise",
+        ),
         ("- func: f(Tensor self) -> Tensor\n  python_module: nn\n  composite: self", "", "'python_module'", "mine.f"),
         (
             "- func: f(Tensor self) -> Tensor\n  dispatch:\n    Dense: f_dense",
@@ -85,7 +90,7 @@ def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: st
 
 
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
-    text = "- func: f(Tensor self) -> Tensor\n  variants: method\n  composite: self\n"
+    text = "- func: f(Tensor self) -> Tensor\n  python_module: nn\n  composite: self\n"
     with pytest.raises(YamlErrors, match="2 mistakes"):
         files_of(tmp_path, text + text.replace("f(", "g("))
     with pytest.raises(YamlErrors, match=r"there is no native_functions.yaml"):
@@ -168,3 +173,21 @@ def test_an_operator_that_is_not_of_the_library(tmp_path: Path) -> None:
     )
     with pytest.raises(RuntimeError, match="neg is tensorpy's own operator"):
         load("wrong_program", source, build_directory=tmp_path)
+
+
+def test_methods_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSORPY_EXTENSIONS_DIR", str(tmp_path / "cache"))
+    text = (
+        "- func: softened(Tensor self, Scalar by=2) -> Tensor\n  variants: function, method\n  autogen: softened_\n"
+        "  pointwise:\n    float: self / by\n- func: hardened(Tensor self) -> Tensor\n  composite: self * 2\n"
+    )
+    path = load_yaml("with_methods", text)
+    x = tp.ones(3)
+    assert x.softened(4).tolist() == [0.25] * 3 and x.softened(by=1).tolist() == [1] * 3
+    assert x.softened_(4) is x and x.tolist() == [0.25] * 3
+    assert not hasattr(x, "hardened") and tp.ops.with_methods.hardened(x).tolist() == [0.5] * 3
+    with pytest.raises(RuntimeError, match="Tensor has one of the name 'softened' already"):
+        load_yaml("with_methods_too", text)
+    assert not hasattr(tp.ops.with_methods_too, "softened") and x.softened(1).tolist() == [0.25] * 3
+    tp.ops.unload_library(path)
+    assert not hasattr(x, "softened") and not hasattr(x, "softened_")

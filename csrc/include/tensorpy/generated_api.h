@@ -23,6 +23,7 @@ typedef struct tensorpy_entry_info {
     const char *roles;         /* see batching.h; NULL: it is never asked for, as of a composite */
     int32_t batching;          /* tp_batch_kind */
     int32_t random;            /* whether it draws numbers */
+    int32_t is_method;         /* of Tensor, while the library is loaded */
 } tensorpy_entry_info;
 
 /* What generated files call (generated.h); it too only grows at its end. */

@@ -140,7 +140,8 @@ tp_tensor *complex_dense(tp_tensor *given_real, tp_tensor *given_imag) {
     if (!imag) return NULL;
     int64_t sizes[TP_MAX_DIMS];
     if (!tp_is_floating(real) || real->dtype == TP_BFLOAT16 || real->dtype == TP_FLOAT16)
-        return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                             tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));
     if (real->dtype != imag->dtype)
         return tp_fail_null(TP_RuntimeError,
@@ -161,7 +162,8 @@ int complex_out_composite(tp_tensor *real, tp_tensor *imag, tp_tensor *out) {
 /* polar(Tensor abs, Tensor angle) -> Tensor */
 tp_tensor *polar_composite(tp_tensor *abs, tp_tensor *angle) {
     if (!tp_is_floating(abs) || tp_is_reduced_dtype((tp_dtype)abs->dtype) || abs->dtype != angle->dtype)
-        return tp_fail_null(TP_RuntimeError, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+        return tp_fail_null(TP_RuntimeError,
+                            "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                             tp_scalar_type_name((tp_dtype)abs->dtype), tp_scalar_type_name((tp_dtype)angle->dtype));
     tp_autoref *c = tp_cos(angle), *s = tp_sin(angle);
     tp_autoref *re = c ? tp_mul_Tensor(abs, c) : NULL, *im = s ? tp_mul_Tensor(abs, s) : NULL;

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import pickle
 import warnings
 import weakref
 from collections.abc import Iterator
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
-from multiprocessing.reduction import ForkingPickler
 from types import GenericAlias
 from typing import Any
 
@@ -366,7 +366,7 @@ class _WorkersIter(_BaseDataLoaderIter):
 
     def _take(self, place: int, answer: bytes) -> None:
         self.under_way.pop(place)
-        batch = ForkingPickler.loads(answer)
+        batch = pickle.loads(answer)
         if isinstance(batch, Exhausted):
             self.active[batch.worker] = False
             self._send()

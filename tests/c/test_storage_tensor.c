@@ -325,23 +325,31 @@ static void test_tensor_failures(void) {
 
 /* ---- the end of a tensor ---- */
 
-static int freed_autograd, freed_pyobj;
+static int freed_autograd, released;
 static void free_autograd(tp_tensor *t) { freed_autograd += (void *)t->autograd == &freed_autograd && t->storage; }
-static void free_pyobj(void *p) { freed_pyobj += p == &freed_pyobj; }
+/* As the object does that only the tensor kept: it goes, and lets go of the tensor. */
+static void release_kept(tp_tensor *t) {
+    released += t->pyobj == &released && atomic_load(&t->refcount) == (TP_KEEPS_PYOBJ | 2);
+    atomic_store(&t->refcount, 1);
+    tp_release(t);
+}
 
 static void test_free(void) {
     tp_core_hooks.free_autograd = free_autograd;
-    tp_core_hooks.free_pyobj = free_pyobj;
+    tp_core_hooks.release_kept = release_kept;
     tp_tensor *t = tp_new_empty(TP_INTS(2), TP_FLOAT32, TP_CPU);
-    t->pyobj = &freed_pyobj;
-    tp_release(t); /* does not own it */
-    CHECK(freed_autograd == 0 && freed_pyobj == 0);
+    t->pyobj = &released;
+    tp_release(t); /* does not keep it */
+    CHECK(freed_autograd == 0 && released == 0);
     t = tp_new_empty(TP_INTS(2), TP_FLOAT32, TP_CPU);
-    t->pyobj = &freed_pyobj;
-    t->flags |= TP_FLAG_OWNS_PYOBJ;
+    t->pyobj = &released;
     t->autograd = (struct tp_autograd_meta *)&freed_autograd;
+    tp_retain(tp_retain(t)); /* the object's reference, and another from C */
+    atomic_fetch_or(&t->refcount, TP_KEEPS_PYOBJ);
     tp_release(t);
-    CHECK(freed_autograd == 1 && freed_pyobj == 1);
+    CHECK(released == 0 && atomic_load(&t->refcount) == (TP_KEEPS_PYOBJ | 2));
+    tp_release(t);
+    CHECK(freed_autograd == 1 && released == 1);
     tp_tensor_seq *seq = tp_tensor_seq_new(3);
     seq->items[1] = tp_new_empty(TP_INTS(2), TP_FLOAT32, TP_CPU);
     CHECK(tp_tensor_seq_borrow(seq).size == 3 && tp_tensor_seq_borrow(seq).data[0] == NULL);

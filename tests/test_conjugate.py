@@ -23,7 +23,7 @@ def lazily(x: Any) -> Any:
     if not isinstance(x, tp.Tensor) or x.layout != tp.strided:
         return x
     if x.is_complex():
-        return tp.conj_physical(x.detach()).conj()
+        return tp.conj_physical(x.detach())._conj()
     if x.is_floating_point():
         return tp.neg(x.detach())._neg_view()
     return x
@@ -72,15 +72,15 @@ def test_every_operator_in_place(info: OpInfo) -> None:
 
 def test_nothing_is_computed_and_writes_reach_the_base() -> None:
     x = tp.tensor([1 + 2j, 3 - 1j])
-    y = x.conj()
-    assert y.is_conj() and y.data_ptr() == x.data_ptr() and y._base is x and not y.conj().is_conj()
+    y = x._conj()
+    assert y.is_conj() and y.data_ptr() == x.data_ptr() and y._base is x and not y._conj().is_conj()
     y.fill_(1 + 1j)
     assert x.tolist() == [1 - 1j, 1 - 1j]
     y.imag.add_(1)
     assert y.imag.is_neg() and x.tolist() == [1 - 2j, 1 - 2j] and y.tolist() == [1 + 2j, 1 + 2j]
     y.mul_(x)
     assert x.tolist() == [5 - 0j, 5 - 0j]
-    out = tp.empty(0, dtype=tp.complex64).conj()
+    out = tp.empty(0, dtype=tp.complex64)._conj()
     assert tp.add(x, y, out=out) is out and out.tolist() == [10, 10] and out.is_conj()
     assert tp.ones(2).conj().is_conj() is False and (y[0].is_conj(), y.reshape(2, 1).is_conj()) == (True, True)
     assert not (y.clone().is_conj() or y.resolve_conj().is_conj() or (y + 1).is_conj())
@@ -89,12 +89,12 @@ def test_nothing_is_computed_and_writes_reach_the_base() -> None:
 
 def test_two_writes_of_one_call() -> None:
     m = tp.tensor([[1 + 2j, 3], [4j, 5]])
-    tp._foreach_mul_([m[0].conj(), m[1]], 1j)
+    tp._foreach_mul_([m[0]._conj(), m[1]], 1j)
     assert m.tolist() == [[2 - 1j, -3j], [-4, 5j]]
 
 
 def test_memory_is_not_shown_as_it_is() -> None:
-    y = tp.tensor([1 + 2j, 3 - 1j]).conj()
+    y = tp.tensor([1 + 2j, 3 - 1j])._conj()
     with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that has conjugate bit set"):
         y.numpy()
     with pytest.raises(RuntimeError, match="negative bit set"):
@@ -110,7 +110,7 @@ def test_memory_is_not_shown_as_it_is() -> None:
     assert repr(y) == "tensor([1.-2.j, 3.+1.j])" and y[0].item() == 1 - 2j and complex(y[1]) == 3 + 1j
 
 
-@pytest.mark.parametrize("of", [lambda x: x.conj(), lambda x: x.conj().imag, lambda x: tp._neg_view(x)])
+@pytest.mark.parametrize("of", [lambda x: x._conj(), lambda x: x._conj().imag, lambda x: tp._neg_view(x)])
 def test_copies_and_files(of: Callable[..., tp.Tensor]) -> None:
     y = of(tp.tensor([1 + 2j, 3 - 1j]))
     file = io.BytesIO()
@@ -123,12 +123,12 @@ def test_copies_and_files(of: Callable[..., tp.Tensor]) -> None:
 
 def test_gradients() -> None:
     z = tp.randn(4, dtype=tp.complex128, requires_grad=True)
-    assert tp.autograd.gradcheck(lambda z: z.conj() * z.conj().imag, (z,), check_forward_ad=True)
-    assert tp.autograd.gradgradcheck(lambda z: z.conj() * z.conj().imag, (z,))
+    assert tp.autograd.gradcheck(lambda z: z._conj() * z._conj().imag, (z,), check_forward_ad=True)
+    assert tp.autograd.gradgradcheck(lambda z: z._conj() * z._conj().imag, (z,))
 
     def written(z: tp.Tensor) -> tp.Tensor:
         w = z * 1
-        v = w.conj()
+        v = w._conj()
         v.mul_(2j)
         v.imag.mul_(3)
         w[0] = w[0] * 3
@@ -141,13 +141,13 @@ def test_under_layers() -> None:
     a = tp.randn(3, 4, dtype=tp.complex64)
     assert tp.equal(tp.func.vmap(lambda r: r.conj() * 2)(a), a.conj_physical() * 2)
     assert tp.allclose(a.mH @ a, a.conj_physical().t() @ a)
-    gm = make_fx(lambda x: x.conj().imag.exp())(a)
+    gm = make_fx(lambda x: x._conj().imag.exp())(a)
     other = tp.randn(3, 4, dtype=tp.complex64)
     assert tp.equal(gm(other), (-other.imag).exp())
 
     def f(x: tp.Tensor) -> tp.Tensor:
         y = x.clone()
-        y.conj().imag.add_(1)
+        y._conj().imag.add_(1)
         return y
 
     assert tp.equal(tp.func.functionalize(f)(a), f(a))

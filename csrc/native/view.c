@@ -290,7 +290,7 @@ tp_tensor *matrix_H_composite(tp_tensor *self) {
 
 /* ---- complex numbers ---- */
 
-tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp__conj(self) : tp_retain(self); }
+tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp_conj_physical(self) : tp_retain(self); }
 
 /* _conj(Tensor(a) self) -> Tensor(a): Note [Pending math] in conjugate/conjugate.h */
 tp_tensor *_conj_composite(tp_tensor *self) {

@@ -394,7 +394,14 @@ def scale_of(call: Call) -> float:
     return max((float(f.max()) for f in found if f.size), default=1.0)
 
 
-def differ(got: Any, expected: Any, check_strides: bool, magnitude: float, coarsest: float) -> str | None:
+def steps_of(call: Call) -> int:
+    """By how much integers may differ: PyTorch resizes bytes by other sums in each of its kernels, which differ by one."""
+    return int(call.info.base.startswith("upsample_") or call.info.base.startswith("_upsample_"))
+
+
+def differ(
+    got: Any, expected: Any, check_strides: bool, magnitude: float, coarsest: float, steps: int = 0
+) -> str | None:
     if not isinstance(expected, torch.Tensor):
         same = got == expected or (got != got and expected != expected)
         return None if same else f"{got!r}, expected {expected!r}"
@@ -408,7 +415,7 @@ def differ(got: Any, expected: Any, check_strides: bool, magnitude: float, coars
     a, e = array_of(got), array_of(expected)
     rtol = max(TOLERANCE.get(dtype, 0.0), coarsest)
     if dtype not in TOLERANCE:
-        bad = a != e
+        bad = np.abs(a.astype(np.int64) - e.astype(np.int64)) > 1 if steps and dtype == "uint8" else a != e
     else:
         with np.errstate(all="ignore"):
             finite = np.abs(e[np.isfinite(e)])
@@ -528,7 +535,7 @@ def problem_of(call: Call, device: str) -> str | None:
         return f"{len(got)} results, expected {len(expected)}"
     promised = promises_strides(call)
     for g, e in zip(got, expected, strict=True):
-        if problem := differ(g, e, promised, scale_of(call), coarsest_of(call)):
+        if problem := differ(g, e, promised, scale_of(call), coarsest_of(call), steps_of(call)):
             return problem
     return None
 

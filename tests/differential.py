@@ -395,7 +395,7 @@ def scale_of(call: Call) -> float:
 
 
 def steps_of(call: Call) -> int:
-    """By how much integers may differ: PyTorch resizes bytes by other sums in each of its kernels, which differ by one."""
+    """By how much integers may differ: PyTorch's kernels resize bytes by sums that differ by one."""
     return int(call.info.base.startswith("upsample_") or call.info.base.startswith("_upsample_"))
 
 

@@ -581,7 +581,11 @@ def test_trees() -> None:
     assert pytree.tree_all(lambda n: n is None or n > 0, tree) and pytree.tree_any(lambda n: n is None, tree)
     with pytest.raises(ValueError, match="trees differ"):
         pytree.tree_map(lambda a, b: a, [1], (1,))
-    assert repr(spec) == "dict('a': list(*, tuple(*, *)), 'b': OrderedDict('c': Point(*, *)), 'd': tuple())"
+    assert repr(spec) == (
+        "TreeSpec(dict, ['a', 'b', 'd'], [TreeSpec(list, None, [*,\n    TreeSpec(tuple, None, [*,\n      *])]),\n"
+        f"  TreeSpec(OrderedDict, ['c'], [TreeSpec(namedtuple, {Point}, [*,\n      *])]),\n"
+        "  TreeSpec(tuple, None, [])])"
+    )
     assert pytree.broadcast_to_leaves({"a": (7, 8), "b": 9, "d": ()}, spec) == [7, 8, 8, 9, 9]
     assert pytree.broadcast_to_leaves([7, 8], spec) is None and pytree.broadcast_to_leaves({"a": 7}, spec) is None
     with pytest.raises(ValueError, match="4 leaves for a spec of 5"):

@@ -407,7 +407,6 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
-    _C._set_type_attribute(Tensor, "_grad", Tensor.grad)
     _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks))
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))

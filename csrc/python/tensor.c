@@ -410,6 +410,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether a gradient is wanted.", NULL},
     {"grad", get_grad, set_grad, "The gradient that backward() has added up, or None.", NULL},
+    {"_grad", get_grad, set_grad, "The same as grad.", NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the graph that made this tensor, or None.", NULL},
     {"_grad_fn", get_grad_fn, NULL, NULL, NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether the tensor is an input of the graph, not a result.", NULL},

@@ -44,6 +44,8 @@ def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
 def _extreme(name: str, dtype: Any, sign: int) -> Any:
     if dtype.is_floating_point:
         return sign * math.inf
+    if dtype.is_complex and name.startswith("log"):
+        return -math.inf
     if dtype == _C.bool or dtype.is_complex:
         raise NotImplementedError(f"identity of {name} on {dtype} input")
     return iinfo(dtype).max if sign > 0 else iinfo(dtype).min
@@ -259,7 +261,14 @@ def norm(
     return _C._linalg.linalg_vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
 
 
-def _variance(input: Tensor, dim: Any, unbiased: bool, keepdim: Any, dtype: Any, mask: Any) -> tuple[Tensor, Any]:
+def _correction(unbiased: bool | None, correction: float | None) -> float:
+    """What is taken off the number of elements; one by default."""
+    if unbiased is not None and correction is not None:
+        raise RuntimeError("Only one of unbiased and correction may be given")
+    return (1 if unbiased is None else int(unbiased)) if correction is None else correction
+
+
+def _variance(input: Tensor, dim: Any, correction: float, keepdim: Any, dtype: Any, mask: Any) -> tuple[Tensor, Any]:
     """The variance, in the dtype that it is computed in, and the result's dtype."""
     dtype = input.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
@@ -269,8 +278,7 @@ def _variance(input: Tensor, dim: Any, unbiased: bool, keepdim: Any, dtype: Any,
     away = input - middle
     total = sum(away * away.conj(), dim, keepdim=keepdim, dtype=dtype, mask=mask)
     count = count if keepdim else count.reshape(total.shape)
-    if unbiased:
-        count = (count - 1).clamp(min=0)
+    count = (count - correction).clamp(min=0)
     return (total / count).to(dtype), dtype
 
 
@@ -279,12 +287,13 @@ def var(
     dim: Any = None,
     unbiased: bool | None = None,
     *,
+    correction: float | None = None,
     keepdim: bool | None = False,
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The variance of the elements that the mask selects; NaN of none."""
-    return _variance(input, dim, bool(unbiased), keepdim, dtype, mask)[0]
+    return _variance(input, dim, _correction(unbiased, correction), keepdim, dtype, mask)[0]
 
 
 def std(
@@ -292,12 +301,13 @@ def std(
     dim: Any = None,
     unbiased: bool | None = None,
     *,
+    correction: float | None = None,
     keepdim: bool | None = False,
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation of the elements that the mask selects; NaN of none."""
-    found, dtype = _variance(input, dim, bool(unbiased), keepdim, dtype, mask)
+    found, dtype = _variance(input, dim, _correction(unbiased, correction), keepdim, dtype, mask)
     return found.sqrt().to(dtype)
 
 

@@ -350,7 +350,7 @@ def test_ctrl_c_ends_a_long_unit(what):
         {before}
         done, calls = [], starmap({function}, [({arguments},)])
         signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
         try:
             done.extend(calls)
             raise SystemExit("not interrupted")

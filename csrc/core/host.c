@@ -89,7 +89,7 @@ static void __attribute__((constructor)) watch_forks(void) { pthread_atfork(NULL
 
 /* ---- signals ---- */
 
-#define LOOK_MS 100
+#define LOOK_MS 20
 
 static int64_t milliseconds(void) {
     struct timespec t;

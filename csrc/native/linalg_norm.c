@@ -18,7 +18,7 @@ tp_tensor *linalg_matrix_power_composite(tp_tensor *self, int64_t n) {
             (long long)tp_rows(self), (long long)tp_columns(self));
     if (n == 0) {
         tp_autoref *one = tp_eye(tp_rows(self), (tp_dtype)self->dtype, TP_STRIDED, self->device, -1);
-        tp_autoref *out = one ? tp_clone(self, TP_NO_FORMAT) : NULL; /* whose gradient is zero, not missing */
+        tp_autoref *out = one ? tp_clone(self, TP_CONTIGUOUS_FORMAT) : NULL; /* whose gradient is zero, not missing */
         return out && tp_copy_(out, one, false) == 0 ? tp_take(out) : NULL;
     }
     tp_autoref *square = n < 0 ? tp_linalg_inv(self) : tp_retain(self), *out = NULL;

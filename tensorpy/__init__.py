@@ -48,6 +48,7 @@ for _name in globals().keys() & (_NAMES.keys() | _MODULES):
     if not isinstance(globals()[_name], type(_sys)):
         del globals()[_name]  # an operator, before which stands what the table names
 
+
 def __getattr__(name: str) -> object:
     """The parts of the package are imported at first use."""
     import importlib

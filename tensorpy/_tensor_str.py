@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -238,7 +239,9 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
     if number := _C._batch_number(t):  # all samples, since there is no single one
-        return f"BatchedTensor(level={number}, value={tensor_repr(_C._vmap_remove(t, number, 0))})"
+        level = {n: i + 1 for i, (n, *_) in enumerate(_C._vmap_levels())}.get(number, "closed")
+        value = textwrap.indent(tensor_repr(_C._vmap_remove(t, number, 0)), "    ")
+        return f"BatchedTensor(lvl={level}, bdim=0, value=\n{value}\n)"
     nn = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is a parameter
     if type(t) is Tensor or (nn and type(t) is nn.Parameter):
         return _repr(t, "tensor")

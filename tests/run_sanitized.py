@@ -37,7 +37,9 @@ def runtime(name: str) -> str:
 def main() -> int:
     environment = os.environ | {
         "TENSORPY_BUILD": "asan",
-        "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1",
+        "ASAN_OPTIONS": ":".join(
+            ["detect_leaks=0", "detect_odr_violation=0", "allocator_may_return_null=1", "max_allocation_size_mb=4096"]
+        ),
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     setup = [sys.executable, "setup.py", "native"]

@@ -77,17 +77,50 @@ def test_structure() -> None:
 
 def test_refusals() -> None:
     x, y = two(tp)
-    with pytest.raises(RuntimeError, match="output 0 is independent of input 1"):
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function is independent of input 1"):
         functional.jacobian(lambda x, y: x * 2, (x, y), strict=True)
-    with pytest.raises(RuntimeError, match="does not depend on the inputs"):
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function does not require gradients"):
         functional.jacobian(lambda x: tp.ones(2), x, strict=True)
-    with pytest.raises(RuntimeError, match="one number"):
+    with pytest.raises(RuntimeError, match="function given to hvp should contain a single element"):
         functional.hvp(lambda x: x, x, x)
-    with pytest.raises(RuntimeError, match="can only be left out"):
+    with pytest.raises(RuntimeError, match="The vector v can only be None if the user-provided function returns"):
         functional.vjp(lambda x: x, x)
-    with pytest.raises(RuntimeError, match="has the shapes of the input"):
+    with pytest.raises(RuntimeError, match="v has invalid size: should be"):
         functional.jvp(lambda x: x, x, x[:2])
     with pytest.raises(ValueError, match="strategy"):
         functional.jacobian(lambda x: x, x, strategy="sideways")
-    with pytest.raises(TypeError, match="the inputs are"):
+    with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple"):
         functional.jacobian(lambda x: x, [x])
+
+
+@pytest.mark.parametrize(
+    ("which", "function", "graph", "words"),
+    [
+        ("vjp", lambda x: (x.detach() * 2).sum(), False, "Output 0 of the user-provided function does not require"),
+        (
+            "jvp",
+            lambda x: tp.ones(2, requires_grad=True) * 2,
+            False,
+            "The output of the user-provided function is indep",
+        ),
+        ("vjp", lambda x: x.sum(), True, "The jacobian of the user-provided function is independent of input 0"),
+        ("jacobian", lambda x: x * 2, True, "The jacobian of the user-provided function is independent of input 0"),
+        (
+            "hessian",
+            lambda x: x.sum(),
+            False,
+            "that the jacobian of the user-provided function with respect to input 0",
+        ),
+        ("vhp", lambda x: x.sum(), False, "that the jacobian of the user-provided function with respect to input 0"),
+        ("hvp", lambda x: (x * x).sum(), True, "The hessian of the user-provided function is independent of input 0"),
+    ],
+)
+def test_strict(which: str, function: Any, graph: bool, words: str) -> None:
+    """Each derivative names what it does not depend on; without strict the same call gives zeros."""
+    x = tp.tensor([1.0, 2.0])
+    v = () if which in ("jacobian", "hessian") else (tp.ones(2),)
+    if which == "vjp":
+        v = (tp.tensor(1.0),)
+    with pytest.raises(RuntimeError, match=words):
+        getattr(functional, which)(function, x, *v, create_graph=graph, strict=True)
+    getattr(functional, which)(function, x, *v, create_graph=graph)

@@ -252,3 +252,27 @@ def test_gradcheck_of_several_outputs_and_complex():
     assert gradcheck(lambda x, z: (x * z, x * 2, (x > 0)), (x, z))
     assert gradgradcheck(lambda x, z: (x * z * z, x.exp()), (x, z))
     assert gradcheck(lambda z: tp.real(z * z.conj()), (z,))
+
+
+def test_nodes_have_classes_and_metadata():
+    """A node's class has the operator's name; its metadata lives as long as the node, not as its Python object."""
+
+    class Twice(tp.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = tp.ones(2, requires_grad=True)
+    y, z = x * 2, Twice.apply(x)
+    assert [type(t.grad_fn).__name__ for t in (y, z)] == ["MulBackward0", "TwiceBackward"]
+    assert type(y.grad_fn) is type((x * 3).grad_fn) and isinstance(y.grad_fn, tp._C.Node)
+    assert type(y.grad_fn.next_functions[0][0]).__name__ == "AccumulateGrad"
+    y.grad_fn.metadata["where"] = [1]
+    y.grad_fn.metadata["where"].append(2)
+    assert y.grad_fn.metadata == {"where": [1, 2]} and z.grad_fn.metadata == {}
+    with pytest.raises(TypeError, match="cannot create"):
+        type(y.grad_fn)()

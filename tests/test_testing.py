@@ -30,12 +30,34 @@ def test_close():
         (tp.tensor(float("nan")), tp.tensor(float("nan")), {}, "not close"),
         ([tp.ones(1)], [tp.ones(1), tp.ones(1)], {}, "length"),
         ([tp.ones(1)], [tp.zeros(1)], {}, r"item \[0\]"),
-        (1.0, 1.1, {}, "Scalars"),
-        (tp.ones(1), 1.0, {}, "Expected two tensors"),
+        (1.0, 1.1, {}, r"Relative difference: 0.0909090909090909\d \(up to 1e-07 allowed\)"),
+        (1j, 2j, {}, "Expected 2j but got 1j"),
+        (2**70, 2**70 + 1, {}, "Absolute difference: 1\n"),
+        (float("inf"), 1.0, {}, "Scalars are not close"),
+        (1, 1.0, {}, r"The \(d\)types do not match: <class 'int'> != <class 'float'>"),
+        (True, False, {}, "Booleans mismatch: True is not False"),
+        (None, 1, {}, "None mismatch: None is not 1"),
+        ({"a": 1}, {"b": 1}, {}, r"Missing keys in the actual mapping: \['b'\]"),
+        ({"a": [1, {"b": 2.0}]}, {"a": [1, {"b": 3.0}]}, {}, r"item \['a'\]\[1\]\['b'\]"),
     ],
 )
 def test_not_close(a, b, options, text):
     with pytest.raises(AssertionError, match=text):
+        assert_close(a, b, **options)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options"),
+    [
+        (tp.ones(1), 1.0, {}),
+        (tp.ones(2), tp.ones(2).numpy(), {}),
+        ([tp.ones(1)], tp.ones(1), {}),
+        ("a", "a", {}),
+        (tp.ones(1), tp.nn.Parameter(tp.ones(1)), {"allow_subclasses": False}),
+    ],
+)
+def test_pairs_that_are_not_compared(a, b, options):
+    with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
         assert_close(a, b, **options)
 
 

@@ -63,7 +63,7 @@ static int lay_out(layout *l, const tp_tensor *targets, tp_ints lengths) {
     l->starts = (tp_ints){starts, lengths.size};
     for (int64_t i = 0; i < lengths.size; i++) {
         starts[i] = targets->ndim == 1 ? sum : i * targets->sizes[1];
-        sum += lengths.data[i];
+        if (__builtin_add_overflow(sum, lengths.data[i], &sum)) sum = INT64_MAX;
         if (lengths.data[i] > l->longest) l->longest = lengths.data[i];
     }
     if (targets->ndim == 1 && targets->sizes[0] != sum)

@@ -114,7 +114,7 @@ tp_tensor *bincount_dense(tp_tensor *self, tp_tensor *weights, int64_t minlength
     int64_t least, most;
     if (extremes_of(line, &least, &most) < 0) return NULL;
     if (least < 0) return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
-    int64_t size = tp_max_int(minlength, most + 1);
+    int64_t size = tp_max_int(minlength, tp_min_int(most, INT64_MAX - 1) + 1);
     /* Of nothing there is no sum of weights either: PyTorch counts then. */
     tp_dtype dtype = !weights || !self->numel ? TP_INT64 : weights->dtype == TP_FLOAT32 ? TP_FLOAT32 : TP_FLOAT64;
     tp_autoref *out = tp_zeros(TP_INTS(size), dtype, TP_STRIDED, self->device, -1);
@@ -147,7 +147,7 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     /* On Meta there are no classes to check; where a layer sees reads, scatter checks them. */
     bool is_seen = tp_read_is_seen(self), unread = self->device.type == TP_DEVICE_META || is_seen;
     if ((!unread || num_classes <= 0) && highest_class(self, &most) < 0) return NULL;
-    if (num_classes == -1) num_classes = most + 1;
+    if (num_classes == -1) num_classes = tp_min_int(most, INT64_MAX - 1) + 1;
     if (num_classes <= most) return tp_fail_null(TP_RuntimeError, "Class values must be smaller than num_classes.");
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[self->ndim] = num_classes;

@@ -20,12 +20,33 @@ typedef struct {
     PyObject *weakrefs;
 } py_node;
 static PyTypeObject node_type;
+static void node_dealloc(PyObject *o);
 #define NODE(o) (((py_node *)(o))->node)
+
+/* The class of a node's objects (borrowed): a subclass of Node for each name, made when it is first asked for. */
+static PyTypeObject *class_of(const tp_node *n) {
+    static PyObject *classes; /* name -> class */
+    if (!classes && !(classes = PyDict_New())) return NULL;
+    PyObject *name = PyUnicode_FromString(n->type->name);
+    PyObject *found = name ? PyDict_GetItemWithError(classes, name) : NULL;
+    if (name && !found && !PyErr_Occurred()) {
+        char full[256];
+        snprintf(full, sizeof full, "tensorpy.autograd.%s", n->type->name);
+        PyType_Slot slots[] = {{Py_tp_dealloc, node_dealloc}, {0, NULL}};
+        PyType_Spec spec = {full, sizeof(py_node), 0, Py_TPFLAGS_DEFAULT, slots};
+        PyObject *made = PyType_FromSpecWithBases(&spec, (PyObject *)&node_type);
+        if (made && PyDict_SetItem(classes, name, made) == 0) found = made;
+        Py_XDECREF(made);
+    }
+    Py_XDECREF(name);
+    return (PyTypeObject *)found;
+}
 
 PyObject *tp_py_node(tp_node *n) {
     if (!n) Py_RETURN_NONE;
     if (n->pyobj) return Py_NewRef((PyObject *)n->pyobj);
-    py_node *o = PyObject_New(py_node, &node_type);
+    PyTypeObject *class = class_of(n);
+    py_node *o = class ? PyObject_New(py_node, class) : NULL;
     if (!o) return NULL;
     o->node = tp_node_retain(n);
     o->weakrefs = NULL;
@@ -43,7 +64,9 @@ static void node_dealloc(PyObject *o) {
     if (((py_node *)o)->weakrefs) PyObject_ClearWeakRefs(o);
     NODE(o)->pyobj = NULL;
     tp_node_release(NODE(o));
+    PyTypeObject *class = Py_TYPE(o);
     PyObject_Free(o);
+    Py_DECREF(class);
 }
 
 static PyObject *node_name(PyObject *o, PyObject *unused) {
@@ -187,6 +210,12 @@ static PyObject *node_pre_hooks(PyObject *o, PyObject *unused) {
 static PyObject *node_post_hooks(PyObject *o, PyObject *unused) {
     (void)unused;
     return node_hooks(o, false);
+}
+
+static PyObject *node_metadata(PyObject *o, void *unused) {
+    (void)unused;
+    tp_py_hooks *hooks = hooks_ensure(&NODE(o)->hooks);
+    return hooks ? Py_XNewRef(dict_ensure(&hooks->metadata)) : NULL;
 }
 
 static PyObject *grads_tuple(tp_tensor *const *grads, int n) {
@@ -333,6 +362,7 @@ static void free_hooks(tp_py_hooks *hooks) {
     Py_XDECREF(hooks->before);
     Py_XDECREF(hooks->after);
     Py_XDECREF(hooks->accumulated);
+    Py_XDECREF(hooks->metadata);
     PyMem_Free(hooks);
     PyGILState_Release(gil);
 }
@@ -351,6 +381,7 @@ static int traverse_hooks(const tp_py_hooks *hooks, visitproc visit, void *arg) 
     Py_VISIT(hooks->before);
     Py_VISIT(hooks->after);
     Py_VISIT(hooks->accumulated);
+    Py_VISIT(hooks->metadata);
     return 0;
 }
 
@@ -446,6 +477,7 @@ void tp_py_clear_autograd(tp_autograd_meta *m) {
     if (!m->hooks) return;
     Py_CLEAR(m->hooks->tensor);
     Py_CLEAR(m->hooks->accumulated);
+    Py_CLEAR(m->hooks->metadata);
 }
 
 /* ---- anomaly mode ---- */
@@ -711,12 +743,13 @@ static PyGetSetDef node_getset[] = {
     {"next_functions", node_next_functions, NULL,
      "(node, output number) of each argument; None where no gradient goes.", NULL},
     {"variable", node_variable, NULL, "The leaf of an AccumulateGrad.", NULL},
+    {"metadata", node_metadata, NULL, "A dict that lives as long as the node.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyTypeObject node_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorpy.autograd.Node",
     .tp_basicsize = sizeof(py_node),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_doc = "A call that was recorded for backward.",
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,

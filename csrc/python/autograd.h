@@ -10,6 +10,7 @@ typedef struct tp_py_hooks {
     PyObject *before;      /* node pre-hooks: hook(grad_outputs) */
     PyObject *after;       /* node hooks: hook(grad_inputs, grad_outputs) */
     PyObject *accumulated; /* of a leaf: hook(leaf), when its .grad has been added to */
+    PyObject *metadata;    /* a dict for whoever holds the node */
 } tp_py_hooks;
 
 /* grad_fn as a Python object (new), None for a leaf; NULL with the exception set. */

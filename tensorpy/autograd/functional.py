@@ -16,45 +16,97 @@ from tensorpy._modes import enable_grad
 STRATEGIES = ("reverse-mode", "forward-mode")
 
 
+def _tuple_of(values: Any, name: str, what: str) -> tuple[tuple[Tensor, ...], bool]:
+    """Tensors as a tuple, and whether they came as one: (values, was a tuple)."""
+    is_tuple = isinstance(values, tuple)
+    given = values if is_tuple else (values,)
+    for i, value in enumerate(given):
+        if not isinstance(value, Tensor):
+            found = f"the value at index {i}" if is_tuple else f"the given {name}"
+            raise TypeError(
+                f"The {name} given to {what} must be either a Tensor or a tuple of Tensors but {found} has type "
+                f"{type(value)}."
+            )
+    return given, is_tuple
+
+
 class _Call:
     """The function and its inputs; both forms of each."""
 
+    second = False  # whether the derivative asked for is a second one
+
     def __init__(self, what: str, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> None:
         self.what, self.func, self.create_graph = what, func, create_graph
-        self.single = not isinstance(inputs, tuple)
-        given = (inputs,) if self.single else inputs
-        for x in given:
-            if not isinstance(x, Tensor):
-                raise TypeError(f"{what}: the inputs are a Tensor or a tuple of them, got {type(x).__name__}")
+        given, is_tuple = _tuple_of(inputs, "inputs", what)
+        self.single = not is_tuple
         self.inputs = given if create_graph else tuple(x.detach() for x in given)
         self.single_output = True
         if strict:
             self._check_strict()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        outputs = self.func(*inputs)
-        self.single_output = isinstance(outputs, Tensor)
-        values = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-        if not all(isinstance(o, Tensor) for o in values):
-            raise TypeError(f"{self.what}: the function returns a Tensor or a tuple of them")
+        values, is_tuple = _tuple_of(self.func(*inputs), "outputs of the user-provided function", self.what)
+        self.single_output = not is_tuple
         return values
 
     def _check_strict(self) -> None:
+        """Every output depends on every input, and with a graph or a second derivative so does every gradient."""
+        again = self.create_graph or self.second
         with enable_grad():
             leaves = tuple(x.detach().requires_grad_() for x in self.inputs)
-            outputs = self(*leaves)
-        for i, o in enumerate(outputs):
-            if not o.requires_grad:
-                raise RuntimeError(f"{self.what}: output {i} does not depend on the inputs, and strict=True")
-            found = _C._run_backward((o,), (_C.ones_like(o),), True, False, leaves, False)
-            for k, g in enumerate(found):
-                if g is None:
-                    raise RuntimeError(f"{self.what}: output {i} is independent of input {k}, and strict=True")
+            for i, o in enumerate(self(*leaves)):
+                if not o.requires_grad:
+                    raise RuntimeError(
+                        f"Output {i} of the user-provided function does not require gradients. "
+                        "In strict mode each output is computed from the inputs by differentiable operators."
+                    )
+                found = _C._run_backward((o,), (_C.ones_like(o),), True, again, leaves, False)
+                for k, g in enumerate(found):
+                    self._check_first(i, k, g)
+                if self.second and self.create_graph:
+                    self._check_second(leaves, found)
+
+    def _check_first(self, i: int, k: int, g: Tensor | None) -> None:
+        if g is None:
+            output = f"Output {i}" if self.what == "jacobian" else "The output"
+            raise RuntimeError(
+                f"{output} of the user-provided function is independent of input {k}. "
+                "This is not allowed in strict mode."
+            )
+        if self.second and not g.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+                f"input {k} is independent of the input. This is not allowed in strict mode: a linear function, for "
+                "one, has no second derivative."
+            )
+        if self.create_graph and not g.requires_grad:
+            raise RuntimeError(
+                f"The jacobian of the user-provided function is independent of input {k}. "
+                "This is not allowed in strict mode when create_graph=True."
+            )
+
+    def _check_second(self, leaves: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
+        total = sum((g.sum() for g in gradients), _C.zeros(()))
+        for k, h in enumerate(_C._run_backward((total,), (_C.ones_like(total),), True, True, leaves, False)):
+            if h is None:
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {k}. "
+                    "This is not allowed in strict mode."
+                )
+            if not h.requires_grad:
+                raise RuntimeError(
+                    f"The hessian of the user-provided function is independent of input {k}. "
+                    "This is not allowed in strict mode when create_graph=True."
+                )
 
     def one_number(self, *inputs: Tensor) -> Tensor:
         outputs = self(*inputs)
-        if not self.single_output or outputs[0].numel() != 1:
-            raise RuntimeError(f"{self.what}: the function returns one number")
+        if not self.single_output:
+            raise RuntimeError(f"The function given to {self.what} should return a single Tensor")
+        if outputs[0].numel() != 1:
+            raise RuntimeError(
+                f"The Tensor returned by the function given to {self.what} should contain a single element"
+            )
         return outputs[0].reshape(())
 
     def of_outputs(self, values: Any) -> Any:
@@ -71,15 +123,29 @@ class _Call:
             return values
         return tuple(self._cut(v) if isinstance(v, tuple) else v.detach() for v in values)
 
-    def direction(self, v: Any, like: tuple[Tensor, ...], name: str) -> tuple[Tensor, ...]:
+    def direction(self, v: Any, like: tuple[Tensor, ...], single: bool, whose: str) -> tuple[Tensor, ...]:
+        """The vector v: tensors of the sizes of `like`; ones where it is left out and there is one number."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
-                raise RuntimeError(f"{self.what}: the vector v can only be left out where {name} is one number")
+                raise RuntimeError(f"The vector v can only be None if {whose} a single Tensor with a single element.")
             return (_C.ones_like(like[0]),)
-        given = v if isinstance(v, tuple) else (v,)
-        if [t.shape for t in given] != [t.shape for t in like]:
-            raise RuntimeError(f"{self.what}: v has the shapes of {name}, {[tuple(t.shape) for t in like]}")
+        given, _ = _tuple_of(v, "v", self.what)
+        if len(given) != len(like):
+            if single:
+                raise RuntimeError("The given v should contain a single Tensor.")
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.")
+        for k, (t, other) in enumerate(zip(given, like, strict=True)):
+            if t.shape != other.shape:
+                entry = "" if single else f"Entry {k} in "
+                raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {t.shape}.")
         return given if self.create_graph else tuple(t.detach() for t in given)
+
+    def along_inputs(self, v: Any) -> tuple[Tensor, ...]:
+        return self.direction(v, self.inputs, self.single, "the input to the user-provided function is")
+
+
+class _Twice(_Call):
+    second = True
 
 
 def vjp(
@@ -90,7 +156,7 @@ def vjp(
 
     call = _Call("vjp", func, inputs, create_graph, strict)
     outputs, back = of_function(call, *call.inputs)
-    gradients = back(call.direction(v, outputs, "the output"))
+    gradients = back(call.direction(v, outputs, call.single_output, "the user-provided function returns"))
     return call.of_outputs(outputs), call.of_inputs(gradients)
 
 
@@ -101,7 +167,7 @@ def jvp(
     from tensorpy.func import jvp as of_function
 
     call = _Call("jvp", func, inputs, create_graph, strict)
-    outputs, tangents = of_function(call, call.inputs, call.direction(v, call.inputs, "the input"))
+    outputs, tangents = of_function(call, call.inputs, call.along_inputs(v))
     return call.of_outputs(outputs), call.of_outputs(tangents)
 
 
@@ -119,6 +185,11 @@ def jacobian(
 
     if strategy not in STRATEGIES:
         raise ValueError(f"jacobian: strategy is one of {STRATEGIES}, got {strategy!r}")
+    if strict and (vectorize or strategy == "forward-mode"):
+        raise RuntimeError(
+            'jacobian: strict=True and vectorize=True or strategy="forward-mode" are not supported together: '
+            "what is independent is found by one gradient after the other"
+        )
     call = _Call("jacobian", func, inputs, create_graph, strict)
     transform = jacrev if strategy == "reverse-mode" else jacfwd
     rows = transform(call, argnums=tuple(range(len(call.inputs))))(*call.inputs)
@@ -139,7 +210,9 @@ def hessian(
 
     if outer_jacobian_strategy not in STRATEGIES:
         raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
-    call = _Call("hessian", func, inputs, create_graph, strict)
+    if strict and vectorize:
+        raise RuntimeError("hessian: strict=True and vectorize=True are not supported together")
+    call = _Twice("hessian", func, inputs, create_graph, strict)
     places = tuple(range(len(call.inputs)))
     outer = jacrev if outer_jacobian_strategy == "reverse-mode" else jacfwd
     rows = outer(jacrev(call.one_number, argnums=places), argnums=places)(*call.inputs)
@@ -153,10 +226,10 @@ def vhp(
     from tensorpy.func import grad
     from tensorpy.func import vjp as of_function
 
-    call = _Call("vhp", func, inputs, create_graph, strict)
+    call = _Twice("vhp", func, inputs, create_graph, strict)
     gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
     _, back = of_function(gradient, *call.inputs)
-    product = back(call.direction(v, call.inputs, "the input"))
+    product = back(call.along_inputs(v))
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
 
 
@@ -167,9 +240,9 @@ def hvp(
     from tensorpy.func import grad
     from tensorpy.func import jvp as of_function
 
-    call = _Call("hvp", func, inputs, create_graph, strict)
+    call = _Twice("hvp", func, inputs, create_graph, strict)
     gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
-    _, product = of_function(gradient, call.inputs, call.direction(v, call.inputs, "the input"))
+    _, product = of_function(gradient, call.inputs, call.along_inputs(v))
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)
 
 

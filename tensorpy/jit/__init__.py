@@ -15,7 +15,11 @@ from tensorpy.nn import Module
 
 
 def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """The function, class or module itself."""
+    """The function, class or module itself. A module whose parameters wait for their shapes is refused."""
+    for name, child in obj.named_modules() if hasattr(obj, "named_modules") else ():
+        if getattr(child, "has_uninitialized_params", bool)():
+            where = f" in {name!r}" if name else ""
+            raise RuntimeError(f"'{type(child).__name__}' has uninitialized parameters{where}: run forward first")
     return obj
 
 

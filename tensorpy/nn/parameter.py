@@ -82,16 +82,12 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 # ---- tensors whose shape is not known yet ----
 
-_WAITING = (
-    "an uninitialized parameter or buffer. A lazy module gets its shapes from the first input: call forward with one "
-    "first."
-)
-# What may be asked of a tensor without a shape.
+_CALL_FIRST = "Call `forward` first: a lazy module gets its shapes from its first input."
+# What may be called on a tensor without a shape, by the functions' names; attributes but the shape may all be read.
 _ALLOWED = frozenset({
-    "_is_buffer", "_is_param", "_make_subclass", "copy_", "cpu", "cuda", "data", "detach", "detach_", "device", "dtype",
-    "grad", "grad_fn", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "is_complex",
-    "is_floating_point", "is_leaf", "is_meta", "is_sparse", "layout", "persistent", "requires_grad", "requires_grad_",
-    "retain_grad", "to", "type", "untyped_storage",
+    "__hash__", "_make_subclass", "char", "copy_", "cpu", "cuda", "bfloat16", "detach", "detach_", "double", "float",
+    "get_device", "half", "int", "is_complex", "is_floating_point", "long", "requires_grad_", "retain_grad", "short",
+    "size", "to", "type", "untyped_storage",
 })  # fmt: skip
 
 
@@ -107,14 +103,21 @@ class UninitializedTensorMixin:
         self.data = made
         self.__class__ = self.cls_to_become
 
-    def __getattribute__(self, name: str) -> Any:
-        if name == "shape":
-            raise RuntimeError(f"Can't access the shape of {_WAITING}")
-        if name in _ALLOWED or name.startswith("__") or name in ("materialize", "cls_to_become"):
-            return super().__getattribute__(name)
-        if hasattr(Tensor, name):
-            raise ValueError(f"Attempted to use '{name}' of {_WAITING}")
-        return super().__getattribute__(name)
+    def _no_shape(self) -> Any:
+        raise RuntimeError(f"Can't access the shape of an uninitialized parameter or buffer. {_CALL_FIRST}")
+
+    shape: Any = property(_no_shape)
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_CALL_FIRST}")
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        is_attribute = type(func).__name__ == "method-wrapper"
+        if is_attribute or getattr(func, "__name__", "") in _ALLOWED:
+            with _C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise ValueError(f"Attempted to use an uninitialized parameter in {func}. {_CALL_FIRST}")
 
     def __repr__(self, **unused: Any) -> str:
         return f"<{type(self).__name__}>"
@@ -125,16 +128,10 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-def _refused(name: str) -> Any:
-    def refuse(self: Any, *unused: Any) -> Any:
-        raise ValueError(f"Attempted to use '{name}' of {_WAITING}")
-
-    return refuse
-
-
-for _operator in ("add", "sub", "mul", "truediv", "matmul", "pow"):
-    for _form in (_operator, f"r{_operator}", f"i{_operator}"):
-        setattr(UninitializedTensorMixin, f"__{_form}__", _refused(f"__{_form}__"))
+def refuse_uninitialized(weight: Any, what: str) -> None:
+    """Raises ValueError for a weight without a shape, from which `what` cannot be computed."""
+    if is_lazy(weight):
+        raise ValueError(f"The module passed to `{what}` can't have uninitialized parameters. {_CALL_FIRST}")
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
@@ -158,7 +155,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is known at the first call of its module."""
 
     cls_to_become = Buffer
-    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True

@@ -8,7 +8,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
 from tensorpy.nn import functional as F
-from tensorpy.nn.parameter import Parameter
+from tensorpy.nn.parameter import Parameter, refuse_uninitialized
 from tensorpy.nn.utils import _power
 from tensorpy.nn.utils.parametrizations import _default_dim
 
@@ -64,10 +64,11 @@ def spectral_norm(
     """Divides a weight by its largest singular value, before each call."""
     if _hook_of(module, name) is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-    hook = SpectralNorm(name, n_power_iterations, _default_dim(module, dim), eps)
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    refuse_uninitialized(weight, "SpectralNorm")
+    hook = SpectralNorm(name, n_power_iterations, _default_dim(module, dim), eps)
     with no_grad():
         matrix = _power.as_matrix(weight, hook.dim)
         u, v = (F.normalize(weight.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in matrix.shape)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tensorpy import _C
-from tensorpy.nn.parameter import Parameter
+from tensorpy.nn.parameter import Parameter, refuse_uninitialized
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -44,6 +44,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
+    refuse_uninitialized(weight, "WeightNorm")
     del module._parameters[name]
     module.register_parameter(f"{name}_g", Parameter(_C.norm_except_dim(weight, 2, hook.dim).detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))

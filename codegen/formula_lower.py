@@ -114,8 +114,24 @@ class _Lowering(Expressions):
         return False
 
     def raise_statement(self, node: ast.Raise) -> None:
-        """raise ValueError("text")"""
+        """raise ValueError("text"), or an f-string with ints and lists of ints"""
         match node.exc:
+            case ast.Call(func=ast.Name(id=name), args=[ast.JoinedStr(values=values)], keywords=[]) if name in ERRORS:
+                text, arguments = "", []
+                for value in values:
+                    if isinstance(value, ast.Constant):
+                        text += str(value.value).replace("%", "%%")
+                        continue
+                    assert isinstance(value, ast.FormattedValue)
+                    number = self.expr(value.value)
+                    if number.kind == "int[]":
+                        text += "%s"
+                        arguments.append(f"tp_ints_text((char[256]){{0}}, 256, {number.c})")
+                    else:
+                        text += "%lld"
+                        arguments.append(f"(long long)({self.integer(value.value)})")
+                self.emit(f"tp_fail(TP_{name}, {', '.join([c_string(text), *arguments])});")
+                self.emit(f"return {self.result.failed};")
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str() as text)], keywords=[]):
                 if name not in ERRORS:
                     self.fail(node, f"unknown exception '{name}'", suggest(name, ERRORS, f"use {', '.join(ERRORS)}"))

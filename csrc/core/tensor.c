@@ -17,7 +17,7 @@ struct tp_core_hooks tp_core_hooks;
 static size_t geometry_bytes(int64_t ndim) { return sizeof(int64_t) * 2 * (size_t)ndim; }
 
 static int fail_dims(int64_t ndim) {
-    return tp_fail(TP_RuntimeError, "tensors of more than %d dimensions are not supported, got %lld", TP_MAX_DIMS,
+    return tp_fail(TP_RuntimeError, "only tensors with up to %d dims are supported, got %lld", TP_MAX_DIMS,
                    (long long)ndim);
 }
 

@@ -572,8 +572,8 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
     for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
         if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
             return tp_fail(strncmp(op->info->name, "cat", 4) == 0 ? TP_ValueError : TP_RuntimeError,
-                           "%s: expected a non-empty list of Tensors, %s is empty", tp_op_name(op, name),
-                           op->info->args[i].name);
+                           "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
+                           tp_op_name(op, name), op->info->args[i].name);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

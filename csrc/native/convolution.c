@@ -36,7 +36,7 @@ static int check_list(const char *name, tp_ints v, int64_t n, int64_t least, con
 static int check_settings(const settings *s, int64_t n) {
     if (check_list("stride", s->stride, n, 1, "non-positive stride") < 0) return -1;
     if (check_list("padding", s->padding, n, 0, "negative padding") < 0) return -1;
-    if (check_list("dilation", s->dilation, n, 1, "dilation that is not greater than zero") < 0) return -1;
+    if (check_list("dilation", s->dilation, n, 1, "dilation should be greater than zero; what is less") < 0) return -1;
     if (check_list("output_padding", s->output_padding, n, 0, "negative output_padding") < 0) return -1;
     if (s->groups < 1) return tp_fail(TP_RuntimeError, "non-positive groups is not supported");
     for (int64_t i = 0; s->transposed && i < n; i++)
@@ -77,6 +77,10 @@ static int check_operands(const tp_tensor *input, const tp_tensor *weight, const
     if (__builtin_mul_overflow(weight->sizes[1], s->groups, &product))
         return tp_fail(TP_RuntimeError, "convolution: groups=%lld is too large", (long long)s->groups);
     int64_t channels = s->transposed ? weight->sizes[0] : product;
+    if (!s->transposed && weight->sizes[0] < s->groups)
+        return tp_fail(TP_RuntimeError,
+                       "Given groups=%lld, expected weight to be at least %lld at dimension 0, but got %lld instead",
+                       (long long)s->groups, (long long)s->groups, (long long)weight->sizes[0]);
     if (input->sizes[1] != channels) return fail_channels(input, weight, s, channels);
     if (weight->sizes[0] % s->groups)
         return tp_fail(TP_RuntimeError,
@@ -360,8 +364,12 @@ static tp_tensor *convolve(const char *name, int n, tp_tensor *input, tp_tensor 
     if (weight->ndim != n + 2) {
         tp_autotext w = {0};
         tp_text_ints(&w, tp_sizes(weight));
-        return tp_fail_null(TP_RuntimeError, "%s: expected weight to be %dD, but got weight of size %s", name, n + 2,
-                            w.text);
+        if (weight->ndim < 3)
+            return tp_fail_null(TP_RuntimeError, "%s: weight should have at least three dimensions, but got size %s",
+                                name, w.text);
+        return tp_fail_null(TP_RuntimeError,
+                            "%s: Expected %d-dimensional input for %d-dimensional weight %s, but got %d dimensions",
+                            name, weight->ndim, weight->ndim, w.text, n + 2);
     }
     tp_autoref *out = tp_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
     if (!out) return NULL;
@@ -402,7 +410,7 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
     int64_t padding[3] = {0};
     bool added;
     if (check_list("stride", stride, n, 1, "non-positive stride") < 0 ||
-        check_list("dilation", dilation, n, 1, "dilation that is not greater than zero") < 0)
+        check_list("dilation", dilation, n, 1, "dilation should be greater than zero; what is less") < 0)
         return NULL;
     tp_autoref *x = batched(name, input, n, &added);
     if (!x) return NULL;

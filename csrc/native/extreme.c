@@ -4,6 +4,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "native/reduce.h"
+#include "iter/iter.h"
 #include "prim/plain.h"
 
 #include <string.h>
@@ -60,6 +61,12 @@ static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints d
     if (check_not_empty(op, self, mask, dim.size <= 0) < 0) return -1;
     if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
     if (self->numel && check_ordered(TP_NotImplementedError, op, self) < 0) return -1;
+    const tp_tensor *given = m->variant == TP_VARIANT_OUT ? m->given[0] : NULL;
+    if (given && given->dtype != self->dtype)
+        return tp_fail(TP_RuntimeError,
+                       "%s: Expected the dtype for input and out to match, but got %s for input's dtype and %s for "
+                       "out's dtype.",
+                       op, tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)given->dtype));
     return declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype);
 }
 

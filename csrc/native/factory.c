@@ -113,7 +113,10 @@ static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const
 
 /* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
 static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
-    if (dtype == TP_INT64 && !(is_whole(start) && is_whole(end) && is_whole(step)))
+    bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
+    if (dtype == TP_INT64 && !are_whole && tp_scalar_int(step) == 0)
+        return tp_fail(TP_ValueError, "step must be nonzero");
+    if (dtype == TP_INT64 && !are_whole)
         return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
                             TP_SCALAR_I(tp_scalar_int(step)), dtype);
     double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);

@@ -124,6 +124,9 @@ static int64_t shape_of(const tp_tensor *t, tp_ints s, tp_ints dim, int64_t *dim
     int64_t count = dim.size >= 0 ? dim.size : s.size >= 0 ? s.size : t->ndim;
     if (dim.size >= 0 && s.size >= 0 && dim.size != s.size)
         return tp_fail(TP_RuntimeError, "When given, dim and shape arguments must have the same length");
+    if (t->ndim == 0 && dim.size > 0)
+        return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions",
+                       (long long)dim.data[0]);
     if (count > t->ndim)
         return tp_fail(TP_RuntimeError, "Got shape with %lld values but input tensor only has %d dimensions.",
                        (long long)count, t->ndim);

@@ -43,8 +43,10 @@ static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, con
         tp_text_ints(&b, tp_sizes(self));
         if (src) tp_text_ints(&c, tp_sizes(src));
         return tp_fail(TP_RuntimeError,
-                       "Expected index %s to be no larger than self %s apart from dimension %lld%s%s (%s)", a.text,
-                       b.text, (long long)dim, src ? " and to be no larger size than src " : "", src ? c.text : "", op);
+                       "Size does not match at dimension %d: Expected index %s to be no larger than self %s apart from "
+                       "dimension %lld%s%s (%s)",
+                       d, a.text, b.text, (long long)dim, src ? " and to be no larger size than src " : "",
+                       src ? c.text : "", op);
     }
     return 0;
 }
@@ -192,9 +194,10 @@ static int fail_slices(tp_error_class cls, const char *op, const tp_tensor *self
     tp_text_ints(&b, tp_sizes(self));
     return tp_fail(
         cls,
-        "%s(): Source/destination tensor must have same slice shapes. Source %s does not go with destination %s at "
-        "dimension %lld and %lld indices",
-        op, a.text, b.text, (long long)dim, (long long)index->numel);
+        "%s(): Source/destination tensor must have same slice shapes: source tensor shape must match self tensor "
+        "shape, excluding the specified dimension. Got self.shape = %s source.shape = %s at dimension %lld and %lld "
+        "indices",
+        op, b.text, a.text, (long long)dim, (long long)index->numel);
 }
 /* The index as if it had the shape of source, which is self's but for dim. NULL on failure. */
 static tp_tensor *spread_index(int fault, tp_tensor *self, int64_t dim, tp_tensor *index, const tp_tensor *source) {

@@ -158,7 +158,15 @@ static tp_tensor_seq *with_numbers(tp_tensor *self, tp_scalars distances, tp_int
 static tp_tensor_seq *with_tensors(tp_tensor *self, tp_tensors places, tp_ints dims, int64_t order) {
     spacing s[TP_MAX_DIMS];
     if (check_count(places.size, dims.size) < 0) return NULL;
-    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) s[i] = (spacing){0, places.data[i]};
+    char here[40], there[40];
+    for (int64_t i = 0; i < dims.size && i < TP_MAX_DIMS; i++) {
+        if (!tp_device_equal(places.data[i]->device, self->device))
+            return tp_fail_null(TP_RuntimeError,
+                                "torch.gradient expected each tensor to be on the same device, but got devices %s and "
+                                "%s!",
+                                tp_device_print(self->device, here), tp_device_print(places.data[i]->device, there));
+        s[i] = (spacing){0, places.data[i]};
+    }
     return along(self, dims, s, order);
 }
 

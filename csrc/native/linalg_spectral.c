@@ -1,5 +1,6 @@
 /* linalg_spectral.c: orthogonal factorizations: qr, eigenvalues, singular values, least squares; and matrix_exp. */
 #include "NativeFunctions.h"
+#include "core/scalar_math.h"
 #include "Primitives.h"
 #include "iter/iter.h"
 #include "native/linalg.h"
@@ -76,8 +77,13 @@ tp_tensor *linalg_householder_product_dense(tp_tensor *given, tp_tensor *given_t
 tp_tensor *ormqr_dense(tp_tensor *given, tp_tensor *given_tau, tp_tensor *given_other, bool left, bool adjoint) {
     tp_autoref *self = tp_still(given), *tau = self ? tp_still(given_tau) : NULL,
                *other = tau ? tp_still(given_other) : NULL;
-    if (!other || check_reflections("ormqr", self, tau) < 0 || tp_check_matrix("ormqr", "other", other, false) < 0)
-        return NULL;
+    if (!other) return NULL;
+    bool are_matrices = self->ndim >= 2 && other->ndim >= 2 && tau->ndim >= 1;
+    int64_t least = are_matrices ? tp_min_int(tp_rows(other), tp_columns(self)) : 0;
+    if (left && are_matrices && tau->sizes[tau->ndim - 1] > least)
+        return tp_fail_null(TP_RuntimeError,
+                            "ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])");
+    if (check_reflections("ormqr", self, tau) < 0 || tp_check_matrix("ormqr", "other", other, false) < 0) return NULL;
     if ((left ? tp_rows(other) : tp_columns(other)) != tp_rows(self))
         return tp_fail_null(TP_RuntimeError, "ormqr: other.shape[%d] must be equal to input.shape[-2]", left ? -2 : -1);
     if (other->dtype != self->dtype || other->ndim != self->ndim ||

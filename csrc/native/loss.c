@@ -71,7 +71,7 @@ tp_tensor *binary_cross_entropy_composite(tp_tensor *self, tp_tensor *target, tp
 tp_tensor *soft_margin_loss_composite(tp_tensor *self, tp_tensor *target, int64_t reduction) {
     if (tp_check_castable((tp_dtype)target->dtype, (tp_dtype)self->dtype) < 0) return NULL;
     tp_autoref *y = tp_to_dtype(target, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT),
-               *margin = y ? tp_mul_Tensor(y, self) : NULL, *turned = margin ? tp_neg(margin) : NULL,
+               *margin = y ? tp_mul_Tensor(self, y) : NULL, *turned = margin ? tp_neg(margin) : NULL,
                *power = turned ? tp_exp(turned) : NULL;
     return reduced_steal(power ? as_input_steal(tp_log1p(power), self) : NULL, reduction);
 }

@@ -24,7 +24,7 @@ static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor
         return tp_fail(TP_NotImplementedError, "\"nll_loss_out_frame\" not implemented for '%s'",
                        tp_scalar_type_name((tp_dtype)self->dtype));
     if (target->dtype != TP_INT64 && target->dtype != TP_UINT8)
-        return tp_fail(TP_RuntimeError, "expected scalar type Long or Byte but found %s",
+        return tp_fail(TP_RuntimeError, "expected target dtype to be Long or Byte, but got %s",
                        tp_scalar_type_name((tp_dtype)target->dtype));
     bool rows_agree = self->ndim == 1 ? target->numel == 1 || target->ndim == 0
                                       : target->ndim == 1 && target->sizes[0] == self->sizes[0];
@@ -42,7 +42,10 @@ static int check(const tp_tensor *self, const tp_tensor *target, const tp_tensor
                        "weight tensor should be defined either for all %lld classes or no classes but got weight "
                        "tensor of %lld elements",
                        (long long)classes_of(self), (long long)weight->numel);
-    return tp_check_dtype("nll_loss", "weight", weight, (tp_dtype)self->dtype);
+    if (weight && weight->dtype != self->dtype)
+        return tp_fail(TP_RuntimeError, "nll_loss: expected scalar type %s but found %s for the weight",
+                       tp_scalar_type_name((tp_dtype)self->dtype), tp_scalar_type_name((tp_dtype)weight->dtype));
+    return 0;
 }
 
 int nll_loss_forward_meta(tp_meta *m, tp_tensor *self, tp_tensor *target, tp_tensor *weight, int64_t reduction,
@@ -162,7 +165,12 @@ static tp_tensor *by_rows(tp_tensor *self, tp_tensor *target, tp_tensor *weight,
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(self));
         tp_text_ints(&b, tp_sizes(target));
-        return tp_fail_null(TP_RuntimeError, "size mismatch (got input: %s, target: %s)", a.text, b.text);
+        if (n == 4) return tp_fail_null(TP_RuntimeError, "size mismatch (got input: %s, target: %s)", a.text, b.text);
+        int64_t wanted[TP_MAX_DIMS] = {self->sizes[0]};
+        memcpy(wanted + 1, self->sizes + 2, (size_t)(n - 2) * sizeof *wanted);
+        tp_autotext w = {0};
+        tp_text_ints(&w, (tp_ints){wanted, n - 1});
+        return tp_fail_null(TP_RuntimeError, "Expected target size %s, got %s", w.text, b.text);
     }
     order[0] = 0, order[n - 1] = 1;
     for (int64_t i = 1; i < n - 1; i++) order[i] = i + 1;

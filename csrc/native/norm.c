@@ -17,6 +17,9 @@ static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints s
     bool fits = shape.size >= 1 && input->ndim >= shape.size;
     *rows = *n = 1;
     for (int64_t i = 0; fits && i < shape.size; i++) fits = input->sizes[input->ndim - shape.size + i] == shape.data[i];
+    if (shape.size < 1)
+        return tp_fail(TP_RuntimeError,
+                       "Expected normalized_shape to be at least 1-dimensional, but got normalized_shape = []");
     if (!fits) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, shape);

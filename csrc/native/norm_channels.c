@@ -235,11 +235,13 @@ tp_tensor *batch_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *
 static int check_group(const tp_tensor *input, tp_tensor *weight, tp_tensor *bias, int64_t n, int64_t channels,
                        int64_t rest, int64_t group) {
     tp_tensor *both[] = {weight, bias};
+    tp_autotext shape = {0};
+    if (group < 1 || channels % group) tp_text_ints(&shape, tp_sizes(input));
     if (group < 1 || channels % group)
         return tp_fail(TP_RuntimeError,
-                       "Expected number of channels in input to be divisible by num_groups, but got %lld channels and "
-                       "num_groups=%lld",
-                       (long long)channels, (long long)group);
+                       "Expected number of channels in input to be divisible by num_groups, but got input of "
+                       "shape %s, %lld channels and num_groups=%lld",
+                       shape.text, (long long)channels, (long long)group);
     int64_t plane, numel;
     if (__builtin_mul_overflow(channels, rest, &plane) || __builtin_mul_overflow(n, plane, &numel) ||
         input->numel != numel)

@@ -40,7 +40,8 @@ int tp_refuse_bools(const tp_pointwise *p) {
 
 int tp_refuse_negation(const tp_pointwise *p) {
     return tp_fail(TP_RuntimeError,
-                   "%s: Negation, the `-` operator, on a bool tensor is not supported; use logical_not or `~`",
+                   "%s: Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+                   "mask, use the `~` or `logical_not()` operator instead.",
                    p->name);
 }
 
@@ -80,7 +81,8 @@ int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, 
     (void)inputs;
     double bound = tp_scalar_double(params[0].scalar);
     if (bound >= 0) return 0;
-    return tp_fail(TP_RuntimeError, "%s: lambda must not be negative, but found %g", p->name, bound);
+    return tp_fail(TP_RuntimeError, "%s: lambda must be in range [0, the largest number of the input dtype], found %g",
+                   p->name, bound);
 }
 
 static int check_slope(const char *name, const tp_scalar *slope, bool is_result) {

@@ -33,7 +33,7 @@ static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_em
             return tp_fail(TP_RuntimeError, "%s() %s must be greater than zero, but got %lld: %s should not be zero",
                            k->name, name, (long long)v.data[i], name);
         else if (v.data[i] < low)
-            return tp_fail(TP_RuntimeError, "%s: %s should be non-negative, but got %lld", k->name, name,
+            return tp_fail(TP_RuntimeError, "%s: pad must be non-negative, but got pad: %lld", k->name,
                            (long long)v.data[i]);
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] > INT32_MAX)
@@ -41,18 +41,30 @@ static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_em
     return 0;
 }
 
+static int fail_input(const kind *k, const tp_tensor *self) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(self));
+    int least = k->dims + 1, most = k->dims + 2;
+    if (self->ndim != least && self->ndim != most)
+        return tp_fail(TP_RuntimeError,
+                       "%s(): Expected %dD or %dD tensor, non-empty %dD or %dD (batch mode) tensor expected for input, "
+                       "but got: %s",
+                       k->name, least, most, least, most, text.text);
+    if (k->dims == 3)
+        return tp_fail(TP_RuntimeError,
+                       "%s(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                       "%s",
+                       k->name, text.text);
+    return tp_fail(TP_RuntimeError,
+                   "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: %s",
+                   k->name, least, most, text.text);
+}
+
 static int check_input(const kind *k, const tp_tensor *self) {
     int n = self->ndim;
     bool fits = n == k->dims + 1 || n == k->dims + 2;
     for (int i = n - k->dims - 1; fits && i < n; i++) fits = self->sizes[i] > 0 && self->sizes[i] <= INT32_MAX;
-    if (!fits) {
-        tp_autotext text = {0};
-        tp_text_ints(&text, tp_sizes(self));
-        return tp_fail(TP_RuntimeError,
-                       "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: "
-                       "%s",
-                       k->name, k->dims + 1, k->dims + 2, text.text);
-    }
+    if (!fits) return fail_input(k, self);
     if (self->dtype == TP_BOOL || tp_is_complex(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
                        tp_scalar_type_name((tp_dtype)self->dtype));
@@ -70,15 +82,16 @@ static int fail_small(const kind *k, const tp_pool_plan *p) {
     tp_autotext in = {0}, out = {0};
     tp_text_ints(&in, (tp_ints){p->in + 3 - k->dims, k->dims});
     tp_text_ints(&out, (tp_ints){p->out + 3 - k->dims, k->dims});
-    return tp_fail(TP_RuntimeError, "%s: Given input size: %s. Calculated output size: %s. Output size is too small",
-                   k->name, in.text, out.text);
+    return tp_fail(TP_RuntimeError,
+                   "%s: Given input size: %s. Calculated output size: %s. Output size is too small: "
+                   "Invalid computed output size: %lld",
+                   k->name, in.text, out.text, (long long)p->out[2]);
 }
 
 static int make_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints kernel, tp_ints stride,
                      tp_ints padding, tp_ints dilation, bool ceil_mode) {
     if (check_list(k, "kernel_size", kernel, false, 1) < 0 || check_list(k, "stride", stride, true, 1) < 0 ||
-        check_list(k, "padding", padding, false, 0) < 0 || check_list(k, "dilation", dilation, false, 1) < 0 ||
-        check_input(k, self) < 0)
+        check_list(k, "padding", padding, false, 0) < 0 || check_list(k, "dilation", dilation, false, 1) < 0)
         return -1;
     *p = (tp_pool_plan){.dims = k->dims, .count_include_pad = true};
     int missing = 3 - k->dims;
@@ -86,7 +99,6 @@ static int make_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_i
     for (int d = 0; d < 3; d++) {
         int i = d - missing;
         bool there = i >= 0;
-        p->in[d] = there ? self->sizes[self->ndim - k->dims + i] : 1;
         p->kernel[d] = there ? at(kernel, i) : 1;
         p->stride[d] = there && stride.size ? at(stride, i) : p->kernel[d];
         p->padding[d] = there ? at(padding, i) : 0;
@@ -96,6 +108,10 @@ static int make_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_i
                            "%s: pad should be at most half of effective kernel size, but got pad=%lld, "
                            "kernel_size=%lld and dilation=%lld",
                            k->name, (long long)p->padding[d], (long long)p->kernel[d], (long long)p->dilation[d]);
+    }
+    if (check_input(k, self) < 0) return -1;
+    for (int d = 0; d < 3; d++) {
+        p->in[d] = d >= missing ? self->sizes[self->ndim - k->dims + d - missing] : 1;
         p->out[d] = pooled(p->in[d], p->kernel[d], p->stride[d], p->padding[d], p->dilation[d], ceil_mode);
         small |= p->out[d] < 1;
     }
@@ -314,7 +330,11 @@ AVG_POOL(3)
 /* ---- to a given size ---- */
 
 static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints output_size) {
-    if (output_size.size != k->dims) return tp_fail(TP_RuntimeError, "%s: output_size must be %d", k->name, k->dims);
+    if (output_size.size != k->dims)
+        return tp_fail(TP_RuntimeError,
+                       k->average ? "%s: output_size must be %d"
+                                  : "%s(): internal error: output_size.size() must be %d",
+                       k->name, k->dims);
     if (check_input(k, self) < 0) return -1;
     if (!tp_is_floating(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
@@ -325,7 +345,8 @@ static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, 
         p->in[d] = self->sizes[self->ndim - k->dims + i];
         p->out[d] = at(output_size, i);
         if (p->out[d] < 0)
-            return tp_fail(TP_RuntimeError, "%s: elements of output_size must be greater than or equal to 0", k->name);
+            return tp_fail(TP_RuntimeError, "%s: elements of output_size must be greater than or equal to 0%s", k->name,
+                           k->average ? "" : ": Trying to create tensor with negative dimension");
     }
     return 0;
 }

@@ -11,20 +11,29 @@ typedef struct {
 
 static int make_pair(pair *p, const char *op, const char *name, tp_ints v, int64_t first) {
     if (v.size > 1)
-        return tp_fail(TP_RuntimeError, "%s: %s should contain one int, but got %lld", op, name, (long long)v.size);
+        return tp_fail(TP_RuntimeError, "%s() argument '%s' should contain one int (got %lld)", op, name,
+                       (long long)v.size);
     p->data[0] = first;
     p->data[1] = v.size ? v.data[0] : 0;
     p->ints = (tp_ints){p->data, v.size ? 2 : 0};
     return 0;
 }
 
+static int make_size(pair *p, const char *op, tp_ints v) {
+    if (v.size == 0) return tp_fail(TP_RuntimeError, "%s() argument 'output_size' should contain one int (got 0)", op);
+    return make_pair(p, op, "output_size", v, 1);
+}
+
 /* self with a dimension of height in front of its last; new. */
 static tp_tensor *as_image(const char *op, tp_tensor *self) {
-    if (self->ndim == 2 || self->ndim == 3) return tp_unsqueeze(self, -2);
+    bool fits = self->ndim == 2 || self->ndim == 3;
+    if (fits && self->sizes[self->ndim - 1] && self->sizes[self->ndim - 2]) return tp_unsqueeze(self, -2);
     tp_autotext text = {0};
     tp_text_ints(&text, tp_sizes(self));
-    return tp_fail_null(TP_RuntimeError, "%s: Expected 2D or 3D (batch mode) tensor for input, but got: %s", op,
-                        text.text);
+    return tp_fail_null(TP_RuntimeError,
+                        "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got: "
+                        "%s",
+                        op, text.text);
 }
 
 static tp_tensor *as_signal(tp_tensor *image) {
@@ -92,7 +101,7 @@ tp_tensor *avg_pool1d_composite(tp_tensor *self, tp_ints kernel_size, tp_ints st
 /* adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor */
 tp_tensor *adaptive_avg_pool1d_composite(tp_tensor *self, tp_ints output_size) {
     pair n;
-    if (make_pair(&n, "adaptive_avg_pool1d", "output_size", output_size, 1) < 0) return NULL;
+    if (make_size(&n, "adaptive_avg_pool1d", output_size) < 0) return NULL;
     tp_autoref *image = as_image("adaptive_avg_pool1d", self);
     return image ? as_own_signal(tp_adaptive_avg_pool2d(image, n.ints)) : NULL;
 }
@@ -100,7 +109,7 @@ tp_tensor *adaptive_avg_pool1d_composite(tp_tensor *self, tp_ints output_size) {
 /* adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor) */
 tp_tensor2 adaptive_max_pool1d_composite(tp_tensor *self, tp_ints output_size) {
     pair n;
-    if (make_pair(&n, "adaptive_max_pool1d", "output_size", output_size, 1) < 0) return (tp_tensor2){{NULL}};
+    if (make_size(&n, "adaptive_max_pool1d", output_size) < 0) return (tp_tensor2){{NULL}};
     tp_autoref *image = as_image("adaptive_max_pool1d", self);
     return image ? as_signals(tp_adaptive_max_pool2d(image, n.ints)) : (tp_tensor2){{NULL}};
 }

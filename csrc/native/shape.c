@@ -85,19 +85,28 @@ tp_tensor *unflatten_int_composite(tp_tensor *self, int64_t dim, tp_ints sizes) 
 tp_tensor *movedim_intlist_composite(tp_tensor *self, tp_ints source, tp_ints destination) {
     int64_t order[TP_MAX_DIMS];
     bool taken[TP_MAX_DIMS + 1] = {0};
-    if (source.size != destination.size)
-        return tp_fail_null(
-            TP_RuntimeError,
-            "movedim: Invalid source or destination dims: source (%lld dims) should contain the same number "
-            "of dims as destination (%lld dims)",
-            (long long)source.size, (long long)destination.size);
+    tp_autotext s = {0}, d = {0};
+    if (source.size != destination.size) {
+        tp_text_ints(&s, source);
+        tp_text_ints(&d, destination);
+        return tp_fail_null(TP_RuntimeError,
+                            "movedim: Invalid source or destination dims: source (%s dims) should contain the same "
+                            "number of dims as destination (%s dims)",
+                            s.text, d.text);
+    }
     for (int i = 0; i < self->ndim; i++) order[i] = -1;
     for (int64_t i = 0; i < source.size; i++) {
         int64_t from = tp_wrap_dim(source.data[i], self->ndim), to = tp_wrap_dim(destination.data[i], self->ndim);
         if (from < 0 || to < 0) return NULL;
-        if (taken[from]) return tp_fail_null(TP_RuntimeError, "movedim: repeated dim in `source`");
+        if (taken[from]) {
+            tp_text_ints(&s, source);
+            return tp_fail_null(TP_RuntimeError, "movedim: repeated dim in `source` (%s)", s.text);
+        }
         if (self->ndim == 0) continue;
-        if (order[to] >= 0) return tp_fail_null(TP_RuntimeError, "movedim: repeated dim in `destination`");
+        if (order[to] >= 0) {
+            tp_text_ints(&d, destination);
+            return tp_fail_null(TP_RuntimeError, "movedim: repeated dim in `destination` (%s)", d.text);
+        }
         taken[from] = true;
         order[to] = from;
     }
@@ -123,8 +132,13 @@ tp_tensor *moveaxis_int_composite(tp_tensor *self, int64_t source, int64_t desti
 /* narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor */
 tp_tensor *narrow_copy_composite(tp_tensor *self, int64_t dim, int64_t start, int64_t length) {
     if (self->ndim > 0 && dim >= self->ndim) /* another class of error than narrow's, as in PyTorch */
-        return tp_fail_null(TP_RuntimeError, "narrow_copy: dim %lld is out of range for %d dimensions", (long long)dim,
-                            self->ndim);
+        return tp_fail_null(TP_RuntimeError,
+                            "narrow_copy: Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got "
+                            "false. dim is %lld, for %d dimensions",
+                            (long long)dim, self->ndim);
+    if (self->ndim > 0 && length < 0 && dim >= -self->ndim)
+        return tp_fail_null(TP_RuntimeError, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
+                            (long long)start, (long long)length, (long long)self->sizes[tp_wrap_dim(dim, self->ndim)]);
     return tp_copy_of_view_steal(tp_narrow(self, dim, start, length));
 }
 
@@ -136,8 +150,7 @@ tp_tensor *narrow_composite(tp_tensor *self, int64_t dim, int64_t start, int64_t
     int64_t size = self->sizes[d], from = start < 0 ? start + size : start;
     if (length < 0) return tp_fail_null(TP_RuntimeError, "narrow(): length must be non-negative.");
     if (start < -size || start > size)
-        return tp_fail_null(TP_IndexError,
-                            "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+        return tp_fail_null(TP_IndexError, "start out of range (expected to be in range of [%lld, %lld], but got %lld)",
                             (long long)-size, (long long)size, (long long)start);
     if (from > size - length)
         return tp_fail_null(TP_RuntimeError, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
@@ -261,8 +274,8 @@ static tp_tensor_seq *named_split(tp_tensor *self, const char *op, int least, in
     if (self->ndim < least)
         return tp_fail_null(
             TP_RuntimeError,
-            "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", op, least,
-            least > 1 ? "s" : "", self->ndim);
+            "torch.%s requires a tensor with at least %d dimension, but got a tensor with %d dimensions!", op, least,
+            self->ndim);
     if (indices.size >= 0) return tensor_split_indices_composite(self, indices, dim);
     if (sections == 0 || self->sizes[dim] % sections)
         return tp_fail_null(

@@ -514,7 +514,9 @@ tp_tensor *unsqueeze_composite(tp_tensor *self, int64_t dim) {
 }
 
 tp_tensor_seq *unbind_int_composite(tp_tensor *self, int64_t dim) {
-    if (self->ndim == 0) return tp_fail_null(TP_IndexError, "unbind() cannot be applied to a 0-dim tensor.");
+    if (self->ndim == 0)
+        return tp_fail_null(TP_IndexError, "unbind: Dimension specified as %lld but tensor has no dimensions",
+                            (long long)dim);
     int64_t d = tp_wrap_dim(dim, self->ndim);
     tp_tensor_seq *seq = d < 0 ? NULL : tp_tensor_seq_new(self->sizes[d]);
     for (int64_t i = 0; seq && i < seq->size; i++)

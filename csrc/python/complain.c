@@ -30,8 +30,8 @@ static bool complain_element(tp_text *why, const tp_py_param *p, PyObject *o) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(o, i));
         bool found = !fits(p, item);
         if (found)
-            tp_text_add(why, "argument '%s' must be %s, but element %zd is %s", p->name, p->type, i,
-                        Py_TYPE(item)->tp_name);
+            tp_text_add(why, "argument '%s' must be %s, but got %s as element %zd", p->name, p->type,
+                        Py_TYPE(item)->tp_name, i);
         Py_DECREF(item);
         if (found) return true;
     }
@@ -48,8 +48,8 @@ void tp_py_complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
 void tp_py_complain_spread(tp_text *why, const tp_py_param *p, PyObject *const *items, Py_ssize_t n) {
     for (Py_ssize_t i = 0; why && i < n; i++) {
         if (!PyBool_Check(items[i]) && fits(p, items[i])) continue;
-        tp_text_add(why, "argument '%s' must be %s, but element %zd is %s", p->name, p->type, i,
-                    Py_TYPE(items[i])->tp_name);
+        tp_text_add(why, "argument '%s' must be %s, but got %s as element %zd", p->name, p->type,
+                    Py_TYPE(items[i])->tp_name, i);
         return;
     }
 }

@@ -463,6 +463,15 @@ static bool unknown_keyword(const tp_py_function *f, PyObject *kwnames) {
     return false;
 }
 
+/* The types of a call's arguments: "Tensor, int, dim=float". */
+static void describe_arguments(tp_text *text, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    for (Py_ssize_t i = 0; i < nargs; i++) tp_text_add(text, "%s%s", i ? ", " : "", Py_TYPE(args[i])->tp_name);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+        tp_text_add(text, "%s%s=%s", nargs || k ? ", " : "", name ? name : "?", Py_TYPE(args[nargs + k])->tp_name);
+    }
+}
+
 static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames) {
     if (unknown_keyword(f, kwnames)) return NULL;
@@ -477,8 +486,11 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
         if (f->nsignatures == 1) return PyErr_Format(PyExc_TypeError, "%s(): %s", f->name, why.text ? why.text : "");
         tp_text_add(&text, "\n * %s: %s", f->signatures[s].text, why.text ? why.text : "");
     }
-    return PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments; it takes one of%s",
-                        f->name, text.text ? text.text : "");
+    tp_autotext given = {0};
+    describe_arguments(&given, args, nargs, kwnames);
+    return PyErr_Format(PyExc_TypeError,
+                        "%s() received an invalid combination of arguments - got (%s), but expected one of:%s", f->name,
+                        given.text ? given.text : "", text.text ? text.text : "");
 }
 
 /* The first signature that fits; numbers are tensors at the second attempt only. NULL: none, or an exception is set. */

@@ -261,6 +261,11 @@ def triplet_margin_with_distance_loss(
     how = reduction_of(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
     distance = distance_function or ops.pairwise_distance
     far = distance(anchor, negative)
     if swap:
@@ -321,6 +326,27 @@ def gaussian_nll_loss(
     return reduce_by(loss + 0.5 * math.log(2 * math.pi) if full else loss, how)
 
 
+def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Whether an input fits a weight of (classes, further dimensions, features)."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {weight.dim()}")
+    features = input.shape[-1]
+    if features != weight.shape[-1]:
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {features} and "
+            f"{weight.shape[-1]}, respectively"
+        )
+    if bias is not None and bias.shape != weight.shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {tuple(weight.shape[:-1])}, got {tuple(bias.shape)}")
+    if weight.dim() > 2 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+
+
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -335,6 +361,9 @@ def linear_cross_entropy(
 ) -> Tensor:
     """The cross entropy of a linear map's scores; a weight of more than two dimensions gives scores of several, the
     classes first. `options` are about memory: there is one way to compute it."""
+    _check_linear(input, linear_weight, linear_bias)
+    if target.is_floating_point() and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     ignored = -100 if ignore_index is None else ignore_index
     bias = None if linear_bias is None else linear_bias.flatten()
     scores = nn.linear(input, linear_weight.flatten(0, -2), bias)

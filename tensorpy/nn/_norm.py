@@ -62,6 +62,9 @@ def batch_norm(
     """Each channel brought to mean 0 and variance 1 over the batch, or by the running statistics."""
     if training:
         _check_values(input, input.shape[0])
+    if eps < 0 or (training and eps == 0):
+        kind = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {kind}, but got {eps}")
     return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 

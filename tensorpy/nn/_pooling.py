@@ -290,7 +290,7 @@ def _output_size(input: Tensor, output_size: OutputSize, dims: int) -> Size:
     """None keeps a dimension."""
     if is_whole(output_size):
         return output_size
-    if len(output_size) > input.dim():
+    if len(output_size) >= input.dim():
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     sizes = input.shape[-len(output_size) :] if output_size else ()
     return [size if wanted is None else wanted for wanted, size in zip(output_size, sizes, strict=True)]

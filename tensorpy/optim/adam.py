@@ -18,6 +18,7 @@ from tensorpy.optim.optimizer import (
     kept,
     listed,
     number,
+    rate_of,
     shrink,
     zero_step,
 )
@@ -31,11 +32,22 @@ class _AdamBase(ListOptimizer):
     second = "exp_avg_sq"
 
     def _check(self, lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
-        check(number(lr) >= 0.0, "learning rate", lr)
+        check(rate_of(lr) >= 0.0, "learning rate", lr)
         check(eps >= 0.0, "epsilon value", eps)
         for i, beta in enumerate(betas):
             check(0.0 <= number(beta) < 1.0, f"beta parameter at index {i}", beta)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+
+    @staticmethod
+    def _check_tensors(lr: Any, betas: Any, foreach: bool | None, capturable: bool) -> None:
+        """Settings that are tensors go with some ways only."""
+        if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
+            if isinstance(value, Tensor) and foreach and not capturable:
+                raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+            if isinstance(value, Tensor) and value.numel() != 1:
+                raise ValueError(f"Tensor {name} must be 1-element")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -76,6 +88,7 @@ class Adam(_AdamBase):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        self._check_tensors(lr, betas, foreach, capturable)
         self._check(lr, betas, eps, weight_decay)
         check_ways(foreach, fused, differentiable)
         defaults = {
@@ -356,9 +369,16 @@ class SparseAdam(_AdamBase):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        check(number(lr) > 0.0, "learning rate", lr)
+        check(rate_of(lr) > 0.0, "learning rate", lr)
         self._check(lr, betas, eps, 0.0)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        if any(p.layout is not _C.strided for p in self._all_params()):
+            raise ValueError("SparseAdam requires dense parameter tensors")
+        if any(p.is_complex() for p in self._all_params()):
+            raise ValueError("SparseAdam does not support complex parameters")
+
+    def _all_params(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]

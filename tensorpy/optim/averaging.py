@@ -17,6 +17,7 @@ from tensorpy.optim.optimizer import (
     decayed,
     listed,
     number,
+    rate_of,
     zero_step,
 )
 
@@ -39,7 +40,7 @@ class ASGD(ListOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check(number(lr) >= 0.0, "learning rate", lr)
+        check(rate_of(lr) >= 0.0, "learning rate", lr)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         defaults = {
             "lr": lr,
@@ -110,7 +111,7 @@ class Muon(ListOptimizer):
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        check(number(lr) >= 0.0, "learning rate", lr)
+        check(rate_of(lr) >= 0.0, "learning rate", lr)
         check(momentum >= 0.0, "momentum value", momentum)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
@@ -134,6 +135,8 @@ class Muon(ListOptimizer):
                     )
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
+        if p.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
         return {"momentum_buffer": _C.zeros_like(p)}
 
     def update(

@@ -9,7 +9,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, no_grad
 from tensorpy.optim._line_search import strong_wolfe
-from tensorpy.optim.optimizer import Optimizer, ParamsT, check, number
+from tensorpy.optim.optimizer import Optimizer, ParamsT, check, number, rate_of
 
 __all__ = ["LBFGS"]
 
@@ -31,7 +31,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check(number(lr) >= 0.0, "learning rate", lr)
+        check(rate_of(lr) >= 0.0, "learning rate", lr)
         defaults = {
             "lr": lr,
             "max_iter": max_iter,
@@ -90,7 +90,7 @@ class LBFGS(Optimizer):
             direction = self._direction(state, grad, group["history_size"])
             state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
             rate = number(group["lr"])
-            size = min(1.0, 1.0 / float(grad.abs().sum())) * rate if state["n_iter"] == 1 else rate
+            size = rate / max(1.0, float(grad.abs().sum())) if state["n_iter"] == 1 else rate
             slope = float(grad.dot(direction))
             if slope > -group["tolerance_change"]:
                 break

@@ -103,10 +103,16 @@ class LRScheduler:
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the schedule is "
-                "skipped",
+                "skipped (how-to-adjust-learning-rate in PyTorch's pages shows the order)",
                 stacklevel=2,
             )
         self._step_count += 1
+        if epoch is not None:
+            warnings.warn(
+                "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
+                "Please use `scheduler.step()`: the scheduler counts the epochs itself",
+                stacklevel=2,
+            )
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -515,10 +521,7 @@ class OneCycleLR(LRScheduler):
         self.optimizer = optimizer
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ValueError(
-                    "You must define either total_steps OR (epochs AND steps_per_epoch) in order to determine total "
-                    "steps"
-                )
+                raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
             for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
                 if not isinstance(value, int) or value <= 0:
                     raise ValueError(f"Expected positive integer {name}, but got {value}")
@@ -592,7 +595,7 @@ class SequentialLR(LRScheduler):
         self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int], last_epoch: int = -1
     ) -> None:
         if not schedulers:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got none.")
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
@@ -640,7 +643,7 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got none.")
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
         self.optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):

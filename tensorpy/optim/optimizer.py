@@ -103,7 +103,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                f"{type(params).__name__}"
+                f"{params.type()}"
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -177,7 +177,11 @@ class Optimizer:
         if any(id(p) in known for p in listed):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
-            raise ValueError("all optimizer param groups should be with/without names.")
+            there, given = ("without", "with") if "param_names" in param_group else ("with", "without")
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{given} names to the optimizer, whose groups are {there}"
+            )
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -358,6 +362,13 @@ _PLAIN = (Tensor, Parameter)
 def number(value: Any) -> Any:
     """A setting that may be a tensor of one element, as a number."""
     return value.item() if isinstance(value, Tensor) else value
+
+
+def rate_of(lr: Any) -> Any:
+    """A learning rate as a number. Raises ValueError for a tensor of several."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    return number(lr)
 
 
 def kept(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, check_ways, decayed, listed, number
+from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, check_ways, decayed, listed, number, rate_of
 
 __all__ = ["SGD"]
 
@@ -31,7 +31,7 @@ class SGD(ListOptimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check(number(lr) >= 0.0, "learning rate", lr)
+        check(rate_of(lr) >= 0.0, "learning rate", lr)
         check(momentum >= 0.0, "momentum value", momentum)
         check(number(weight_decay) >= 0.0, "weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):

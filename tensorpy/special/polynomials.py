@@ -19,6 +19,10 @@ Step = Callable[[int, Any, Any, Any], Any]
 
 def _operands(x: Any, n: Any) -> tuple[Any, Any]:
     """x in a floating dtype and n in int64; numbers have the other's device."""
+    if not isinstance(x, Tensor) and not isinstance(n, Tensor):
+        raise TypeError(
+            f"a polynomial takes a Tensor and a number, or two tensors, got ({type(x).__name__}, {type(n).__name__})"
+        )
     device = next((t.device for t in (x, n) if isinstance(t, Tensor)), None)
     x, n = _C.as_tensor(x, device=device), _C.as_tensor(n, device=device)
     dtype = _C.result_type(x, n)

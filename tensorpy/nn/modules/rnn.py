@@ -79,10 +79,14 @@ class RNNBase(Module):
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
                 stacklevel=4,
             )
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
-        if self.hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
+        for name in ("bias", "batch_first"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(getattr(self, name)).__name__}")
+        for name in ("input_size", "hidden_size"):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(f"{name} should be of type int, got: {type(getattr(self, name)).__name__}")
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if self.proj_size < 0:
@@ -352,7 +356,8 @@ class RNNCellBase(Module):
         given: Any = (None,) * count if states is None else states
         for i, state in enumerate(given):
             if state is not None and state.dim() not in (1, 2):
-                raise ValueError(f"{self._get_name()}: Expected hidden[{i}] to be 1D or 2D, got {state.dim()}D instead")
+                name = f"hx[{i}]" if count > 1 else "hidden"
+                raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {state.dim()}D instead")
         batched = input.dim() == 2
         rows = input if batched else input.unsqueeze(0)
         if states is None:

@@ -26,6 +26,19 @@ def _places(module: Any, tie_weights: bool) -> dict[str, list[tuple[dict[str, An
     return places
 
 
+def _refuse_two_values(tensors: dict[str, Tensor], places: dict[str, list[tuple[dict[str, Any], str]]]) -> None:
+    """Raises ValueError where names of one shared tensor are given tensors that differ."""
+    given: dict[int, list[str]] = {}
+    for name in tensors:
+        given.setdefault(id(places[name]), []).append(name)
+    for names in given.values():
+        if any(tensors[name] is not tensors[names[0]] for name in names):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied. "
+                "Consider using tie_weights=False"
+            )
+
+
 @contextmanager
 def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _places(module, tie_weights)
@@ -39,6 +52,7 @@ def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict
     for name in unknown:  # one that the module has no place for is left alone, in a module that is there
         module.get_submodule(name.rpartition(".")[0])
     tensors = {name: tensor for name, tensor in tensors.items() if name in places}
+    _refuse_two_values(tensors, places)
     before = [(table, key, table[key]) for name in tensors for table, key in places[name]]
     try:
         for name, tensor in tensors.items():

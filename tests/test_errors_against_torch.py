@@ -1,0 +1,125 @@
+"""Bad calls of operators and modules: what PyTorch's samples say has to fail fails here with the same class, and words
+that its message has too. Tensors that share memory there share it here."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+
+torch = pytest.importorskip("torch")
+against = pytest.importorskip("test_against_torch")
+
+
+class Shared:
+    """torch's values as tensorpy's: a tensor for each storage, and what lies in it as views."""
+
+    def __init__(self) -> None:
+        self.storages: dict[int, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if value.device.type == "meta":
+                return tp.empty(tuple(value.shape), dtype=against.convert(value.dtype), device="meta")
+            return self.tensor(value.detach())
+        if type(value) in (list, tuple):
+            return type(value)(self(v) for v in value)
+        return against.convert(value)
+
+    def tensor(self, value: Any) -> Any:
+        storage = value.untyped_storage()
+        key = storage._cdata
+        if key not in self.storages:
+            whole = torch.empty(0, dtype=value.dtype).set_(storage)
+            self.storages[key] = (against.convert(whole), storage)
+        base = self.storages[key][0]
+        if base.dtype != against.convert(value.dtype):
+            base = base.view(against.convert(value.dtype))
+        return base.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
+
+
+def _cases() -> Iterator[Any]:
+    for info in against.COVERED:
+        if info.error_inputs_func is None:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield from (
+                pytest.param(info, error, id=f"{against.label(info)}-{i}")
+                for i, error in enumerate(info.error_inputs("cpu"))
+            )
+
+
+# A result that shares memory with an input, which PyTorch refuses here, is computed beside it and copied.
+COMPUTED_BESIDE = {"cat", "gather", "index_select", "kthvalue", "masked_select", "take"}
+SHARES = "unsupported operation|refer to a single memory location"
+
+
+@pytest.mark.parametrize(("info", "error"), _cases())
+@pytest.mark.filterwarnings("ignore")
+def test_bad_input(info: Any, error: Any) -> None:
+    sample, convert = error.sample_input, Shared()
+    function = against.counterpart(info)
+
+    def call(**more: Any) -> Any:
+        kwargs = {k: convert(v) for k, v in sample.kwargs.items()}
+        return function(convert(sample.input), *convert(list(sample.args)), **(kwargs | more))
+
+    if info.name in COMPUTED_BESIDE and re.search(SHARES, error.error_regex):
+        wanted = call(out=None)
+        try:
+            got = call()
+        except RuntimeError as refused:
+            assert re.search(error.error_regex, str(refused))
+        else:
+            tp.testing.assert_close(got, wanted, rtol=0, atol=0)
+        return
+    if error.error_type is Exception and not raises_in_torch(info, sample):
+        pytest.skip("no error in PyTorch on the CPU")
+    with pytest.raises(error.error_type) as raised:
+        call()
+    text = str(raised.value).replace("tensorpy", "torch")
+    text = text.replace("dtype float32", "dtype float").replace("got float64", "got double")  # a dtype's names in C
+    assert re.search(error.error_regex, text), f"{text}\nis not of the kind of\n{error.error_regex}"
+
+
+def raises_in_torch(info: Any, sample: Any) -> bool:
+    try:
+        info(sample.input, *sample.args, **sample.kwargs)
+    except Exception:
+        return True
+    return False
+
+
+# ---- modules ----
+
+
+def _module_cases() -> Iterator[Any]:
+    common = pytest.importorskip("torch.testing._internal.common_modules")
+    for info in common.module_db:
+        if info.module_error_inputs_func is None:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            errors = info.module_error_inputs_func(info, "cpu", torch.float32, False, True)
+        yield from (pytest.param(info, error, id=f"{info.name}-{i}") for i, error in enumerate(errors))
+
+
+@pytest.mark.parametrize(("info", "error"), _module_cases())
+@pytest.mark.filterwarnings("ignore")
+def test_bad_module(info: Any, error: Any) -> None:
+    given, convert = error.module_error_input, Shared()
+    made, called = given.constructor_input, given.forward_input
+    with pytest.raises(error.error_type) as raised:
+        module = getattr(tp.nn, info.module_cls.__name__)(
+            *convert(tuple(made.args)), **{k: convert(v) for k, v in made.kwargs.items()}
+        )
+        if error.error_on.name == "FORWARD_ERROR":
+            module(*convert(tuple(called.args)), **{k: convert(v) for k, v in called.kwargs.items()})
+    text = str(raised.value).replace("tensorpy", "torch")
+    assert re.search(error.error_regex, text), f"{text}\nis not of the kind of\n{error.error_regex}"

@@ -422,6 +422,7 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.prims = NULL;
     again->info.batching = NULL;
     again->is_method = false;
+    again->op.told_of_loop = false;
     tp_describe_tags(&again->op, no_tags);
     free(d);
     if (tp_declare_ops(&again->op, &again->info, 1) == 0) return &again->op;

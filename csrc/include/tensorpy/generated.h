@@ -208,6 +208,15 @@ TENSORPY_INLINE tp_tensor *tp_contiguous(tp_tensor *t, tp_memory_format format) 
     return TENSORPY_GENERATED->contiguous(t, format);
 }
 
+TENSORPY_INLINE bool tp_other_device(const tp_tensor *a, const tp_tensor *b) {
+    if (!b) return false;
+    tp_device x = tp_view_of(a).device, y = tp_view_of(b).device;
+    return x.type != y.type || x.index != y.index;
+}
+TENSORPY_INLINE int tp_check_devices(const char *op, const tp_device_argument *given, int64_t n) {
+    return TENSORPY_GENERATED->check_devices(op, given, n);
+}
+
 /* ---- what a record keeps beside tensors ---- */
 
 typedef struct {

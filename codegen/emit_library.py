@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import emit_reduction_cpu
-from .autograd_nodes import node_of
+from .autograd_nodes import by_key, node_of
 from .batching import batching_of
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, KernelSource, Operator, structured_name
@@ -112,9 +112,6 @@ def _called(catalog: Catalog) -> list[Operator]:
             called = called_by(schema_variables(op.schema), rule.formula, result, catalog, where)
             found |= {str(c.schema.name): c for c in called}
     for op in with_gradient(catalog):
-        node = node_of(op, catalog)
-        if node is None:
-            continue
         text = "".join(_formula_texts(op, catalog))
         found |= {name: c for name, c in catalog.by_name.items() if f"{c.call}(" in text}
     for text, _ in _tangents(catalog).values():
@@ -125,10 +122,11 @@ def _called(catalog: Catalog) -> list[Operator]:
 def _formula_texts(op: Operator, catalog: Catalog) -> Iterator[str]:
     from .emit_nodes import formula_function
 
-    node = node_of(op, catalog)
-    assert node is not None
-    for i in range(len(node.formulas)):
-        yield formula_function(node, i, catalog, OUTSIDE)
+    for one in (op, *(alone for _, alone in by_key(op))):
+        node = node_of(one, catalog)
+        for i in range(len(node.formulas) if node is not None else 0):
+            assert node is not None
+            yield formula_function(node, i, catalog, OUTSIDE)
 
 
 def _primitives(catalog: Catalog) -> list[Primitive]:
@@ -365,9 +363,15 @@ def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     name, functional = c_string(str(op.schema.name)), op.group.functional
     if op.is_implicit or functional is None:
         return
+    for key, alone in by_key(op) if op.kind == "functional" else ():
+        if node_of(alone, catalog) is not None:
+            kernel = f"autograd_{op.c}_{key}"
+            parts.kernel(key, alone, kernel, emit_node(alone, catalog, _head(op, kernel, keyset=True)))
     if op.kind == "functional" and op.derivative is not None and node_of(op, catalog) is not None:
         head = _head(op, f"autograd_{op.c}", keyset=True)
-        parts.kernel("Autograd", op, f"autograd_{op.c}", emit_node(op, catalog, head))
+        text = emit_node(op, catalog, head)
+        for key in op.autograd_keys:
+            parts.kernel(key, op, f"autograd_{op.c}", text)
     elif (op.kind in ("inplace", "out") and op.derivative is not None) or op.kind == "out":
         call = f"TENSORPY_GENERATED->record_variant(m, {name}, {c_string(str(functional.name))})"
         for key in ("Autograd", "ForwardAD") if op.kind == "inplace" else ("Autograd",):

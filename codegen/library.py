@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .autogen import expand_autogen
-from .autograd_nodes import check_gradients_given
+from .autograd_nodes import check_gradients_given, entries_of
 from .c_types import c_result
 from .catalog import Catalog, Operator, build_catalog
 from .check import check_autocast, check_derivatives, check_native_functions
@@ -114,4 +114,4 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
 
 def with_gradient(catalog: Catalog) -> Iterator[Operator]:
     """Those that record a node: the functional ones of an entry of derivatives.yaml."""
-    return (op for op in catalog if op.derivative is not None and op.kind == "functional" and not op.is_implicit)
+    return (op for op in catalog if entries_of(op) and op.kind == "functional" and not op.is_implicit)

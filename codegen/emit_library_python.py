@@ -58,13 +58,31 @@ def _short(f: PythonFunction) -> str:
     return f.name.removeprefix(f"{f.module}_") if f.module else f.name
 
 
+def _several_outs(f: PythonFunction) -> tuple[str, ...] | None:
+    """The names of its out= arguments where there are several: Python gives a tuple of them."""
+    groups = (s.op.group.out for s in f.signatures if s.op.group.out is not None)
+    return next((tuple(a.name for a in out.func.out) for out in groups if len(out.func.out) > 1), None)
+
+
+def _bound(name: str, outs: tuple[str, ...] | None, mark: str = "") -> str:
+    if outs is None:
+        return f"{name} = _ops.{name}\n"
+    return (
+        f"\n\ndef {mark}{name}(*args, out=None, **kwargs):\n"
+        f"    if out is not None:\n        kwargs.update(zip({outs!r}, out, strict=True))\n"
+        f"    return _ops.{name}(*args, **kwargs)\n\n\n"
+    )
+
+
 def emit_ops_py(catalog: Catalog, ns: str) -> str:
     modules = _by_module(catalog)
+    several = {f.name: outs for fs in modules.values() for f in fs if (outs := _several_outs(f))}
     names = [f.name for f in modules.pop("")]
     listed = "".join(f'    "{name}",\n' for name in [*names, *sorted(modules)])
-    bound = "".join(f"{name} = _ops.{name}\n" for name in names)
+    bound = "".join(_bound(name, several.get(name)) for name in names)
     for module, functions in sorted(modules.items()):
-        cells = "".join(f"    {_short(f)}=_ops.{f.name},\n" for f in functions)
+        bound += "".join(_bound(f.name, several[f.name], "_") for f in functions if f.name in several)
+        cells = "".join(f"    {_short(f)}={'_' if f.name in several else '_ops.'}{f.name},\n" for f in functions)
         bound += f"{module} = SimpleNamespace(\n{cells})\n"
     types = "from types import SimpleNamespace\n\n" if modules else ""
     return (

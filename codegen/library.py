@@ -32,16 +32,19 @@ _REFUSED_TAGS = {
 }
 
 
-def load_library(folder: Path, namespace: str) -> Catalog:
-    """The operators of a yaml/ folder; `by_name` has tensorpy's too, but for those that have a name of the folder's."""
+def load_library(folder: Path, namespace: str, tree: Path = TREE) -> Catalog:
+    """The operators of a yaml/ folder; `by_name` has tensorpy's too, but for those that have a name of the folder's.
+
+    `tree` is tensorpy's own folder.
+    """
     errors = ErrorCollector()
-    tags = load_tags(TREE / "tags.yaml", errors)
+    tags = load_tags(tree / "tags.yaml", errors)
     sources = sources_of(folder, "native_functions")
     if not sources:
         errors.add(Location(str(folder), 0), "there is no native_functions.yaml", "name a folder that has one")
     own_entries = load_native_functions(sources, tags, errors)
-    tree_entries = load_native_functions(sources_of(TREE, "native_functions"), tags, errors)
-    primitives = load_primitives(TREE / "primitives.yaml", errors)
+    tree_entries = load_native_functions(sources_of(tree, "native_functions"), tags, errors)
+    primitives = load_primitives(tree / "primitives.yaml", errors)
     errors.raise_if_any()
     own = expand_autogen(own_entries, errors)
     check_native_functions(own, errors)
@@ -56,7 +59,7 @@ def load_library(folder: Path, namespace: str) -> Catalog:
             errors.add(function.at("variants"), what, "write 'variants: function', or name it otherwise")
     errors.raise_if_any()
     names = {f.name.base for f in own}
-    tree = [f for f in expand_autogen(tree_entries, errors) if f.name.base not in names]
+    others = [f for f in expand_autogen(tree_entries, errors) if f.name.base not in names]
     derivatives = load_derivatives(sources_of(folder, "derivatives"), own, errors)
     check_derivatives(derivatives, errors)
     check_supported_derivatives(derivatives, errors)
@@ -64,7 +67,7 @@ def load_library(folder: Path, namespace: str) -> Catalog:
     autocast = load_autocast(policies, own, errors) if policies.exists() else []
     check_autocast(autocast, errors)
     errors.raise_if_any()
-    whole = build_catalog([*tree, *own], derivatives, autocast, tags, primitives)
+    whole = build_catalog([*others, *own], derivatives, autocast, tags, primitives)
     catalog = _named(whole, {str(f.name) for f in own}, namespace)
     check_gradients_given(catalog, errors)
     check_out_dtypes(catalog, errors)

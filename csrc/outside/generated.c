@@ -400,6 +400,7 @@ static int describe(tp_library *l, const char *name, const tensorpy_entry_info *
 /* ---- the rest ---- */
 
 static bool requires_grad(const tp_tensor *t) { return tp_requires_grad(t); }
+static bool is_differentiated(void) { return tp_is_differentiated(); }
 static bool grad_enabled(void) { return tp_grad_enabled(); }
 static int64_t storage_offset(const tp_tensor *t) { return tp_storage_offset(t); }
 static tp_tensors seq_borrow(const tp_tensor_seq *s) { return tp_tensor_seq_borrow(s); }
@@ -466,4 +467,5 @@ const tensorpy_generated tp_generated_api = {
     .check_devices = tp_check_devices,
     .each_new = tp_each_new,
     .each_into = tp_each_into,
+    .is_differentiated = is_differentiated,
 };

@@ -161,6 +161,7 @@ TENSORPY_INLINE bool tensorpy_any_has_key(tp_tensors list, tp_keyset key) {
 TENSORPY_INLINE int64_t tp_storage_offset(const tp_tensor *t) { return TENSORPY_GENERATED->storage_offset(t); }
 TENSORPY_INLINE bool tp_requires_grad(const tp_tensor *t) { return TENSORPY_GENERATED->requires_grad(t); }
 TENSORPY_INLINE bool tp_grad_enabled(void) { return TENSORPY_GENERATED->grad_enabled(); }
+TENSORPY_INLINE bool tp_is_differentiated(void) { return TENSORPY_GENERATED->is_differentiated(); }
 TENSORPY_INLINE tp_tensors tp_tensor_seq_borrow(const tp_tensor_seq *s) { return TENSORPY_GENERATED->seq_borrow(s); }
 TENSORPY_INLINE tp_tensor_seq *tp_tensor_seq_of(tp_tensors list) { return TENSORPY_GENERATED->seq_of(list); }
 TENSORPY_INLINE int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype,

@@ -117,6 +117,7 @@ typedef struct tensorpy_generated {
     /* Calls the operator of that name for each place of the lists among its arguments (autograd/each.h). */
     tp_tensor_seq *(*each_new)(const char *called, const tp_value *args, int nargs);
     int (*each_into)(const char *called, const tp_value *args, int nargs);
+    bool (*is_differentiated)(void); /* is_grad_enabled() of a formula: a gradient or a tangent is recorded */
 } tensorpy_generated;
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .c_types import CArgument, c_arguments
@@ -174,22 +174,32 @@ def all_nodes(catalog: Catalog) -> dict[int, Node]:
     global _nodes_of
     if _nodes_of is not None and _nodes_of[0] is catalog.by_name:
         return _nodes_of[1]
-    entries = {id(op.derivative): op.derivative for op in catalog.by_name.values() if op.derivative is not None}
+    entries = {id(entry): entry for op in catalog.by_name.values() for entry in entries_of(op)}
     counts: dict[str, int] = {}
     nodes: dict[int, Node] = {}
     for entry in sorted(entries.values(), key=lambda e: e.location):
         if all(f.non_differentiable for f in entry.formulas):
             continue
-        prefix = camel_case(entry.function.name.base)
+        prefix = camel_case(entry.function.name.base) + (entry.key if entry.key != "Default" else "")
         nodes[id(entry)] = Node(f"{prefix}{counts.setdefault(prefix, 0)}", entry)
         counts[prefix] += 1
     _nodes_of = (catalog.by_name, nodes)
     return nodes
 
 
+def entries_of(op: Operator) -> list[DerivativeEntry]:
+    """For every autograd key, then for single ones."""
+    return [*([op.derivative] if op.derivative is not None else []), *(entry for _, entry in op.keyed)]
+
+
+def by_key(op: Operator) -> list[tuple[str, Operator]]:
+    """The operator as an autograd key sees it that has formulas of its own."""
+    return [(key, replace(op, derivative=entry, keyed=())) for key, entry in op.keyed]
+
+
 def nodes_of(catalog: Catalog) -> list[Node]:
     """Those that operators of the catalogue record."""
-    wanted = {id(op.derivative) for op in catalog}
+    wanted = {id(entry) for op in catalog for entry in entries_of(op)}
     return [node for key, node in all_nodes(catalog).items() if key in wanted]
 
 
@@ -208,8 +218,8 @@ def wants(node: Node, name: str, base: str = "base", count_of: str = "node->{}_c
 def check_gradients_given(catalog: Catalog, errors: ErrorCollector | None = None) -> None:
     """Every tensor argument of an operator with an entry has a formula or is said to have none."""
     collector = ErrorCollector() if errors is None else errors
-    entries = {id(op.derivative): op.derivative for op in catalog if op.derivative is not None}
-    recorded = {id(op.derivative) for op in catalog if op.derivative is not None and not op.is_implicit}
+    entries = {id(entry): entry for op in catalog for entry in entries_of(op)}
+    recorded = {id(entry) for op in catalog if not op.is_implicit for entry in entries_of(op)}
     for key, entry in entries.items():
         schema = entry.function.func
         if key not in recorded:

@@ -17,7 +17,7 @@ HEADERS = Path(__file__).resolve().parent.parent / "csrc" / "include"
 Kind: TypeAlias = Literal["macro", "function", "type", "member"]
 
 # How kernels are boxed: included by library.h, whose macros are what people write. What the generator writes against.
-INSIDE = ("batching.h", "boxing.h", "expressions.h", "generated.h", "generated_api.h")
+INSIDE = ("batching.h", "boxing.h", "expressions.h", "generated.h", "generated_api.h", "tangents.h")
 # Functions of numbers, compiled in, for kernels of a device too: nothing of them passes between a library and tensorpy.
 COMPILED_IN = re.compile(r"valid OpenCL C\b|\(part of math\.h\)")
 SINCE = re.compile(r"\b[Ss]ince (\d+\.\d+)")

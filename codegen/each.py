@@ -9,7 +9,7 @@ variant calls the in-place variant, or the operator that the entry names behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import yaml
 
@@ -70,7 +70,13 @@ def _default(default: str | None, type_: str) -> str:
     return f"{{.tag = TP_SCALAR, .scalar = TP_SCALAR_I({default})}}"
 
 
-def boxed_arguments(schema: FunctionSchema, called: FunctionSchema) -> list[str]:
+def _boxed(code: str, name: str) -> str:
+    return f"tp_box_{code}({name})"
+
+
+def boxed_arguments(
+    schema: FunctionSchema, called: FunctionSchema, boxed: Callable[[str, str], str] = _boxed
+) -> list[str]:
     """The called operator's arguments, with the lists in the place of their items, as tp_value in C."""
     own = {a.name: a for a in c_arguments(schema)}
     wanted = c_arguments(called)
@@ -78,5 +84,5 @@ def boxed_arguments(schema: FunctionSchema, called: FunctionSchema) -> list[str]
     out = []
     for w in wanted:
         a = own.get(w.name) or (left.pop(0) if left else None)
-        out.append(f"tp_box_{a.c.code}({a.name_in_c})" if a else _default(w.argument.default, str(w.type)))
+        out.append(boxed(a.c.code, a.name_in_c) if a else _default(w.argument.default, str(w.type)))
     return out

@@ -4,6 +4,8 @@ each term of those that are sums.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .autograd_nodes import Node, node_of
 from .c_types import c_arguments
 from .catalog import Catalog, Operator
@@ -23,7 +25,17 @@ def forwards_of(catalog: Catalog) -> dict[str, Forward]:
     return {op.c: forward for op, forward in found if forward is not None}
 
 
-def _argument_variables(op: Operator, term: Term, names: set[str]) -> tuple[dict[str, Variable], list[str]]:
+# How a term gets at an argument: its type's code and its number -> C.
+Taken = Callable[[str, int], str]
+
+
+def _unboxed(code: str, i: int) -> str:
+    return f"tp_unbox_{code}(&args[{i}])"
+
+
+def _argument_variables(
+    op: Operator, term: Term, names: set[str], taken: Taken
+) -> tuple[dict[str, Variable], list[str]]:
     variables: dict[str, Variable] = {}
     prologue = []
     for i, a in enumerate(c_arguments(op.schema)):
@@ -32,7 +44,7 @@ def _argument_variables(op: Operator, term: Term, names: set[str]) -> tuple[dict
         for name in shown:
             variables[name] = Variable(kind, a.name_in_c)
         if names.intersection(shown):
-            prologue.append(f"{a.c.declare(a.name_in_c)} = tp_unbox_{a.c.code}(&args[{i}]);")
+            prologue.append(f"{a.c.declare(a.name_in_c)} = {taken(a.c.code, i)};")
         if a.name in term.uses:
             variables["grad" if term.pointwise else f"{a.name}_t"] = Variable("Tensor", f"tangents[{i}]")
     return variables, prologue
@@ -46,9 +58,9 @@ def _result_variables(node: Node) -> dict[str, Variable]:
     }
 
 
-def _function(op: Operator, node: Node, term: Term, name: str, catalog: Catalog) -> str:
+def _function(op: Operator, node: Node, term: Term, name: str, catalog: Catalog, taken: Taken) -> str:
     names = set(used(term.text, term.formula.location))
-    variables, prologue = _argument_variables(op, term, names)
+    variables, prologue = _argument_variables(op, term, names, taken)
     results = _result_variables(node)
     unused = [] if names.intersection(results) else ["(void)results;"]
     unused += [] if prologue else ["(void)args;"]
@@ -66,7 +78,7 @@ def _function(op: Operator, node: Node, term: Term, name: str, catalog: Catalog)
     return f"/* {op.schema.name}, by {', '.join(term.uses)}:\n{comment} */\n{text}"
 
 
-def _terms(op: Operator, forward: Forward, catalog: Catalog) -> tuple[str, str]:
+def emit_terms(op: Operator, forward: Forward, catalog: Catalog, taken: Taken = _unboxed) -> tuple[str, str]:
     """The functions, and the table of them."""
     node = node_of(op, catalog)
     assert node is not None
@@ -74,11 +86,15 @@ def _terms(op: Operator, forward: Forward, catalog: Catalog) -> tuple[str, str]:
     functions, rows = [], []
     for k, term in enumerate(forward.terms):
         name = f"forward_{op.c}_{k}"
-        functions.append(_function(op, node, term, name, catalog))
+        functions.append(_function(op, node, term, name, catalog, taken))
         uses = sum(1 << places[used_name] for used_name in term.uses)
         rows.append(f"    {{{term.output}, {str(term.pointwise).lower()}, {uses:#x}, {name}}},\n")
     table = f"static const tp_forward_term forward_terms_{op.c}[] = {{\n{''.join(rows)}}};\n"
     return "".join(functions), table
+
+
+def roles_of(op: Operator, forward: Forward) -> str:
+    return "".join("t" if a.name in forward.counts else "." for a in c_arguments(op.schema))
 
 
 def emit_forward(catalog: Catalog) -> str:
@@ -87,10 +103,10 @@ def emit_forward(catalog: Catalog) -> str:
     operators = {op.c: op for op in catalog}
     for name, forward in forwards_of(catalog).items():
         op = operators[name]
-        roles = "".join("t" if a.name in forward.counts else "." for a in c_arguments(op.schema))
+        roles = roles_of(op, forward)
         terms = "NULL"
         if forward.terms:
-            out += _terms(op, forward, catalog)
+            out += emit_terms(op, forward, catalog)
             terms = f"forward_terms_{name}"
         other = op_of(forward.other) if forward.other is not None else "NULL"
         cells = f"TP_FORWARD_{forward.kind}, {len(forward.terms)}, {c_string(roles)}, {terms}, {other}"

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import emit_reduction_cpu
-from .autograd_nodes import node_of
+from .autograd_nodes import by_key, node_of
 from .batching import batching_of
 from .c_types import c_arguments, c_result, parameters, value_decl
 from .catalog import Catalog, KernelSource, Operator, structured_name
+from .device_checks import device_check
+from .each import boxed_arguments
 from .emit_autocast import kernel_body
 from .emit_backend import native_declarations
 from .emit_batching import rules_of
 from .emit_formula import operators_called
+from .emit_forward import emit_terms, forwards_of, roles_of
 from .emit_library_nodes import OUTSIDE, emit_node
 from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, emit_test_py
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
@@ -27,6 +30,9 @@ from .formula import Result, schema_variables, used
 from .formula_lower import called_by, lower_body
 from .library import with_gradient
 from .model import FunctionSchema
+from .out_dtype import takes_castable
+from .primitives import NAMESPACE as PRIMITIVES
+from .primitives import Primitive
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
 from .tag_rules import prologue_lines as tag_lines
@@ -106,10 +112,9 @@ def _called(catalog: Catalog) -> list[Operator]:
             called = called_by(schema_variables(op.schema), rule.formula, result, catalog, where)
             found |= {str(c.schema.name): c for c in called}
     for op in with_gradient(catalog):
-        node = node_of(op, catalog)
-        if node is None:
-            continue
         text = "".join(_formula_texts(op, catalog))
+        found |= {name: c for name, c in catalog.by_name.items() if f"{c.call}(" in text}
+    for text, _ in _tangents(catalog).values():
         found |= {name: c for name, c in catalog.by_name.items() if f"{c.call}(" in text}
     return [op for _, op in sorted(found.items()) if op.prefix == "aten_"]
 
@@ -117,10 +122,25 @@ def _called(catalog: Catalog) -> list[Operator]:
 def _formula_texts(op: Operator, catalog: Catalog) -> Iterator[str]:
     from .emit_nodes import formula_function
 
-    node = node_of(op, catalog)
-    assert node is not None
-    for i in range(len(node.formulas)):
-        yield formula_function(node, i, catalog, OUTSIDE)
+    for one in (op, *(alone for _, alone in by_key(op))):
+        node = node_of(one, catalog)
+        for i in range(len(node.formulas) if node is not None else 0):
+            assert node is not None
+            yield formula_function(node, i, catalog, OUTSIDE)
+
+
+def _primitives(catalog: Catalog) -> list[Primitive]:
+    """Those that entries name, which the library's kernels may call."""
+    named = {name for op in catalog for name in op.function.prims}
+    return [p for p in catalog.primitives if p.name in named]
+
+
+def _primitive(p: Primitive) -> str:
+    """The C function that calls a primitive, of the name that it has in the tree."""
+    returned = c_result(p.schema).decl.strip()
+    pairs = ", ".join(f"({a.c.decl.strip()}, p{i})" for i, a in enumerate(c_arguments(p.schema)))
+    qualified = c_string(f"{PRIMITIVES}::{p.name}")
+    return f"/* {p.schema} */\nTENSORPY_HANDLE({returned}, tp_prim_{p.c}, {qualified}, {pairs})\n"
 
 
 # ---- kernels ----
@@ -188,10 +208,16 @@ def _structured(op: Operator, source: KernelSource) -> tuple[str, str, str, str]
     outs = {a.name for a in op.schema.out}
     arguments = [(i, a) for i, a in enumerate(c_arguments(op.schema)) if a.name not in outs]
     taken = [f"tensorpy_take_{_TAKERS[a.c.code]}(&frame, {i})" for i, a in arguments]
+    check = device_check(op.function)
+    if check:
+        every = enumerate(c_arguments(op.schema))
+        tensors = [(i, a) for i, a in every if a.c.member in ("tensor", "tensors")]
+        given = [f"{a.c.declare(a.name_in_c)} = tensorpy_take_{_TAKERS[a.c.code]}(&frame, {i});" for i, a in tensors]
+        check = lines(given) + check
     frame = f"    const tensorpy_frame frame = {{0, args, NULL, 0, {len(op.schema.arguments)}}};\n"
     meta, kernel = f"boxed_{stem}_meta", f"boxed_{source.name}" if source.name else "NULL"
     head = "static int {}(tp_meta *m, tp_value *args) {{\n"
-    texts = [head.format(meta) + frame + f"    return {stem}_meta({', '.join(['m', *taken])});\n}}\n", ""]
+    texts = [head.format(meta) + frame + check + f"    return {stem}_meta({', '.join(['m', *taken])});\n}}\n", ""]
     if source.name:
         made = [f"TENSORPY_GENERATED->meta_out(m, {i})" for i in range(max(1, len(op.schema.returns)))]
         texts[1] = head.format(kernel) + frame + f"    return {source.name}({', '.join([*taken, *made])});\n}}\n"
@@ -221,6 +247,17 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
             parts.add(source.key, f"TENSORPY_GENERATED->structured(m, {name}, {meta}, {kernel})")
         case "functional" | "inplace":
             parts.add(source.key, f"TENSORPY_GENERATED->variant(m, {name}, {c_string(_variant_of(op, source))})")
+        case "each":
+            called, into = catalog.by_name[source.name], op.kind == "inplace"
+
+            def boxed(code: str, given: str) -> str:
+                return f"tensorpy_give_{_TAKERS[code]}({given})"
+
+            cells = boxed_arguments(op.schema, called.schema, boxed)
+            function = f"each_{'into' if into else 'new'}"
+            call = f"TENSORPY_GENERATED->{function}({c_string(_qualified(called))}, args, {len(cells)})"
+            body = lines([f"const tp_value args[] = {{{', '.join(cells)}}};", f"return {call};"])
+            parts.kernel(source.key, op, f"each_{op.c}", f"{_head(op, f'each_{op.c}')} {{\n{body}}}\n")
         case "formula":
             parts.kernel(source.key, op, f"formula_{op.c}", _formula(op, catalog))
         case _:
@@ -229,7 +266,10 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
             before += rounding_prologue(op, kernel, keyset="") if rounds_once(op, catalog) else []
             if source.key == "Batched":
                 before = [_passed_by(op)]
-            body = lines([*before, f"return {source.name}({_names(op)});"])
+            checked = source.key not in ("CompositeImplicitAutograd", "Batched")
+            body = (device_check(op.function) if checked else "") + lines(
+                [*before, f"return {source.name}({_names(op)});"]
+            )
             text = f"{_head(op, kernel, keyset=source.key == 'Batched')} {{\n{body}}}\n"
             parts.kernel(source.key, op, kernel, text)
 
@@ -237,20 +277,60 @@ def _kernel(op: Operator, source: KernelSource, catalog: Catalog, parts: _Parts)
 # ---- what is said beside the kernels ----
 
 
+def _tangents(catalog: Catalog) -> dict[str, tuple[str, str]]:
+    """By the operator's C name: its rule for forward mode, with what it stands on; and the rule's name."""
+    found: dict[str, tuple[str, str]] = {}
+    operators = {op.c: op for op in catalog}
+    for name, forward in forwards_of(catalog).items():
+        op = operators[name]
+        if op.kind != "functional" or forward.kind in ("TWICE", "GEOMETRY", "INPLACE"):
+            continue
+        frame = f"&(const tensorpy_frame){{0, (tp_value *)args, NULL, 0, {len(op.schema.arguments)}}}"
+
+        def taken(code: str, i: int, frame: str = frame) -> str:
+            return f"tensorpy_take_{_TAKERS[code]}({frame}, {i})"
+
+        functions, table = emit_terms(op, forward, catalog, taken) if forward.terms else ("", "")
+        terms = f"forward_terms_{name}" if forward.terms else "NULL"
+        cells = f"{c_string(roles_of(op, forward))}, {terms}, {len(forward.terms)}, TP_FORWARD_{forward.kind}"
+        rule = f"static const tensorpy_tangents tangents_{name} = {{{cells}}};\n"
+        found[name] = f"{functions}{table}{rule}", f"&tangents_{name}"
+    return found
+
+
+def _listed(name: str, words: Iterable[str]) -> str:
+    return f"static const char *const {name}[] = {{{', '.join(map(c_string, words))}, NULL}};\n"
+
+
 def _described(catalog: Catalog) -> tuple[str, list[str]]:
     """Structs of tensorpy/generated_api.h, and the statements that hand them over."""
-    texts, statements, rules = [], [], rules_of(catalog)
+    texts, statements, rules, tangents = [], [], rules_of(catalog), _tangents(catalog)
     for op in catalog:
-        rule, tags = rules.get(op.c), op.function.tags
-        fields = ["sizeof(tensorpy_entry_info)", "NULL", "NULL", "NULL", "0", "0", str(int(op.function.is_method))]
-        if tags:
-            texts.append(f"static const char *const tags_{op.c}[] = {{{', '.join(map(c_string, tags))}, NULL}};\n")
-            fields[1] = f"tags_{op.c}"
+        rule, fields = rules.get(op.c), {"size": "sizeof(tensorpy_entry_info)"}
+        if op.function.is_method:
+            fields["is_method"] = "1"
+        if op.function.tags:
+            texts.append(_listed(f"tags_{op.c}", op.function.tags))
+            fields["tags"] = f"tags_{op.c}"
+        if op.prims and op.pointwise is None and op.reduction is None:  # theirs come with the program
+            texts.append(_listed(f"prims_{op.c}", op.prims))
+            fields["prims"] = f"prims_{op.c}"
         if rule is not None:
-            other = c_string(str(rule.other.schema.name)) if rule.other is not None else "NULL"
-            fields[2:6] = [other, c_string(rule.roles), f"TP_BATCH_{rule.kind}", str(int(rule.random))]
-        if tags or rule is not None or op.function.is_method:
-            texts.append(f"static const tensorpy_entry_info entry_{op.c} = {{{', '.join(fields)}}};\n")
+            fields |= {
+                "roles": c_string(rule.roles),
+                "batching": f"TP_BATCH_{rule.kind}",
+                "random": str(int(rule.random)),
+            }
+            if rule.other is not None:
+                fields["batching_with"] = c_string(str(rule.other.schema.name))
+        if op.kind == "out":
+            fields["out_dtype"] = f"TENSORPY_OUT_{'CASTABLE' if takes_castable(op, catalog) else 'SAME'}"
+        if op.c in tangents:
+            texts.append(tangents[op.c][0])
+            fields["tangents"] = tangents[op.c][1]
+        if len(fields) > 1:
+            cells = ", ".join(f".{name} = {value}" for name, value in fields.items())
+            texts.append(f"static const tensorpy_entry_info entry_{op.c} = {{{cells}}};\n")
             call = f"TENSORPY_GENERATED->describe(m, {c_string(str(op.schema.name))}, &entry_{op.c})"
             statements.append(f"if ({call} < 0) return -1;")
     return "".join(texts), statements
@@ -283,9 +363,15 @@ def _autograd(op: Operator, catalog: Catalog, parts: _Parts) -> None:
     name, functional = c_string(str(op.schema.name)), op.group.functional
     if op.is_implicit or functional is None:
         return
+    for key, alone in by_key(op) if op.kind == "functional" else ():
+        if node_of(alone, catalog) is not None:
+            kernel = f"autograd_{op.c}_{key}"
+            parts.kernel(key, alone, kernel, emit_node(alone, catalog, _head(op, kernel, keyset=True)))
     if op.kind == "functional" and op.derivative is not None and node_of(op, catalog) is not None:
         head = _head(op, f"autograd_{op.c}", keyset=True)
-        parts.kernel("Autograd", op, f"autograd_{op.c}", emit_node(op, catalog, head))
+        text = emit_node(op, catalog, head)
+        for key in op.autograd_keys:
+            parts.kernel(key, op, f"autograd_{op.c}", text)
     elif (op.kind in ("inplace", "out") and op.derivative is not None) or op.kind == "out":
         call = f"TENSORPY_GENERATED->record_variant(m, {name}, {c_string(str(functional.name))})"
         for key in ("Autograd", "ForwardAD") if op.kind == "inplace" else ("Autograd",):
@@ -341,6 +427,7 @@ def _kernels_h(catalog: Catalog, ns: str) -> str:
             '#pragma once\n\n#include "tensorpy/generated.h"\n\n',
             *(text.replace("struct tp_generator", "tp_generator") for text in declared),
             "\n",
+            *map(_primitive, _primitives(catalog)),
             *(handle(op) for op in catalog),
         ]
     )

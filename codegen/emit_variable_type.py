@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .autograd_nodes import LIST_COPIES, Kept, Node, node_of, wants
+from .autograd_nodes import LIST_COPIES, Kept, Node, by_key, node_of, wants
 from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_functions import Kernels
@@ -187,7 +187,7 @@ def _edge_lines(op: Operator, arguments: Sequence[CArgument], lists_in_node: boo
     return " + ".join([str(fixed), *lists] if fixed or not lists else lists), out
 
 
-def _record(op: Operator, node: Node | None) -> str:
+def _record(op: Operator, node: Node | None, suffix: str) -> str:
     """The half that records: `record_<op>`."""
     result = c_result(op.schema)
     lines: list[str] = []
@@ -226,7 +226,7 @@ def _record(op: Operator, node: Node | None) -> str:
                 lines += _save(op, node, k, names[k.output])
     lines.append(f"return {returned};")
     body = "".join(f"    {line}\n" for line in lines)
-    signature = f"{result.decl}record_{op.c}({parameters(op.schema, keyset=True)})"
+    signature = f"{result.decl}record_{op.c}{suffix}({parameters(op.schema, keyset=True)})"
     return f"static __attribute__((noinline)) {signature} {{\n{body}}}\n"
 
 
@@ -253,10 +253,10 @@ def _base_too(op: Operator, test: str) -> str:
 
 def has_autograd_kernel(op: Operator) -> bool:
     own = any(k.key.startswith("Autograd") for k in op.kernels)
-    return bool(op.kernels) and not op.is_implicit and not own and bool(op.tensor_arguments)
+    return bool(op.kernels) and not op.is_implicit and not own and bool(op.tensor_arguments and op.autograd_keys)
 
 
-def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
+def _autograd_kernel(op: Operator, catalog: Catalog, suffix: str = "") -> str:
     node = node_of(op, catalog)
     result = c_result(op.schema)
     lines = []
@@ -271,8 +271,8 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
     elif node is not None:
         names = {e.name for e in node.edges}
         test = _base_too(op, _requires_grad([a for a in c_arguments(op.schema) if a.name in names]))
-        lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
-        before = _record(op, node)
+        lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}{suffix}({call});")
+        before = _record(op, node, suffix)
     elif writes_list(op):
         test = _requires_grad(_tensor_arguments(op))
         lines.append(
@@ -280,12 +280,12 @@ def _autograd_kernel(op: Operator, catalog: Catalog) -> str:
         )
     elif _records_without_formula(op):
         test = _base_too(op, _requires_grad(_tensor_arguments(op)))
-        lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}({call});")
-        before = _record(op, None)
+        lines.append(f"if (tp_unlikely({test} && tp_grad_enabled())) return record_{op.c}{suffix}({call});")
+        before = _record(op, None, suffix)
     lines.append(f"tp_exclude_guard guard = tp_exclude({layers_off(op)});")
     lines.append(f"return {_call_below(op)};")
     body = "".join(f"    {line}\n" for line in lines)
-    head = f"static {result.decl}autograd_{op.c}({parameters(op.schema, keyset=True)}) {{\n"
+    head = f"static {result.decl}autograd_{op.c}{suffix}({parameters(op.schema, keyset=True)}) {{\n"
     return f"/* {op.schema} */\n{before}{head}{body}}}\n\n"
 
 
@@ -294,5 +294,9 @@ def emit_variable_type(catalog: Catalog, kernels: Kernels) -> str:
     for op in catalog:
         if has_autograd_kernel(op):
             out.append(_autograd_kernel(op, catalog))
-            kernels.add("Autograd", op, f"autograd_{op.c}", "autograd", "codegen/emit_variable_type.py")
+            for key in op.autograd_keys:
+                kernels.add(key, op, f"autograd_{op.c}", "autograd", "codegen/emit_variable_type.py")
+            for key, alone in by_key(op):
+                out.append(_autograd_kernel(alone, catalog, f"_{key}"))
+                kernels.add(key, alone, f"autograd_{op.c}_{key}", "autograd", "codegen/emit_variable_type.py")
     return "".join(out)

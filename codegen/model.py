@@ -458,6 +458,7 @@ class DerivativeEntry:
     per_key: tuple[KeyedFormulas, ...] = ()
     rounding: str | None = None  # see rounding.py
     location: Location = field(default=Location("", 0), compare=False)
+    key: str = "Default"  # of one of `per_key` as an entry of its own: its autograd key
 
     def for_key(self, key: str) -> tuple[Formula, ...]:
         return next((k.formulas for k in self.per_key if k.key == key), self.formulas)

@@ -3,8 +3,9 @@
 check.py asks whether the entries are sound, which PyTorch's own are; this asks whether tensorpy makes what they say.
 
 Keys. An entry may name PyTorch's keys. Those that tensorpy has are its kernels'; a layout's key joined with a device's
-(`SparseCPU`, `QuantizedCUDA`) stands for the layout, whose kernels work on dense components; keys of backends that are
-not here (`CUDA`, `MPS`, `AutogradXPU`) are kept in the model and make nothing; any other is refused.
+(`SparseCPU`, `QuantizedCUDA`) stands for the layout, whose kernels work on dense components: of several the CPU's
+kernel is taken; keys of backends that are not here (`CUDA`, `MPS`, `AutogradXPU`) are kept in the model and make
+nothing; any other is refused. docs/dispatcher.md has what becomes of each key of an entry.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .model import DerivativeEntry, Kernel, NativeFunction
 LAYOUTS = ("Mkldnn", "SparseCsr", "Sparse", "Quantized", "NestedTensor", "ZeroTensor")
 DEVICES = ("CPU", "Meta", "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3")
 ABSENT = "CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA FPGA Vulkan Metal".split()
+_ABSENT_KEYS = ("CompositeImplicitAutogradNestedTensor", "AutogradNestedTensor")
 ALIASES = (
     "Dense",
     "Autograd",
@@ -33,19 +35,6 @@ KEYS = frozenset(
     [*DEVICES, *LAYOUTS, *ALIASES, *LAYERS, *(f"{layer}{d}" for layer in ("Autograd", "Autocast") for d in DEVICES)]
 )
 
-# Keys of an entry that nothing comes of, and what to write instead.
-_REFUSED = {
-    "manual_kernel_registration": "take it out: what an entry's 'dispatch' names is registered",
-    "ufunc_inner_loop": "write 'pointwise:' with an expression per dtype class",
-    "device_guard": "take it out: a kernel goes to its device itself",
-    "structured_inherits": "take it out: a meta function calls another one itself",
-    "precomputed": "take it out: what the meta function finds is computed again in the kernel",
-    "use_const_ref_for_mutable_tensors": "take it out: C passes pointers",
-    "category_override": "take it out: it sorts PyTorch's C++ files",
-}
-_HOLDS_ANYWAY = {("device_guard", False), ("manual_kernel_registration", False)}
-_HOLDS_ANYWAY |= {("use_const_ref_for_mutable_tensors", False)}
-
 
 def key_here(key: str) -> str | None:
     """The key of tensorpy that a key of an entry stands for; None for a backend that is not here."""
@@ -58,17 +47,22 @@ def key_here(key: str) -> str | None:
 
 
 def kernels_here(function: NativeFunction) -> Iterator[Kernel]:
-    """One for each key of tensorpy."""
-    seen = set()
+    """One for each key of tensorpy; of a layout's several the layout's own one, else the CPU's, else the first."""
+    found: dict[str, tuple[int, Kernel]] = {}
     for kernel in function.dispatch:
         key = key_here(kernel.key)
-        if key is not None and key not in seen:
-            seen.add(key)
-            yield Kernel(key, kernel.name, kernel.location)
+        if key is None:
+            continue
+        rank = 0 if kernel.key == key else 1 if kernel.key == f"{key}CPU" else 2
+        if key not in found or rank < found[key][0]:
+            found[key] = rank, kernel
+    for key, (_, kernel) in found.items():
+        yield Kernel(key, kernel.name, kernel.location)
 
 
 def _is_absent(key: str) -> bool:
-    return any(key.removeprefix(layer) in ABSENT for layer in ("", "Autograd", "Autocast"))
+    """A key of PyTorch's for what is not here: a backend, or a layout that has an autograd layer of its own."""
+    return key in _ABSENT_KEYS or any(key.removeprefix(layer) in ABSENT for layer in ("", "Autograd", "Autocast"))
 
 
 def check_supported(functions: Iterable[NativeFunction], errors: ErrorCollector) -> None:
@@ -130,9 +124,6 @@ def _check_keys(function: NativeFunction, errors: ErrorCollector) -> None:
         if getattr(function, role) is not None and function.kind != "functional":
             what = f"{function.name} is {function.kind} and has '{role}'"
             errors.add(function.at(role), what, "put it on the functional variant, and name this one in its 'autogen'")
-    for key, fix in _REFUSED.items():
-        if key in function.locations and (key, getattr(function, key)) not in _HOLDS_ANYWAY:
-            errors.add(function.at(key), f"nothing comes of '{key}'", fix)
 
 
 def _is_of_the_c_library(name: str) -> bool:
@@ -153,7 +144,7 @@ def _check_kernels(function: NativeFunction, errors: ErrorCollector) -> None:
             continue
         check_c_name(kernel.name, f"the kernel of {function.name} for {kernel.key}", kernel.location, errors)
         other = first.setdefault(key, kernel)
-        if other.name != kernel.name:
+        if other.name != kernel.name and key in (other.key, kernel.key):
             what = f"{other.key} and {kernel.key} both stand for {key}, with the kernels {other.name} and {kernel.name}"
             errors.add(kernel.location, what, f"write one '{key}:', whose kernel works on any device's components")
 
@@ -170,6 +161,11 @@ def check_c_name(name: str, what: str, where: Location, errors: ErrorCollector) 
 def check_supported_derivatives(entries: Iterable[DerivativeEntry], errors: ErrorCollector) -> None:
     for entry in entries:
         for keyed in entry.per_key:
-            what = f"a derivative of {entry.name.name} for {keyed.key} alone"
-            where = keyed.formulas[0].location if keyed.formulas else entry.location
-            errors.add(where, what, "keep the formulas of 'Default', without 'dispatch:': they hold for every key")
+            if keyed.key in KEYS and keyed.forward:
+                what = f"a tangent of {entry.name.name} for {keyed.key} alone"
+                fix = "put it below 'Default': forward mode has one rule for all backends"
+                errors.add(keyed.forward[0].location, what, fix)
+        says = entry.formulas or entry.forward or entry.per_key or entry.output_differentiability is not None
+        if not says and any(kernels_here(entry.function)):
+            fix = "add 'self: formula', 'self: non_differentiable' or 'output_differentiability'"
+            errors.add(entry.location, f"the derivative of {entry.name.name} is empty", fix)

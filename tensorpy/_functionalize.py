@@ -202,9 +202,10 @@ def _signature(func: Any) -> list[tuple[str, str]]:
 
 @functools.cache
 def _functional(func: Any) -> Any:
-    """The operator that gives what `func` writes, or None: of the same name, arguments and, if it has one, overload."""
-    name = func._opname
-    packet = getattr(aten, name if _outs(func) else name.removesuffix("_"), None)
+    """The operator that gives what `func` writes, or None: of the same namespace, name, arguments and, if it has one,
+    overload."""
+    name = func._opname.rpartition("::")[2]
+    packet = getattr(getattr(ops, func.namespace), name if _outs(func) else name.removesuffix("_"), None)
     candidates = [] if packet is None else [getattr(packet, overload) for overload in packet.overloads()]
     candidates.sort(key=lambda c: c._overloadname != func._overloadname)
     for candidate in candidates:

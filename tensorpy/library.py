@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from tensorpy import _C, dispatch, ops
 from tensorpy._C import Tensor
 from tensorpy._schema import infer_schema
+from tensorpy._tags import Tag
 from tensorpy.autograd.function import Function
 from tensorpy.testing.opcheck import OpCheckError, opcheck
 
@@ -119,15 +120,18 @@ class Library:
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Iterable[str] = ()) -> str:
-        """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name."""
+    def define(self, schema: str, alias_analysis: str = "", *, tags: str | Iterable[str] = ()) -> str:
+        """Declares an operator, "scale(Tensor x, float by=2.0) -> Tensor"; gives its name.
+
+        `tags` are tensorpy.Tag's, or their names.
+        """
         if self.kind == "IMPL":
             raise RuntimeError(f"{self!r} registers kernels and declares nothing: open one with 'DEF' or 'FRAGMENT'")
         full = f"{self.ns}::{schema.partition('(')[0].strip()}"
         if full not in self._operators and full in _C._operators():
             place = _places.get(full, "a library in C")
             raise RuntimeError(f"{full} is declared already, at {place}; {self!r} declares it again, at {_where()}")
-        name = _declare(f"{self.ns}::{schema.strip()}", _where(), False)
+        name = _declare(f"{self.ns}::{schema.strip()}", _where(), False, _names_of_tags(tags))
         self._operators.append(name)
         return name.rpartition("::")[2]
 
@@ -206,7 +210,13 @@ def _withdraw(name: str) -> None:
         ops._forget(name)
 
 
-def _declare(schema: str, where: str, replaces: bool) -> str:
+def _names_of_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
+    """Each once, as PyTorch's YAML writes them; a ValueError for a word that is none."""
+    given = [tags] if isinstance(tags, str) else list(tags)
+    return tuple(dict.fromkeys(Tag(tag).value for tag in given))
+
+
+def _declare(schema: str, where: str, replaces: bool, tags: tuple[str, ...] = ()) -> str:
     """Declares an operator with what it has until it gets its own: no derivative, versions of what it writes.
 
     `replaces`: one that Python declared with another schema goes, as when an edited cell of a notebook runs again.
@@ -215,6 +225,8 @@ def _declare(schema: str, where: str, replaces: bool) -> str:
     if replaces and _declared.get(before, schema) != schema:
         _withdraw(before)
     name: str = _C._define(schema, where)
+    if (name in _declared or tags) and tuple(_C._op_overload(name).tags) != tags:
+        _C._tag(name, tags)
     if name not in _declared:
         _C._register_defaults(name)
         _declared[name], _places[name] = schema, where
@@ -229,16 +241,17 @@ def declared(name: str) -> None:
         register()
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Iterable[str] = ()) -> None:
-    """Declares "myops::scale" with a schema without a name: "(Tensor x, float by) -> Tensor"."""
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: str | Iterable[str] = ()) -> None:
+    """Declares "myops::scale" with a schema without a name: "(Tensor x, float by) -> Tensor". `tags`: as for
+    Library.define."""
     if "::" not in qualname:
         raise ValueError(f"define: the name is 'namespace::name', not {qualname!r}")
     if lib is not None and lib.ns != qualname.partition("::")[0]:
         raise ValueError(f"define: {qualname} is not of the namespace of {lib!r}")
     if lib is not None:
-        lib.define(qualname.partition("::")[2] + schema.strip())
+        lib.define(qualname.partition("::")[2] + schema.strip(), tags=tags)
     else:
-        _declare(qualname + schema.strip(), _where(), True)
+        _declare(qualname + schema.strip(), _where(), True, _names_of_tags(tags))
 
 
 def impl(
@@ -471,8 +484,16 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 class CustomOpDef:
     """An operator that a decorated function became: call it, and register more for it."""
 
-    def __init__(self, name: str, schema: str, fn: Callable[..., Any], device_types: Any, where: str) -> None:
-        self._name = _declare(f"{name}{schema}", where, True)
+    def __init__(
+        self,
+        name: str,
+        schema: str,
+        fn: Callable[..., Any],
+        device_types: Any,
+        where: str,
+        tags: tuple[str, ...] = (Tag.pt2_compliant_tag.value,),
+    ) -> None:
+        self._name = _declare(f"{name}{schema}", where, True, tags)
         self._op = _C._op_overload(self._name)
         self._init_fn = fn
         self.__name__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__doc__, fn
@@ -520,19 +541,21 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
+    tags: str | Iterable[str] | None = None,
 ) -> Any:
     """Makes an operator of a function: its schema follows from the annotations, or is given: "(Tensor x) -> Tensor".
 
-    `mutates_args` names the arguments that it writes; `device_types` what the function is for (None: all). Its results
-    are new tensors.
+    `mutates_args` names the arguments that it writes; `device_types` what the function is for (None: all); `tags` are
+    tensorpy.Tag's, or their names, beside pt2_compliant_tag, which such an operator has. Its results are new tensors.
     """
     if "::" not in name:
         raise ValueError(f"custom_op: the name is 'namespace::name', not {name!r}")
     where = _where()
+    marks = _names_of_tags([Tag.pt2_compliant_tag, *_names_of_tags(tags or ())])
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
-        return CustomOpDef(name, text.strip(), function, device_types, where)
+        return CustomOpDef(name, text.strip(), function, device_types, where, marks)
 
     return make if fn is None else make(fn)
 

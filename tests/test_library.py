@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -606,3 +607,42 @@ def test_an_operator_without_tensors_and_kernels(lib: library.Library) -> None:
     for call in (lambda: mine.on_cpu(1), lambda: mine.of_some(None)):
         with pytest.raises(NotImplementedError, match="on no backend"):
             call()
+
+
+def test_tags_of_an_operator(lib: library.Library) -> None:
+    """Tags are kept wherever an operator is declared, and what goes by them in C sees them."""
+    lib.define("tagged(Tensor x) -> Tensor", tags=[tp.Tag.core, "pointwise", tp.Tag.core])
+    assert getattr(tp.ops, lib.ns).tagged.default.tags == ["core", "pointwise"]
+    lib.define("one(Tensor x) -> Tensor", tags=tp.Tag.dynamic_output_shape)
+    assert getattr(tp.ops, lib.ns).one.default.tags == ["dynamic_output_shape"]
+    with pytest.raises(NotImplementedError, match="tagged dynamic_output_shape"):
+        getattr(tp.ops, lib.ns).one(tp.ones(2, device="meta"))
+    library.define("testlib::retagged", "(Tensor x) -> Tensor", tags=("core",))
+    assert tp.ops.testlib.retagged.default.tags == ["core"]
+    library.define("testlib::retagged", "(Tensor x) -> Tensor", tags=("reduction",))  # an edited cell
+    assert tp.ops.testlib.retagged.default.tags == ["reduction"]
+    with pytest.raises(ValueError, match="hard"):
+        lib.define("untagged(Tensor x) -> Tensor", tags="hard")
+
+    @library.custom_op("testlib::marked", mutates_args=(), tags=(tp.Tag.needs_exact_strides,))
+    def marked(x: Tensor) -> Tensor:
+        return x.clone()
+
+    assert marked._op.tags == ["pt2_compliant_tag", "needs_exact_strides"]
+    assert scale._op.tags == ["pt2_compliant_tag"]
+    lib.define("plain(Tensor x) -> Tensor")
+    assert getattr(tp.ops, lib.ns).plain.default.tags == []
+
+
+def test_every_operator_that_loops_warns_once(lib: library.Library) -> None:
+    """However many there are: each warns at its first call, and the calls end."""
+    count = 600
+    for i in range(count):
+        lib.define(f"loops{i}(Tensor x) -> Tensor")
+        lib.impl(f"loops{i}", lambda x: x + 1, "CPU")
+    for expected in (count, 0):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for i in range(count):
+                tp.vmap(getattr(getattr(tp.ops, lib.ns), f"loops{i}"))(tp.zeros(2))
+        assert len([w for w in seen if "no batching rule" in str(w.message)]) == expected

@@ -3,7 +3,6 @@
 #include "batched/call.h"
 #include "core/determinism.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +13,14 @@ static int refuse(const tp_op *op, const char *why) {
     return tp_fail(TP_RuntimeError, "vmap: %s cannot be called on a batched tensor: %s", tp_op_name(op, name), why);
 }
 
+/* The operator that reads an element is tagged data_dependent_output and gives a Scalar. */
+static bool reads_element(const tp_op_info *info) {
+    return (info->tag_bits & TP_TAG_DATA_DEPENDENT_OUTPUT) && info->nreturns == 1 &&
+           strcmp(info->returns[0].type, "Scalar") == 0;
+}
+
 static int refuse_values(const tp_op *op, const tp_value *args) {
-    if (strcmp(op->info->name, "_local_scalar_dense") == 0)
+    if (reads_element(op->info))
         return tp_batch_refuse(args[0].tensor, "It looks like you're calling .item() on a Tensor, or using one in "
                                                "some data-dependent control flow: it");
     if (op->info->nreturns && op->info->returns[0].tag != TP_TENSOR && op->info->returns[0].tag != TP_TENSOR_SEQ)
@@ -94,14 +99,8 @@ static bool asks_too_much(const tp_batch_call *c) {
 }
 
 static int warn_of_loop(const tp_op *op) {
-    static _Atomic(const tp_op *) warned[512]; /* open addressing; it is never full of operators that loop */
-    uint64_t i = ((uintptr_t)op >> 5) * 0x9E3779B97F4A7C15u >> 55;
-    for (;; i = (i + 1) % TP_COUNTOF(warned)) {
-        const tp_op *there = NULL;
-        if (atomic_compare_exchange_strong(&warned[i], &there, op)) break;
-        if (there == op) return 0;
-    }
     char name[128];
+    if (__atomic_exchange_n(&((tp_op *)op)->told_of_loop, true, __ATOMIC_RELAXED)) return 0;
     return tp_warn("vmap: there is no batching rule for %s: it is called for each sample in turn",
                    tp_op_name(op, name));
 }

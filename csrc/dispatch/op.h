@@ -98,7 +98,8 @@ struct tp_op {
     tp_keyset boxed_keys;     /* keys whose table entry is info->box: a boxed kernel lies behind it */
     const tp_op_info *info;
     struct tp_op_registrations *registrations;
-    tp_op *next; /* in its hash bucket */
+    tp_op *next;       /* in its hash bucket */
+    bool told_of_loop; /* batched/fallback.c has warned that vmap calls it for each sample; atomic */
 };
 
 /* The key that a call with this set goes to, and the kernel there. */

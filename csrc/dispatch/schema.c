@@ -18,6 +18,7 @@ typedef struct definition {
     tp_value *defaults; /* one per argument; those without a default are not read */
     struct definition *next_undefined;
     bool is_method;
+    uint8_t out_dtype;
 } definition;
 
 /* Taken out; who found one before calls it again when it is declared again. Under the lock Operators. */
@@ -421,7 +422,10 @@ static tp_op *define_again(definition *again, definition *d) {
     again->info.declared_at = d->info.declared_at; /* the texts of d stay for it */
     again->info.prims = NULL;
     again->info.batching = NULL;
+    again->info.forward = NULL;
+    again->out_dtype = 0;
     again->is_method = false;
+    again->op.told_of_loop = false;
     tp_describe_tags(&again->op, no_tags);
     free(d);
     if (tp_declare_ops(&again->op, &again->info, 1) == 0) return &again->op;
@@ -454,6 +458,11 @@ void tp_describe_prims(tp_op *op, tp_op *const *prims) { ((definition *)op)->inf
 void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching) {
     ((definition *)op)->info.batching = batching;
 }
+void tp_describe_forward(tp_op *op, const struct tp_forward_rule *forward) {
+    ((definition *)op)->info.forward = forward;
+}
+void tp_describe_out_dtype(tp_op *op, int out_dtype) { ((definition *)op)->out_dtype = (uint8_t)out_dtype; }
+int tp_out_dtype_of(const tp_op *op) { return ((const definition *)op)->out_dtype; }
 void tp_describe_method(tp_op *op) { ((definition *)op)->is_method = true; }
 bool tp_is_defined_method(const tp_op *op) { return ((const definition *)op)->is_method; }
 

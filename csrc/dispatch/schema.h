@@ -25,8 +25,13 @@ const tp_value *tp_default_of(const tp_op *op, int argument);
 /* The primitives that a definition's kernel for Dense calls, as in tp_op_info; they stay. Comes before that kernel is
  * registered. */
 void tp_describe_prims(tp_op *op, tp_op *const *prims);
+/* How the tangent of a definition is computed, as in tp_op_info; it stays. */
+void tp_describe_forward(tp_op *op, const struct tp_forward_rule *forward);
 /* How a definition is batched, as in tp_op_info; it stays. */
 void tp_describe_batching(tp_op *op, const struct tp_batch_rule *batching);
+/* Which dtypes the out= of a definition may have: tensorpy_out_dtype. */
+void tp_describe_out_dtype(tp_op *op, int out_dtype);
+int tp_out_dtype_of(const tp_op *op);
 /* A definition is a method of Tensor too. */
 void tp_describe_method(tp_op *op);
 bool tp_is_defined_method(const tp_op *op);

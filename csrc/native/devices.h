@@ -3,12 +3,6 @@
 
 #include "core/tensor.h"
 
-typedef struct {
-    const char *name;
-    const tp_tensor *tensor; /* NULL: none, or a list */
-    tp_tensors list;
-} tp_device_argument;
-
 TP_INLINE bool tp_other_device(const tp_tensor *a, const tp_tensor *b) {
     return tp_unlikely(b && (a->device.type != b->device.type || a->device.index != b->device.index));
 }

@@ -5,6 +5,7 @@
 #include "Functions.h"
 #include "Primitives.h"
 #include "autocast/autocast.h"
+#include "autograd/each.h"
 #include "autograd/formula.h"
 #include "autograd/node.h"
 #include "autograd/undifferentiated.h"
@@ -13,6 +14,8 @@
 #include "core/scalar_math.h"
 #include "cpu/capability.h"
 #include "dispatch/schema.h"
+#include "forward/rule.h"
+#include "native/devices.h"
 #include "native/meta.h"
 #include "native/pointwise.h"
 #include "native/reduction.h"
@@ -21,6 +24,8 @@
 #include "native/variants.h"
 #include "tensorpy/generated_api.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +44,8 @@ static int target_of(const tp_op *op) {
 static tp_variant variant_of(const tp_op *op) {
     int target = target_of(op);
     if (target < 0) return TP_VARIANT_NEW;
-    return op->info->args[target].is_out ? TP_VARIANT_OUT_CAST : TP_VARIANT_INPLACE;
+    if (!op->info->args[target].is_out) return TP_VARIANT_INPLACE;
+    return tp_out_dtype_of(op) == TENSORPY_OUT_SAME ? TP_VARIANT_OUT : TP_VARIANT_OUT_CAST;
 }
 
 static int check_targets(const tp_op *op, const tp_value *args) {
@@ -224,7 +230,9 @@ static int copy_results(const tp_op *op, const tp_value *args, tp_value *made, c
     for (int i = 0; i < op->info->nargs && status == 0; i++) {
         if (!op->info->args[i].is_write) continue;
         tp_tensor *to = args[i].tensor, *from = made[n++].tensor;
-        if (op->info->args[i].is_out) status = tp_copy_into_out(to, from);
+        if (op->info->args[i].is_out && tp_out_dtype_of(op) == TENSORPY_OUT_CASTABLE)
+            status = tp_cast_into_out(to, from);
+        else if (op->info->args[i].is_out) status = tp_copy_into_out(to, from);
         else status = k->recorded ? tp_copy_into_self_recorded(to, from) : tp_copy_into_self(to, from);
     }
     return status;
@@ -345,17 +353,54 @@ static int describe_batching(tp_library *l, tp_op *op, const tensorpy_entry_info
     return 0;
 }
 
+/* The list stays, as a call may read it while the library is unloaded. */
+static int describe_prims(tp_op *op, const char *const *names) {
+    int64_t n = 0;
+    while (names[n]) n++;
+    tp_op **prims = calloc((size_t)n + 1, sizeof *prims);
+    if (!prims) return tp_fail_memory(n * (int64_t)sizeof *prims);
+    for (int64_t i = 0; i < n; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "prim::%s", names[i]);
+        if ((prims[i] = tp_find_op_qualified(name))) continue;
+        free(prims);
+        return tp_fail(TP_RuntimeError, "%s: this tensorpy has no primitive '%s'", op->info->name, names[i]);
+    }
+    tp_describe_prims(op, prims);
+    return 0;
+}
+
+static int describe_tangents(tp_op *op, const tensorpy_tangents *t) {
+    if (t->kind < 0 || t->kind > TP_FORWARD_TERMS || t->nterms < 0 || t->nterms > UINT8_MAX ||
+        strlen(t->roles) != op->info->nargs)
+        return tp_fail(TP_RuntimeError, "%s: the rule for tangents, %d with '%s', is not one of this tensorpy: %s",
+                       op->info->name, (int)t->kind, t->roles, op->info->schema);
+    tp_forward_rule *rule = malloc(sizeof *rule); /* stays, as above */
+    if (!rule) return tp_fail_memory(sizeof *rule);
+    *rule = (tp_forward_rule){(uint8_t)t->kind, (uint8_t)t->nterms, t->roles, t->terms, NULL};
+    tp_describe_forward(op, rule);
+    return 0;
+}
+
+/* Whether a library knows a member: one that was built before it came has a shorter struct. */
+#define SAYS(info, member) \
+    ((info)->size >= offsetof(tensorpy_entry_info, member) + sizeof((info)->member) && (info)->member)
+
 static int describe(tp_library *l, const char *name, const tensorpy_entry_info *info) {
     tp_op *op = own_operator(l, name);
     if (!op) return -1;
     if (info->tags) tp_describe_tags(op, info->tags);
     if (info->is_method) tp_describe_method(op);
+    if (SAYS(info, out_dtype)) tp_describe_out_dtype(op, info->out_dtype);
+    if (SAYS(info, prims) && describe_prims(op, info->prims) < 0) return -1;
+    if (SAYS(info, tangents) && describe_tangents(op, info->tangents) < 0) return -1;
     return info->roles ? describe_batching(l, op, info) : 0;
 }
 
 /* ---- the rest ---- */
 
 static bool requires_grad(const tp_tensor *t) { return tp_requires_grad(t); }
+static bool is_differentiated(void) { return tp_is_differentiated(); }
 static bool grad_enabled(void) { return tp_grad_enabled(); }
 static int64_t storage_offset(const tp_tensor *t) { return tp_storage_offset(t); }
 static tp_tensors seq_borrow(const tp_tensor_seq *s) { return tp_tensor_seq_borrow(s); }
@@ -419,4 +464,8 @@ const tensorpy_generated tp_generated_api = {
     .check_determinism = tp_check_determinism,
     .refuse_meta = tp_refuse_meta,
     .contiguous = tp_contiguous,
+    .check_devices = tp_check_devices,
+    .each_new = tp_each_new,
+    .each_into = tp_each_into,
+    .is_differentiated = is_differentiated,
 };

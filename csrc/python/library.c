@@ -116,6 +116,29 @@ static PyObject *define(PyObject *module TP_UNUSED, PyObject *args) {
     return op ? PyUnicode_FromString(tp_op_name(op, name)) : tp_py_raise();
 }
 
+/* _tag(name, tags): the tags of an operator that Python declared. The texts stay, for a call may read them. */
+static PyObject *tag(PyObject *module TP_UNUSED, PyObject *args) {
+    const char *name, *text;
+    PyObject *tags;
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &tags)) return NULL;
+    tp_op *op = find(name);
+    if (!op) return NULL;
+    if (!tp_is_definition(op)) return PyErr_Format(PyExc_RuntimeError, "%s is tensorpy's own", name);
+    Py_ssize_t n = PyTuple_GET_SIZE(tags), size, room = 0;
+    for (Py_ssize_t i = 0; i < n; room += size + 1, i++)
+        if (!PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(tags, i), &size)) return NULL;
+    const char **list = malloc(((size_t)n + 1) * sizeof *list + (size_t)room);
+    if (!list) return PyErr_NoMemory();
+    char *at = (char *)(list + n + 1);
+    for (Py_ssize_t i = 0; i < n; at += size + 1, i++) {
+        text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(tags, i), &size);
+        list[i] = memcpy(at, text, (size_t)size + 1);
+    }
+    list[n] = NULL;
+    tp_describe_tags(op, list);
+    Py_RETURN_NONE;
+}
+
 /* _register(name, key, callable or None, with_keys, source, override, records=False): a handle. None: the key is passed
  * by. An empty name: for every operator that has no kernel of its own. */
 static PyObject *register_kernel(PyObject *module TP_UNUSED, PyObject *args) {
@@ -219,6 +242,7 @@ static PyMethodDef functions[] = {
     {"_deregister", deregister, METH_O, NULL},
     {"_load_library", load_library, METH_O, NULL},
     {"_unload_library", unload_library, METH_O, NULL},
+    {"_tag", tag, METH_VARARGS, NULL},
     {"_withdraw", withdraw, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -35,18 +35,17 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
             "Tensor has one of this name",
             "name it otherwise",
         ),
-        ("- func: f(Tensor self) -> Tensor\n  python_module: nn\n  composite: self", "", "'python_module'", "mine.f"),
         (
-            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    Dense: f_dense",
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    Dense: f_dense\n  prims: [mapp]",
             "",
-            "for every dense backend",
-            "CompositeExplicitAutograd:",
+            "'prims' names 'mapp'",
+            "'map'",
         ),
         (
-            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu\n  prims: [map]",
+            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    Dense: f_dense\n  out_dtype: castable",
             "",
-            "'prims'",
-            "calls operators",
+            "no out= variant",
+            "'f.out' in 'autogen'",
         ),
         (
             "- func: f_(Tensor(a!) self) -> Tensor(a!)\n  tags: inplace_view\n  dispatch:\n    CPU: f_cpu",
@@ -73,12 +72,6 @@ def files_of(tmp_path: Path, functions: str, derivatives: str = "") -> dict[str,
             "f has no formula for 'Tensor other'",
             "non_differentiable",
         ),
-        (
-            "- func: f(Tensor self) -> Tensor\n  dispatch:\n    CPU: f_cpu",
-            "- name: f(Tensor self) -> Tensor\n  self: grad\n  result: auto_linear\n",
-            "a tangent of f",
-            "gradients of its gradients",
-        ),
     ],
 )
 def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: str) -> None:
@@ -90,7 +83,7 @@ def test_refused(tmp_path: Path, entry: str, derivative: str, what: str, fix: st
 
 
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
-    text = "- func: f(Tensor self) -> Tensor\n  python_module: nn\n  composite: self\n"
+    text = "- func: f(Tensor self) -> Tensor\n  tags: view_copy\n  composite: self\n"
     with pytest.raises(YamlErrors, match="2 mistakes"):
         files_of(tmp_path, text + text.replace("f(", "g("))
     with pytest.raises(YamlErrors, match=r"there is no native_functions.yaml"):

@@ -172,15 +172,6 @@ DISPATCH = PLAIN + "  dispatch:\n"
 @pytest.mark.parametrize(
     ("text", "line", "what", "fix"),
     [
-        (
-            PLAIN + "  manual_kernel_registration: True\n",
-            2,
-            "nothing comes of 'manual_kernel_registration'",
-            "take it out",
-        ),
-        (PLAIN + "  ufunc_inner_loop:\n    Generic: f (AllAndComplex)\n", 2, "of 'ufunc_inner_loop'", "'pointwise:'"),
-        (PLAIN + "  device_guard: True\n", 2, "nothing comes of 'device_guard'", "take it out"),
-        (PLAIN + "  category_override: dummy\n", 2, "nothing comes of 'category_override'", "take it out"),
         ("- func: f(Dimname self) -> Tensor\n", 1, "nothing takes a 'Dimname'", "c_types.py"),
         ("- func: f(Tensor self, str[] x) -> Tensor\n", 1, "nothing takes a 'str[]'", "c_types.py"),
         ("- func: f(Tensor self, SymBool x) -> Tensor\n", 1, "nothing takes a 'SymBool'", "c_types.py"),
@@ -202,7 +193,7 @@ DISPATCH = PLAIN + "  dispatch:\n"
         (DISPATCH + "    CPU: switch\n", 3, "'switch', is a word of C", "name it 'switch_kernel'"),
         (DISPATCH + "    CPU: malloc\n", 3, "'malloc', is a function of the C library", "name it 'malloc_kernel'"),
         (DISPATCH + "    FuncTorchBatched: f_batched\n", 3, "tensorpy has no key 'FuncTorchBatched'", "did you mean"),
-        (DISPATCH + "    SparseCPU: a\n    SparseCUDA: b\n", 4, "both stand for Sparse", "write one 'Sparse:'"),
+        (DISPATCH + "    Sparse: a\n    SparseCUDA: b\n", 4, "both stand for Sparse", "write one 'Sparse:'"),
         (
             "- func: f(Tensor self, Tensor(a!) x) -> Tensor\n  pointwise: {number: self}\n",
             2,
@@ -221,11 +212,12 @@ def test_what_is_refused(folder: Path, text: str, line: int, what: str, fix: str
 @pytest.mark.parametrize(
     ("formula", "what"),
     [
+        ("", "the derivative of f is empty"),
         ("  self: grad\n  result: self_p\n", "not linear in the tangents"),
         ("  self: grad\n  result: self_t + self_p\n", "not linear in the tangents"),
         (
-            "  dispatch:\n    Default:\n      self: grad\n    AutogradCUDA:\n      self: grad\n",
-            "for AutogradCUDA alone",
+            "  dispatch:\n    Default:\n      self: grad\n    AutogradCPU:\n      self: grad\n      result: self_t\n",
+            "a tangent of f for AutogradCPU alone",
         ),
     ],
 )

@@ -169,6 +169,7 @@ TENSORPY_INLINE bool tensorpy_any_has_key(tp_tensors list, tp_keyset key) {
 TENSORPY_INLINE int64_t tp_storage_offset(const tp_tensor *t) { return TENSORPY_GENERATED->storage_offset(t); }
 TENSORPY_INLINE bool tp_requires_grad(const tp_tensor *t) { return TENSORPY_GENERATED->requires_grad(t); }
 TENSORPY_INLINE bool tp_grad_enabled(void) { return TENSORPY_GENERATED->grad_enabled(); }
+TENSORPY_INLINE bool tp_is_differentiated(void) { return TENSORPY_GENERATED->is_differentiated(); }
 TENSORPY_INLINE tp_tensors tp_tensor_seq_borrow(const tp_tensor_seq *s) { return TENSORPY_GENERATED->seq_borrow(s); }
 TENSORPY_INLINE tp_tensor_seq *tp_tensor_seq_of(tp_tensors list) { return TENSORPY_GENERATED->seq_of(list); }
 TENSORPY_INLINE int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype dtype,
@@ -214,6 +215,15 @@ TENSORPY_INLINE int tp_refuse_meta(const tp_tensor *t, const char *op, const cha
 }
 TENSORPY_INLINE tp_tensor *tp_contiguous(tp_tensor *t, tp_memory_format format) {
     return TENSORPY_GENERATED->contiguous(t, format);
+}
+
+TENSORPY_INLINE bool tp_other_device(const tp_tensor *a, const tp_tensor *b) {
+    if (!b) return false;
+    tp_device x = tp_view_of(a).device, y = tp_view_of(b).device;
+    return x.type != y.type || x.index != y.index;
+}
+TENSORPY_INLINE int tp_check_devices(const char *op, const tp_device_argument *given, int64_t n) {
+    return TENSORPY_GENERATED->check_devices(op, given, n);
 }
 
 /* ---- what a record keeps beside tensors ---- */

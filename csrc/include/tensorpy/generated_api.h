@@ -6,6 +6,7 @@
 #include "tensorpy/api.h"
 #include "tensorpy/batching.h"
 #include "tensorpy/expressions.h"
+#include "tensorpy/tangents.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +15,9 @@ extern "C" {
 /* The outputs of a structured kernel, while its meta function and its kernel run. */
 typedef struct tp_meta tp_meta;
 typedef int (*tensorpy_structured)(tp_meta *m, tp_value *args); /* either, from boxed arguments */
+
+/* Which dtypes an out= may have; UNSAID: as before 1.3, any for a structured kernel. */
+typedef enum { TENSORPY_OUT_UNSAID, TENSORPY_OUT_SAME, TENSORPY_OUT_CASTABLE } tensorpy_out_dtype;
 
 /* What the YAML says of an operator of a library beside its schema and its kernels. Since 1.2; grows at its end. */
 typedef struct tensorpy_entry_info {
@@ -24,6 +28,10 @@ typedef struct tensorpy_entry_info {
     int32_t batching;          /* tp_batch_kind */
     int32_t random;            /* whether it draws numbers */
     int32_t is_method;         /* of Tensor, while the library is loaded */
+    /* ---- since 1.3 ---- */
+    int32_t out_dtype;                 /* tensorpy_out_dtype, of an operator with out= */
+    const char *const *prims;          /* the primitives that its kernel for Dense calls, "scan.sum"; NULL-terminated */
+    const tensorpy_tangents *tangents; /* NULL: the gradient of its gradient */
 } tensorpy_entry_info;
 
 /* What generated files call (generated.h); it too only grows at its end. */
@@ -101,6 +109,15 @@ typedef struct tensorpy_generated {
     int (*check_determinism)(const char *op);
     int (*refuse_meta)(const tp_tensor *t, const char *op, const char *tag);
     tp_tensor *(*contiguous)(tp_tensor *t, tp_memory_format format); /* new */
+
+    /* ---- since 1.3 ---- */
+
+    /* RuntimeError that names every argument's device, unless they are all on one (native/devices.h). */
+    int (*check_devices)(const char *op, const tp_device_argument *given, int64_t n);
+    /* Calls the operator of that name for each place of the lists among its arguments (autograd/each.h). */
+    tp_tensor_seq *(*each_new)(const char *called, const tp_value *args, int nargs);
+    int (*each_into)(const char *called, const tp_value *args, int nargs);
+    bool (*is_differentiated)(void); /* is_grad_enabled() of a formula: a gradient or a tangent is recorded */
 } tensorpy_generated;
 
 #ifdef __cplusplus

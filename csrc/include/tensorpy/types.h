@@ -309,6 +309,13 @@ typedef struct tp_value {
  * no results. An operator whose returns are all aliases of arguments (in-place, out=) leaves results NONE. */
 typedef int (*tp_boxed_fn)(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context);
 
+/* An argument of a call whose tensors are to be on one device. Since 1.3. */
+typedef struct {
+    const char *name;        /* as in the schema */
+    const tp_tensor *tensor; /* NULL: none, or a list */
+    tp_tensors list;         /* of none, where it is one tensor */
+} tp_device_argument;
+
 #ifdef __cplusplus
 }
 #endif

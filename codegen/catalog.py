@@ -37,12 +37,13 @@ class KernelSource:
     driver), `reduction` (folds under the shared driver), `structured` (a meta function and a C function `name` that
     computes into outputs), `formula` (lowered from Python syntax), `each` (calls the operator `name` for each place of
     its lists), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional variant
-    and copies), `inplace` (copies self and calls the in-place variant).
+    and copies), `inplace` (copies self and calls the in-place variant). `declines`: it takes only some calls.
     """
 
     key: str
     kind: str
     name: str = ""
+    declines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def _kernels(
     function: NativeFunction, groups: Mapping[str, NativeFunctionsGroup], by_name: Mapping[str, NativeFunction]
 ) -> list[KernelSource]:
     origin, group = function.origin, groups[str(function.name)]
-    own = [KernelSource(k.key, "direct", k.name) for k in kernels_here(function)]
+    own = [KernelSource(k.key, "direct", k.name, k.key in function.declines) for k in kernels_here(function)]
     batched = [k for k in own if k.key == "Batched"]
     if origin.pointwise is not None:
         return [KernelSource("Dense", "pointwise"), *own]
@@ -183,7 +184,8 @@ def _kernels(
     structured = _structured_entry(function, group)
     if structured is not None:
         given = (k for k in kernels_here(structured.origin) if k.key != "Batched")
-        sources = [KernelSource(k.key, "structured", k.name) for k in given]
+        declines = structured.origin.declines
+        sources = [KernelSource(k.key, "structured", k.name, k.key in declines) for k in given]
         if all(s.key not in ("Meta", "Dense") for s in sources):
             sources.append(KernelSource("Meta", "structured"))
         # A delegate has kernels of its own for layouts, which the structured one does not serve.

@@ -426,6 +426,10 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
     if function.rounding is not None and (roles[:1] in (["pointwise"], ["reduction"]) or function.structured):
         what = f"{function.name} has 'rounding', and computes in one step"
         errors.add(function.at("rounding"), what, "take it out: 16-bit floats are computed in float32 there")
+    for key in function.declines:
+        if key not in (kernel.key for kernel in function.dispatch):
+            what = f"{function.name} has 'declines: [{key}]', and no kernel for {key}"
+            errors.add(function.at("declines"), what, "name a key of its 'dispatch'")
     if function.composite is not None:
         try:
             ast.parse(function.composite)

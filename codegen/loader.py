@@ -306,6 +306,7 @@ class _FunctionReader:
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
+            "declines": d.words,
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:

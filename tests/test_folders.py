@@ -64,6 +64,24 @@ def test_no_name_of_a_backend_above_the_backends(folder: str) -> None:
     assert not found
 
 
+# The files of native/ that name a type of device, and why: none of them computes another way for it.
+NAMES_DEVICES = {
+    "copy.c": "copies between the host and a device, at once or in its stream",
+    "index.c": "refuses indices that are neither with the tensor nor on the host, as PyTorch",
+    "pin.c": "pins the host's memory for a device",
+    "pointwise.c": "a tensor of one number on the host goes with any device",
+    "shape.c": "tensor_split refuses sections that are not on the host, as PyTorch",
+    "upsample.c": "moves taps, which the host computes, to the device",
+    "vector.c": "moves places, which the host computes, to the device",
+}
+
+
+def test_no_operator_chooses_by_device() -> None:
+    """What only some backends take, their kernel declines; what has no values, tp_has_values says."""
+    found = {p.name for p in sources("native") if re.search(r"\bTP_(DEVICE|KEY)_(?!TYPE)\w+", code_of(p))}
+    assert found == NAMES_DEVICES.keys()
+
+
 @pytest.mark.parametrize("folder", ["cpu", "opencl"])
 def test_backends_call_no_kernel_of_all_devices(folder: str) -> None:
     """A kernel that leaves a call to the one for all devices declines: Note [Declining] in dispatch/op.h."""

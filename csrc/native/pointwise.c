@@ -164,7 +164,7 @@ static int prepare_output(general_call *g, tp_tensor *out, tp_variant variant) {
     if (variant == TP_VARIANT_INPLACE && !fits) return fail_shape(g, out);
     if (tp_check_given_dtype(out, variant, g->result) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
-    return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
+    return tp_has_values(out) ? separate_inputs(g, out) : 0;
 }
 
 /* A 16-bit result is rounded to its dtype, also where out= would hold more of it. */

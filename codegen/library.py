@@ -33,6 +33,7 @@ _REFUSED_TAGS = {
 _REFUSED = {
     "python_module": "take it out: the operator is tensorpy.ops.{ns}.{name}, and a function of ops.py",
     "prims": "take it out: a kernel from outside calls operators",
+    "empty_list": "take it out: the error is a RuntimeError",
     "declines": "take it out: a kernel from outside takes every call",
     "out_dtype": "take it out: a result is cast to what out= is, where that loses nothing",
 }

@@ -39,6 +39,7 @@ PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
 ROUNDINGS = ("once", "each")
+EMPTY_LISTS = ("RuntimeError", "ValueError")
 PROMOTIONS = ("default", "no_opmath", "int_to_float", "always_bool", "complex_to_float", "bool_to_long")
 DTYPE_CLASSES = ("all", "bool", "int", "sint", "uint", "real", "float", "number", "complex")
 AUTOCAST_POLICIES = (
@@ -307,6 +308,7 @@ class _FunctionReader:
             "batching": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,
+            "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:

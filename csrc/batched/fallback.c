@@ -15,7 +15,7 @@ static int refuse(const tp_op *op, const char *why) {
 }
 
 static int refuse_values(const tp_op *op, const tp_value *args) {
-    if (strcmp(op->info->name, "_local_scalar_dense") == 0)
+    if (op->info->nreturns && strcmp(op->info->returns[0].type, "Scalar") == 0)
         return tp_batch_refuse(args[0].tensor, "It looks like you're calling .item() on a Tensor, or using one in "
                                                "some data-dependent control flow: it");
     if (op->info->nreturns && op->info->returns[0].tag != TP_TENSOR && op->info->returns[0].tag != TP_TENSOR_SEQ)

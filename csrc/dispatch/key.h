@@ -62,6 +62,9 @@ TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEN
  * only to do less does not look, since what it saw would be true of these elements alone. */
 TP_INLINE bool tp_read_is_seen(const tp_tensor *t) { return tp_effective_keys(t->keys) & ~TP_PASSES_READS; }
 
+/* What a tensor's elements are still to be computed by: Note [Pending math] in conjugate/conjugate.h. */
+#define TP_PENDING_MATH (TP_BIT(Conjugate) | TP_BIT(Negative))
+TP_INLINE bool tp_is_pending(const tp_tensor *t) { return t->keys & TP_PENDING_MATH; }
 /* Whether the elements are to be read as their conjugates, or negatives: Note [Pending math] in conjugate/conjugate.h.
  */
 TP_INLINE bool tp_reads_conj(const tp_tensor *t) { return t->keys & TP_BIT(Conjugate) || t->flags & TP_FLAG_AS_CONJ; }

@@ -602,11 +602,13 @@ static void describe_tensor_arguments(const tp_op *op, const tp_value *args, tp_
 
 static void list_backends(const tp_op *op, tp_text *text) {
     const char *comma = "";
-    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++)
-        if (tp_kernel_at(op, (tp_key)k)) {
+    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++) {
+        tp_origin origin; /* a fallback has just refused, or would ask another backend's kernel */
+        if (tp_find_origin(op, (tp_key)k, &origin) && !origin.is_fallback && !origin.is_fallthrough) {
             tp_text_add(text, "%s%s", comma, tp_key_name((tp_key)k));
             comma = ", ";
         }
+    }
     if (!*comma) tp_text_add(text, "none");
 }
 
@@ -621,9 +623,11 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
             op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
     for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
         if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
-            return tp_fail(strncmp(op->info->name, "cat", 4) == 0 ? TP_ValueError : TP_RuntimeError,
-                           "%s: expected a non-empty list of Tensors, %s is empty", tp_op_name(op, name),
-                           op->info->args[i].name);
+            return op->info->empty_list == TP_ValueError
+                       ? tp_fail(TP_ValueError, "%s(): expected a non-empty list of Tensors, %s is empty",
+                                 op->info->name, op->info->args[i].name)
+                       : tp_fail(TP_RuntimeError, "%s expects a non-empty TensorList, %s is empty", op->info->name,
+                                 op->info->args[i].name);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

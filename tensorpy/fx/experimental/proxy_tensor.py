@@ -113,7 +113,7 @@ class Recorder:
         op = overload(name)
         if "data_dependent_output" in op.tags:
             for tensor in tensors:
-                self.reads(tensor, "item()" if name == "_local_scalar_dense" else name)
+                self.reads(tensor, "item()" if op._schema.endswith("-> Scalar") else name)
         self.follow_grad_mode(_C.is_grad_enabled())
         random = "nondeterministic_seeded" in op.tags
         return op, [self.argument(a) for a in args], args, random or any(map(self.depends, tensors))

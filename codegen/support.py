@@ -15,23 +15,8 @@ from collections.abc import Iterable, Iterator
 
 from .c_types import C_KEYWORDS, NAMED_DEFAULTS, NoCType, c_result, c_type
 from .errors import ErrorCollector, Location, suggest
+from .keys import ABSENT, ALIASES, DEVICES, LAYOUTS, OF_ENTRIES, PER_DEVICE
 from .model import DerivativeEntry, Kernel, NativeFunction
-
-LAYOUTS = ("Mkldnn", "SparseCsr", "Sparse", "Quantized", "NestedTensor", "ZeroTensor")
-DEVICES = ("CPU", "Meta", "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3")
-ABSENT = "CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA FPGA Vulkan Metal".split()
-ALIASES = (
-    "Dense",
-    "Autograd",
-    "Autocast",
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-LAYERS = "Python BackendSelect Functionalize ADInplaceOrView AutogradOther Profiler Tracer Batched".split()
-KEYS = frozenset(
-    [*DEVICES, *LAYOUTS, *ALIASES, *LAYERS, *(f"{layer}{d}" for layer in ("Autograd", "Autocast") for d in DEVICES)]
-)
 
 # Keys of an entry that nothing comes of, and what to write instead.
 _REFUSED = {
@@ -49,7 +34,7 @@ _HOLDS_ANYWAY |= {("use_const_ref_for_mutable_tensors", False)}
 
 def key_here(key: str) -> str | None:
     """The key of tensorpy that a key of an entry stands for; None for a backend that is not here."""
-    if key in KEYS:
+    if key in OF_ENTRIES:
         return key
     for layout in LAYOUTS:
         if key.startswith(layout) and key.removeprefix(layout) in (*DEVICES, *ABSENT):
@@ -68,7 +53,7 @@ def kernels_here(function: NativeFunction) -> Iterator[Kernel]:
 
 
 def _is_absent(key: str) -> bool:
-    return any(key.removeprefix(layer) in ABSENT for layer in ("", "Autograd", "Autocast"))
+    return any(key.removeprefix(layer) in ABSENT for layer in ("", *PER_DEVICE))
 
 
 def check_supported(functions: Iterable[NativeFunction], errors: ErrorCollector) -> None:
@@ -148,7 +133,7 @@ def _check_kernels(function: NativeFunction, errors: ErrorCollector) -> None:
         key = key_here(kernel.key)
         if key is None:
             if not _is_absent(kernel.key):
-                fix = suggest(kernel.key, sorted(KEYS), f"use one of {', '.join(ALIASES)}, or a backend")
+                fix = suggest(kernel.key, sorted(OF_ENTRIES), f"use one of {', '.join(ALIASES)}, or a backend")
                 errors.add(kernel.location, f"tensorpy has no key '{kernel.key}'", fix)
             continue
         check_c_name(kernel.name, f"the kernel of {function.name} for {kernel.key}", kernel.location, errors)

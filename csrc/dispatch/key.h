@@ -1,7 +1,7 @@
 /* key.h: dispatch keys and key sets.
  *
  * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS (in
- * core/key_list.h) is the only list, from low to high priority: a call goes to the highest key of its set. Every
+ * core/key_list.h) has them from low to high priority: a call goes to the highest key of its set. Every
  * tensor carries its backend's key, the autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0
  * (Undefined) is in no set and stands for "no key left".
  *

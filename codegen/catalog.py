@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .c_types import NoCType, c_result, c_type
 from .each import called_by, groups_by_name
+from .keys import DEVICES, OF_ENTRIES
 from .model import (
     AutocastEntry,
     DerivativeEntry,
@@ -25,7 +26,7 @@ from .model import (
 from .pointwise import PointwiseOp, parse_pointwise
 from .primitives import Primitive
 from .reduction import ReductionOp, parse_reduction
-from .support import DEVICES, KEYS, kernels_here
+from .support import kernels_here
 from .tag_rules import view_of
 
 
@@ -37,12 +38,13 @@ class KernelSource:
     driver), `reduction` (folds under the shared driver), `structured` (a meta function and a C function `name` that
     computes into outputs), `formula` (lowered from Python syntax), `each` (calls the operator `name` for each place of
     its lists), `view_copy` (calls the view `name` and copies what it gives), `functional` (calls the functional variant
-    and copies), `inplace` (copies self and calls the in-place variant).
+    and copies), `inplace` (copies self and calls the in-place variant). `declines`: it takes only some calls.
     """
 
     key: str
     kind: str
     name: str = ""
+    declines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def _kernels(
     function: NativeFunction, groups: Mapping[str, NativeFunctionsGroup], by_name: Mapping[str, NativeFunction]
 ) -> list[KernelSource]:
     origin, group = function.origin, groups[str(function.name)]
-    own = [KernelSource(k.key, "direct", k.name) for k in kernels_here(function)]
+    own = [KernelSource(k.key, "direct", k.name, k.key in function.declines) for k in kernels_here(function)]
     batched = [k for k in own if k.key == "Batched"]
     if origin.manual_kernel_registration:
         return []
@@ -196,7 +198,8 @@ def _kernels(
     structured = _structured_entry(function, group)
     if structured is not None:
         given = (k for k in kernels_here(structured.origin) if k.key != "Batched")
-        sources = [KernelSource(k.key, "structured", k.name) for k in given]
+        declines = structured.origin.declines
+        sources = [KernelSource(k.key, "structured", k.name, k.key in declines) for k in given]
         if all(s.key not in ("Meta", "Dense") for s in sources):
             sources.append(KernelSource("Meta", "structured"))
         # A delegate has kernels of its own for layouts, which the structured one does not serve.
@@ -235,7 +238,7 @@ def _by_key(entry: DerivativeEntry) -> tuple[tuple[str, DerivativeEntry], ...]:
     return tuple(
         (k.key, replace(entry, formulas=k.formulas, forward=(), per_key=(), key=k.key))
         for k in entry.per_key
-        if k.key in KEYS
+        if k.key in OF_ENTRIES
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .autogen import expand_autogen
 from .errors import ErrorCollector, Location, suggest
+from .keys import ABSENT, DEVICES, GRAMMAR
 from .loader import load_autocast, load_derivatives, load_native_functions, load_tags, sources_of
 from .model import (
     TENSOR,
@@ -34,29 +35,9 @@ from .model import (
 from .primitives import Primitive, check_needs, load_primitives
 from .support import check_supported, check_supported_derivatives
 
-_BACKENDS = "CPU OpenCL Meta CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3".split()
-_LAYOUTS = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Mkldnn")
-_COMPOSITE = (
-    "CompositeImplicitAutograd",
-    "CompositeImplicitAutogradNestedTensor",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-_LAYERS = (
-    "Autograd AutogradOther AutogradFunctionality AutogradNestedTensor Autocast ADInplaceOrView BackendSelect Tracer "
-    "Profiler Batched BatchedNestedTensor FuncTorchBatched FuncTorchBatchedDecomposition FuncTorchVmapMode VmapMode "
-    "FuncTorchGradWrapper FuncTorchDynamicLayerBackMode FuncTorchDynamicLayerFrontMode Functionalize Conjugate "
-    "Negative ZeroTensor Named Python PythonDispatcher PythonTLSSnapshot PreDispatch FPGA Vulkan Metal Quantized "
-    "Sparse SparseCsr NestedTensor Mkldnn Dense CustomRNGKeyId"
-).split()
-
-DISPATCH_KEYS = frozenset(
-    [layout + backend for layout in _LAYOUTS for backend in _BACKENDS]
-    + [layer + backend for layer in ("Autograd", "Autocast") for backend in _BACKENDS]
-    + list(_COMPOSITE)
-    + _LAYERS
-)
-AUTOGRAD_KEYS = frozenset(key for key in DISPATCH_KEYS if key.startswith("Autograd"))
+_BACKENDS = (*DEVICES, *ABSENT)
+_COMPOSITE = frozenset(key for key in GRAMMAR if key.startswith("Composite"))
+AUTOGRAD_KEYS = frozenset(key for key in GRAMMAR if key.startswith("Autograd"))
 
 # Backends for which tensorpy makes kernels from `pointwise` and `reduction`.
 _GENERATED = ("CPU", "OpenCL", "Meta", "Dense")
@@ -315,8 +296,8 @@ def _check_kind(function: NativeFunction, errors: ErrorCollector) -> None:
 def _check_dispatch(function: NativeFunction, errors: ErrorCollector) -> None:
     keys = {kernel.key for kernel in function.dispatch}
     for kernel in function.dispatch:
-        if kernel.key not in DISPATCH_KEYS:
-            fix = suggest(kernel.key, sorted(DISPATCH_KEYS), "use a backend (CPU, OpenCL, Meta) or a Composite* key")
+        if kernel.key not in GRAMMAR:
+            fix = suggest(kernel.key, sorted(GRAMMAR), "use a backend (CPU, OpenCL, Meta) or a Composite* key")
             errors.add(kernel.location, f"unknown dispatch key '{kernel.key}'", fix)
     where = function.at("dispatch")
     if keys.issuperset(_COMPOSITE_ROLE):
@@ -416,6 +397,10 @@ def _check_roles(function: NativeFunction, errors: ErrorCollector) -> None:
     if function.rounding is not None and (roles[:1] in (["pointwise"], ["reduction"]) or function.structured):
         what = f"{function.name} has 'rounding', and computes in one step"
         errors.add(function.at("rounding"), what, "take it out: 16-bit floats are computed in float32 there")
+    for key in function.declines:
+        if key not in (kernel.key for kernel in function.dispatch):
+            what = f"{function.name} has 'declines: [{key}]', and no kernel for {key}"
+            errors.add(function.at("declines"), what, "name a key of its 'dispatch'")
     if function.composite is not None:
         try:
             ast.parse(function.composite)

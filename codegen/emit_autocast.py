@@ -18,9 +18,9 @@ from .c_types import c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, Operator
 from .emit_functions import AUTOCAST, Kernels
 from .errors import YamlError
+from .keys import DEVICES
 from .text import c_string, lines
 
-BACKENDS = ("CPU", "Meta", "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3")
 TARGET = {
     "lower_precision_fp": "tp_autocast_dtype(device__)",
     "fp32": "TP_FLOAT32",
@@ -93,10 +93,10 @@ def _kernel(op: Operator, policy: str) -> str:
 def emit_autocast(catalog: Catalog, kernels: Kernels) -> str:
     out = []
     for op in catalog:
-        policies = {backend: policy for backend in BACKENDS if (policy := op.autocast_on(backend)) is not None}
+        policies = {backend: policy for backend in DEVICES if (policy := op.autocast_on(backend)) is not None}
         for policy in dict.fromkeys(policies.values()):
             out.append(_kernel(op, policy))
             where = [backend for backend, its in policies.items() if its == policy]
-            for key in [AUTOCAST] if len(where) == len(BACKENDS) else [f"{AUTOCAST}{backend}" for backend in where]:
+            for key in [AUTOCAST] if len(where) == len(DEVICES) else [f"{AUTOCAST}{backend}" for backend in where]:
                 kernels.add(key, op, f"autocast_{policy}_{op.c}", policy, "yaml/autocast.yaml")
     return "".join(out)

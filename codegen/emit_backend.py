@@ -13,6 +13,7 @@ from .device_checks import device_check
 from .each import boxed_arguments
 from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
+from .emit_schema import result_from_boxed
 from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .out_dtype import takes_castable
@@ -123,8 +124,20 @@ def _reduction(op: Operator) -> str:
     return _wrapper(op, "reduction", body)
 
 
+def _next(op: Operator, wrapper: str) -> str:
+    """Statements that ask the next kernel, since this wrapper's has declined: Note [Declining] in dispatch/op.h."""
+    packed = ", ".join(f"tp_box_{a.c.code}({a.name_in_c})" for a in c_arguments(op.schema))
+    return (
+        f"    const tp_value args[] = {{{packed}}};\n"
+        f"    tp_value results[{max(len(op.schema.returns), 1)}] = {{{{TP_NONE}}}};\n"
+        f"    if (tp_call_next({op_of(op)}, (tp_fn){wrapper}, ks, args, results) < 0) "
+        f"return {c_result(op.schema).failed};\n{result_from_boxed(c_result(op.schema))}"
+    )
+
+
 def _structured(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     stem = structured_name(op.group)
+    wrapper = f"structured_{source.name}_{op.c}"
     forward = _forward_names(op.schema)
     n = _output_count(op)
     outs = _output_names(op.schema)
@@ -146,9 +159,11 @@ def _structured(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     )
     if source.name:
         outputs = [f"m.out[{i}]" for i in range(n)]
+        call = f"{source.name}({', '.join([*forward, *outputs])})"
+        declined = f"        if (tp_take_decline()) {{\n{_next(op, wrapper)}        }}\n" if source.declines else ""
         body += (
-            f"    if ({source.name}({', '.join([*forward, *outputs])}) < 0) return tp_meta_discard(&m), "
-            f"{c_result(op.schema).failed};\n"
+            f"    if ({call} < 0) {{\n        tp_meta_discard(&m);\n{declined}"
+            f"        return {c_result(op.schema).failed};\n    }}\n"
         )
     match c_result(op.schema).kind:
         case "status":
@@ -168,7 +183,13 @@ def _direct(op: Operator, source: KernelSource, catalog: Catalog) -> str:
     if rounds_once(op, catalog):
         lines = rounding_prologue(op, f"direct_{source.name}_{op.c}")
         check += "".join(f"    {line}\n" for line in lines)
-    return _wrapper(op, "direct_" + source.name, f"{check}    return {call};\n", composite=composite)
+    body = f"    return {call};\n"
+    if source.declines:
+        result = c_result(op.schema)
+        body = f"    {result.decl}made = {call};\n"
+        body += f"    if (tp_likely(!({result.is_error('made')})) || !tp_take_decline()) return made;\n"
+        body += _next(op, f"direct_{source.name}_{op.c}")
+    return _wrapper(op, "direct_" + source.name, check + body, composite=composite)
 
 
 def _each(op: Operator, catalog: Catalog, source: KernelSource) -> str:

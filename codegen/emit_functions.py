@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from .c_types import c_arguments, c_result, call_arguments, function_type, parameters, signature_code, value_decl
 from .catalog import Catalog, Operator
+from .keys import ALIASES
 from .model import is_tensor_like
-from .support import ALIASES
 from .text import banner, c_string
 
 YAML = "yaml/native_functions/"

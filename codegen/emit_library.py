@@ -28,6 +28,7 @@ from .emit_library_python import emit_ops_py, emit_ops_pyi, emit_reference_md, e
 from .emit_pointwise_cpu import CAPABILITIES, emit_table, loops_text
 from .formula import Result, schema_variables, used
 from .formula_lower import called_by, lower_body
+from .keys import DEVICE_IDS, DEVICES
 from .library import with_gradient
 from .model import FunctionSchema
 from .out_dtype import takes_castable
@@ -43,8 +44,8 @@ _TARGETS = {
     "avx2": "avx2,fma,f16c,bmi,bmi2",
     "avx512": "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,prefer-vector-width=512",
 }
-_AUTOCAST_DEVICES = ("CPU", "OPENCL", "PRIVATEUSE1", "PRIVATEUSE2", "PRIVATEUSE3")
-_KEY_OF = {"OPENCL": "OpenCL", "PRIVATEUSE1": "PrivateUse1", "PRIVATEUSE2": "PrivateUse2", "PRIVATEUSE3": "PrivateUse3"}
+# Meta computes nothing that a cast would change.
+_AUTOCAST_DEVICES = {name: key for name, key in zip(DEVICE_IDS, DEVICES, strict=True) if key != "Meta"}
 
 # tensorpy_take_<name>, by the type's code.
 _TAKERS = {
@@ -405,8 +406,7 @@ def _autocast(op: Operator, parts: _Parts) -> None:
         names = [replaced.get(a.name, a.name_in_c) for a in c_arguments(op.schema)]
         return f"{op.call}_below({', '.join(['ks & TP_BELOW_AUTOCAST', *names])})"
 
-    for device in _AUTOCAST_DEVICES:
-        backend = _KEY_OF.get(device, device)
+    for device, backend in _AUTOCAST_DEVICES.items():
         policy = op.autocast_on(backend)
         if policy is not None:
             name = f"autocast_{op.c}_{device.lower()}"

@@ -49,6 +49,7 @@ def emit_primitive_kernels_h(primitives: Sequence[Primitive]) -> str:
     for p in primitives:
         out.append(_described(p))
         out += [f"{_declaration(p, p.kernel(key))};\n" for key in p.backends]
+        out += [f"extern const struct tp_{p.c}_shortcut {p.shortcut(key)};\n" for key in p.shortcuts]
     return "".join(out)
 
 
@@ -144,6 +145,11 @@ def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str])
         + "".join(
             f"    if (tp_register_kernels(TP_KEY_{key}, kernels_{key}, TP_COUNTOF(kernels_{key})) < 0) return -1;\n"
             for key in keys
+        )
+        + "".join(
+            f"    if (tp_give_shortcut(&tp_prims[TP_PRIM_{p.c}], TP_KEY_{key}, &{p.shortcut(key)}) < 0) return -1;\n"
+            for p in primitives
+            for key in p.shortcuts
         )
         + "    return tp_register_for_all(TP_KEY_Meta, tp_prims, TP_PRIM_COUNT, tp_primitive_on_meta, "
         '"prim/meta.c");\n}\n'

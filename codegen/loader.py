@@ -17,6 +17,7 @@ import yaml
 
 from .each import instances
 from .errors import ErrorCollector, Location, nearest, suggest
+from .keys import DEVICES
 from .model import (
     AutocastEntry,
     DerivativeEntry,
@@ -30,6 +31,7 @@ from .model import (
     RawValue,
     Tag,
 )
+from .pointwise import CLASS_KEYS, PROMOTIONS
 from .schema import SchemaError, parse_operator_name, parse_schema
 
 # libyaml where PyYAML has it. The base loader resolves no types, which is what we want and is fast.
@@ -39,8 +41,7 @@ PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
 ROUNDINGS = ("once", "each")
-PROMOTIONS = ("default", "no_opmath", "int_to_float", "always_bool", "complex_to_float", "bool_to_long")
-DTYPE_CLASSES = ("all", "bool", "int", "sint", "uint", "real", "float", "number", "complex")
+EMPTY_LISTS = ("RuntimeError", "ValueError")
 AUTOCAST_POLICIES = (
     "lower_precision_fp",
     "fp32",
@@ -50,7 +51,7 @@ AUTOCAST_POLICIES = (
     "fallthrough",
     "banned",
 )
-AUTOCAST_DEVICES = ("CPU", "Meta", "OpenCL", "CUDA", "XPU", "MPS", "PrivateUse1", "PrivateUse2", "PrivateUse3")
+AUTOCAST_DEVICES = (*DEVICES, "CUDA", "XPU", "MPS")
 
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}
 
@@ -306,6 +307,8 @@ class _FunctionReader:
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
+            "declines": d.words,
+            "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
         }
 
     def read(self, node: yaml.Node) -> NativeFunction | None:
@@ -400,7 +403,7 @@ class _FunctionReader:
         if raw is None:
             return None
         errors = self.document.errors
-        valid = ("promotion", "operands", "cost", "check", "cases", *DTYPE_CLASSES)
+        valid = ("promotion", "operands", "cost", "check", "cases", *CLASS_KEYS)
         for name, value in raw.items():
             if name not in valid:
                 fix = suggest(name, valid, f"use one of {', '.join(valid)}")
@@ -417,8 +420,8 @@ class _FunctionReader:
             elif name == "promotion" and value not in PROMOTIONS:
                 fix = suggest(value, PROMOTIONS, f"use one of {', '.join(PROMOTIONS)}")
                 errors.add(raw.at(name), f"unknown promotion '{value}'", fix)
-        if not any(name in DTYPE_CLASSES for name in raw):
-            fix = f"give it for at least one of {', '.join(DTYPE_CLASSES)}"
+        if not any(name in CLASS_KEYS for name in raw):
+            fix = f"give it for at least one of {', '.join(reversed(tuple(CLASS_KEYS)))}"
             errors.add(raw.location, "'pointwise' has no expression", fix)
         return raw
 

@@ -22,13 +22,14 @@ from .schema import parse_schema
 
 NAMESPACE = "prim"
 BACKENDS = ("CPU", "OpenCL")
-KEYS = ("func", "backends", "doc")
+KEYS = ("func", "backends", "shortcuts", "doc")
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
     schema: FunctionSchema
     backends: tuple[str, ...]
+    shortcuts: tuple[str, ...]  # of the backends, those that give one beside the kernel
     doc: str
     location: Location = field(compare=False)
 
@@ -42,6 +43,9 @@ class Primitive:
 
     def kernel(self, key: str) -> str:
         return f"{self.c}_{key.lower()}"
+
+    def shortcut(self, key: str) -> str:
+        return f"{self.c}_shortcut_{key.lower()}"
 
     @property
     def guide(self) -> str:
@@ -59,16 +63,16 @@ class _Reader:
         d = self.document
         schema: FunctionSchema | None = None
         backends: Sequence[str] = BACKENDS
+        shortcuts: Sequence[str] = ()
         doc: str | None = None
         for key, key_node, value in d.mapping(node, "a primitive", "write '- func: name(...) -> ()'"):
             if key == "func":
                 text = d.text(value, key)
                 schema = None if text is None else d.parsed(value, key, text, parse_schema)
             elif key == "backends":
-                backends = d.words(value, key)
-                for word in backends:
-                    if word not in BACKENDS:
-                        d.error(value, f"'{key}' has '{word}'", suggest(word, BACKENDS, f"use {', '.join(BACKENDS)}"))
+                backends = self._backends(value, key)
+            elif key == "shortcuts":
+                shortcuts = self._backends(value, key)
             elif key == "doc":
                 doc = d.text(value, key)
             else:
@@ -76,7 +80,18 @@ class _Reader:
         if schema is None or doc is None:
             d.error(node, "a primitive without 'func' or 'doc'", "give its schema, and say in 'doc' what it promises")
             return None
-        return Primitive(schema, tuple(backends), doc, d.at(node))
+        for word in shortcuts:
+            if word not in backends:
+                d.error(node, f"'shortcuts' has '{word}', which has no kernel", f"add {word} to 'backends'")
+        return Primitive(schema, tuple(backends), tuple(shortcuts), doc, d.at(node))
+
+    def _backends(self, value: yaml.Node, key: str) -> Sequence[str]:
+        words = self.document.words(value, key)
+        for word in words:
+            if word not in BACKENDS:
+                known = suggest(word, BACKENDS, f"use {', '.join(BACKENDS)}")
+                self.document.error(value, f"'{key}' has '{word}'", known)
+        return words
 
 
 def _check(primitive: Primitive, errors: ErrorCollector) -> None:

@@ -16,29 +16,15 @@ from collections.abc import Iterable, Iterator
 
 from .c_types import C_KEYWORDS, NAMED_DEFAULTS, NoCType, c_result, c_type
 from .errors import ErrorCollector, Location, suggest
+from .keys import ABSENT, ALIASES, DEVICES, LAYOUTS, OF_ENTRIES, PER_DEVICE
 from .model import DerivativeEntry, Kernel, NativeFunction
 
-LAYOUTS = ("Mkldnn", "SparseCsr", "Sparse", "Quantized", "NestedTensor", "ZeroTensor")
-DEVICES = ("CPU", "Meta", "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3")
-ABSENT = "CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA FPGA Vulkan Metal".split()
 _ABSENT_KEYS = ("CompositeImplicitAutogradNestedTensor", "AutogradNestedTensor")
-ALIASES = (
-    "Dense",
-    "Autograd",
-    "Autocast",
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-LAYERS = "Python BackendSelect Functionalize ADInplaceOrView AutogradOther Profiler Tracer Batched".split()
-KEYS = frozenset(
-    [*DEVICES, *LAYOUTS, *ALIASES, *LAYERS, *(f"{layer}{d}" for layer in ("Autograd", "Autocast") for d in DEVICES)]
-)
 
 
 def key_here(key: str) -> str | None:
     """The key of tensorpy that a key of an entry stands for; None for a backend that is not here."""
-    if key in KEYS:
+    if key in OF_ENTRIES:
         return key
     for layout in LAYOUTS:
         if key.startswith(layout) and key.removeprefix(layout) in (*DEVICES, *ABSENT):
@@ -62,7 +48,7 @@ def kernels_here(function: NativeFunction) -> Iterator[Kernel]:
 
 def _is_absent(key: str) -> bool:
     """A key of PyTorch's for what is not here: a backend, or a layout that has an autograd layer of its own."""
-    return key in _ABSENT_KEYS or any(key.removeprefix(layer) in ABSENT for layer in ("", "Autograd", "Autocast"))
+    return key in _ABSENT_KEYS or any(key.removeprefix(layer) in ABSENT for layer in ("", *PER_DEVICE))
 
 
 def check_supported(functions: Iterable[NativeFunction], errors: ErrorCollector) -> None:
@@ -139,7 +125,7 @@ def _check_kernels(function: NativeFunction, errors: ErrorCollector) -> None:
         key = key_here(kernel.key)
         if key is None:
             if not _is_absent(kernel.key):
-                fix = suggest(kernel.key, sorted(KEYS), f"use one of {', '.join(ALIASES)}, or a backend")
+                fix = suggest(kernel.key, sorted(OF_ENTRIES), f"use one of {', '.join(ALIASES)}, or a backend")
                 errors.add(kernel.location, f"tensorpy has no key '{kernel.key}'", fix)
             continue
         check_c_name(kernel.name, f"the kernel of {function.name} for {kernel.key}", kernel.location, errors)
@@ -161,7 +147,7 @@ def check_c_name(name: str, what: str, where: Location, errors: ErrorCollector) 
 def check_supported_derivatives(entries: Iterable[DerivativeEntry], errors: ErrorCollector) -> None:
     for entry in entries:
         for keyed in entry.per_key:
-            if keyed.key in KEYS and keyed.forward:
+            if keyed.key in OF_ENTRIES and keyed.forward:
                 what = f"a tangent of {entry.name.name} for {keyed.key} alone"
                 fix = "put it below 'Default': forward mode has one rule for all backends"
                 errors.add(keyed.forward[0].location, what, fix)

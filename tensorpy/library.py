@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 _BELOW_AUTOGRAD = _C._KEYS["AutogradOther"] - 1 | _C._KEYS["Trace"]
-_BACKENDS = {"cpu": "CPU", "opencl": "OpenCL", "meta": "Meta"}
 _COMPOSITE = "CompositeExplicitAutograd"
 _registered: dict[tuple[str, str], Registration] = {}  # the one at hand per operator and key
 _waiting: dict[str, list[Callable[[], None]]] = {}  # kernels of operators that are not declared yet
@@ -82,8 +81,6 @@ class Registration:
 
 def _backend_key(device_type: str) -> str:
     """ "CPU" of "cpu"; of a device from outside what its tensors carry."""
-    if device_type in _BACKENDS:
-        return _BACKENDS[device_type]
     try:
         return dispatch.backend_key(device_type)
     except RuntimeError:

@@ -187,6 +187,19 @@ def test_keys_of_tensors() -> None:
     assert tp.dispatch.keys(tp.ones(1)) == ["AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU"]
 
 
+@pytest.mark.parametrize("type_", ["cpu", "opencl"])
+def test_a_missing_kernel_lists_no_fallback(type_: str) -> None:
+    """A device whose fallback asks the host for what the host has not is none that has a kernel."""
+    if type_ == "opencl" and not tp.opencl.is_available():
+        pytest.skip("there is no OpenCL device")
+    lib = tp.library.Library("missing_kernels", "DEF")
+    lib.define("on_meta_alone(Tensor x) -> Tensor")
+    lib.impl("on_meta_alone", lambda x: x.clone(), "Meta")
+    with pytest.raises(NotImplementedError, match="backends that have one: Meta\n"):
+        tp.ops.missing_kernels.on_meta_alone(tp.ones(2, device=type_))
+    lib._destroy()
+
+
 def test_unknown_keyword_names_the_nearest() -> None:
     a = tp.ones(1)
     with pytest.raises(TypeError, match=r"add\(\) got an unexpected keyword argument 'alhpa'. Did you mean 'alpha'\?"):

@@ -12,10 +12,6 @@
 #include "core/tensor.h"
 #include "dispatch/key.h"
 
-#define TP_PENDING_MATH (TP_BIT(Conjugate) | TP_BIT(Negative))
-
-TP_INLINE bool tp_is_pending(const tp_tensor *t) { return t->keys & TP_PENDING_MATH; }
-
 /* The elements with what is pending computed, in memory of their own; without history. */
 tp_tensor *tp_resolved(tp_tensor *t);
 /* Registers the fallbacks. */

@@ -53,6 +53,7 @@ static void replace_message(tp_error_class cls, tp_text message) {
     tp_text_free(&tp_tls.error_text);
     tp_tls.error_text = message;
     tp_tls.error_class = cls;
+    tp_tls.declined = false;
 }
 
 int tp_fail(tp_error_class cls, const char *format, ...) {
@@ -67,6 +68,19 @@ int tp_fail(tp_error_class cls, const char *format, ...) {
 
 int tp_fail_memory(int64_t bytes) {
     return tp_fail(TP_MemoryError, "can't allocate memory: you tried to allocate %lld bytes", (long long)bytes);
+}
+
+int tp_decline(void) {
+    replace_message(TP_RuntimeError, (tp_text){0});
+    tp_text_add(&tp_tls.error_text, "a kernel declined the call, and its entry does not say that it 'declines'");
+    tp_tls.declined = true;
+    return -1;
+}
+
+bool tp_take_decline(void) {
+    if (tp_tls.error_class == TP_NoError || !tp_tls.declined) return false;
+    tp_error_clear();
+    return true;
 }
 
 int tp_error_prefix(const char *format, ...) {

@@ -15,6 +15,12 @@ int tp_fail(tp_error_class cls, const char *format, ...) TP_COLD TP_PRINTF(2, 3)
 int tp_fail_memory(int64_t bytes) TP_COLD;
 /* The same for a function that returns a pointer. */
 #define tp_fail_null(...) (tp_fail(__VA_ARGS__), NULL)
+/* What a kernel returns that takes only some calls, before it has done anything else: Note [Declining] in
+ * dispatch/op.h. Always -1. */
+int tp_decline(void) TP_COLD;
+#define tp_decline_null() (tp_decline(), NULL)
+/* Whether the pending error says that the kernel declined; then it is gone. */
+bool tp_take_decline(void);
 /* Puts "prefix" in front of the pending message; returns -1. Used to add the operator or the argument's name. */
 int tp_error_prefix(const char *format, ...) TP_COLD TP_PRINTF(1, 2);
 

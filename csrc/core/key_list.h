@@ -1,6 +1,6 @@
 /* key_list.h: the dispatch keys by priority, and sets of them: bit k is key k. Outside of the tree their numbers are
- * TENSORPY_KEY_... (tensorpy/types.h), and what is below one is asked of tensorpy, so that a key may be put in between.
- */
+ * TENSORPY_KEY_... (tensorpy/types.h, which codegen/keys.py reads; outside/api.c compares the two), and what is below
+ * one is asked of tensorpy, so that a key may be put in between. */
 #pragma once
 
 #include "tensorpy/types.h"
@@ -14,7 +14,7 @@
     X(prefix##PrivateUse2)            \
     X(prefix##PrivateUse3)
 
-/* The only list of dispatch keys: X(name), from low to high priority. */
+/* The order of the dispatch keys: X(name), from low to high priority. */
 #define TP_FORALL_KEYS(X)           \
     X(Undefined)                    \
     TP_FORALL_BACKENDS(X, )         \

@@ -43,6 +43,7 @@ typedef struct tp_thread_state {
     void *free_lists[TP_SIZE_CLASSES];
     _Atomic int64_t small_blocks, small_bytes;
     tp_error_class error_class;
+    bool declined; /* the pending error is tp_decline's */
     tp_text error_text;
     struct tp_thread_state *next, *previous; /* in the registry */
     struct tp_autocast_state *autocast;

@@ -227,10 +227,8 @@ static int run(job *j, int64_t count, tp_range_fn fn) { return tp_parallel_unloc
 tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_cpu(tp_tensor *query, tp_tensor *key, tp_tensor *value,
                                                            double dropout_p, bool is_causal, tp_tensor *attn_mask,
                                                            tp_opt_float scale) {
-    if (!fits(query, key, value, attn_mask) || dropout_p != 0)
-        return _scaled_dot_product_flash_attention_for_cpu_dense(query, key, value, dropout_p, is_causal, attn_mask,
-                                                                 scale);
     tp_tensor2 none = {{NULL}};
+    if (!fits(query, key, value, attn_mask) || dropout_p != 0) return tp_decline(), none;
     tp_autoref *q = operand(query), *k = operand(key), *v = operand(value), *out = result(query, value->sizes[3]),
                *lse = tp_new_empty(TP_INTS(query->sizes[0], query->sizes[1], query->sizes[2]), TP_FLOAT32, TP_CPU);
     if (!q || !k || !v || !out || !lse) return none;
@@ -253,9 +251,7 @@ tp_tensor3 _scaled_dot_product_attention_backward_cpu(tp_tensor *grad_out, tp_te
     bool whole = fits(query, key, value, attn_mask) && dropout_p == 0 && tp_same_sizes(grad_out, out) &&
                  grad_out->dtype == TP_FLOAT32 && logsumexp->dtype == TP_FLOAT32 && tp_is_contiguous(logsumexp) &&
                  logsumexp->numel == query->numel / query->sizes[3];
-    if (!whole)
-        return _scaled_dot_product_attention_backward_dense(grad_out, query, key, value, out, logsumexp, dropout_p,
-                                                            is_causal, attn_mask, scale);
+    if (!whole) return tp_decline(), none;
     tp_autoref *q = operand(query), *k = operand(key), *v = operand(value), *o = operand(out), *g = operand(grad_out);
     tp_autoref *to_q = result(query, query->sizes[3]), *to_k = result(key, key->sizes[3]),
                *to_v = result(value, value->sizes[3]);

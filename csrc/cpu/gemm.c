@@ -12,6 +12,7 @@
 #include "cpu/blas.h"
 #include "cpu/kernels.h"
 #include "cpu/sgemm.h"
+#include "prim/panels.h"
 #include "prim/transfer.h"
 #include "iter/iter.h"
 #include "core/memory.h"
@@ -430,6 +431,8 @@ static int multiply_panels(const tp_tensor *a, const tp_tensor *b, tp_tensor *ou
     return tp_parallel_unlocked(work > 1e5, b->sizes[0], 1 + (int64_t)(1e6 / ((double)j.rows * (double)j.k * TP_PANEL)),
                                 run_panels, &j);
 }
+
+const tp_product_shortcut product_shortcut_cpu = {.products = 8, .rows = 4};
 
 static int multiply_batch(const tp_tensor *a, const tp_tensor *b, tp_tensor *out, const tp_scalar *alpha,
                           const tp_scalar *beta) {

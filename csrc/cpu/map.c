@@ -1,4 +1,5 @@
-/* map.c: the primitive map on the CPU, and the short way past it: the loop is called on the tensors' own memory.
+/* map.c: the primitive map on the CPU, and its shortcut: the loop is called on the tensors' own memory, which is
+ * contiguous, of one dtype and one shape, with numbers and one-element tensors in between.
  *
  * Numbers are stored in the loop's dtype on the stack and read with stride 0. The 16-bit floats compute in float32,
  * through the blocks of tp_iter_run, unless the operator has a loop of its own for them. */
@@ -17,7 +18,7 @@ int map_cpu(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype com
     return tp_iter_run(&job.it, job.p->loops[compute], job.params, grain_of(job.p));
 }
 
-/* ---- the short way ---- */
+/* ---- the shortcut ---- */
 
 typedef struct {
     char *data[TP_MAP_INPUTS + 1];
@@ -56,7 +57,7 @@ TP_INLINE bool same_shape(const tp_tensor *a, const tp_tensor *b) {
     return true;
 }
 
-/* Whether the tensors are of the kind that the short way takes; finds dtype and shape. */
+/* Whether the tensors are of the kind that the shortcut takes; finds dtype and shape. */
 TP_INLINE bool short_tensors(const tp_pointwise *p, const tp_operand *inputs, int n, short_call *c) {
     const tp_tensor *shape = NULL;
     int dtype = TP_NO_DTYPE;
@@ -207,4 +208,4 @@ static int into_short(const tp_pointwise *p, const tp_operand *inputs, const tp_
     return run_short(p, inputs, params, &c, out) == 0 ? 1 : -1;
 }
 
-const tp_map_shortcut tp_cpu_map_shortcut = {(void (*)(void))map_cpu, make_short, into_short};
+const tp_map_shortcut map_shortcut_cpu = {make_short, into_short};

@@ -1,7 +1,7 @@
 /* key.h: dispatch keys and key sets.
  *
  * A key is a layer that a call may pass; a key set is a 64-bit word with one bit per key. TP_FORALL_KEYS (in
- * core/key_list.h) is the only list, from low to high priority: a call goes to the highest key of its set. Every
+ * core/key_list.h) has them from low to high priority: a call goes to the highest key of its set. Every
  * tensor carries its backend's key, the autograd and autocast keys that belong to it, and ADInplaceOrView; bit 0
  * (Undefined) is in no set and stands for "no key left".
  *
@@ -62,6 +62,9 @@ TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEN
  * only to do less does not look, since what it saw would be true of these elements alone. */
 TP_INLINE bool tp_read_is_seen(const tp_tensor *t) { return tp_effective_keys(t->keys) & ~TP_PASSES_READS; }
 
+/* What a tensor's elements are still to be computed by: Note [Pending math] in conjugate/conjugate.h. */
+#define TP_PENDING_MATH (TP_BIT(Conjugate) | TP_BIT(Negative))
+TP_INLINE bool tp_is_pending(const tp_tensor *t) { return t->keys & TP_PENDING_MATH; }
 /* Whether the elements are to be read as their conjugates, or negatives: Note [Pending math] in conjugate/conjugate.h.
  */
 TP_INLINE bool tp_reads_conj(const tp_tensor *t) { return t->keys & TP_BIT(Conjugate) || t->flags & TP_FLAG_AS_CONJ; }

@@ -211,26 +211,49 @@ static bool is_taken_whole(const tp_op *op, tp_key key) {
     return !(takes(op, TP_DEVICE) && takes(op, TP_TENSOR));
 }
 
-/* Note [Kernel precedence]. NULL: nothing. */
+/* Note [Kernel precedence]: the alias keys' slots that serve a key which has no kernel of its own, in order. */
+static int slots_behind(const tp_op *op, tp_key key, tp_key slots[4]) {
+    int n = 0;
+    bool whole = is_taken_whole(op, key);
+    if (!whole && (is_backend(key) || (key == TP_KEY_Undefined && !takes(op, TP_TENSOR) && !takes(op, TP_TENSORS)))) {
+        if (TP_BACKEND_KEYS >> key & 1 && slot_of(op, TP_ALIAS_KEY(Dense)) && has_primitives(op, key))
+            slots[n++] = TP_ALIAS_KEY(Dense);
+        slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional);
+        slots[n++] = TP_ALIAS_KEY(CompositeExplicitAutograd);
+        slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
+    }
+    if (is_above_parts(key)) slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
+    if (is_autograd(key)) {
+        if (slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)) && !whole && !backend_needs_formula(op, key))
+            slots[n++] = TP_ALIAS_KEY(CompositeImplicitAutograd);
+        slots[n++] = TP_ALIAS_KEY(Autograd);
+    }
+    if (TP_AUTOCAST_KEYS >> key & 1) slots[n++] = TP_ALIAS_KEY(Autocast);
+    return n;
+}
+
+/* NULL: nothing. */
 static registration_node *resolve(const tp_op *op, tp_key key) {
     registration_node *r = slot_of(op, key);
     if (r) return r;
-    bool whole = is_taken_whole(op, key);
-    if (!whole && (is_backend(key) || (key == TP_KEY_Undefined && !takes(op, TP_TENSOR) && !takes(op, TP_TENSORS)))) {
-        r = TP_BACKEND_KEYS >> key & 1 ? slot_of(op, TP_ALIAS_KEY(Dense)) : NULL;
-        if (r && has_primitives(op, key)) return r;
-        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutogradNonFunctional)))) return r;
-        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeExplicitAutograd)))) return r;
-        if ((r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
-    }
-    if (is_above_parts(key) && (r = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd)))) return r;
-    if (is_autograd(key)) {
-        registration_node *implicit = slot_of(op, TP_ALIAS_KEY(CompositeImplicitAutograd));
-        if (implicit && !whole && !backend_needs_formula(op, key)) return implicit;
-        if ((r = slot_of(op, TP_ALIAS_KEY(Autograd)))) return r;
-    }
-    if (TP_AUTOCAST_KEYS >> key & 1 && (r = slot_of(op, TP_ALIAS_KEY(Autocast)))) return r;
+    tp_key slots[4];
+    int n = slots_behind(op, key, slots);
+    for (int i = 0; i < n; i++)
+        if ((r = slot_of(op, slots[i]))) return r;
     return fallbacks[key];
+}
+
+/* What resolve gave without the kernel that declined, and those before it. */
+static registration_node *resolve_after(const tp_op *op, tp_key key, tp_fn declined) {
+    tp_key slots[5] = {key};
+    int n = 1 + slots_behind(op, key, slots + 1);
+    bool past = false;
+    for (int i = 0; i < n; i++)
+        for (registration_node *r = slot_of(op, slots[i]); r; r = r->older) {
+            if (past) return r;
+            past = r->r.fn == declined;
+        }
+    return past ? fallbacks[key] : NULL;
 }
 
 static void put_bit(tp_keyset *set, tp_keyset bit, bool on) {
@@ -244,6 +267,7 @@ static void compute_entry(tp_op *op, tp_key key) {
     bool fallthrough = r ? !r->r.fn && !r->r.cell : !is_backend(key);
     tp_cell *cell = r ? r->r.cell : NULL;
     tp_fn entry = cell ? op->info->box : r ? r->r.fn : NULL;
+    if (op->shortcuts) __atomic_store_n(&op->shortcuts[key], r ? r->r.shortcut : NULL, __ATOMIC_RELEASE);
     if (op->registrations) atomic_store(&op->registrations->cells[key], r && r->op ? cell : NULL);
     put_bit(&op->boxed_keys, bit, cell != NULL);
     if (entry || is_backend(key) || key == TP_KEY_Undefined) __atomic_store_n(&op->table[key], entry, __ATOMIC_RELEASE);
@@ -332,6 +356,17 @@ int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n) {
     }
     tp_unlock(TP_LOCK_Operators);
     return status;
+}
+
+int tp_give_shortcut(tp_op *op, tp_key key, const void *shortcut) {
+    tp_lock(TP_LOCK_Operators);
+    const void **shortcuts = op->shortcuts ? op->shortcuts : calloc(TP_NUM_KEYS, sizeof *shortcuts);
+    if (shortcuts) {
+        op->registrations->slot[key]->r.shortcut = shortcut;
+        __atomic_store_n(&op->shortcuts, shortcuts, __ATOMIC_RELEASE);
+    }
+    tp_unlock(TP_LOCK_Operators);
+    return shortcuts ? 0 : tp_fail_memory(TP_NUM_KEYS * (int64_t)sizeof *shortcuts);
 }
 
 int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source) {
@@ -501,6 +536,21 @@ int tp_redispatch_boxed(const tp_op *op, tp_keyset ks, const tp_value *args, tp_
     return tp_call_kernel_at(op, tp_live_key(op, ks), ks, args, results);
 }
 
+int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results) {
+    tp_lock(TP_LOCK_Operators);
+    const registration_node *next = resolve_after(op, tp_live_key(op, ks & ~TP_BIT(Trace)), declined);
+    tp_fn kernel = next ? next->r.fn : NULL;
+    tp_cell *_Atomic place = next ? next->r.cell : NULL; /* not retired yet: that needs the lock */
+    tp_cell *cell = tp_cell_enter(&place);
+    tp_unlock(TP_LOCK_Operators);
+    if (cell) {
+        int status = cell->boxed(op, ks, (tp_value *)args, results, cell->context);
+        tp_cell_leave(cell);
+        return status;
+    }
+    return kernel ? op->info->signature->call(kernel, ks, args, results) : tp_missing_kernel(op, ks, args);
+}
+
 int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results) {
     return tp_redispatch_boxed(op, ks, args, results);
 }
@@ -552,11 +602,13 @@ static void describe_tensor_arguments(const tp_op *op, const tp_value *args, tp_
 
 static void list_backends(const tp_op *op, tp_text *text) {
     const char *comma = "";
-    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++)
-        if (tp_kernel_at(op, (tp_key)k)) {
+    for (int k = TP_KEY_CPU; k <= TP_KEY_ZeroTensor; k++) {
+        tp_origin origin; /* a fallback has just refused, or would ask another backend's kernel */
+        if (tp_find_origin(op, (tp_key)k, &origin) && !origin.is_fallback && !origin.is_fallthrough) {
             tp_text_add(text, "%s%s", comma, tp_key_name((tp_key)k));
             comma = ", ";
         }
+    }
     if (!*comma) tp_text_add(text, "none");
 }
 
@@ -571,9 +623,12 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
             op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
     for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
         if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
-            return tp_fail(strncmp(op->info->name, "cat", 4) == 0 ? TP_ValueError : TP_RuntimeError,
-                           "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
-                           tp_op_name(op, name), op->info->args[i].name);
+            return op->info->empty_list == TP_ValueError
+                       ? tp_fail(TP_ValueError, "%s(): expected a non-empty list of Tensors, %s is empty",
+                                 op->info->name, op->info->args[i].name)
+                       : tp_fail(TP_RuntimeError,
+                                 "%s expects a non-empty TensorList: expected a non-empty list of Tensors, %s is empty",
+                                 op->info->name, op->info->args[i].name);
     describe_tensor_arguments(op, args, &arguments);
     list_backends(op, &backends);
     return tp_fail(TP_NotImplementedError,

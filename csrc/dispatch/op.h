@@ -16,7 +16,12 @@
  * with tables like these, but entered another way: at the backend key of the tensor that is written, whatever the
  * thread's include and exclude sets say. So no layer can be met by one, and a tensor without a dense backend (a
  * layout's, a payload's) finds no kernel. Their C functions take no key set. An operator made of primitives is
- * registered once, under the alias key Dense; a backend takes that kernel as soon as it has all that `prims` names. */
+ * registered once, under the alias key Dense; a backend takes that kernel as soon as it has all that `prims` names.
+ *
+ * Note [Declining]
+ * A kernel that takes only some calls (a dtype, a size, strides) says so by returning tp_decline() before it has done
+ * anything, and the kernel that would stand in the table without it takes the call: Note [Kernel precedence]. Its entry
+ * names its key in `declines`, so the generator asks after its wrapper alone. No composite chooses by device. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_iter)
@@ -48,9 +53,10 @@ typedef struct {
     tp_key key; /* as registered: a runtime key, or TP_NUM_KEYS + tp_alias_key */
     tp_fn fn;   /* one of fn and cell; both NULL: fallthrough */
     tp_cell *cell;
-    const char *source; /* the kernel's name, or file:line of a Python registration */
-    const char *file;   /* of the tree, that the kernel is written in; NULL where nothing says so */
-    bool is_default;    /* stands back for what is registered after it */
+    const char *source;   /* the kernel's name, or file:line of a Python registration */
+    const char *file;     /* of the tree, that the kernel is written in; NULL where nothing says so */
+    bool is_default;      /* stands back for what is registered after it */
+    const void *shortcut; /* of a primitive that has one; it stays */
 } tp_registration;
 
 /* Alias keys: a registration for many runtime keys at once. */
@@ -86,6 +92,7 @@ typedef struct {
     tp_op *const *prims;                   /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;                     /* Note [Primitives] */
     uint8_t guide;                         /* of a primitive: the argument whose backend runs it */
+    uint8_t empty_list;                    /* the class of the error where a list has no tensors; 0: RuntimeError */
     const struct tp_batch_rule *batching;  /* batched/rule.h; NULL: nothing is known */
     const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
 } tp_op_info;
@@ -98,8 +105,9 @@ struct tp_op {
     tp_keyset boxed_keys;     /* keys whose table entry is info->box: a boxed kernel lies behind it */
     const tp_op_info *info;
     struct tp_op_registrations *registrations;
-    tp_op *next;       /* in its hash bucket */
-    bool told_of_loop; /* batched/fallback.c has warned that vmap calls it for each sample; atomic */
+    tp_op *next;            /* in its hash bucket */
+    const void **shortcuts; /* per key, beside table; NULL: no backend gives one */
+    bool told_of_loop;      /* batched/fallback.c has warned that vmap calls it for each sample; atomic */
 };
 
 /* The key that a call with this set goes to, and the kernel there. */
@@ -109,6 +117,13 @@ TP_INLINE tp_key tp_live_key(const tp_op *op, tp_keyset ks) {
 TP_INLINE tp_fn tp_kernel_at(const tp_op *op, tp_key key) { return __atomic_load_n(&op->table[key], __ATOMIC_RELAXED); }
 TP_INLINE bool tp_is_boxed_at(const tp_op *op, tp_key key) {
     return __atomic_load_n(&op->boxed_keys, __ATOMIC_RELAXED) >> key & 1;
+}
+
+/* What a backend gives beside its kernel of a primitive, for calls that need no plan: the primitive's header says of
+ * which type it is. It belongs to the table entry, so another kernel at the key takes it away. NULL: none. */
+TP_INLINE const void *tp_shortcut_at(const tp_op *op, tp_key key) {
+    const void **shortcuts = __atomic_load_n(&op->shortcuts, __ATOMIC_ACQUIRE);
+    return shortcuts ? __atomic_load_n(&shortcuts[key], __ATOMIC_RELAXED) : NULL;
 }
 
 /* ---- the operator list ---- */
@@ -132,6 +147,8 @@ typedef struct {
 } tp_kernel_entry;
 /* Registers the generator's kernels of one key. */
 int tp_register_kernels(tp_key key, const tp_kernel_entry *entries, int64_t n);
+/* Gives the kernel that was registered last for a key its shortcut, which stays (tp_shortcut_at). */
+int tp_give_shortcut(tp_op *op, tp_key key, const void *shortcut);
 /* The same boxed kernel for n operators in a row. */
 int tp_register_for_all(tp_key key, tp_op *ops, int64_t n, tp_boxed_fn boxed, const char *source);
 /* Registers one kernel at run time. With `allow_override` false, a kernel that was registered at run time for the key
@@ -164,6 +181,8 @@ int tp_call_boxed_kernel(const tp_op *op, tp_keyset ks, tp_value *args, tp_value
 /* The kernel at `key`, boxed or not, given the set `ks`: for layers that pass on another set than the rest below them.
  */
 int tp_call_kernel_at(const tp_op *op, tp_key key, tp_keyset ks, const tp_value *args, tp_value *results);
+/* The kernel that is next at the key of `ks` after the unboxed one that declined. */
+int tp_call_next(const tp_op *op, tp_fn declined, tp_keyset ks, const tp_value *args, tp_value *results);
 /* The union of the tensors' key sets in boxed arguments. */
 tp_keyset tp_keys_of_values(const tp_value *args, int n);
 

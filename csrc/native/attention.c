@@ -1,5 +1,5 @@
-/* attention.c: scaled dot-product attention: from products and softmax, or where it can be by the CPU's own kernel,
- * which makes no matrix of all scores (cpu/attention.c). */
+/* attention.c: scaled dot-product attention: from products and softmax, or for many scores by an operator that keeps no
+ * matrix of them for its gradient, and on the CPU makes none (cpu/attention.c). */
 #include "NativeFunctions.h"
 #include "native/checks.h"
 #include "native/rounding.h"
@@ -38,7 +38,7 @@ static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
     return tp_add_Tensor(scores, mask, TP_SCALAR_I(1));
 }
 
-/* ---- the CPU's kernel, and what stands for it elsewhere ---- */
+/* ---- the operator for many scores, where no kernel makes them part by part ---- */
 
 /* t (stolen) with the rows of all heads side by side, as the kernel gives it: they come from one matrix and go into
  * one. */
@@ -71,11 +71,11 @@ tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_
     return r;
 }
 
-/* Scores of a head from which on the kernel is faster; with causality it leaves some out. */
+/* Scores of a head from which on that operator is faster; with causality it leaves some out. */
 #define MANY_SCORES (128 * 128)
 #define MANY_CAUSAL_SCORES (64 * 64)
 
-/* Whether that kernel takes them: plain float32 of one batch, and nobody wants a tangent. */
+/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. */
 static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
                           double dropout_p, bool is_causal) {
     const tp_tensor *const all[] = {q, k, v};
@@ -83,8 +83,7 @@ static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tenso
     if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || scores < (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES))
         return false;
     for (int i = 0; i < 3; i++) {
-        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || all[i]->dtype != TP_FLOAT32 ||
-            all[i]->device.type != TP_DEVICE_CPU || !all[i]->numel)
+        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || all[i]->dtype != TP_FLOAT32 || !all[i]->numel)
             return false;
         for (int d = 0; d < q->ndim - 2; d++)
             if (all[i]->sizes[d] != q->sizes[d]) return false;

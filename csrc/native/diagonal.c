@@ -41,16 +41,8 @@ tp_tensor *trace_composite(tp_tensor *self) {
 
 /* Indices in which negative ones, which count from the end, are replaced. */
 static tp_tensor *from_end(tp_tensor *index, int64_t size) {
-    if (tp_is_contiguous(index) && !tp_read_is_seen(index) && index->device.type == TP_DEVICE_CPU &&
-        index->storage->data) {
-        const int64_t *v = tp_table_values(index);
-        int64_t signs = 0;
-        for (int64_t i = 0; i < index->numel; i++) signs |= v[i];
-        if (signs >= 0) return tp_retain(index);
-    }
-    tp_autoref *negative = tp_lt_Scalar(index, TP_SCALAR_I(0)),
-               *shifted = negative ? tp_add_Scalar(index, TP_SCALAR_I(size), TP_SCALAR_I(1)) : NULL;
-    return shifted ? tp_where_self(negative, shifted, index) : NULL;
+    tp_autoref *negative = tp_lt_Scalar(index, TP_SCALAR_I(0));
+    return negative ? tp_add_Tensor(index, negative, TP_SCALAR_I(size)) : NULL;
 }
 /* take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor */
 tp_tensor *take_along_dim_composite(tp_tensor *self, tp_tensor *indices, tp_opt_int dim) {
@@ -145,7 +137,7 @@ tp_tensor *one_hot_composite(tp_tensor *self, int64_t num_classes) {
     if (self->numel == 0 && num_classes <= 0)
         return tp_fail_null(TP_RuntimeError, "Can not infer total number of classes from empty tensor.");
     /* On Meta there are no classes to check; where a layer sees reads, scatter checks them. */
-    bool is_seen = tp_read_is_seen(self), unread = self->device.type == TP_DEVICE_META || is_seen;
+    bool is_seen = tp_read_is_seen(self), unread = !tp_has_values(self) || is_seen;
     if ((!unread || num_classes <= 0) && highest_class(self, &most) < 0) return NULL;
     if (num_classes == -1) num_classes = tp_min_int(most, INT64_MAX - 1) + 1;
     if (num_classes <= most) return tp_fail_null(TP_RuntimeError, "Class values must be smaller than num_classes.");

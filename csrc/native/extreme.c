@@ -11,12 +11,11 @@
 
 /* ---- checks ---- */
 
-/* The dims that are reduced must have elements, unless nothing is asked for. */
-static int check_not_empty(const char *op, const tp_tensor *self, uint64_t mask, bool whole) {
+/* The dims that are reduced must have elements, unless nothing is asked for. `cls` is that of the error where all are
+ * reduced: PyTorch's differ. */
+static int check_not_empty(tp_error_class cls, const char *op, const tp_tensor *self, uint64_t mask, bool whole) {
     if (self->numel) return 0;
-    if (whole)
-        return tp_fail(strncmp(op, "arg", 3) == 0 ? TP_IndexError : TP_RuntimeError,
-                       "%s(): Expected reduction dim to be specified for input.numel() == 0.", op);
+    if (whole) return tp_fail(cls, "%s(): Expected reduction dim to be specified for input.numel() == 0.", op);
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
             return tp_fail(TP_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", op, d);
@@ -58,7 +57,7 @@ static int amax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_ints d
         if (d < 0) return -1;
         mask |= UINT64_C(1) << d;
     }
-    if (check_not_empty(op, self, mask, dim.size <= 0) < 0) return -1;
+    if (check_not_empty(TP_RuntimeError, op, self, mask, dim.size <= 0) < 0) return -1;
     if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return -1;
     if (self->numel && check_ordered(TP_NotImplementedError, op, self) < 0) return -1;
     const tp_tensor *given = m->variant == TP_VARIANT_OUT ? m->given[0] : NULL;
@@ -95,7 +94,8 @@ int amin_dense(tp_tensor *self, tp_ints dim, bool keepdim TP_UNUSED, tp_tensor *
 /* ---- max, min of all elements ---- */
 
 static tp_tensor *whole(const char *op, extreme_prim prim, tp_tensor *self) {
-    if (check_not_empty(op, self, 0, true) < 0 || check_ordered(TP_NotImplementedError, op, self) < 0) return NULL;
+    if (check_not_empty(TP_RuntimeError, op, self, 0, true) < 0 || check_ordered(TP_NotImplementedError, op, self) < 0)
+        return NULL;
     tp_autoref *out = tp_new_empty(TP_EMPTY_INTS, (tp_dtype)self->dtype, self->device);
     return out && find(prim, self, TP_ALL_DIMS, out, NULL) == 0 ? tp_take(out) : NULL;
 }
@@ -116,7 +116,7 @@ int aminmax_meta(tp_meta *m, tp_tensor *self, tp_opt_int dim, bool keepdim) {
         return tp_fail(TP_RuntimeError,
                        "aminmax(): cannot compute aminmax over an empty dimension as the operation has "
                        "no identity.");
-    if (check_not_empty("aminmax", self, mask, false) < 0) return -1;
+    if (check_not_empty(TP_RuntimeError, "aminmax", self, mask, false) < 0) return -1;
     for (int i = 0; i < 2; i++)
         if (declare(m, i, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
     return 0;
@@ -135,7 +135,7 @@ static int argmax_like_meta(tp_meta *m, const char *op, tp_tensor *self, tp_opt_
     if (tp_is_complex(self)) return tp_fail(TP_RuntimeError, "%s(): does not support complex input", op);
     if (self->dtype == TP_BOOL) return tp_fail(TP_RuntimeError, "%s(): does not support bool input", op);
     if (mask_of(self, dim, &mask) < 0) return -1;
-    if (check_not_empty(op, self, mask, !dim.has) < 0) return -1;
+    if (check_not_empty(TP_IndexError, op, self, mask, !dim.has) < 0) return -1;
     return declare(m, 0, self, mask, keepdim, TP_INT64);
 }
 
@@ -167,7 +167,8 @@ int argmin_dense(tp_tensor *self, tp_opt_int dim, bool keepdim TP_UNUSED, tp_ten
 
 static int max_dim_like_meta(tp_meta *m, const char *op, tp_tensor *self, int64_t dim, bool keepdim) {
     uint64_t mask;
-    if (mask_of(self, TP_SOME_INT(dim), &mask) < 0 || check_not_empty(op, self, mask, false) < 0) return -1;
+    if (mask_of(self, TP_SOME_INT(dim), &mask) < 0 || check_not_empty(TP_RuntimeError, op, self, mask, false) < 0)
+        return -1;
     if (check_ordered(TP_RuntimeError, op, self) < 0) return -1;
     if (declare(m, 0, self, mask, keepdim, (tp_dtype)self->dtype) < 0) return -1;
     return declare(m, 1, self, mask, keepdim, TP_INT64);

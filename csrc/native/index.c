@@ -116,7 +116,7 @@ int tp_index_plan_make(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     int64_t n = tp_checked_numel((tp_ints){p->places, p->nplaces});
     if (n < 0) return -1;
     for (int i = 0; i < p->nindices; i++)
-        if (self->sizes[p->dims[i]] == 0 && n > 0 && self->device.type != TP_DEVICE_META)
+        if (self->sizes[p->dims[i]] == 0 && n > 0 && tp_has_values(self))
             return tp_fail(TP_IndexError, "index is out of bounds for dimension with size 0");
     return 0;
 }
@@ -193,7 +193,7 @@ static tp_tensor *places_first(const tp_index_plan *p, tp_tensor *t, const int64
 static bool is_plain_mask(const tp_tensor *self, tp_tensors indices) {
     const tp_tensor *mask = indices.size == 1 ? indices.data[0] : NULL;
     return mask && mask->dtype == TP_BOOL && mask->ndim > 0 && tp_same_sizes(self, mask) &&
-           tp_device_equal(mask->device, self->device) && self->device.type != TP_DEVICE_META && self->numel;
+           tp_device_equal(mask->device, self->device) && tp_has_values(self) && self->numel;
 }
 
 static tp_tensor *select_masked(tp_tensor *self, tp_tensor *mask) {

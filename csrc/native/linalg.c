@@ -86,35 +86,35 @@ static int check_errors(tp_tensor *info, const char *op, const tp_tensor *a) {
 
 /* ---- what info says ---- */
 
+/* What a nonzero info means, by a word of the name that the caller passes, the first that is in it: the argument
+ * api_name of PyTorch's schema, from outside too, carries nothing else. */
+static const struct {
+    const char *word, *message; /* of the place in the matrix */
+    tp_error_class cls;
+} meanings[] = {
+    {"inv", "The diagonal element %lld is zero, the inversion could not be completed: the matrix is singular",
+     TP_LinAlgError},
+    {"solve", "The solver failed: the input matrix is singular", TP_LinAlgError},
+    {"cholesky", "the input is not positive-definite (the leading minor of order %lld is not positive-definite)",
+     TP_LinAlgError},
+    {"lu_factor", "U[%lld,%lld] is zero, and what is solved with it would be divided by it", TP_RuntimeError},
+    {"ldl_factor", "D[%lld,%lld] is zero, and what is solved with it would be divided by it", TP_RuntimeError},
+    {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError},
+    {"",
+     "The algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated values (error "
+     "code: %lld)",
+     TP_LinAlgError},
+};
+
 static int fail_by_info(const char *op, const char *where, int64_t info) {
     if (info < 0)
         return tp_fail(TP_LinAlgError, "%s: %sthe input matrix contains non-finite values: a NaN or an infinity", op,
                        where);
-    long long at = (long long)info;
-    if (strstr(op, "inv"))
-        return tp_fail(
-            TP_LinAlgError,
-            "%s: %sThe diagonal element %lld is zero, the inversion could not be completed: the matrix is singular", op,
-            where, at);
-    if (strstr(op, "solve"))
-        return tp_fail(TP_LinAlgError, "%s: %sThe solver failed: the input matrix is singular", op, where);
-    if (strstr(op, "cholesky"))
-        return tp_fail(
-            TP_LinAlgError,
-            "%s: %sthe input is not positive-definite (the leading minor of order %lld is not positive-definite)", op,
-            where, at);
-    if (strstr(op, "lu_factor") || strstr(op, "ldl_factor"))
-        return tp_fail(TP_RuntimeError,
-                       "%s: %s%s[%lld,%lld] is zero, and what is solved with it would be divided by it", op, where,
-                       strstr(op, "lu") ? "U" : "D", at, at);
-    if (strstr(op, "lstsq"))
-        return tp_fail(TP_LinAlgError, "%s: %sthe input matrix does not have full rank (error code: %lld)", op, where,
-                       at);
-    return tp_fail(
-        TP_LinAlgError,
-        "%s: %sThe algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated "
-        "values (error code: %lld)",
-        op, where, at);
+    size_t i = 0;
+    while (!strstr(op, meanings[i].word)) i++;
+    char message[160];
+    snprintf(message, sizeof message, meanings[i].message, (long long)info, (long long)info);
+    return tp_fail(meanings[i].cls, "%s: %s%s", op, where, message);
 }
 /* _linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> () */
 int _linalg_check_errors_dense(tp_tensor *info, const char *api_name, bool is_matrix) {

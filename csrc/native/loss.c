@@ -45,7 +45,7 @@ tp_tensor *huber_loss_composite(tp_tensor *self, tp_tensor *target, int64_t redu
 
 /* Whether all elements are probabilities; NaN counts as one. */
 static int check_probabilities(tp_tensor *self) {
-    if (self->numel == 0 || self->device.type == TP_DEVICE_META || !tp_is_floating(self)) return 0;
+    if (self->numel == 0 || !tp_has_values(self) || !tp_is_floating(self)) return 0;
     tp_tensor2 ends = tp_aminmax(self, TP_NO_INT, false);
     tp_autoref *least = ends.v[0], *most = ends.v[1];
     tp_scalar low, high;

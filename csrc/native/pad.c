@@ -210,7 +210,7 @@ static bool cuts_off(tp_ints pad) {
 
 static tp_tensor *pad_border(tp_tensor *self, tp_ints pad, int dims, border mode) {
     if (check_pad(self, pad, dims, mode) < 0) return NULL;
-    if (self->numel && self->device.type != TP_DEVICE_META && !cuts_off(pad)) return pad_around(self, pad, dims, mode);
+    if (self->numel && tp_has_values(self) && !cuts_off(pad)) return pad_around(self, pad, dims, mode);
     tp_autoref *t = tp_retain(self);
     for (int i = dims - 1; i >= 0; i--) {
         tp_tensor *next = pad_dim(t, self->ndim - 1 - i, pad.data[2 * i], pad.data[2 * i + 1], mode);

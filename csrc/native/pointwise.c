@@ -1,4 +1,4 @@
-/* pointwise.c: see pointwise.h. What the CPU's short way does not take goes the general way: result type, broadcast
+/* pointwise.c: see pointwise.h. What a backend's shortcut does not take goes the general way: result type, broadcast
  * shape, output, map. */
 #include "native/pointwise.h"
 
@@ -164,7 +164,7 @@ static int prepare_output(general_call *g, tp_tensor *out, tp_variant variant) {
     if (variant == TP_VARIANT_INPLACE && !fits) return fail_shape(g, out);
     if (tp_check_given_dtype(out, variant, g->result) < 0) return -1;
     if (!fits && resize_output(g, out) < 0) return -1;
-    return out->device.type != TP_DEVICE_META ? separate_inputs(g, out) : 0;
+    return tp_has_values(out) ? separate_inputs(g, out) : 0;
 }
 
 /* A 16-bit result is rounded to its dtype, also where out= would hold more of it. */
@@ -198,21 +198,25 @@ const tp_pointwise *tp_pointwise_case_of(const tp_pointwise *p, const tp_operand
     return p;
 }
 
-/* Unless somebody wants to see map, or has put another kernel in its place. */
-TP_INLINE bool may_be_short(void) {
-    return tp_likely(!tp_tls.observe && tp_kernel_at(&tp_prims[TP_PRIM_map], TP_KEY_CPU) == tp_cpu_map_shortcut.kernel);
+/* The shortcut of the backend of the first tensor; NULL if it has none, or somebody wants to see map. */
+TP_INLINE const tp_map_shortcut *shortcut_of(const tp_operand *inputs) {
+    const tp_tensor *t = inputs[0].tensor;
+    for (int i = 1; tp_unlikely(!t) && i < TP_MAP_INPUTS; i++) t = inputs[i].tensor;
+    return tp_likely(!tp_tls.observe) ? tp_shortcut_at(&tp_prims[TP_PRIM_map], tp_backend_key(t->device.type)) : NULL;
 }
 
 tp_tensor *tp_pointwise_new(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
     tp_tensor *out = NULL;
-    int done = may_be_short() ? tp_cpu_map_shortcut.make(p, inputs, params, &out) : 0;
+    const tp_map_shortcut *shortcut = shortcut_of(inputs);
+    int done = tp_likely(shortcut) ? shortcut->make(p, inputs, params, &out) : 0;
     if (tp_likely(done)) return done > 0 ? out : NULL;
     return new_general(p, inputs, params);
 }
 
 int tp_pointwise_into(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out,
                       tp_variant variant) {
-    int done = may_be_short() ? tp_cpu_map_shortcut.into(p, inputs, params, out) : 0;
+    const tp_map_shortcut *shortcut = shortcut_of(inputs);
+    int done = tp_likely(shortcut) ? shortcut->into(p, inputs, params, out) : 0;
     if (tp_likely(done)) return done > 0 ? 0 : -1;
     return into_general(p, inputs, params, out, variant);
 }

@@ -18,7 +18,7 @@ static bool computes_in_integers(const tp_operand *inputs) {
 
 static bool on_meta(const tp_operand *inputs, int n) {
     for (int i = 0; i < n; i++)
-        if (inputs[i].tensor && inputs[i].tensor->device.type == TP_DEVICE_META) return true;
+        if (inputs[i].tensor && !tp_has_values(inputs[i].tensor)) return true;
     return false;
 }
 

@@ -97,7 +97,7 @@ static tp_tensor *normal_of(tp_tensor *like, tp_ints size, tp_generator *generat
 }
 static int check_deviations(tp_tensor *std) {
     if (tp_is_complex(std)) return tp_fail(TP_RuntimeError, "normal expects standard deviation to be non-complex");
-    if (std->numel == 0 || std->device.type == TP_DEVICE_META) return 0;
+    if (std->numel == 0 || !tp_has_values(std)) return 0;
     tp_autoref *negative = tp_lt_Scalar(std, TP_SCALAR_I(0)), *any = negative ? tp_any(negative) : NULL;
     bool found = false;
     if (!any || tp_is_nonzero(any, &found) < 0) return -1;

@@ -85,7 +85,7 @@ tp_tensor *logspace_dense(const tp_scalar *start, const tp_scalar *end, int64_t 
 
 /* On Meta, where there is no value, any will do; the result follows the end there. */
 static int end_of(const char *op, tp_tensor *t, tp_scalar *value, tp_device *device) {
-    if (t->ndim == 0 && t->device.type == TP_DEVICE_META) {
+    if (t->ndim == 0 && !tp_has_values(t)) {
         if (device->type < 0) *device = t->device;
         *value = *TP_SCALAR_F(0);
         return 0;

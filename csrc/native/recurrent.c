@@ -61,14 +61,12 @@ static tp_tensor *turned(const tp_tensor *t) {
 
 /* ---- the product of each step: a weight that serves many is laid out in panels for it (prim/panels.h) ---- */
 
-#define MANY_STEPS 8
-#define MANY_ROWS 4
-
 /* A matrix as the product of each step takes it; new. */
 static tp_tensor *laid_out(tp_tensor *t, int64_t most, tp_ints batch_sizes) {
     int64_t k = t->sizes[0], n = t->sizes[1];
-    bool worth = t->device.type == TP_DEVICE_CPU && t->dtype == TP_FLOAT32 && n % TP_PANEL == 0 && t->numel > 0;
-    if (!worth || batch_sizes.size < MANY_STEPS || most < MANY_ROWS) return tp_retain(t);
+    const tp_product_shortcut *in_panels = tp_shortcut_at(&tp_prims[TP_PRIM_product], tp_backend_key(t->device.type));
+    bool fits = in_panels && t->dtype == TP_FLOAT32 && n % TP_PANEL == 0 && t->numel > 0;
+    if (!fits || batch_sizes.size < in_panels->products || most < in_panels->rows) return tp_retain(t);
     tp_autoref *panels = tp_new_alias(t, TP_INTS(n / TP_PANEL, k, TP_PANEL),
                                       TP_INTS(TP_PANEL * t->strides[1], t->strides[0], t->strides[1]), t->byte_offset);
     tp_autoref *made = panels ? tp_new_empty(tp_sizes(panels), (tp_dtype)t->dtype, t->device) : NULL;

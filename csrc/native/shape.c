@@ -405,14 +405,14 @@ tp_tensor *view_dtype_composite(tp_tensor *self, tp_dtype dtype) {
                 (long long)(to > from ? to / from : 1), tp_dtype_names[self->dtype], tp_dtype_names[dtype], direction);
         g.sizes[last] = self->sizes[last] * from / to;
     }
-    if (dtype != self->dtype && self->keys & (TP_BIT(Conjugate) | TP_BIT(Negative)))
+    if (dtype != self->dtype && tp_is_pending(self))
         return tp_fail_null(
             TP_RuntimeError,
             "torch.Tensor.view is not supported for %s view tensors when converting to a different dtype.",
             self->keys & TP_BIT(Conjugate) ? "conjugate" : "negative");
     tp_tensor *view = tp_new_on_storage(self->storage, (tp_ints){g.sizes, g.ndim}, (tp_ints){g.strides, g.ndim},
                                         self->byte_offset, dtype);
-    if (view) view->keys |= self->keys & (TP_BIT(Conjugate) | TP_BIT(Negative));
+    if (view) view->keys |= self->keys & TP_PENDING_MATH;
     return view;
 }
 

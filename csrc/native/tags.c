@@ -19,7 +19,7 @@ int tp_check_determinism(const char *op) {
 }
 
 int tp_refuse_meta(const tp_tensor *t, const char *op, const char *tag) {
-    if (!t || t->device.type != TP_DEVICE_META) return 0;
+    if (!t || tp_has_values(t)) return 0;
     return tp_fail(TP_NotImplementedError,
                    "%s: not possible on Meta tensors, which have no values: the operator is tagged %s", op, tag);
 }

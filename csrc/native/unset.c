@@ -14,7 +14,7 @@ static tp_scalar value_for(tp_dtype dtype) {
 }
 
 int tp_fill_unset_elements(tp_tensor *t) {
-    if (t->device.type == TP_DEVICE_META || t->numel == 0) return 0;
+    if (!tp_has_values(t) || t->numel == 0) return 0;
     tp_scalar value = value_for((tp_dtype)t->dtype);
     return tp_fill__Scalar(t, &value);
 }

@@ -2,7 +2,7 @@
 #include "opencl/fallback.h"
 
 #include "core/determinism.h"
-#include "native/host.h"
+#include "prim/host.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/host.h"
-#include "native/host.h"
+#include "prim/host.h"
 #include "opencl/custom.h"
 #include "prim/fault.h"
 #include "prim/pointwise.h"

@@ -2,7 +2,7 @@
  *
  * What is registered for Dense runs here as on every device once the backend has the primitives that it calls: from the
  * start what asks for memory and copies only (views, new tensors, copy_). For everything else the backend's kernels
- * come first, then the host (native/host.h).
+ * come first, then the host (prim/host.h).
  *
  * Invariant: tp_backends[i] is written before its device type is registered, and then stays. What is begun, from
  * `count` on, belongs to the library that is being loaded, which has the turn. */
@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/lock.h"
-#include "native/host.h"
+#include "prim/host.h"
 
 #include <stddef.h>
 #include <stdio.h>

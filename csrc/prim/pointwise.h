@@ -49,15 +49,12 @@ typedef struct {
 int tp_map_plan(tp_map_job *job, int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype compute,
                 tp_tensor *out);
 
-/* The CPU's way past map (cpu/map.c): operands that are contiguous, of one dtype and one shape, with numbers and
- * one-element tensors in between; no plan is made. 1: done; 0: it has to be computed the general way; -1: the error is
- * set. `kernel` is the kernel of map that they stand for. */
-typedef struct {
-    void (*kernel)(void);
+/* The shortcut that a backend may give beside its map (tp_shortcut_at): operands for which it needs no plan. 1: done;
+ * 0: they have to be computed the general way; -1: the error is set. */
+typedef struct tp_map_shortcut {
     int (*make)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor **out);
     int (*into)(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params, tp_tensor *out);
 } tp_map_shortcut;
-extern const tp_map_shortcut tp_cpu_map_shortcut;
 
 /* Refuses a number that the dtype of the computation cannot hold, in whichever operator; small ones fit all. */
 int tp_pointwise_refuse_params(const tp_pointwise *p, const tp_value *params, tp_dtype dtype);

@@ -2,7 +2,7 @@
 #include "python/common.h"
 
 #include "dispatch/boxing.h"
-#include "native/host.h"
+#include "prim/host.h"
 
 #include <stdio.h>
 #include <string.h>

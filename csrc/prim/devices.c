@@ -1,5 +1,5 @@
 /* devices.c: the error for tensors on two devices. */
-#include "native/devices.h"
+#include "prim/devices.h"
 
 #include "core/error.h"
 

@@ -2,14 +2,14 @@
  *
  * Invariant: a tensor that is given twice has one copy on the host, so that what is written through one argument is
  * seen through the other; what was written is copied back only after the kernel succeeded. */
-#include "native/host.h"
+#include "prim/host.h"
 
 #include "core/lock.h"
 
 #include "core/generator.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
-#include "native/devices.h"
+#include "prim/devices.h"
 #include "prim/transfer.h"
 
 #include <stdlib.h>

@@ -305,6 +305,7 @@ class _FunctionReader:
             "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
+            "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
         }
 

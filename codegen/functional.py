@@ -12,11 +12,12 @@ place of `base` is of a view that goes by strides and not by dimensions: its bas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .catalog import Catalog, Operator
-from .errors import YamlError, YamlErrors
+from .errors import ErrorCollector, YamlError, YamlErrors
 from .formula import used
+from .model import TENSOR, Argument, FunctionSchema, NativeFunction, Return
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,34 @@ def check_inverses(operators: Iterable[Operator]) -> None:
             errors.append(YamlError(function.location, what, fix))
     if errors:
         raise YamlErrors(errors)
+
+
+def inverse_entries(functions: Iterable[NativeFunction], errors: ErrorCollector) -> list[NativeFunction]:
+    """The inverses of a library's views as operators of its own: `turn_inverse(Tensor base, Tensor view, int dim)`."""
+    entries = []
+    for function in functions:
+        text, where, schema = function.inverse, function.at("inverse"), function.func
+        if text is None:
+            continue
+        if not any(r.annotation is not None and not r.is_write for r in schema.returns):
+            what = f"{function.name} has an 'inverse' and is no view"
+            errors.add(where, what, "take 'inverse' out, or name the alias in the schema: Tensor(a) self -> Tensor(a)")
+            continue
+        if "stored" in used(text, where):
+            fix = "name 'base': views that go by strides are made of tensorpy's as_strided"
+            errors.add(where, f"the inverse of {function.name} names 'stored'", fix)
+            continue
+        name = replace(schema.name, base=f"{schema.name.base}_inverse")
+        own = (Argument("base", TENSOR), Argument("view", TENSOR))
+        rest = tuple(a for a in schema.positional if a.annotation is None)
+        func = FunctionSchema(name, (*own, *rest), schema.kwarg_only, (), (Return(None, TENSOR),))
+        entries.append(
+            NativeFunction(
+                func=func,
+                location=function.location,
+                locations={"composite": where},
+                composite=text,
+                doc=f"A base with a view that {function.name} gave in place of what it shows.",
+            )
+        )
+    return entries

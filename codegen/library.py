@@ -17,6 +17,7 @@ from .c_types import c_result
 from .catalog import Catalog, Operator, build_catalog
 from .check import check_autocast, check_derivatives, check_native_functions
 from .errors import ErrorCollector, Location
+from .functional import inverse_entries
 from .loader import load_autocast, load_derivatives, load_native_functions, load_tags, sources_of
 from .model import NativeFunction
 from .support import check_supported, check_supported_derivatives
@@ -47,7 +48,7 @@ def load_library(folder: Path, namespace: str) -> Catalog:
     own_entries = load_native_functions(sources, tags, errors)
     tree_entries = load_native_functions(sources_of(TREE, "native_functions"), tags, errors)
     errors.raise_if_any()
-    own = expand_autogen(own_entries, errors)
+    own = expand_autogen([*own_entries, *inverse_entries(own_entries, errors)], errors)
     check_native_functions(own, errors)
     check_supported(own, errors)
     for function in own:

@@ -7,6 +7,57 @@
 
 #include <string.h>
 
+/* ---- operators that belong together ---- */
+
+int tp_argument_named(const tp_op *op, const char *name) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (strcmp(op->info->args[i].name, name) == 0) return i;
+    return -1;
+}
+
+static bool writes(const tp_op *op) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (op->info->args[i].is_write) return true;
+    return false;
+}
+
+/* How many results are no arguments; those come first. */
+static int own_results(const tp_op *op) {
+    int n = 0;
+    for (int i = 0; i < op->info->nreturns; i++) n += !op->info->returns[i].is_write;
+    return n;
+}
+
+/* Whether a candidate gives what `op` writes, from the arguments that `op` has. */
+static bool gives_what(const tp_op *candidate, const tp_op *op) {
+    if (!candidate || writes(candidate)) return false;
+    int written = 0;
+    for (int i = 0; i < op->info->nargs; i++) written += op->info->args[i].is_write;
+    for (int i = 0; i < candidate->info->nargs; i++)
+        if (tp_argument_named(op, candidate->info->args[i].name) < 0) return false;
+    return candidate->info->nreturns == own_results(op) + written;
+}
+
+/* Of an operator of a library: the one without the underscore, of the overload or of none; of out=, of the name. */
+static const tp_op *functional_by_name(const tp_op *op) {
+    char name[128];
+    const tp_op_info *info = op->info;
+    size_t n = strlen(info->name);
+    if (n >= sizeof name || !writes(op)) return NULL;
+    memcpy(name, info->name, n + 1);
+    if (name[n - 1] == '_') name[n - 1] = 0;
+    const tp_op *found = tp_find_op(name, info->overload);
+    if (!gives_what(found, op)) found = tp_find_op(name, "");
+    return gives_what(found, op) ? found : NULL;
+}
+
+/* The other operator of the rule, or NULL. */
+static const tp_op *other_of(const tp_op *op) {
+    const tp_functional_rule *rule = op->info->functional;
+    if (!rule) return tp_is_definition(op) ? functional_by_name(op) : NULL;
+    return rule->other ? tp_find_op_qualified(rule->other) : NULL;
+}
+
 /* ---- a call ---- */
 
 typedef struct {
@@ -108,12 +159,6 @@ typedef struct {
 } start;
 static void free_start(start *s) { tp_release(s->base); }
 
-static int argument_of(const tp_op *op, const char *name) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (strcmp(op->info->args[i].name, name) == 0) return i;
-    return -1;
-}
-
 static int begin(call *c, const tp_op *view, tp_tensor *source, int viewed, start *s) {
     tp_stand_in *p = tp_stand_in_of(source);
     tp_functional_memory *m = p->memory;
@@ -121,7 +166,7 @@ static int begin(call *c, const tp_op *view, tp_tensor *source, int viewed, star
     const tp_functional_rule *rule = view->info->functional;
     if (!rule || !rule->by_places || source->dtype != m->value->dtype || tp_reads_conj(source) || tp_reads_neg(source))
         return 0;
-    int offset = argument_of(view, "storage_offset");
+    int offset = tp_argument_named(view, "storage_offset");
     if (offset >= 0 && c->args[offset].tag == TP_NONE)
         c->args[offset] = (tp_value){.tag = TP_INT, .i = tp_storage_offset(source)};
     tp_auto_outside outside = tp_functional_step_out(c->level);
@@ -136,12 +181,6 @@ static int begin(call *c, const tp_op *view, tp_tensor *source, int viewed, star
     tp_release(s->base);
     *s = (start){NULL, laid};
     return 0;
-}
-
-/* NULL: there is none. */
-static const tp_op *other_of(const tp_op *op) {
-    const tp_functional_rule *rule = op->info->functional;
-    return rule && rule->other ? tp_find_op_qualified(rule->other) : NULL;
 }
 
 static const tp_op *run_for(const call *c, const tp_op *view) {
@@ -283,13 +322,6 @@ static int assign_all(const call *c, const tp_argument *a, const tp_value *given
     return 0;
 }
 
-/* How many results are no arguments; those come first. */
-static int own_results(const tp_op *op) {
-    int n = 0;
-    for (int i = 0; i < op->info->nreturns; i++) n += !op->info->returns[i].is_write;
-    return n;
-}
-
 static void release_results(tp_value *results, int n) {
     for (int i = 0; i < n; i++) {
         tp_value_release(&results[i]);
@@ -319,7 +351,7 @@ static int by_functional(call *c, const tp_op *other, tp_value *results) {
     tp_value args[n + 1], made[nmade + 1];
     const tp_tensor *like = first_written(c);
     for (int i = 0; i < n; i++) {
-        int from = argument_of(c->op, other->info->args[i].name);
+        int from = tp_argument_named(c->op, other->info->args[i].name);
         args[i] = from >= 0 ? c->args[from] : option_of(&other->info->args[i], like);
     }
     for (int i = 0; i <= nmade; i++) made[i] = (tp_value){.tag = TP_NONE};
@@ -432,12 +464,6 @@ static int run_write(call *c, tp_value *results) {
 }
 
 /* ---- the fallback ---- */
-
-static bool writes(const tp_op *op) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (op->info->args[i].is_write) return true;
-    return false;
-}
 
 /* A composite whose parts autograd has not asked for. */
 static bool is_composite(const tp_op *op, tp_key backend) {

@@ -1,7 +1,9 @@
 /* step.c: views that were taken, to be taken again and undone. */
 #include "core/alloc.h"
+#include "dispatch/schema.h"
 #include "functionalize/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- arguments that stay ---- */
@@ -94,15 +96,51 @@ tp_tensor *tp_steps_follow(const tp_step *last, const tp_step *from, tp_tensor *
     return before ? tp_step_take(last, before) : NULL;
 }
 
+/* Of an operator of a library, what undoes it is an operator too: `turn_inverse(Tensor base, Tensor view, int dim)` of
+ * the view `turn(Tensor(a) self, int dim) -> Tensor(a)`. */
+static const tp_op *inverse_of(const tp_op *view) {
+    char name[160];
+    const tp_op_info *info = view->info;
+    int n = snprintf(name, sizeof name, "%s_inverse%s%s", info->name, info->overload[0] ? "." : "", info->overload);
+    return n < (int)sizeof name && tp_is_definition(view) ? tp_find_op_qualified(name) : NULL;
+}
+
+static tp_tensor *undo_by(const tp_op *inverse, const tp_step *s, tp_tensor *base, tp_tensor *value) {
+    char name[128];
+    int n = inverse->info->nargs;
+    tp_value args[n + 1], made[1] = {{TP_NONE}};
+    for (int i = 0; i < n; i++) {
+        const char *wanted = inverse->info->args[i].name;
+        int from = tp_argument_named(s->view, wanted);
+        if (strcmp(wanted, "base") == 0) args[i] = (tp_value){.tag = TP_TENSOR, .tensor = base};
+        else if (strcmp(wanted, "view") == 0) args[i] = (tp_value){.tag = TP_TENSOR, .tensor = value};
+        else if (strcmp(wanted, "which") == 0) args[i] = (tp_value){.tag = TP_INT, .i = s->which};
+        else if (from >= 0 && from != s->viewed) args[i] = s->args[from];
+        else
+            return tp_fail_null(TP_RuntimeError,
+                                "functionalize: %s undoes a view, so it takes 'base', 'view', 'which' and the view's "
+                                "other arguments, not '%s'",
+                                tp_op_name(inverse, name), wanted);
+    }
+    if (tp_call_boxed(inverse, args, made) < 0) return NULL;
+    if (made[0].tag == TP_TENSOR) return made[0].tensor;
+    tp_value_release(&made[0]);
+    return tp_fail_null(TP_RuntimeError, "functionalize: %s undoes a view, so it gives a tensor",
+                        tp_op_name(inverse, name));
+}
+
 static tp_tensor *undo(const tp_step *s, tp_tensor *base, tp_tensor *value) {
     char name[128];
     const tp_functional_rule *rule = s->view->info->functional;
+    const tp_op *inverse = rule ? NULL : inverse_of(s->view);
+    if (inverse) return undo_by(inverse, s, base, value);
     if (!rule || !rule->inverse)
         return tp_fail_null(
             TP_RuntimeError,
-            "functionalize: a tensor is written through the view %s, whose entry does not say how it is "
-            "undone: declare its 'inverse', a formula of 'base' and 'view'",
-            tp_op_name(s->view, name));
+            "functionalize: a tensor is written through the view %s, and nothing says how that is undone: "
+            "give its entry an 'inverse', a formula of 'base' and 'view', or define the operator "
+            "%s_inverse(Tensor base, Tensor view, ...) -> Tensor",
+            tp_op_name(s->view, name), s->view->info->name);
     return rule->inverse(s->args, base, value, s->which);
 }
 

@@ -312,6 +312,19 @@ def test_what_cannot_be_done_is_said() -> None:
     assert x.tolist() == [1.0, 1.0] and tp.ones(1).add_(1).tolist() == [2.0]
 
 
+def test_data_of_the_program_is_a_tensor_of_the_function() -> None:
+    def f(x: tp.Tensor) -> Any:
+        y = tp.tensor([1.0, 2.0, 3.0])
+        y[1] = 7
+        x[[0, 1]] += y
+        x[x > 5] = 0
+        return x.new_tensor([1.0, 2.0, 3.0]).mul_(y), y[:2], tp.zeros(3).add_(tp.tensor(4.0))
+
+    both(f, square())
+    traced = make_fx(functionalize(lambda x: tp.tensor([1.0, 2.0, 3.0]).mul_(x)))(tp.ones(3))
+    assert traced(tp.full((3,), 2.0)).tolist() == [2.0, 4.0, 6.0] == traced(tp.full((3,), 2.0)).tolist()
+
+
 # ---- operators from outside ----
 
 

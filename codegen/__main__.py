@@ -33,6 +33,7 @@ from .emit_python import (
 from .emit_schema import emit_signatures
 from .emit_stubs import emit_stubs
 from .errors import YamlError, YamlErrors
+from .functional import check_inverses
 from .library import load_library
 from .out_dtype import check_out_dtypes
 from .sources import check_sources, files_of_kernels
@@ -63,6 +64,7 @@ def load_catalog(folder: Path) -> Catalog:
     check_gradients_given(catalog)
     check_decompositions(catalog)
     check_out_dtypes(catalog)
+    check_inverses(catalog)
     return catalog
 
 

@@ -14,6 +14,7 @@ from .emit_autocast import emit_autocast
 from .emit_backend import emit_backend_select, emit_kernels, native_declarations
 from .emit_batching import emit_batched, emit_rules
 from .emit_forward import emit_forward
+from .emit_functional import emit_functional
 from .emit_functions import YAML, Kernels, declaration, emit_entries, emit_numbers
 from .emit_inplace_or_view import emit_inplace_or_view
 from .emit_nodes import emit_nodes
@@ -32,6 +33,7 @@ _HEAD = """#include "Primitives.h"
 #include "dispatch/entry.h"
 #include "dispatch/generated.h"
 #include "forward/rule.h"
+#include "functionalize/rule.h"
 #include "prim/devices.h"
 #include "native/meta.h"
 #include "native/pointwise.h"
@@ -65,6 +67,7 @@ def emit_family(name: str, catalog: Catalog, files: Mapping[str, str]) -> str:
         "calls": emit_entries(catalog),
         "how they are batched": emit_rules(catalog),
         "their tangents": emit_forward(catalog),
+        "what they are without writes": emit_functional(catalog),
         "what the operators are": emit_infos(catalog),
         "factories: the device argument picks the backend": emit_backend_select(catalog, kernels),
         "the batched layer": emit_batched(catalog, kernels),

@@ -22,6 +22,7 @@ from .c_types import (
 from .catalog import Catalog, Operator
 from .emit_batching import rules_of
 from .emit_forward import forwards_of
+from .emit_functional import functionals_of
 from .emit_functions import YAML, kernel_types, op_of
 from .formula_calls import has_optional_outputs
 from .model import FunctionSchema
@@ -173,7 +174,7 @@ def emit_infos(catalog: Catalog) -> str:
     tags = Tables("const char *const ", "tags")
     prims = Tables("tp_op *const ", "prims")
     infos = []
-    batched, tangents = rules_of(catalog), forwards_of(catalog)
+    batched, tangents, functional = rules_of(catalog), forwards_of(catalog), functionals_of(catalog)
     for op in catalog:
         schema = op.schema
         needed = ", ".join(f"&tp_prims[TP_PRIM_{catalog.primitive(name).c}]" for name in op.prims)
@@ -191,7 +192,8 @@ def emit_infos(catalog: Catalog) -> str:
             f"        {f'.empty_list = TP_{empty}, ' if (empty := op.function.origin.empty_list) else ''}"
             f".prims = {prims.name(f'    {needed}, NULL,' if needed else '')},"
             f" .batching = {f'&batching[OP_{op.c}]' if op.c in batched else 'NULL'},"
-            f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},\n"
+            f" .forward = {f'&forward_rules[OP_{op.c}]' if op.c in tangents else 'NULL'},"
+            f" .functional = {f'&functional_rules[OP_{op.c}]' if op.c in functional else 'NULL'},\n"
             f"    }},\n"
         )
     return "".join(

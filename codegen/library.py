@@ -17,6 +17,7 @@ from .c_types import c_result
 from .catalog import Catalog, Operator, build_catalog
 from .check import check_autocast, check_derivatives, check_native_functions
 from .errors import ErrorCollector, Location
+from .functional import inverse_entries
 from .loader import load_autocast, load_derivatives, load_native_functions, load_tags, sources_of
 from .model import NativeFunction
 from .out_dtype import check_out_dtypes
@@ -52,7 +53,7 @@ def load_library(folder: Path, namespace: str, tree: Path = TREE) -> Catalog:
     tree_entries = load_native_functions(sources_of(tree, "native_functions"), tags, errors)
     primitives = load_primitives(tree / "primitives.yaml", errors)
     errors.raise_if_any()
-    own = expand_autogen(own_entries, errors)
+    own = expand_autogen([*own_entries, *inverse_entries(own_entries, errors)], errors)
     check_native_functions(own, errors)
     check_supported(own, errors)
     for function in own:

@@ -306,6 +306,7 @@ class _FunctionReader:
             "no_sample": d.text,
             "out_dtype": lambda node, key: d.choice(node, key, OUT_DTYPES),
             "batching": d.text,
+            "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,
             "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),

@@ -340,6 +340,7 @@ class NativeFunction:
     no_sample: str | None = None  # why it stands in no table of samples: what tests it
     out_dtype: str | None = None  # see out_dtype.py
     batching: str | None = None  # see batching.py
+    inverse: str | None = None  # of a view: see functional.py
     rounding: str | None = None  # see rounding.py
     empty_list: str | None = None  # the class of the error where a list has no tensors, unless RuntimeError
     declines: tuple[str, ...] = ()  # the keys whose kernels take only some calls: Note [Declining] in dispatch/op.h

@@ -242,6 +242,8 @@ def tensor_repr(t: Tensor) -> str:
         level = {n: i + 1 for i, (n, *_) in enumerate(_C._vmap_levels())}.get(number, "closed")
         value = textwrap.indent(tensor_repr(_C._vmap_remove(t, number, 0)), "    ")
         return f"BatchedTensor(lvl={level}, bdim=0, value=\n{value}\n)"
+    if _C._functionalize.is_of(t, 0):
+        return f"FunctionalTensor({tensor_repr(_C._functionalize.value(t))})"
     nn = sys.modules.get("tensorpy.nn.parameter")  # without it no tensor is a parameter
     if type(t) is Tensor or (nn and type(t) is nn.Parameter):
         return _repr(t, "tensor")

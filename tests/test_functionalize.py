@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,9 +10,11 @@ from wrapped import Recorder, writes
 
 import tensorpy as tp
 from tensorpy.func import functionalize
+from tensorpy.fx.experimental.proxy_tensor import make_fx
 from tensorpy.testing.checks import takes_out
 from tensorpy.testing.harness import arguments, check_same, function_of, over, seed, tensors
 from tensorpy.testing.samples import OpInfo
+from tensorpy.utils._python_dispatch import get_alias_info
 
 MOVES_MEMORY = ("resize_", "set_")  # a tensor gets other memory: no value stands for that
 
@@ -308,3 +310,163 @@ def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(Own):
         functionalize(fails)(x)
     assert x.tolist() == [1.0, 1.0] and tp.ones(1).add_(1).tolist() == [2.0]
+
+
+def test_data_of_the_program_is_a_tensor_of_the_function() -> None:
+    def f(x: tp.Tensor) -> Any:
+        y = tp.tensor([1.0, 2.0, 3.0])
+        y[1] = 7
+        x[[0, 1]] += y
+        x[x > 5] = 0
+        return x.new_tensor([1.0, 2.0, 3.0]).mul_(y), y[:2], tp.zeros(3).add_(tp.tensor(4.0))
+
+    both(f, square())
+    traced = make_fx(functionalize(lambda x: tp.tensor([1.0, 2.0, 3.0]).mul_(x)))(tp.ones(3))
+    assert traced(tp.full((3,), 2.0)).tolist() == [2.0, 4.0, 6.0] == traced(tp.full((3,), 2.0)).tolist()
+
+
+# ---- operators from outside ----
+
+
+@pytest.fixture
+def lib() -> Iterator[tp.library.Library]:
+    made = tp.library.Library("functionalized", "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+def test_operators_of_libraries_follow_their_annotations(lib: tp.library.Library) -> None:
+    """In place with a functional variant and without, several written at once, out=, a view with an inverse."""
+    for schema, kernel in {
+        "double_(Tensor(a!) self) -> Tensor(a!)": lambda x: x.mul_(2),
+        "double(Tensor self) -> Tensor": lambda x: x * 2,
+        "lonely_(Tensor(a!) self, int by) -> Tensor(a!)": lambda x, by: x.add_(by),
+        "both_(Tensor(a!) x, Tensor(b!)? y, Tensor z) -> Tensor": lambda x, y, z: (x.add_(z), y.mul_(z), x * y)[2],
+        "into(Tensor self, *, Tensor(a!) out) -> Tensor(a!)": lambda x, out: out.copy_(x + 1),
+        "turn(Tensor(a) self, int at) -> Tensor(a)": lambda x, at: x.select(0, at),
+        "turn_inverse(Tensor base, Tensor view, int at) -> Tensor": lambda b, v, at: b.select_scatter(v, 0, at),
+    }.items():
+        lib.define(schema)
+        lib.impl(schema.partition("(")[0], kernel, "CompositeExplicitAutograd")
+    ops = tp.ops.functionalized
+
+    def f(x: tp.Tensor) -> Any:
+        y = x.clone()
+        ops.double_(y[0])
+        ops.lonely_(y.t()[1], 3)
+        product = ops.both_(y[1], y[2], x[0])
+        ops.into(x[0], out=y[0])
+        ops.turn(y, 1).add_(1)
+        ops.turn(y, 0)[1].mul_(7)
+        x.add_(1)
+        return y, product
+
+    plain, own = square(), square()
+    expected = f(plain)
+    with Recorder() as mode:
+        got = functionalize(f)(own)
+    for a, b in zip([*got, own], [*expected, plain], strict=True):
+        assert a.tolist() == b.tolist()
+    assert "functionalized::double" in mode.names and "functionalized::double_" not in mode.names
+    assert mode.names.count("functionalized::turn_inverse") == 2
+    held = own.untyped_storage().data_ptr()
+    for func, args, _ in mode.calls:
+        for a, given in zip(get_alias_info(func).args, args, strict=False):
+            if a.is_write and isinstance(given, tp.Tensor) and func.__name__ != "copy_":
+                assert given.untyped_storage().data_ptr() != held, f"{func} wrote an argument"
+
+
+def test_a_view_that_nobody_undoes_is_named(lib: tp.library.Library) -> None:
+    lib.define("first(Tensor(a) self) -> Tensor(a)")
+    lib.impl("first", lambda x: x[0], "CompositeExplicitAutograd")
+
+    def f(x: tp.Tensor) -> tp.Tensor:
+        y = x.clone()
+        tp.ops.functionalized.first(y).add_(1)
+        return y
+
+    assert functionalize(lambda x: tp.ops.functionalized.first(x) * 2)(square()).tolist() == [0.0, 2.0, 4.0]
+    with pytest.raises(
+        RuntimeError, match=r"through the view functionalized::first, .* define the operator functional"
+    ):
+        functionalize(f)(square())
+
+
+# ---- no functional variant ----
+
+
+def test_what_has_no_functional_variant_writes_copies() -> None:
+    def renormed(x: tp.Tensor) -> Any:
+        tp._C.embedding_renorm_(x[1:], tp.tensor([0, 1]), 1.0, 2.0)
+        return x.fill_diagonal_(4)
+
+    def stepped(p: tp.Tensor, g: tp.Tensor) -> Any:
+        momentum = tp.zeros_like(p)
+        options = {
+            "weight_decay": 0.1,
+            "momentum": 0.9,
+            "lr": 0.5,
+            "dampening": 0.0,
+            "nesterov": False,
+            "maximize": False,
+        }
+        tp.ops.aten._fused_sgd_([p], [g], [momentum], is_first_step=True, **options)
+        return momentum, p * 1
+
+    for f, n in ((renormed, 1), (stepped, 2)):
+        plain, own = ([square() + i for i in range(n)] for _ in range(2))
+        expected, got = tensors(f(*plain)), tensors(functionalize(f)(*own))
+        for a, b in zip([*got, *own], [*expected, *plain], strict=True):
+            assert a.tolist() == b.tolist()
+
+
+# ---- graphs ----
+
+
+def scattered(x: Any) -> Any:
+    y = x.clone()
+    y[0].add_(1)
+    x.mul_(2)
+    return y.t()
+
+
+def filled(x: Any) -> Any:
+    first, rest = x.split([1, 2])
+    first.fill_(3)
+    rest.zero_()
+    x.diagonal().add_(1)
+    return x[1:].sum(0)
+
+
+def reshaped(x: Any) -> Any:
+    y = x.view(-1)
+    y[2:7:2].mul_(3)
+    x.unsqueeze(0).permute(2, 0, 1)[0].sub_(1)
+    y.clamp_(min=0)
+    return x.transpose(0, 1).unbind(0)[0]
+
+
+@pytest.mark.parametrize("f", [scattered, filled, reshaped])
+def test_graphs_are_as_torchs(f: Callable[[Any], Any]) -> None:
+    """No operator in place but a copy to the argument; the same scatters as PyTorch; right values for other input."""
+    torch = pytest.importorskip("torch")
+    torch_make_fx = pytest.importorskip("torch.fx.experimental.proxy_tensor").make_fx
+    data = [[1.0, 2.0, 3.0], [4.0, -5.0, 6.0], [7.0, 8.0, -9.0]]
+
+    def calls(graph: Any) -> list[str]:
+        nodes = [n for n in graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
+        return [n.target.__name__.removesuffix(".default") for n in nodes]
+
+    ours = make_fx(functionalize(f))(square())
+    theirs = torch_make_fx(torch.func.functionalize(f))(torch.arange(9.0).reshape(3, 3))
+    names = calls(ours.graph)
+    inplace = [name for name in names if name.partition(".")[0].endswith("_")]
+    assert inplace == ["copy_"]
+    scatters, expected = (
+        sorted(name for name in listed if "scatter" in name) for listed in (names, calls(theirs.graph))
+    )
+    assert scatters == expected
+    x, plain, reference = tp.tensor(data), tp.tensor(data), torch.tensor(data)
+    result, eager = ours(x), f(plain)
+    assert result.tolist() == eager.tolist() == theirs(reference).tolist()
+    assert x.tolist() == plain.tolist() == reference.tolist()

@@ -22,12 +22,6 @@ typedef struct {
     int whole_keepdim; /* dimensions of size 1 to put back where a whole sample was reduced; -1: none was */
 } tp_batch_call;
 
-/* The tensors of an argument; none for another kind of value. */
-TP_INLINE tp_tensors tp_value_tensors(const tp_value *v) {
-    if (v->tag == TP_TENSORS) return v->tensors;
-    return v->tag == TP_TENSOR ? (tp_tensors){&v->tensor, 1} : (tp_tensors){NULL, 0};
-}
-
 int tp_batch_lines(tp_batch_call *c, tp_value *results);
 int tp_batch_samples(tp_batch_call *c, tp_value *results);
 int tp_batch_whole(tp_batch_call *c, tp_value *results);

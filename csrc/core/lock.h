@@ -28,6 +28,7 @@
     X(ClPrograms, 1, false)                /* the table of kernels */                        \
     X(ClDevice, TP_LOCK_PER_DEVICE, false) /* kernel arguments and enqueueing */             \
     X(ClPool, TP_LOCK_PER_DEVICE, false)   /* device memory */                               \
+    X(Functional, 1, true)                 /* the stand-ins of a memory */                   \
     X(HostCalls, 1, true)                  /* counts of calls on the host */                 \
     X(Faults, 1, true)                     /* the numbers of faults */                       \
     X(Turns, 1, true)                      /* who waits for a turn */                        \

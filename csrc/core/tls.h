@@ -47,8 +47,9 @@ typedef struct tp_thread_state {
     tp_text error_text;
     struct tp_thread_state *next, *previous; /* in the registry */
     struct tp_autocast_state *autocast;
-    struct tp_batch_state *batched;   /* the open vmaps, or NULL */
-    struct tp_forward_state *forward; /* the open levels of forward mode, or NULL */
+    struct tp_batch_state *batched;         /* the open vmaps, or NULL */
+    struct tp_forward_state *forward;       /* the open levels of forward mode, or NULL */
+    struct tp_functional_level *functional; /* the innermost open level of func.functionalize, or NULL */
 } tp_thread_state;
 _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 

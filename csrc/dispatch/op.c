@@ -198,6 +198,18 @@ bool tp_gives_views(const tp_op *op) {
     return results && strstr(results, "Tensor(") && !strchr(results, '!');
 }
 
+int tp_viewed_argument(const tp_op *op) {
+    const char *text = op->info->schema, *arrow = strstr(text, ") ->"), *open = strchr(text, '(');
+    if (!arrow || !open || strchr(text, '!') || !strstr(arrow, "Tensor(a")) return -1;
+    int argument = 0, depth = 0;
+    for (const char *p = open + 1; p < arrow; p++) {
+        if (strncmp(p, "Tensor(a", 8) == 0) return argument;
+        depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+        argument += *p == ',' && depth == 0;
+    }
+    return -1;
+}
+
 static bool takes(const tp_op *op, tp_tag tag) {
     for (int i = 0; i < op->info->nargs; i++)
         if (op->info->args[i].tag == tag) return true;

@@ -95,6 +95,7 @@ typedef struct {
     uint8_t empty_list;                    /* the class of the error where a list has no tensors; 0: RuntimeError */
     const struct tp_batch_rule *batching;  /* batched/rule.h; NULL: nothing is known */
     const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
+    const struct tp_functional_rule *functional; /* functionalize/rule.h; NULL: nothing is known */
 } tp_op_info;
 
 /* Note [Registration lifetime] in cell.h says in which order these change under a call, which reads them without a
@@ -189,6 +190,9 @@ tp_keyset tp_keys_of_values(const tp_value *args, int n);
 /* ---- looking ---- */
 /* Whether results are views of arguments, or only an argument's geometry changes. */
 bool tp_gives_views(const tp_op *op);
+/* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the
+ * results' do and nothing is written. */
+int tp_viewed_argument(const tp_op *op);
 /* Where table[key] came from: as which key and from where it was registered; false if nothing is there. */
 typedef struct {
     tp_key key;

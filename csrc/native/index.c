@@ -220,6 +220,12 @@ tp_tensor *index_Tensor_dense(tp_tensor *self, tp_tensors indices) {
 
 /* ---- index_put_ ---- */
 
+/* index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor */
+tp_tensor *index_put_composite(tp_tensor *self, tp_tensors indices, tp_tensor *values, bool accumulate) {
+    tp_autoref *copy = tp_clone(self, TP_NO_FORMAT);
+    return copy && tp_index_put_(copy, indices, values, accumulate) == 0 ? tp_take(copy) : NULL;
+}
+
 /* The only index if it is a mask that covers dimensions of self from *dim on, borrowed; else NULL. */
 static tp_tensor *only_mask(const tp_tensor *self, tp_tensors indices, int *dim) {
     tp_tensor *mask = NULL;

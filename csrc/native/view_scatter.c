@@ -53,6 +53,14 @@ tp_tensor *as_strided_scatter_composite(tp_tensor *self, tp_tensor *src, tp_ints
     return out ? replace_steal(out, tp_as_strided(out, size, stride, storage_offset), src) : NULL;
 }
 
+/* _split_scatter(Tensor self, Tensor src, SymInt[] split_sizes, int dim, int which) -> Tensor */
+tp_tensor *_split_scatter_composite(tp_tensor *self, tp_tensor *src, tp_ints split_sizes, int64_t dim, int64_t which) {
+    int64_t start = 0;
+    for (int64_t i = 0; i < which && i < split_sizes.size; i++) start += split_sizes.data[i];
+    int64_t end = which < split_sizes.size ? start + split_sizes.data[which] : start;
+    return tp_slice_scatter(self, src, dim, TP_SOME_INT(start), TP_SOME_INT(end), 1);
+}
+
 /* fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!) */
 int fill_diagonal__composite(tp_tensor *self, const tp_scalar *fill_value, bool wrap) {
     if (self->ndim < 2) return tp_fail(TP_RuntimeError, "fill_diagonal_: dimensions must larger than 1");

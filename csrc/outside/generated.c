@@ -15,7 +15,7 @@
 #include "cpu/capability.h"
 #include "dispatch/schema.h"
 #include "forward/rule.h"
-#include "native/devices.h"
+#include "prim/devices.h"
 #include "native/meta.h"
 #include "native/pointwise.h"
 #include "native/reduction.h"

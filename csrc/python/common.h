@@ -103,6 +103,7 @@ int tp_py_init_autograd(PyObject *m);
 int tp_py_init_autocast(PyObject *m);
 int tp_py_init_batched(PyObject *m);
 int tp_py_init_forward(PyObject *m);
+int tp_py_init_functionalize(PyObject *m);
 int tp_py_init_dispatch(PyObject *m);
 int tp_py_init_library(PyObject *m);
 int tp_py_init_program(PyObject *m);

@@ -5,6 +5,7 @@
 #include "Functions.h"
 #include "autograd/node.h"
 #include "batched/batched.h"
+#include "functionalize/functionalize.h"
 #include "iter/iter.h"
 #include "python/arguments.h"
 #include "python/overrides.h"
@@ -191,6 +192,14 @@ static PyObject *item_of(tp_tensor *t) {
     return tp_item(t, &s) < 0 ? tp_py_raise() : tp_py_from_scalar(&s);
 }
 
+/* Of a stand-in of func.functionalize: what it stands for is asked, by whoever it is of. */
+static PyObject *list_of_value(const tp_tensor *t) {
+    PyObject *value = tp_py_wrap_steal(tp_functional_value(t));
+    PyObject *list = value ? PyObject_CallMethod(value, "tolist", NULL) : NULL;
+    Py_XDECREF(value);
+    return list;
+}
+
 METHOD(tolist) {
     tp_tensor *t = TENSOR(self);
     if (tp_check_unbatched(t, "tolist()") < 0) return tp_py_raise();
@@ -198,6 +207,7 @@ METHOD(tolist) {
     if (t->device.type == TP_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     if (t->ndim == 0) return item_of(t);
+    if (tp_is_functional(t)) return list_of_value(t);
     if (tp_py_refuse_wrapper(t, "tolist()") < 0) return NULL;
     tp_autoref *solved = tp_is_pending(t) ? tp_resolved(t) : tp_retain(t);
     if (!solved) return tp_py_raise();

@@ -8,6 +8,7 @@
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "forward/forward.h"
+#include "functionalize/functionalize.h"
 #include "opencl/backend.h"
 #include "python/autograd.h"
 #include "python/methods.h"
@@ -100,7 +101,9 @@ static int load_operators(void) {
     tp_pointwise_select(tp_cpu_capability());
     tp_reduction_select(tp_cpu_capability());
     if (tp_register_generated() < 0) return -1;
-    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_forward_load() < 0) return -1;
+    if (tp_cl_load() < 0 || tp_batch_load() < 0 || tp_conjugate_load() < 0 || tp_forward_load() < 0 ||
+        tp_functionalize_load() < 0)
+        return -1;
     tp_compute_all_tables();
     return 0;
 }
@@ -121,13 +124,13 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__C(void);
 __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__C(void) {
     static int (*const parts[])(PyObject *) = {
-        tp_py_init_errors,   tp_py_init_types,     tp_py_init_generator,    tp_py_init_tensor,
-        tp_py_init_context,  tp_py_init_functions, tp_py_init_return_types, tp_py_init_new,
-        tp_py_init_interop,  tp_py_init_autograd,  tp_py_init_autocast,     tp_py_init_dispatch,
-        tp_py_init_library,  tp_py_init_program,   tp_py_init_pickle,       tp_py_init_ops,
-        tp_py_init_opencl,   tp_py_init_resolve,   tp_py_init_overrides,    tp_py_init_python_key,
-        tp_py_init_profiler, tp_py_init_tracer,    tp_py_init_batched,      tp_py_init_stream,
-        tp_py_init_forward,  tp_py_init_nn_module,
+        tp_py_init_errors,   tp_py_init_types,         tp_py_init_generator,    tp_py_init_tensor,
+        tp_py_init_context,  tp_py_init_functions,     tp_py_init_return_types, tp_py_init_new,
+        tp_py_init_interop,  tp_py_init_autograd,      tp_py_init_autocast,     tp_py_init_dispatch,
+        tp_py_init_library,  tp_py_init_program,       tp_py_init_pickle,       tp_py_init_ops,
+        tp_py_init_opencl,   tp_py_init_resolve,       tp_py_init_overrides,    tp_py_init_python_key,
+        tp_py_init_profiler, tp_py_init_tracer,        tp_py_init_batched,      tp_py_init_stream,
+        tp_py_init_forward,  tp_py_init_functionalize, tp_py_init_nn_module,
     };
     static PyObject *loaded; /* operators and types are made once; a second import gets the same module */
     if (refuse_subinterpreters() < 0) return NULL;

@@ -10,6 +10,7 @@
 
 #include "Functions.h"
 #include "autograd/node.h"
+#include "functionalize/functionalize.h"
 #include "iter/iter.h"
 
 /* ---- whole tensors ---- */
@@ -40,11 +41,13 @@ static tp_tensor *shared_memory(PyObject *o) {
 }
 
 /* What is made of a program's data is a constant of a graph that is being recorded; the program goes on with a copy,
- * which it may write to. */
+ * which it may write to. In a function that is functionalised it is a tensor of that function. */
 static tp_tensor *copied_if_traced_steal(tp_tensor *t) {
-    if (!t || tp_likely(!(tp_tls.include & TP_BIT(Tracer))) || !tp_py_is_recording()) return t;
+    bool inside = tp_tls.functional != NULL;
+    if (!t || tp_likely(!inside && !(tp_tls.include & TP_BIT(Tracer)))) return t;
     tp_autoref *constant = t;
-    return raise_null(tp_clone(constant, TP_NO_FORMAT));
+    if (tp_py_is_recording()) return raise_null(tp_clone(constant, TP_NO_FORMAT));
+    return inside ? raise_null(tp_functional_wrap(constant)) : tp_take(constant);
 }
 
 tp_tensor *tp_py_tensor_from_data(PyObject *data, tp_dtype dtype, tp_device device) {

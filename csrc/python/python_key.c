@@ -19,11 +19,10 @@
 static PyObject *torch_dispatch; /* interned: "__torch_dispatch__" */
 static PyObject *rules;          /* (operator, class) -> function: register_torch_dispatch */
 
-/* The stacks of modes: below autograd, where classes are asked too; above it, for functionalisation; above all. */
-enum { BELOW_AUTOGRAD, FUNCTIONALIZE, ABOVE_ALL, NUM_STACKS };
-static const tp_key keys[NUM_STACKS] = {TP_KEY_Python, TP_KEY_Functionalize, TP_KEY_PythonMode};
-static const char *const stack_names[NUM_STACKS] = {"tensorpy.dispatch_modes", "tensorpy.functionalize_modes",
-                                                    "tensorpy.outer_dispatch_modes"};
+/* The stacks of modes: below autograd, where classes are asked too; above all. */
+enum { BELOW_AUTOGRAD, ABOVE_ALL, NUM_STACKS };
+static const tp_key keys[NUM_STACKS] = {TP_KEY_Python, TP_KEY_PythonMode};
+static const char *const stack_names[NUM_STACKS] = {"tensorpy.dispatch_modes", "tensorpy.outer_dispatch_modes"};
 
 /* ---- who has one ---- */
 
@@ -219,20 +218,6 @@ static PyObject *ask_all(const python_call *c, bool with_mode, int stack) {
 
 /* ---- results ---- */
 
-/* The argument that the results are views of, or -1: the first whose type in the schema names an alias, where the
- * results' do and nothing is written. */
-static int viewed_argument(const tp_op *op) {
-    const char *text = op->info->schema, *arrow = strstr(text, ") ->"), *open = strchr(text, '(');
-    if (!arrow || !open || strchr(text, '!') || !strstr(arrow, "Tensor(a")) return -1;
-    int argument = 0, depth = 0;
-    for (const char *p = open + 1; p < arrow; p++) {
-        if (strncmp(p, "Tensor(a", 8) == 0) return argument;
-        depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
-        argument += *p == ',' && depth == 0;
-    }
-    return -1;
-}
-
 /* A wrapper that is a view shares the storage of what it views, and so its version. */
 static void share_storage(const tp_tensor *from, tp_tensor *view) {
     if (!view || view == from || !tp_is_wrapper(view) || !tp_is_wrapper(from) || view->storage == from->storage) return;
@@ -242,7 +227,7 @@ static void share_storage(const tp_tensor *from, tp_tensor *view) {
 }
 
 static void share_with_viewed(const tp_op *op, const tp_value *args, tp_value *results) {
-    int at = viewed_argument(op);
+    int at = tp_viewed_argument(op);
     if (at < 0 || args[at].tag != TP_TENSOR) return;
     if (results[0].tag == TP_TENSOR) share_storage(args[at].tensor, results[0].tensor);
     for (int64_t i = 0; results[0].tag == TP_TENSOR_SEQ && i < results[0].seq->size; i++)

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-_STACKS = {None: 0, "Python": 0, "Functionalize": 1, "PythonMode": 2}  # of modes: csrc/python/python_key.c
+_STACKS = {None: 0, "Python": 0, "PythonMode": 1}  # of modes: csrc/python/python_key.c
 
 
 class TorchDispatchMode:
@@ -46,9 +46,7 @@ class TorchDispatchMode:
 
     def __init__(self, _dispatch_key: str | None = None) -> None:
         if _dispatch_key not in _STACKS:
-            raise ValueError(
-                f"a mode stands at the key 'Python', 'Functionalize' or 'PythonMode', not {_dispatch_key!r}"
-            )
+            raise ValueError(f"a mode stands at the key 'Python' or 'PythonMode', not {_dispatch_key!r}")
         self.__dict__["_stack"] = _STACKS[_dispatch_key]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -91,13 +89,13 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 
 def is_in_torch_dispatch_mode() -> bool:
     """Whether any mode is on in this thread."""
-    return any(_C._dispatch_modes(stack) for stack in range(3))
+    return any(_C._dispatch_modes(stack) for stack in sorted({*_STACKS.values()}))
 
 
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
     """All modes of this thread off for a scope."""
-    taken = [[_C._pop_dispatch_mode(stack) for _ in _C._dispatch_modes(stack)] for stack in range(3)]
+    taken = [[_C._pop_dispatch_mode(stack) for _ in _C._dispatch_modes(stack)] for stack in sorted({*_STACKS.values()})]
     try:
         yield [mode for modes in reversed(taken) for mode in modes]
     finally:

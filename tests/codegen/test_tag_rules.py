@@ -26,6 +26,7 @@ TAGS = """
 VIEW = """
 - func: turn(Tensor(a) self, int dim) -> Tensor(a)
   dispatch: {CompositeExplicitAutograd: turn_composite}
+  inverse: view
 """
 
 

@@ -112,7 +112,7 @@ typedef struct tensorpy_generated {
 
     /* ---- since 1.3 ---- */
 
-    /* RuntimeError that names every argument's device, unless they are all on one (native/devices.h). */
+    /* RuntimeError that names every argument's device, unless they are all on one (prim/devices.h). */
     int (*check_devices)(const char *op, const tp_device_argument *given, int64_t n);
     /* Calls the operator of that name for each place of the lists among its arguments (autograd/each.h). */
     tp_tensor_seq *(*each_new)(const char *called, const tp_value *args, int nargs);

@@ -134,7 +134,7 @@ def randint_like_tensor_with_generator(make: Make) -> Iterator[Any]:
 
 
 @samples("uniform", dtypes=FLOATS, **WHY)
-@samples("normal_", dtypes=FLOATING, **WHY)
+@samples("normal_", "normal_functional", dtypes=FLOATING, **WHY)
 def two_numbers(make: Make) -> Iterator[Any]:
     for size in SIZES:
         yield make(size), 0.5, 2.0

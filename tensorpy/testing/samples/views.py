@@ -371,7 +371,7 @@ def to_other(make: Make) -> Iterator[Any]:
 # ---- what is written to ----
 
 
-@samples("copy_", reference=lambda x, src, *_: np.broadcast_to(src, x.shape))
+@samples("copy_", "copy", reference=lambda x, src, *_: np.broadcast_to(src, x.shape))
 def copy_(make: Make) -> Iterator[Any]:
     for shape, source in (((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 3), ()), ((), ()), ((0, 3), (1, 3)), ((4, 5), (4, 1))):
         yield make(shape), make(source)
@@ -385,13 +385,13 @@ def fill_(make: Make) -> Iterator[Any]:
     yield make(4), True
 
 
-@samples("fill_.Tensor", reference=lambda x, value: np.full_like(x, value))
+@samples("fill_.Tensor", "fill.Tensor", reference=lambda x, value: np.full_like(x, value))
 def fill_by_tensor(make: Make) -> Iterator[Any]:
     for shape in ((2, 3), (), (0, 3)):
         yield make(shape), make(())
 
 
-@samples("zero_", reference=np.zeros_like)
+@samples("zero_", "zero", reference=np.zeros_like)
 def zero_(make: Make) -> Iterator[Any]:
     for shape in ((2, 3), (), (0, 3)):
         yield (make(shape),)

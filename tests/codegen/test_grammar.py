@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +15,7 @@ from typing import Any
 import pytest
 
 import tensorpy as tp
+from codegen import __main__ as generator
 from codegen.errors import ErrorCollector
 from codegen.loader import _FunctionReader
 from codegen.model import NativeFunction
@@ -189,3 +194,47 @@ def _document() -> Any:
     from codegen.loader import Document
 
     return Document("a: b\n", ErrorCollector())
+
+
+TREE = """
+- func: f(Tensor self) -> Tensor
+  dispatch:
+    Dense: f_dense
+- func: g(Tensor self) -> Tensor
+  dispatch:
+    CPU: g_cpu
+    CompositeImplicitAutograd: g_composite
+"""
+TREE_DERIVATIVES = """
+- name: f(Tensor self) -> Tensor
+  dispatch:
+    Default:
+      self: f(grad)
+    AutogradCPU:
+      self: f(f(grad))
+"""
+
+
+def test_autograd_keys_of_the_tree(tmp_path: Path) -> None:
+    """The C of a family with both: a node and a kernel for the key, registered there; it compiles."""
+    shutil.copy(ROOT / "yaml" / "tags.yaml", tmp_path / "tags.yaml")
+    (tmp_path / "native_functions").mkdir()
+    (tmp_path / "derivatives").mkdir()
+    (tmp_path / "native_functions" / "mine.yaml").write_text(TREE)
+    (tmp_path / "derivatives" / "mine.yaml").write_text(TREE_DERIVATIVES)
+    (tmp_path / "primitives.yaml").write_text("[]\n")
+    files = generator.generate(generator.load_catalog(tmp_path))
+    text = files["ops/mine.c"]
+    registered = {
+        key: set(re.findall(r"autograd_\w+", body))
+        for key, body in re.findall(r"kernels_(Autograd\w*)\[\] = \{\n(.*?)\};", text, flags=re.S)
+    }
+    assert registered["Autograd"] == {"autograd_f"}
+    assert registered["AutogradCPU"] == {"autograd_f_AutogradCPU", "autograd_g"}
+    assert "FBackwardAutogradCPU0" in text
+    generator.write_changed(tmp_path / "gen", files)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    includes = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc' / 'include'}", f"-I{tmp_path / 'gen'}"]
+    command = [*compiler, "-std=gnu11", "-fsyntax-only", *includes, str(tmp_path / "gen" / "ops" / "mine.c")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

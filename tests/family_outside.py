@@ -27,6 +27,7 @@ from codegen.catalog import Catalog, Operator
 from codegen.emit_library import generate_library, handle
 from codegen.emit_primitives import emit_primitives_h
 from codegen.library import load_library
+from codegen.model import AutocastEntry
 from tensorpy.testing.samples import OpInfo
 from tensorpy.utils.extension import load
 
@@ -89,6 +90,19 @@ def bridge(catalog: Catalog, source: str, ns: str) -> str:
     return "".join(parts)
 
 
+def _autocast(entries: list[AutocastEntry]) -> str:
+    """The part of autocast.yaml that is about these."""
+    found: dict[str | None, dict[str, list[str]]] = {}
+    for e in entries:
+        found.setdefault(e.device, {}).setdefault(e.policy, []).append(str(e.function.name))
+    lines = [f"{policy}: [{', '.join(names)}]\n" for policy, names in found.pop(None, {}).items()]
+    lines += ["devices:\n"] if found else []
+    for device, policies in found.items():
+        lines.append(f"  {device}:\n")
+        lines += [f"    {policy}: [{', '.join(names)}]\n" for policy, names in policies.items()]
+    return "".join(lines)
+
+
 def _yaml(family: str, folder: Path) -> tuple[Path, Path]:
     """(the family's files as they are, the tree's without them)."""
     own, tree = folder / "yaml", folder / "tree"
@@ -96,11 +110,9 @@ def _yaml(family: str, folder: Path) -> tuple[Path, Path]:
     for kind in ("native_functions", "derivatives"):
         (own / kind).mkdir(parents=True)
         shutil.move(tree / kind / f"{family}.yaml", own / kind / f"{family}.yaml")
-    names = {str(op.schema.name): op for op in load_catalog(ROOT / "yaml") if op.family == family}
-    policies = sorted({e.policy for op in names.values() for e in op.autocast if e.device is None})
-    lines = [f"{p}: [{', '.join(n for n, op in names.items() if op.autocast_on('CPU') == p)}]\n" for p in policies]
-    if lines:
-        (own / "autocast.yaml").write_text("".join(lines))
+    text = _autocast([e for op in load_catalog(ROOT / "yaml") if op.family == family for e in op.autocast])
+    if text:
+        (own / "autocast.yaml").write_text(text)
     return own, tree
 
 

@@ -232,6 +232,35 @@ def test_gradients_pass() -> None:
 
     assert functionalize(inside)(tp.tensor([3.0])).tolist() == [6.0]
 
+    def through_views(x: tp.Tensor) -> tp.Tensor:
+        leaf = x.detach().clone().requires_grad_()
+        y = leaf * 2
+        row, flat = y[0], y.view(-1)
+        row.mul_(3)
+        flat[1:3].add_(leaf.reshape(-1)[:2])
+        (y * y).sum().backward()
+        return leaf.grad
+
+    x = square()
+    assert functionalize(through_views)(x).equal(through_views(x))
+
+    def in_columns(x: tp.Tensor) -> tp.Tensor:
+        leaf = x.t().detach().requires_grad_()
+        (leaf * leaf.exp()).sum().backward()
+        return leaf.grad
+
+    assert functionalize(in_columns)(x).equal(in_columns(x))
+
+    def of_what_changed(x: tp.Tensor) -> tp.Tensor:
+        leaf = x.detach().clone().requires_grad_()
+        e = leaf.exp()
+        e[0].add_(1)
+        e.sum().backward()
+        return leaf.grad
+
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        functionalize(of_what_changed)(x)
+
 
 def test_views_run_as_copies_where_that_is_asked() -> None:
     def f(x: tp.Tensor) -> Any:

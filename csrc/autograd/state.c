@@ -159,7 +159,7 @@ static bool laid_out_as(const tp_tensor *grad, const tp_tensor *variable) {
 /* A first gradient becomes .grad itself if nothing else holds it. Where the leaf is dense it gets the leaf's strides,
  * so that an optimiser's steps run along memory. */
 static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
-    bool by_host = (grad->keys | variable->keys) & TP_BIT(Python); /* classes have memory of their own, or none */
+    bool by_host = (grad->keys | variable->keys) & TP_ANSWERED; /* classes have memory of their own, or none */
     if (!by_host && !tp_grad_enabled() && tp_is_dense(variable) && !laid_out_as(grad, variable)) {
         tp_exclude_guard guard = tp_exclude((TP_AUTOGRAD_KEYS & ~TP_BIT(ForwardAD)) | TP_BIT(ADInplaceOrView));
         tp_autoref *own = tp_new_empty_like(variable, (tp_dtype)grad->dtype);

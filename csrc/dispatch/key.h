@@ -53,6 +53,10 @@ TP_INLINE tp_key tp_autocast_key(int type) { return (tp_key)(TP_KEY_AutocastCPU 
 /* Whether the tensor has no elements of its own: Note [Wrappers] in python/python_key.h. */
 TP_INLINE bool tp_is_wrapper(const tp_tensor *t) { return !(t->keys & (TP_BACKEND_KEYS | TP_LAYOUT_KEYS)); }
 
+/* Tensors with one of these keys are made by operators that their layer answers, never as plain memory: a class's, a
+ * stand-in of func.functionalize. */
+#define TP_ANSWERED (TP_BIT(Python) | TP_BIT(Functionalize))
+
 /* Layers that pass a read of a tensor's elements on as it is, or only watch. */
 #define TP_PASSES_READS \
     (TP_BACKEND_KEYS | TP_AUTOGRAD_KEYS | TP_AUTOCAST_KEYS | TP_BIT(ADInplaceOrView) | TP_BIT(Profiler) | TP_BIT(Trace))

@@ -145,10 +145,14 @@ static int replace_value(tp_functional_memory *m, tp_tensor *value) {
 
 /* ---- stand-ins ---- */
 
+/* With the version that the others have. */
 static void enlist(tp_stand_in *p) {
     tp_lock(TP_LOCK_Functional);
     p->next = p->memory->members;
-    if (p->next) p->next->previous = p;
+    if (p->next) {
+        p->next->previous = p;
+        atomic_store(&p->storage->version, atomic_load(&p->next->storage->version));
+    }
     p->memory->members = p;
     tp_unlock(TP_LOCK_Functional);
 }
@@ -189,7 +193,6 @@ static tp_storage *storage_of(tp_functional_memory *m, tp_step *steps, tp_tensor
     }
     p->storage = s;
     atomic_fetch_add_explicit(&m->refcount, 1, memory_order_relaxed);
-    if (m->members) s->version = m->members->storage->version;
     enlist(p);
     return s;
 }

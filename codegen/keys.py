@@ -1,4 +1,4 @@
-"""The dispatch keys and devices, as the public header lists them (include/tensorpy/types.h), and more of PyTorch's.
+"""The dispatch keys and devices, as the public header lists them (include/tensorpy/types.h), and PyTorch's others.
 
 The header numbers the keys for libraries; csrc/core/key_list.h puts the same names in the order of priority, and the C
 compiler compares the two.

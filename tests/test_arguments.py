@@ -97,7 +97,7 @@ def test_the_element_that_does_not_fit_is_named(info: OpInfo) -> None:
                 continue
             wrong = [*args[:i], [*value[:-1], object()], *args[i + 1 :]]
             text = message(lambda wrong=wrong, kwargs=kwargs: function(*fresh(info, wrong), **kwargs))
-            assert f"but element {len(value) - 1} is object" in text, text
+            assert f"but got object as element {len(value) - 1}" in text, text
             seen = True
     if not seen:
         pytest.skip("no sample has such a list by position")
@@ -129,8 +129,8 @@ def test_types_in_messages_are_words() -> None:
         (lambda: tp.sum(tp.ones(2), dim="a"), "argument 'dim' must be tuple of ints, not str"),
         (lambda: tp.sum(tp.ones(2), keepdim=True), "missing argument 'dim'"),
         (lambda: tp.sum(tp.ones(2), 0, dim=1), "an argument is given twice"),
-        (lambda: tp.ones(2).view(1, "a"), "argument 'size' must be tuple of ints, but element 1 is str"),
-        (lambda: tp.cat([tp.ones(1), 3]), "argument 'tensors' must be tuple of Tensors, but element 1 is int"),
+        (lambda: tp.ones(2).view(1, "a"), "argument 'size' must be tuple of ints, but got str as element 1"),
+        (lambda: tp.cat([tp.ones(1), 3]), "argument 'tensors' must be tuple of Tensors, but got int as element 1"),
         (lambda: tp.tensor(1, dtyp=tp.int8), "Did you mean 'dtype'?"),
     ):
         text = message(call_)

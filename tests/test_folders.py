@@ -26,6 +26,7 @@ MAY_KNOW = {
     "autograd": KERNELS,
     "conjugate": KERNELS,
     "batched": KERNELS,
+    "functionalize": KERNELS,
     "forward": KERNELS | {"autograd"},
     "autocast": KERNELS | {"autograd"},
     "outside": {p.name for p in CSRC.iterdir()} - {"python"},

@@ -18,7 +18,7 @@ CATALOG = load_catalog(ROOT / "yaml")
 # Short names (t, mm) are words of their own, and every name of PyTorch's is qualified by its overload elsewhere.
 NAMES = {n for op in CATALOG for n in (op.schema.name.unqualified, str(op.schema.name)) if len(n) > 2}
 
-LAYERS = ("core", "iter", "dispatch", "prim", "autograd", "autocast", "forward", "batched", "conjugate", "outside")
+LAYERS = ("core", "iter", "dispatch", "prim", "autograd", "autocast", "forward", "batched", "conjugate", "functionalize", "outside")
 
 IN_C = {
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
@@ -31,7 +31,6 @@ IN_C = {
 }
 IN_PYTHON = {
     "_deprecated.py": "PyTorch's old signatures, which no schema has",
-    "_functionalize.py": "is being replaced by a layer in C made from alias annotations",
     "_numpy.py": "NumPy's protocol names functions, not operators",
     "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
     "nn/init.py": "gains of activations, by the names that callers pass",
@@ -93,8 +92,7 @@ def test_python() -> None:
     for path in sorted((ROOT / "tensorpy").rglob("*.py")):
         if "testing" not in path.parts and any(map(asks_by_name, ast.walk(ast.parse(path.read_text())))):
             found.add(str(path.relative_to(ROOT / "tensorpy")))
-    gone = {"_functionalize.py"} - {p.name for p in (ROOT / "tensorpy").glob("_functionalize.py")}
-    assert found == IN_PYTHON.keys() - gone
+    assert found == IN_PYTHON.keys()
 
 
 def test_the_class_of_an_error_is_data() -> None:

@@ -100,10 +100,10 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
     if len(args) > len(names):
         raise TypeError(f"to() takes at most {len(names)} positional arguments, got {len(args)}")
     given = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
-        if name in given or name not in ("device", "dtype", "tensor", "non_blocking", "copy", "memory_format"):
-            raise TypeError(f"to() got an unexpected or repeated keyword argument '{name}'")
-        given[name] = value
+    for keyword, value in kwargs.items():
+        if keyword in given or keyword not in ("device", "dtype", "tensor", "non_blocking", "copy", "memory_format"):
+            raise TypeError(f"to() got an unexpected or repeated keyword argument '{keyword}'")
+        given[keyword] = value
     device, dtype, like = given.get("device"), given.get("dtype"), given.get("tensor")
     if like is not None:
         device, dtype = like.device, like.dtype

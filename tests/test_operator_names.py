@@ -18,10 +18,23 @@ CATALOG = load_catalog(ROOT / "yaml")
 # Short names (t, mm) are words of their own, and every name of PyTorch's is qualified by its overload elsewhere.
 NAMES = {n for op in CATALOG for n in (op.schema.name.unqualified, str(op.schema.name)) if len(n) > 2}
 
-LAYERS = ("core", "iter", "dispatch", "prim", "autograd", "autocast", "forward", "batched", "conjugate", "functionalize", "outside")
+LAYERS = (
+    "core",
+    "iter",
+    "dispatch",
+    "prim",
+    "autograd",
+    "autocast",
+    "forward",
+    "batched",
+    "conjugate",
+    "functionalize",
+    "outside",
+)
 
 IN_C = {
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
+    "functionalize/step.c": ({"view"}, "what an inverse calls the part that was written"),
     "outside/api.c": ({"as_strided"}, "the C interface has a function of this name"),
     "outside/opaque.c": (
         {"copy_", "set_.source_Tensor", "set_.source_Tensor_storage_offset"},

@@ -62,6 +62,8 @@ def wild(array: Array, draw: random.Random) -> Iterator[tuple[str, Array]]:
     values = array.values
     high = int(values.max()) if values.size else 0
     numbers = [0, 1, -1, -2, high + 1, high + 2, -high - 1, 127, 128, 10**4, 30_000_000, 2**31 - 1, -(2**31), 2**40]
+    if SANITIZED:
+        numbers.remove(30_000_000)  # as many parts of a tensor take minutes there, and 10**4 is as far out of range
     numbers = [n for n in (*numbers, limits.min, limits.max) if limits.min <= n <= limits.max]
     for number in numbers:
         yield f"all {number}", Array(np.full_like(values, number), array.dtype)

@@ -66,9 +66,6 @@ class _Block(mmap.mmap):
     descriptor: int
     name: str | None
 
-    def __del__(self) -> None:
-        os.close(self.descriptor)
-
 
 _by_file: weakref.WeakValueDictionary[tuple[int, int], _Block] = weakref.WeakValueDictionary()
 _blocks: weakref.WeakValueDictionary[int, _Block] = weakref.WeakValueDictionary()  # by address
@@ -87,6 +84,8 @@ def _map(descriptor: int, nbytes: int, name: str | None) -> Any:
         os.close(descriptor)
         raise RuntimeError(f"{nbytes} bytes of shared memory cannot be mapped: {error}") from error
     block.descriptor, block.name = descriptor, name
+    # No __del__: while that runs, another thread could still take the block from a table of weak references.
+    weakref.finalize(block, os.close, descriptor).atexit = False
     storage = _C.frombuffer(block, dtype=_C.uint8).untyped_storage()
     _blocks[storage.data_ptr()] = _by_file[_file_of(descriptor)] = block
     return storage

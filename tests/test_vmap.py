@@ -57,6 +57,7 @@ LOOPS = {
     "_embedding_bag_dense_backward": "",
     "_embedding_bag_forward_only": "",
     "_embedding_bag_per_sample_weights_backward": "",
+    "fill.Tensor": "",  # the functional form of fill_.Tensor, which has a rule: for func.functionalize only
     "fractional_max_pool2d": "",
     "fractional_max_pool3d": "",
     "grid_sampler_2d": "",

@@ -55,9 +55,15 @@ tp_tensor *as_strided_scatter_composite(tp_tensor *self, tp_tensor *src, tp_ints
 
 /* _split_scatter(Tensor self, Tensor src, SymInt[] split_sizes, int dim, int which) -> Tensor */
 tp_tensor *_split_scatter_composite(tp_tensor *self, tp_tensor *src, tp_ints split_sizes, int64_t dim, int64_t which) {
-    int64_t start = 0;
-    for (int64_t i = 0; i < which && i < split_sizes.size; i++) start += split_sizes.data[i];
-    int64_t end = which < split_sizes.size ? start + split_sizes.data[which] : start;
+    if (which < 0 || which >= split_sizes.size)
+        return tp_fail_null(TP_IndexError, "_split_scatter: there is no part %lld of %lld", (long long)which,
+                            (long long)split_sizes.size);
+    int64_t start = 0, end;
+    bool wraps = false;
+    for (int64_t i = 0; i < which; i++) wraps |= __builtin_add_overflow(start, split_sizes.data[i], &start);
+    wraps |= __builtin_add_overflow(start, split_sizes.data[which], &end);
+    if (wraps || start < 0 || end < start)
+        return tp_fail_null(TP_RuntimeError, "_split_scatter: the sizes of the parts do not add up");
     return tp_slice_scatter(self, src, dim, TP_SOME_INT(start), TP_SOME_INT(end), 1);
 }
 

@@ -13,7 +13,7 @@ from .device_checks import device_check
 from .each import boxed_arguments
 from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
-from .emit_schema import result_from_boxed
+from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
 from .model import FunctionSchema
 from .out_dtype import takes_castable
@@ -126,10 +126,8 @@ def _reduction(op: Operator) -> str:
 
 def _next(op: Operator, wrapper: str) -> str:
     """Statements that ask the next kernel, since this wrapper's has declined: Note [Declining] in dispatch/op.h."""
-    packed = ", ".join(f"tp_box_{a.c.code}({a.name_in_c})" for a in c_arguments(op.schema))
     return (
-        f"    const tp_value args[] = {{{packed}}};\n"
-        f"    tp_value results[{max(len(op.schema.returns), 1)}] = {{{{TP_NONE}}}};\n"
+        f"{boxed_frame(op.schema)}"
         f"    if (tp_call_next({op_of(op)}, (tp_fn){wrapper}, ks, args, results) < 0) "
         f"return {c_result(op.schema).failed};\n{result_from_boxed(c_result(op.schema))}"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .c_types import CResult, c_arguments, c_result, c_type, call_arguments, parameters, signature_code
-from .emit_schema import argument_rows, result_from_boxed, return_rows, unbox_call
+from .emit_schema import argument_rows, boxed_frame, result_from_boxed, return_rows, unbox_call
 from .primitives import NAMESPACE, Primitive
 from .text import banner, c_string
 
@@ -61,11 +61,8 @@ def _keys(primitive: Primitive) -> str:
 
 
 def _box_entry(p: Primitive, result: CResult) -> str:
-    packed = ", ".join(f"tp_box_{a.c.code}({a.name_in_c})" for a in c_arguments(p.schema))
     return (
-        f"static {result.decl}box_{p.c}({parameters(p.schema)}) {{\n"
-        f"    tp_value args[] = {{{packed}}};\n"
-        f"    tp_value results[{max(1, len(p.schema.returns))}] = {{{{TP_NONE}}}};\n"
+        f"static {result.decl}box_{p.c}({parameters(p.schema)}) {{\n{boxed_frame(p.schema)}"
         f"    if (tp_call_boxed_kernel(&tp_prims[TP_PRIM_{p.c}], {_keys(p)}, args, results) < 0) "
         f"return {result.failed};\n" + result_from_boxed(result) + "}\n"
     )

@@ -81,6 +81,14 @@ def unbox_call(schema: FunctionSchema, type_: str, leading: Sequence[str]) -> st
             return f"    return tp_result_{result.code}({call}({', '.join(args)}), results);\n"
 
 
+def boxed_frame(schema: FunctionSchema) -> str:
+    """Statements that put the arguments into `args` and make room for what a boxed call leaves in `results`."""
+    packed = ", ".join(f"tp_box_{a.c.code}({a.name_in_c})" for a in c_arguments(schema))
+    return (
+        f"    tp_value args[] = {{{packed}}};\n    tp_value results[{max(len(schema.returns), 1)}] = {{{{TP_NONE}}}};\n"
+    )
+
+
 def result_from_boxed(result: CResult) -> str:
     """Statements that return what a boxed kernel left in `results`."""
     match result.kind:

@@ -179,7 +179,10 @@ class Expressions(Calls):
         return Value(v.kind[:-2], f"{v.c}.data[{at}]")
 
     def integer(self, node: ast.expr) -> str:
-        v = self.expr(node)
+        return self.integer_of(node, self.expr(node))
+
+    def integer_of(self, node: ast.expr, v: Value) -> str:
+        """What a node came to, which has to be an int."""
         if v.kind not in ("int", "bool"):
             self.fail(node, f"`{ast.unparse(node)}` is {v.kind}", "give an int")
         return v.c

@@ -123,13 +123,13 @@ class _Lowering(Expressions):
                         text += str(value.value).replace("%", "%%")
                         continue
                     assert isinstance(value, ast.FormattedValue)
-                    number = self.expr(value.value)
-                    if number.kind == "int[]":
+                    shown = self.expr(value.value)
+                    if shown.kind == "int[]":
                         text += "%s"
-                        arguments.append(f"tp_ints_text((char[256]){{0}}, 256, {number.c})")
+                        arguments.append(f"tp_ints_text((char[256]){{0}}, 256, {shown.c})")
                     else:
                         text += "%lld"
-                        arguments.append(f"(long long)({self.integer(value.value)})")
+                        arguments.append(f"(long long)({self.integer_of(value.value, shown)})")
                 self.emit(f"tp_fail(TP_{name}, {', '.join([c_string(text), *arguments])});")
                 self.emit(f"return {self.result.failed};")
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str() as text)], keywords=[]):

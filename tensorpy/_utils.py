@@ -1,4 +1,4 @@
-"""Private functions of torch's that programs use: lists of tensors in one flat one and back."""
+"""What several modules need; and private functions of torch's that programs use, lists of tensors in one flat one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+
+
+def unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The place of an element that is counted row by row."""
+    place = []
+    for size in reversed(shape):
+        place.append(index % size)
+        index //= size
+    return tuple(reversed(place))
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:

@@ -179,16 +179,10 @@ static bool reduces_whole(const tp_batch_call *c) {
     return w && c->args[w - c->rule->roles].tag == TP_NONE;
 }
 
-static int find_argument(const tp_op *op, const char *name) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (strcmp(op->info->args[i].name, name) == 0) return i;
-    return -1;
-}
-
 /* Along the one line that a sample is; what `keepdim` keeps is put back later. */
 static void reduce_line(tp_batch_call *c, int i) {
     c->given[i] = (tp_value){.tag = TP_INT, .i = 1};
-    int keepdim = find_argument(c->op, "keepdim");
+    int keepdim = tp_argument_named(c->op, "keepdim");
     c->whole_keepdim = keepdim >= 0 && c->args[keepdim].b ? c->ndim : 0;
     if (keepdim >= 0) c->given[keepdim].b = false;
 }
@@ -271,7 +265,7 @@ int tp_batch_whole(tp_batch_call *c, tp_value *results) {
     int64_t one = 1;
     for (int i = 0; i < other->info->nargs; i++) {
         const tp_argument *a = &other->info->args[i];
-        int from = find_argument(c->op, a->name);
+        int from = tp_argument_named(c->op, a->name);
         if (from >= 0) args[i] = c->args[from];
         else if (strcmp(a->name, "dim") == 0 && a->tag == TP_INT) args[i] = (tp_value){.tag = TP_INT, .i = 1};
         else if (strcmp(a->name, "dim") == 0) args[i] = (tp_value){.tag = TP_INTS_, .ints = {&one, 1}};

@@ -4,6 +4,7 @@
  * have strides without meaning, except to the memory format heuristics, which follow PyTorch to the letter. */
 #include "core/tensor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const int channels_last_order[] = {1, 3, 2, 0}; /* fastest first */
@@ -284,6 +285,13 @@ void tp_text_ints(tp_text *text, tp_ints v) {
     tp_text_add(text, "[");
     for (int64_t i = 0; i < v.size; i++) tp_text_add(text, "%s%lld", i ? ", " : "", (long long)v.data[i]);
     tp_text_add(text, "]");
+}
+
+const char *tp_ints_text(char *room, size_t size, tp_ints v) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, v);
+    snprintf(room, size, "%s", text.text ? text.text : "");
+    return room;
 }
 
 void tp_text_tensor(tp_text *text, const tp_tensor *t) {

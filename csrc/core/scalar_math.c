@@ -2,7 +2,6 @@
 #include "core/scalar_math.h"
 
 #include <complex.h>
-#include <stdio.h>
 
 /* An int beyond int64 takes part as a float, so that no sum of large ints turns negative by accident. */
 static tp_scalar_kind common_kind(const tp_scalar *a, const tp_scalar *b) {
@@ -110,12 +109,4 @@ tp_ints tp_ints_join(int64_t *room, tp_ints a, tp_ints b) {
     if (na) memmove(room, a.data, (size_t)na * sizeof(int64_t));
     if (nb) memcpy(room + na, b.data, (size_t)nb * sizeof(int64_t));
     return (tp_ints){room, na + nb};
-}
-
-const char *tp_ints_text(char *room, size_t size, tp_ints v) {
-    size_t at = (size_t)snprintf(room, size, "[");
-    for (int64_t i = 0; i < v.size && at < size; i++)
-        at += (size_t)snprintf(room + at, size - at, "%s%lld", i ? ", " : "", (long long)v.data[i]);
-    if (at < size) snprintf(room + at, size - at, "]");
-    return room;
 }

@@ -55,8 +55,6 @@ int64_t tp_ints_numel(tp_ints sizes);
 int64_t tp_list_index(int64_t size, int64_t i);
 /* v[low:high] as in Python; shares v's memory. */
 tp_ints tp_ints_slice(tp_ints v, int64_t low, int64_t high);
-/* v as "[2, 3]" for a message; written into `room` of `size` bytes, cut where that is too little. */
-const char *tp_ints_text(char *room, size_t size, tp_ints v);
 /* a + b, in `room` for TP_MAX_DIMS; size -1 and a RuntimeError if that is too little. */
 tp_ints tp_ints_join(int64_t *room, tp_ints a, tp_ints b);
 /* The size of a wrapped dimension; the one dimension that a 0-dimensional tensor pretends to have is 1. */

@@ -204,5 +204,7 @@ int64_t tp_wrap_dim(int64_t dim, int64_t ndim);
 int tp_broadcast_sizes(tp_ints a, tp_ints b, int64_t *out);
 /* "[2, 3]" appended to a text. */
 void tp_text_ints(tp_text *text, tp_ints v);
+/* The same in `room` of `size` bytes, cut where that is too little; gives room. */
+const char *tp_ints_text(char *room, size_t size, tp_ints v);
 /* "float32[2, 3] on cpu", for messages. */
 void tp_text_tensor(tp_text *text, const tp_tensor *t);

@@ -104,6 +104,12 @@ const char *tp_op_name(const tp_op *op, char *buffer) {
     return buffer;
 }
 
+int tp_argument_named(const tp_op *op, const char *name) {
+    for (int i = 0; i < op->info->nargs; i++)
+        if (strcmp(op->info->args[i].name, name) == 0) return i;
+    return -1;
+}
+
 static int reserve_ops(int64_t n) {
     if (op_count + n <= op_capacity) return 0;
     int64_t capacity = op_capacity * 2 > op_count + n ? op_capacity * 2 : op_count + n + 64;

@@ -139,6 +139,8 @@ int64_t tp_op_count(void);
 tp_op *tp_op_at(int64_t i);
 /* "add.Tensor", or "relu", into a buffer of 128 bytes. */
 const char *tp_op_name(const tp_op *op, char *buffer);
+/* The number of an operator's argument; -1: it has none of the name. */
+int tp_argument_named(const tp_op *op, const char *name);
 
 /* ---- registration ---- */
 typedef struct {

@@ -9,12 +9,6 @@
 
 /* ---- operators that belong together ---- */
 
-int tp_argument_named(const tp_op *op, const char *name) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (strcmp(op->info->args[i].name, name) == 0) return i;
-    return -1;
-}
-
 static bool writes(const tp_op *op) {
     for (int i = 0; i < op->info->nargs; i++)
         if (op->info->args[i].is_write) return true;

@@ -61,9 +61,6 @@ tp_functional_level *tp_functional_level_of(uint32_t number); /* of this thread,
 
 TP_INLINE tp_stand_in *tp_stand_in_of(const tp_tensor *t) { return t->storage->context; }
 
-/* The number of an operator's argument; -1: it has none of the name. */
-int tp_argument_named(const tp_op *op, const char *name);
-
 /* ---- steps: step.c ---- */
 tp_step *tp_step_new(tp_step *before, const tp_op *view, const tp_op *run, const tp_value *args, int viewed);
 TP_INLINE tp_step *tp_step_retain(tp_step *s) {

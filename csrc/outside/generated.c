@@ -29,12 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int argument_of(const tp_op *op, const char *name) {
-    for (int i = 0; i < op->info->nargs; i++)
-        if (strcmp(op->info->args[i].name, name) == 0) return i;
-    return -1;
-}
-
 /* The first argument that is written: self of an in-place operator, out; -1 for a functional one. */
 static int target_of(const tp_op *op) {
     for (int i = 0; i < op->info->nargs; i++)
@@ -110,7 +104,7 @@ static int add_pointwise(tp_library *l, const char *name, tp_pointwise *p) {
         if (tp_add_pointwise((tp_pointwise *)p->cases[i].op) < 0) return -1;
     pointwise_kernel k = {.p = p, .target = (int8_t)target_of(op), .variant = variant_of(op)};
     for (int i = 0; i < p->ninputs; i++)
-        if ((k.inputs[i] = (int8_t)argument_of(op, p->inputs[i])) < 0)
+        if ((k.inputs[i] = (int8_t)tp_argument_named(op, p->inputs[i])) < 0)
             return tp_fail(TP_RuntimeError, "%s has no argument '%s': %s", name, p->inputs[i], op->info->schema);
     int n = 0;
     for (int i = 0; i < op->info->nargs && n < p->nparams; i++)
@@ -148,10 +142,10 @@ static int add_reduction(tp_library *l, const char *name, tp_reduction_op *r) {
     tp_op *op = own_operator(l, name);
     if (!op || tp_add_reduction(r) < 0) return -1;
     reduction_kernel k = {r,
-                          (int8_t)argument_of(op, "self"),
-                          (int8_t)argument_of(op, "dim"),
-                          (int8_t)argument_of(op, "keepdim"),
-                          (int8_t)argument_of(op, "dtype"),
+                          (int8_t)tp_argument_named(op, "self"),
+                          (int8_t)tp_argument_named(op, "dim"),
+                          (int8_t)tp_argument_named(op, "keepdim"),
+                          (int8_t)tp_argument_named(op, "dtype"),
                           (int8_t)target_of(op)};
     if (k.self < 0) return tp_fail(TP_RuntimeError, "%s has no argument 'self': %s", name, op->info->schema);
     static tp_op *const prims[] = {&tp_prims[TP_PRIM_reduce_program], NULL};
@@ -216,7 +210,7 @@ static void arguments_for(const tp_op *of, const tp_op *op, const tp_value *args
     const tp_tensor *t = target < 0 ? NULL : args[target].tensor;
     for (int i = 0; i < of->info->nargs; i++) {
         const char *name = of->info->args[i].name;
-        int at = argument_of(op, name);
+        int at = tp_argument_named(op, name);
         const tp_value *fallback = tp_default_of(of, i);
         if (at >= 0) out[i] = args[at];
         else if (t && strcmp(name, "dtype") == 0) out[i] = (tp_value){.tag = TP_DTYPE, .i = t->dtype};
@@ -249,7 +243,7 @@ static int run_from_functional(const tp_op *op, tp_keyset ks, tp_value *args, tp
     tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
     if (check_targets(op, args) < 0) return -1;
     arguments_for(k->of, op, args, given);
-    int self = variant_of(op) == TP_VARIANT_INPLACE ? argument_of(k->of, "self") : -1;
+    int self = variant_of(op) == TP_VARIANT_INPLACE ? tp_argument_named(k->of, "self") : -1;
     tp_autoref *before = NULL; /* which its parts may save: self changes */
     if (self >= 0 && k->recorded && is_recorded_inplace(op, args)) {
         if (!(before = tp_clone(given[self].tensor, TP_NO_FORMAT))) return -1;
@@ -265,10 +259,10 @@ static int run_from_functional(const tp_op *op, tp_keyset ks, tp_value *args, tp
 static int run_from_inplace(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context) {
     const variant_kernel *k = context;
     tp_value given[TP_MAX_ARGUMENTS], made[TP_MAX_RESULTS] = {{.tag = TP_NONE}};
-    int target = target_of(op), self = argument_of(k->of, "self");
+    int target = target_of(op), self = tp_argument_named(k->of, "self");
     if (check_targets(op, args) < 0) return -1;
     arguments_for(k->of, op, args, given);
-    tp_autoref *copy = target < 0 ? tp_clone(args[argument_of(op, "self")].tensor, TP_NO_FORMAT) : NULL;
+    tp_autoref *copy = target < 0 ? tp_clone(args[tp_argument_named(op, "self")].tensor, TP_NO_FORMAT) : NULL;
     if (target < 0 ? !copy : tp_copy_into_out(args[target].tensor, given[self].tensor) < 0) return -1;
     given[self].tensor = copy ? copy : args[target].tensor;
     if (tp_call_boxed(k->of, given, made) < 0) return -1;
@@ -296,7 +290,7 @@ static int run_by_parts(const tp_op *op, tp_keyset ks, tp_value *args, tp_value 
     tp_autoref *before = tp_clone(self, TP_NO_FORMAT); /* which the record may keep: self changes */
     if (!before) return -1;
     arguments_for(k->of, op, args, given);
-    given[argument_of(k->of, "self")].tensor = before;
+    given[tp_argument_named(k->of, "self")].tensor = before;
     if (tp_call_boxed(k->of, given, &made) < 0) return -1;
     tp_autoref *result = made.tensor;
     return tp_copy_into_self_recorded(self, result);
@@ -431,6 +425,7 @@ const tensorpy_generated tp_generated_api = {
     .list_index = tp_list_index,
     .ints_slice = tp_ints_slice,
     .ints_join = tp_ints_join,
+    .ints_text = tp_ints_text,
     .wrap_dim = tp_wrap_dim,
     .storage_offset = storage_offset,
     .requires_grad = requires_grad,

@@ -33,10 +33,17 @@ def _tuple_of(values: Any, name: str, what: str) -> tuple[tuple[Tensor, ...], bo
 class _Call:
     """The function and its inputs; both forms of each."""
 
-    second = False  # whether the derivative asked for is a second one
-
-    def __init__(self, what: str, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> None:
-        self.what, self.func, self.create_graph = what, func, create_graph
+    def __init__(
+        self,
+        what: str,
+        func: Callable[..., Any],
+        inputs: Any,
+        create_graph: bool,
+        strict: bool,
+        second: bool = False,
+    ) -> None:
+        """`second`: the derivative asked for is a second one."""
+        self.what, self.func, self.create_graph, self.second = what, func, create_graph, second
         given, is_tuple = _tuple_of(inputs, "inputs", what)
         self.single = not is_tuple
         self.inputs = given if create_graph else tuple(x.detach() for x in given)
@@ -144,10 +151,6 @@ class _Call:
         return self.direction(v, self.inputs, self.single, "the input to the user-provided function is")
 
 
-class _Twice(_Call):
-    second = True
-
-
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -212,7 +215,7 @@ def hessian(
         raise ValueError(f"hessian: outer_jacobian_strategy is one of {STRATEGIES}, got {outer_jacobian_strategy!r}")
     if strict and vectorize:
         raise RuntimeError("hessian: strict=True and vectorize=True are not supported together")
-    call = _Twice("hessian", func, inputs, create_graph, strict)
+    call = _Call("hessian", func, inputs, create_graph, strict, second=True)
     places = tuple(range(len(call.inputs)))
     outer = jacrev if outer_jacobian_strategy == "reverse-mode" else jacfwd
     rows = outer(jacrev(call.one_number, argnums=places), argnums=places)(*call.inputs)
@@ -226,7 +229,7 @@ def vhp(
     from tensorpy.func import grad
     from tensorpy.func import vjp as of_function
 
-    call = _Twice("vhp", func, inputs, create_graph, strict)
+    call = _Call("vhp", func, inputs, create_graph, strict, second=True)
     gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
     _, back = of_function(gradient, *call.inputs)
     product = back(call.along_inputs(v))
@@ -240,7 +243,7 @@ def hvp(
     from tensorpy.func import grad
     from tensorpy.func import jvp as of_function
 
-    call = _Twice("hvp", func, inputs, create_graph, strict)
+    call = _Call("hvp", func, inputs, create_graph, strict, second=True)
     gradient = grad(call.one_number, argnums=tuple(range(len(call.inputs))))
     _, product = of_function(gradient, call.inputs, call.along_inputs(v))
     return call.of_outputs(call(*call.inputs)), call.of_inputs(product)

@@ -14,6 +14,7 @@ from typing import Any
 from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
+from tensorpy._utils import unravel
 
 
 class GradcheckError(RuntimeError):
@@ -57,7 +58,7 @@ def _numeric(
     flat = _C.as_strided(target.data, (target.numel(),), (1,)) if target.is_contiguous() else None
     rows = []
     for element in range(target.numel()):
-        place = flat[element] if flat is not None else target.data[_unravel(element, target.shape)]
+        place = flat[element] if flat is not None else target.data[unravel(element, target.shape)]
         original = place.item()
         for step in _steps(target, eps):
             columns = []
@@ -68,14 +69,6 @@ def _numeric(
             place.fill_(original)
             rows.append([(a - b) / (2 * eps) for a, b in zip(*columns, strict=True)])
     return rows
-
-
-def _unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
-    place = []
-    for size in reversed(shape):
-        place.append(index % size)
-        index //= size
-    return tuple(reversed(place))
 
 
 def _analytic(outputs: list[Tensor], inputs: list[Tensor], masked: bool) -> list[list[list[Any]]]:

@@ -18,7 +18,7 @@ from tensorpy.optim.optimizer import (
     kept,
     listed,
     number,
-    rate_of,
+    one_number,
     shrink,
     zero_step,
 )
@@ -32,10 +32,10 @@ class _AdamBase(ListOptimizer):
     second = "exp_avg_sq"
 
     def _check(self, lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(eps >= 0.0, "epsilon value", eps)
         for i, beta in enumerate(betas):
-            check(0.0 <= number(beta) < 1.0, f"beta parameter at index {i}", beta)
+            check(0.0 <= one_number(beta, f"betas[{i}]") < 1.0, f"beta parameter at index {i}", beta)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
 
     @staticmethod
@@ -46,8 +46,6 @@ class _AdamBase(ListOptimizer):
         for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
             if isinstance(value, Tensor) and foreach and not capturable:
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
-            if isinstance(value, Tensor) and value.numel() != 1:
-                raise ValueError(f"Tensor {name} must be 1-element")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -369,7 +367,7 @@ class SparseAdam(_AdamBase):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        check(rate_of(lr) > 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") > 0.0, "learning rate", lr)
         self._check(lr, betas, eps, 0.0)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         if any(p.layout is not _C.strided for p in self._all_params()):

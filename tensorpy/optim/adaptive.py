@@ -19,7 +19,7 @@ from tensorpy.optim.optimizer import (
     kept,
     listed,
     number,
-    rate_of,
+    one_number,
     shrink,
     zero_step,
 )
@@ -44,7 +44,7 @@ class Adagrad(ListOptimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(lr_decay >= 0.0, "lr_decay value", lr_decay)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check(initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value)
@@ -126,7 +126,7 @@ class Adadelta(ListOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(0.0 <= rho <= 1.0, "rho value", rho)
         check(eps >= 0.0, "epsilon value", eps)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
@@ -183,7 +183,7 @@ class RMSprop(ListOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(eps >= 0.0, "epsilon value", eps)
         check(momentum >= 0.0, "momentum value", momentum)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
@@ -249,7 +249,7 @@ class Rprop(ListOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")
         defaults = {
             "lr": lr,
@@ -296,7 +296,7 @@ class Adafactor(ListOptimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         if beta2_decay > 0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if eps[0] is not None and eps[0] < 0.0:

@@ -17,7 +17,7 @@ from tensorpy.optim.optimizer import (
     decayed,
     listed,
     number,
-    rate_of,
+    one_number,
     zero_step,
 )
 
@@ -40,7 +40,7 @@ class ASGD(ListOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         defaults = {
             "lr": lr,
@@ -111,7 +111,7 @@ class Muon(ListOptimizer):
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(momentum >= 0.0, "momentum value", momentum)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):

@@ -9,7 +9,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, no_grad
 from tensorpy.optim._line_search import strong_wolfe
-from tensorpy.optim.optimizer import Optimizer, ParamsT, check, number, rate_of
+from tensorpy.optim.optimizer import Optimizer, ParamsT, check, number, one_number
 
 __all__ = ["LBFGS"]
 
@@ -31,7 +31,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         defaults = {
             "lr": lr,
             "max_iter": max_iter,

@@ -364,11 +364,11 @@ def number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def rate_of(lr: Any) -> Any:
-    """A learning rate as a number. Raises ValueError for a tensor of several."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    return number(lr)
+def one_number(value: Any, name: str) -> Any:
+    """A setting as a number. Raises ValueError for a tensor of several elements."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(f"Tensor {name} must be 1-element")
+    return number(value)
 
 
 def kept(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

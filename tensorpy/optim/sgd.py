@@ -7,7 +7,17 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
-from tensorpy.optim.optimizer import ListOptimizer, ParamsT, State, check, check_ways, decayed, listed, number, rate_of
+from tensorpy.optim.optimizer import (
+    ListOptimizer,
+    ParamsT,
+    State,
+    check,
+    check_ways,
+    decayed,
+    listed,
+    number,
+    one_number,
+)
 
 __all__ = ["SGD"]
 
@@ -31,7 +41,7 @@ class SGD(ListOptimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check(rate_of(lr) >= 0.0, "learning rate", lr)
+        check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(momentum >= 0.0, "momentum value", momentum)
         check(number(weight_decay) >= 0.0, "weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):

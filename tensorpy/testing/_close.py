@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._C import Tensor
+from tensorpy._utils import unravel
 
 # (rtol, atol) that a dtype's rounding calls for; all other dtypes are compared exactly.
 _TOLERANCES = {
@@ -43,14 +44,6 @@ def _far(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> Ten
 
 def _wide(a: Tensor, b: Tensor) -> Any:
     return _C.complex128 if a.is_complex() or b.is_complex() else _C.float64
-
-
-def _unravel(index: int, shape: Sequence[int]) -> tuple[int, ...]:
-    place = []
-    for size in reversed(shape):
-        place.append(index % size)
-        index //= size
-    return tuple(reversed(place))
 
 
 def _difference(a: Any, b: Any) -> float:
@@ -100,9 +93,9 @@ def _mismatch(actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_
         f"Tensor-likes are not {kind}!",
         "",
         f"Mismatched elements: {count} / {a.numel()} ({100 * count / a.numel():.1f}%)",
-        f"Greatest absolute difference: {_difference(got, wanted)} at index {_unravel(largest, shape)}{absolute}"
+        f"Greatest absolute difference: {_difference(got, wanted)} at index {unravel(largest, shape)}{absolute}"
         f": got {got}, expected {wanted}",
-        f"Greatest relative difference: {ratio} at index {_unravel(relative, shape)}{proportional}",
+        f"Greatest relative difference: {ratio} at index {unravel(relative, shape)}{proportional}",
     ]
     return "\n".join(lines)
 

@@ -9,7 +9,6 @@
 #include "tensorpy/generated_api.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TENSORPY_GENERATED (tensorpy_functions->generated)
@@ -129,11 +128,7 @@ TENSORPY_INLINE tp_ints tp_ints_slice(tp_ints v, int64_t low, int64_t high) {
     return TENSORPY_GENERATED->ints_slice(v, low, high);
 }
 TENSORPY_INLINE const char *tp_ints_text(char *room, size_t size, tp_ints v) {
-    size_t at = (size_t)snprintf(room, size, "[");
-    for (int64_t i = 0; i < v.size && at < size; i++)
-        at += (size_t)snprintf(room + at, size - at, "%s%lld", i ? ", " : "", (long long)v.data[i]);
-    if (at < size) snprintf(room + at, size - at, "]");
-    return room;
+    return TENSORPY_GENERATED->ints_text(room, size, v);
 }
 TENSORPY_INLINE tp_ints tp_ints_join(int64_t *room, tp_ints a, tp_ints b) {
     return TENSORPY_GENERATED->ints_join(room, a, b);

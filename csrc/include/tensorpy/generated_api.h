@@ -118,6 +118,8 @@ typedef struct tensorpy_generated {
     tp_tensor_seq *(*each_new)(const char *called, const tp_value *args, int nargs);
     int (*each_into)(const char *called, const tp_value *args, int nargs);
     bool (*is_differentiated)(void); /* is_grad_enabled() of a formula: a gradient or a tangent is recorded */
+    /* v as "[2, 3]" for a message; written into `room` of `size` bytes, cut where that is too little. */
+    const char *(*ints_text)(char *room, size_t size, tp_ints v);
 } tensorpy_generated;
 
 #ifdef __cplusplus

@@ -51,9 +51,9 @@ ctest: native
 	@status=0; for t in build/$${TENSORPY_BUILD:-release}/ctest/test_*; do \
 	    case $$t in *.d) continue ;; esac; echo "$$t"; $$t || status=1; done; exit $$status
 
-# A finding names its call: `python tests/differential.py --repeat=SEED:CALL` does it again.
+# A finding names its call: `python tests/operators/differential.py --repeat=SEED:CALL` does it again.
 fuzz: driver
-	PYTHONPATH=. $(BIN)/python tests/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/operators/differential.py --seconds=$(SECONDS) --device=$(DEVICE) $(ARGS)
 
 # Says that packages are missing ($(1): what for, $(2): which), and installs them where that is allowed.
 install = { echo "no $(1): missing $(2)"; \

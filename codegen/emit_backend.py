@@ -309,7 +309,7 @@ def native_declarations(operators: Iterable[Operator]) -> dict[str, str]:
 
 def native_functions_h(declarations: Iterable[str]) -> str:
     what = "The C functions that the tree defines: kernels, meta functions, composites."
-    includes = '#pragma once\n\n#include "Functions.h"\n#include "native/meta.h"\n\n'
+    includes = '#pragma once\n\n#include "Functions.h"\n#include "native/common/meta.h"\n\n'
     return "".join([banner("emit_backend.py", YAML, what), includes, *declarations])
 
 

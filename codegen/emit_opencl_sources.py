@@ -1,4 +1,4 @@
-"""OpenCLSources.c: the sources of csrc/opencl and the math helpers as text inside the library.
+"""OpenCLSources.c: the sources of csrc/opencl/kernels and the math helpers as text inside the library.
 
 Comments, blank lines and indentation are left out, since the driver parses the text at run time.
 """
@@ -28,12 +28,12 @@ def _strip(text: str) -> list[str]:
 
 
 def emit(csrc: Path) -> dict[str, str]:
-    """Every .cl file of csrc/opencl by its name, and the math helpers as math.h."""
-    texts = {path.name: flatten(path, csrc) for path in sorted((csrc / "opencl").glob("*.cl"))}
+    """Every .cl file of csrc/opencl/kernels by its name, and the math helpers as math.h."""
+    texts = {path.name: flatten(path, csrc) for path in sorted((csrc / "opencl" / "kernels").glob("*.cl"))}
     texts["math.h"] = flatten(csrc / "include" / "tensorpy" / "math.h", csrc)
     out = [
-        banner("emit_opencl_sources.py", "the .cl files of csrc/opencl", "The sources of OpenCL kernels."),
-        '#include "opencl/program.h"\n\n#include <string.h>\n\n',
+        banner("emit_opencl_sources.py", "the .cl files of csrc/opencl/kernels", "The sources of OpenCL kernels."),
+        '#include "opencl/runtime/program.h"\n\n#include <string.h>\n\n',
         "static const struct {\n    const char *name, *text;\n} sources[] = {\n",
     ]
     for name, text in texts.items():

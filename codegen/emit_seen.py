@@ -16,7 +16,7 @@ from .catalog import Catalog
 from .emit_backend import native_declarations, native_functions_h
 from .emit_functions import declaration, functions_h
 
-_INCLUDE = re.compile(r'^#include "(\w+/\w+\.h)"', re.M)
+_INCLUDE = re.compile(r'^#include "(\w+(?:/\w+)+\.h)"', re.M)
 _GENERATED = re.compile(r'^#include "(?:Native)?Functions\.h"', re.M)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)((?:.*\\\n)*.*)", re.M)
 _PASTED = re.compile(r"\w+(?:\s*##\s*\w+)+")
@@ -71,11 +71,11 @@ class _Texts:
 
 
 def sources(csrc: Path) -> Iterator[tuple[str, str]]:
-    """(`native/pool`, its text) of each source that includes the declarations of operators."""
-    for path in sorted(csrc.glob("*/*.c")):
+    """(`native/nn/pool`, its text) of each source that includes the declarations of operators."""
+    for path in sorted(csrc.rglob("*.c")):
         text = path.read_text()
         if _GENERATED.search(text):
-            yield f"{path.parent.name}/{path.stem}", text
+            yield str(path.relative_to(csrc).with_suffix("")), text
 
 
 def emit(catalog: Catalog, csrc: Path) -> dict[str, str]:

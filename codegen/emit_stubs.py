@@ -1,6 +1,6 @@
 """_C.pyi: the types of the extension module, for editors and type checkers.
 
-Operators come from the YAML; the hand-written rest of the module is in HEAD. tests/test_names.py compares the
+Operators come from the YAML; the hand-written rest of the module is in HEAD. tests/package/test_names.py compares the
 names with the module's.
 """
 

@@ -27,7 +27,7 @@ DEVICES = tuple(key for _, _, key in _rows("TP_FORALL_DEVICES"))
 DEVICE_IDS = tuple(name for name, _, _ in _rows("TP_FORALL_DEVICES"))
 LAYOUTS = KEYS[KEYS.index("Mkldnn") : KEYS.index("ZeroTensor") + 1]
 PER_DEVICE = ("Autograd", "Autocast")
-# Compared with the dispatcher's own by tests/test_keys.py.
+# Compared with the dispatcher's own by tests/dispatch/test_keys.py.
 ALIASES = (
     "Dense",
     "Autograd",

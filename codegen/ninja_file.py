@@ -175,12 +175,13 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
         "-I" + str(options.build / "gen"),
     ]
     python = ["-I" + sysconfig.get_paths()["include"]]
-    sources = sorted((options.root / "csrc").glob("*/*.c")) + sorted((options.build / "gen").glob("**/*.c"))
-    for source in sources:
-        generated = options.build in source.parents
-        folder = source.parent.name
-        name = ("gen/" if generated else "") + f"{folder}/{source.stem}"
-        seen = [f"-I{options.build}/gen/seen/{folder}/{source.stem}"]  # codegen/emit_seen.py
+    csrc, gen = options.root / "csrc", options.build / "gen"
+    for source in sorted(csrc.rglob("*.c")) + sorted(gen.rglob("*.c")):
+        generated = gen in source.parents
+        stem = source.relative_to(gen if generated else csrc).with_suffix("")
+        folder = stem.parts[0] if stem.parent.name else gen.name
+        name = f"gen/{stem}" if generated else str(stem)
+        seen = [f"-I{gen}/seen/{stem}"]  # codegen/emit_seen.py
         flags = [*([] if generated else seen), *include, f"-DTP_FOLDER_{folder}"]
         if folder == "outside":
             flags.append(f'-DTENSORPY_RELEASE="{_release(options.root)}"')

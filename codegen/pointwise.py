@@ -3,7 +3,7 @@
     pointwise:
       promotion: int_to_float        # optional; how the compute dtype comes from the inputs (TP_PROMOTE_*)
       operands: {other: operand}     # optional; a Scalar argument that is an input, or an input's own dtype
-      check: nonzero_divisor         # optional; a C function tp_check_<name> of native/pointwise_checks.c, called first
+      check: nonzero_divisor         # optional; tp_check_<name> of native/pointwise/pointwise_checks.c, called first
       cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
       real: self + alpha * other     # one expression per dtype class; the most specific class
                                      # wins, and `none` takes a class out
@@ -45,7 +45,7 @@ CLASS_KEYS: Mapping[str, tuple[LeafClass, ...]] = {
 }
 
 MAX_INPUTS = 4
-# Conditions on the values of arguments: native/pointwise_checks.c has tp_check_<name>.
+# Conditions on the values of arguments: native/pointwise/pointwise_checks.c has tp_check_<name>.
 CHECKS = (
     "alpha",
     "subtraction",

@@ -223,7 +223,7 @@ class Lowering:
 
 
 def has_quick_form(e: Expr, dtype: DtypeInfo) -> bool:
-    return isinstance(e, Call) and e.helper in QUICK and leaf_of(e.on, dtype.leaf) == "float"
+    return isinstance(e, Call) and e.helper in QUICK["C"] and leaf_of(e.on, dtype.leaf) == "float"
 
 
 def _closes(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -83,9 +83,23 @@ _declare("xlogy xlog1py", 2, "f", "f", cost=3)
 _declare("gcd lcm", 2, "i", cost=4)
 _declare("lshift rshift", 2, "i", "i")
 
-# What has a quick form in math.h (tp_quick_fmod_f32): one that vectorises where the other does not, and gives NaN where
-# it does not know better.
-QUICK: Set[str] = frozenset({"fmod", "remainder"})
+# Helpers of floats that have a quick form in math.h (tp_quick_fmod_f32), by the language of the loop: a form that
+# vectorises where the other does not, and gives NaN where it does not know better. In C the loops of sin, cos and tan
+# vectorise as they are; OpenCL C has quick forms of float32 alone.
+QUICK: Mapping[Literal["C", "OpenCL"], Set[str]] = {
+    "C": frozenset({"fmod", "remainder"}),
+    "OpenCL": frozenset({"fmod", "remainder", "sin", "cos", "tan"}),
+}
+
+# Helpers that are functions built into OpenCL C, by dtype, which a CPU device's compiler vectorises only when they are
+# called with vectors. Those that math_f32.h has for float32 are loops already.
+VECTOR_BUILT_IN: Mapping[str, Set[str]] = {
+    "float32": frozenset({"pow"}),
+    "float64": frozenset(
+        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+        "erf erfc pow atan2 hypot".split()
+    ),
+}
 
 # Forms that look like calls and are part of the language.
 FORMS = {"real": 1, "imag": 1, "complex": 2, "T": 1, "bool": 1, "int": 1, "where": 3}

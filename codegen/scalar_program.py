@@ -26,7 +26,7 @@ from .scalar_ir import (
     Var,
     walk,
 )
-from .scalar_math import CONSTANTS, FORMS, HELPERS, LEAF_CLASSES, LeafClass
+from .scalar_math import CONSTANTS, FORMS, HELPERS, LEAF_CLASSES, QUICK, VECTOR_BUILT_IN, LeafClass
 from .text import Tables
 
 # a and b are the numbers of steps, unless the line says something else.
@@ -177,8 +177,16 @@ def _arity(helper: str) -> int:
     return HELPERS[helper].arity if helper in HELPERS else FORMS[helper]
 
 
+def _helper_row(name: str) -> str:
+    quick = f'"quick_{name}"' if name in QUICK["OpenCL"] else "NULL"
+    vectors = ", ".join(str(int(name in VECTOR_BUILT_IN[dtype])) for dtype in ("float32", "float64"))
+    return f'{{"{name}", {quick}, {_arity(name)}, {{{vectors}}}}}'
+
+
 def emit() -> dict[str, str]:
-    """ProgramSteps.h: the names of operations, and that the public header has them under the same numbers."""
+    """ProgramSteps.h: names of operations, what they are to OpenCL C (scalar_math.py), and that the public
+    header has them under the same numbers.
+    """
     numbers = {f"TP_STEP_{name.upper()}": number for number, name in enumerate(OPERATIONS)}
     numbers |= {f"TP_STEP_OF_{name}": FIRST_HELPER + number for number, name in enumerate(HELPER_NUMBERS)}
     numbers["TP_STEP_END"] = FIRST_HELPER + len(HELPER_NUMBERS)
@@ -195,9 +203,11 @@ def emit() -> dict[str, str]:
         "};",
         "static const struct {",
         "    const char *name;",
-        "    int arity;",
+        "    const char *quick;      /* its quick form in OpenCL C, of float32, or NULL */",
+        "    uint8_t arity;",
+        "    bool vectors[2];        /* of float32, of float64: OpenCL C has it as a function of vectors */",
         "} tp_step_helpers[] = {",
-        *(f'    {{"{name}", {_arity(name)}}},' for name in HELPER_NUMBERS),
+        *(f"    {_helper_row(name)}," for name in HELPER_NUMBERS),
         "};",
     ]
     return {"ProgramSteps.h": "\n".join(lines) + "\n"}

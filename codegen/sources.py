@@ -27,7 +27,7 @@ def _needed(op: Operator) -> dict[str, Location]:
 
 def check_sources(catalog: Catalog, csrc: Path) -> None:
     """YamlErrors for what no C file of the tree names, before a compiler runs for minutes to say so."""
-    texts = [Names(path.read_text()) for path in sorted(csrc.glob("*/*.[ch]"))]
+    texts = [Names(path.read_text()) for path in sorted(csrc.rglob("*.[ch]"))]
     words = set().union(*(text.words for text in texts))
     errors = ErrorCollector()
     for op in catalog:
@@ -44,10 +44,10 @@ _DEFINED = re.compile(r"^[A-Za-z_][\w \t*]*?(\w+)\((?:[^;(){}]|\([^()]*\))*\)\s*
 
 
 def files_of_kernels(catalog: Catalog, csrc: Path) -> dict[str, str]:
-    """C function -> "csrc/native/sort.c", of the kernels of operators and primitives; one that a macro makes is in the
-    file whose words its name is made of.
+    """C function -> "csrc/native/index/sort.c", of the kernels of operators and primitives; one that a macro
+    makes is in the file whose words its name is made of.
     """
-    texts = {f"{csrc.name}/{path.relative_to(csrc)}": path.read_text() for path in sorted(csrc.glob("*/*.c"))}
+    texts = {f"{csrc.name}/{path.relative_to(csrc)}": path.read_text() for path in sorted(csrc.rglob("*.c"))}
     found = {name: file for file, text in texts.items() for name in _DEFINED.findall(text)}
     wanted = {name for op in catalog for name in _needed(op)}
     wanted |= {primitive.kernel(key) for primitive in catalog.primitives for key in primitive.backends}

@@ -260,7 +260,7 @@ def _written(e: Entry) -> str:
 
 def _kernel(e: Entry) -> str:
     what = f"{e.kind} {_written(e)}" + (f" (registered for {e.registered_as})" if e.registered_as != e.key else "")
-    if e.source.startswith("opencl/fallback.c"):
+    if e.source.startswith("opencl/runtime/fallback.c"):
         count = _C._host_calls("opencl").get(e.op, 0)
         what += f" ({count} calls so far)"
     return what

@@ -1,4 +1,4 @@
-"""An operator of the table under vmap against a loop in Python: what tests/test_vmap.py asks of each.
+"""An operator of the table under vmap against a loop in Python: what tests/autograd/test_vmap.py asks of each.
 
 A batch is made of one sample: the elements of each batched argument in other orders, so that they stay in range. Where
 the operator refuses such an argument the batch repeats the sample as it is.

@@ -1,4 +1,5 @@
-"""An OpenCL loader in front of the real one, that fails on demand: made from the list of functions in opencl/cl.h.
+"""An OpenCL loader in front of the real one, that fails on demand: made from the list of functions in
+opencl/runtime/cl.h.
 
 `build(folder)` compiles it; TENSORPY_OPENCL_LIBRARY is set to its path. A test's program asks it for faults:
 
@@ -20,10 +21,10 @@ import re
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 
 HEAD = r"""
-#include "opencl/cl.h"
+#include "opencl/runtime/cl.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static void hide(char *text) {
 
 
 def _functions() -> list[tuple[str, str, list[str]]]:
-    text = (ROOT / "csrc/opencl/cl.h").read_text()
+    text = (ROOT / "csrc/opencl/runtime/cl.h").read_text()
     table = text[text.index("#define TP_FORALL_CL(X)") : text.index("typedef struct {\n#define TP_CL_MEMBER")]
     table = re.sub(r"\\\n\s*", " ", table)
     found = re.findall(r"X\((\w+(?: \*)?), (\w+),\s*\((.*?)\)\)\s*(?=X\(|$)", table.partition("(X)")[2].strip(), re.S)

@@ -1,4 +1,4 @@
-"""An operator of the table in forward mode against the gradient of its gradient: what tests/test_forward_ad.py asks."""
+"""An operator of the table in forward mode against the gradient of its gradient: for autograd/test_forward_ad.py."""
 
 from __future__ import annotations
 

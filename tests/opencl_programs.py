@@ -12,7 +12,7 @@ import pytest
 
 import tensorpy as tp
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 reason = tp.opencl.why_not_available()
 needs_device = pytest.mark.skipif(reason is not None, reason=f"no OpenCL device: {reason}")
 

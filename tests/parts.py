@@ -42,7 +42,7 @@ def _base() -> str:
 
 
 def families_of(files: Iterable[str]) -> set[str]:
-    """`csrc/cpu/pool_loops.c` and `yaml/derivatives/pool.yaml` are of the family pool, as tests/test_pool.py is."""
+    """`csrc/cpu/pool_loops.c` and `yaml/derivatives/pool.yaml` are of the family pool, as operators/test_pool.py is."""
     known = {info.op.family for info in TABLE.values()}
     stems = {re.sub(r"^test_", "", Path(file).stem) for file in files}
     return {name for name in known if any(stem == name or stem.startswith(name + "_") for stem in stems)}

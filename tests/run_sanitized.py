@@ -18,14 +18,14 @@ BUILD = ROOT / "build" / "asan"
 # Left out: what measures memory, forks, builds, trains, or compares at length.
 SKIPPED = [
     "tests/codegen",
-    "tests/test_abi.py",
-    "tests/test_headers.py",
-    "tests/test_adding_an_operator.py",
-    "tests/test_against_torch.py",
-    "tests/test_examples.py",
-    "tests/test_leaks.py",
-    "tests/test_memory.py",
-    "tests/test_nn_against_torch.py",
+    "tests/outside/test_abi.py",
+    "tests/outside/test_headers.py",
+    "tests/outside/test_adding_an_operator.py",
+    "tests/operators/test_against_torch.py",
+    "tests/package/test_examples.py",
+    "tests/operators/test_leaks.py",
+    "tests/operators/test_memory.py",
+    "tests/nn/test_nn_against_torch.py",
 ]
 
 

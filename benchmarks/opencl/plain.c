@@ -3,7 +3,7 @@
  * benchmarks/opencl/plain.py compiles and calls it. One device, one in-order queue; a program's kernel gets its buffers
  * and nothing else, and its arguments are set once. Functions give 0, or the OpenCL error. */
 #define _GNU_SOURCE
-#include "opencl/cl.h"
+#include "opencl/runtime/cl.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

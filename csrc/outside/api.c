@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "core/host.h"
 #include "prim/host.h"
-#include "opencl/custom.h"
+#include "opencl/runtime/custom.h"
 #include "prim/fault.h"
 #include "prim/pointwise.h"
 #include "prim/reduce.h"
@@ -134,7 +134,7 @@ static tp_dtype autocast_dtype(int type) { return tp_autocast_enabled(type) ? tp
 
 static int64_t print_program(const tp_program *program, tp_dtype compute, char *text, int64_t room) {
     tp_autotext printed = {0};
-    tp_program_print(&printed, program, compute, NULL);
+    tp_program_print(&printed, program, compute, false);
     if (!printed.text) return tp_fail_memory(0);
     if (room > 0) snprintf(text, (size_t)room, "%s", printed.text);
     return (int64_t)strlen(printed.text);

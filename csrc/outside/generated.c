@@ -16,12 +16,12 @@
 #include "dispatch/schema.h"
 #include "forward/rule.h"
 #include "prim/devices.h"
-#include "native/meta.h"
-#include "native/pointwise.h"
-#include "native/reduction.h"
-#include "native/rounding.h"
-#include "native/tags.h"
-#include "native/variants.h"
+#include "native/common/meta.h"
+#include "native/pointwise/pointwise.h"
+#include "native/reduction/reduction.h"
+#include "native/common/rounding.h"
+#include "native/common/tags.h"
+#include "native/common/variants.h"
 #include "tensorpy/generated_api.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* host.h: an operator of another device computed by the CPU's kernel, with copies there and back.
  *
- * What a device does with operators that it has no kernel for (opencl/fallback.c, outside/backend.c). A result of a
- * factory goes to the device that it was told. */
+ * What a device does with operators that it has no kernel for (opencl/runtime/fallback.c, outside/backend.c). A result
+ * of a factory goes to the device that it was told. */
 #pragma once
 
 #include "dispatch/op.h"

@@ -17,6 +17,15 @@ const char *tp_step_name(int op) {
     return helper ? tp_step_helpers[op - TP_STEP_FIRST_HELPER].name : NULL;
 }
 
+const char *tp_step_quick_form(int op, tp_dtype d) {
+    return op >= TP_STEP_FIRST_HELPER && d == TP_FLOAT32 ? tp_step_helpers[op - TP_STEP_FIRST_HELPER].quick : NULL;
+}
+
+bool tp_step_takes_vectors(int op, tp_dtype d) {
+    if (op < TP_STEP_FIRST_HELPER || (d != TP_FLOAT32 && d != TP_FLOAT64)) return false;
+    return tp_step_helpers[op - TP_STEP_FIRST_HELPER].vectors[d == TP_FLOAT64];
+}
+
 const char *tp_dtype_suffix(tp_dtype d) {
     static const char *const suffixes[TP_NUM_DTYPES] = {
         [TP_BOOL] = "bool",   [TP_UINT8] = "u8",      [TP_UINT16] = "u16",      [TP_UINT32] = "u32",
@@ -107,7 +116,7 @@ typedef struct {
     tp_text *s;
     const tp_program *p;
     tp_dtype d;
-    tp_rename_helper rename;
+    bool quick;
 } printer;
 
 static void add_value(const printer *p, int i);
@@ -195,9 +204,9 @@ static void add_compare(const printer *p, const tp_step *step) {
 
 static void add_helper(const printer *p, const tp_step *step) {
     tp_dtype d = tp_kind_dtype(step->kind, p->d);
-    const char *name = tp_step_name(step->op), *other = p->rename ? p->rename(name, d) : NULL;
+    const char *quick = p->quick ? tp_step_quick_form(step->op, d) : NULL;
     bool two = tp_step_helpers[step->op - TP_STEP_FIRST_HELPER].arity == 2;
-    tp_text_add(p->s, "tp_%s_%s(", other ? other : name, tp_dtype_suffix(d));
+    tp_text_add(p->s, "tp_%s_%s(", quick ? quick : tp_step_name(step->op), tp_dtype_suffix(d));
     add_value(p, step->a);
     if (two) tp_text_add(p->s, ", ");
     if (two) add_value(p, step->b);
@@ -238,8 +247,8 @@ static void add_value(const printer *p, int i) {
     else add_step(p, step);
 }
 
-void tp_program_print(tp_text *s, const tp_program *program, tp_dtype d, tp_rename_helper rename) {
-    printer p = {s, program, d, rename};
+void tp_program_print(tp_text *s, const tp_program *program, tp_dtype d, bool quick) {
+    printer p = {s, program, d, quick};
     int last = program->nsteps - 1;
     for (int i = 0; i < last; i++) {
         if (!(program->steps[i].kind & TP_STEP_NAMED)) continue;

@@ -1,6 +1,6 @@
 /* interop_dlpack.c: DLPack both ways, version 1 capsules ("dltensor_versioned") and the older ones ("dltensor").
  *
- * The structs are DLPack's ABI (dmlc/dlpack, include/dlpack/dlpack.h). An exported capsule owns the tensor's storage;
+ * The structs are DLPack's ABI (dmlc/dlpack, dlpack/dlpack.h). An exported capsule owns the tensor's storage;
  * an imported one is renamed "used_..." and its deleter runs when the last tensor over the memory goes. */
 #include "python/arguments.h"
 #include "conjugate/conjugate.h"

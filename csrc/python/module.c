@@ -9,7 +9,7 @@
 #include "dispatch/generated.h"
 #include "forward/forward.h"
 #include "functionalize/functionalize.h"
-#include "opencl/backend.h"
+#include "opencl/runtime/backend.h"
 #include "python/autograd.h"
 #include "python/methods.h"
 #include "python/ops.h"

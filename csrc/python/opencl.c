@@ -3,13 +3,13 @@
 #include "python/common.h"
 
 #include "core/generator.h"
-#include "opencl/custom.h"
-#include "opencl/fallback.h"
-#include "opencl/fault.h"
-#include "opencl/memory.h"
-#include "opencl/pinned.h"
-#include "opencl/plan.h"
-#include "opencl/program.h"
+#include "opencl/runtime/custom.h"
+#include "opencl/runtime/fallback.h"
+#include "opencl/runtime/fault.h"
+#include "opencl/runtime/memory.h"
+#include "opencl/runtime/pinned.h"
+#include "opencl/runtime/plan.h"
+#include "opencl/runtime/program.h"
 #include "python/returns.h"
 
 #define FUNCTION(name) static PyObject *name(PyObject *self TP_UNUSED, PyObject *arg TP_UNUSED)
@@ -50,7 +50,7 @@ static int take_argument(PyObject *o, tp_value *v) {
     return v->tag == TP_INT && PyErr_Occurred() ? -1 : 0;
 }
 
-/* run_source(name, source, items, group, arguments): opencl/custom.h, on the device of the first tensor. */
+/* run_source(name, source, items, group, arguments): opencl/runtime/custom.h, on the device of the first tensor. */
 static PyObject *run_source(PyObject *self TP_UNUSED, PyObject *args) {
     const char *name, *source;
     PyObject *items_given, *group_given, *given;

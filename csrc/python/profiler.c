@@ -3,7 +3,7 @@
 
 #include "autograd/node.h"
 #include "dispatch/profiler.h"
-#include "opencl/profile.h"
+#include "opencl/runtime/profile.h"
 #include "python/returns.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@ static int add_steps(const tp_program *p, PyObject *steps, PyObject *constants) 
 static PyObject *program_of(const tp_program *p, tp_dtype d) {
     tp_autotext text = {0};
     PyObject *steps = PyList_New(p->nsteps), *constants = steps ? PyDict_New() : NULL;
-    tp_program_print(&text, p, d, NULL);
+    tp_program_print(&text, p, d, false);
     if (constants && add_steps(p, steps, constants) == 0)
         return Py_BuildValue("NNNs", steps, constants, tp_py_dtype_object(tp_program_result(p, d)),
                              text.text ? text.text : "");

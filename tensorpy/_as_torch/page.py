@@ -1,7 +1,7 @@
 """The page of PyTorch's public names: `python -m tensorpy._as_torch.page docs/torch.md` (`make torch-names`).
 
 names.txt says what PyTorch has, tensorpy itself what is there, reasons.txt why the rest is not.
-tests/test_as_torch.py fails when the page is stale: when a name has come, or has gone.
+tests/package/test_as_torch.py fails when the page is stale: when a name has come, or has gone.
 """
 
 from __future__ import annotations

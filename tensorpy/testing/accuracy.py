@@ -49,7 +49,7 @@ result's largest element, beside that of torch {torch} on the same numbers. A re
 rounded once is within 0.5. "Gradient" is that of the inputs, for gradients of the results drawn at random. `-`: torch
 does not take the samples.
 
-tests/test_accuracy.py holds tensorpy to these numbers, and to {factor} times torch's where that is installed.
+tests/operators/test_accuracy.py holds tensorpy to these numbers, and to {factor} times torch's where that is installed.
 
 {count} operators are within {once} in everything:
 {names}.

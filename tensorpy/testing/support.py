@@ -1,7 +1,7 @@
 """The page of operators x dtypes x devices, as declared: `python -m tensorpy.testing.support docs/support.md`.
 
 The dtypes are those of the sample table, in which the checks of the table compare every device that is tested; how a
-device computes an operator is what the YAML registers for it. tests/test_support.py fails when the page is stale.
+device computes an operator is what the YAML registers for it. package/test_support.py fails when the page is stale.
 """
 
 from __future__ import annotations

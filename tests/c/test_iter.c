@@ -8,8 +8,8 @@
 #include "cpu/run.h"
 #include "dispatch/generated.h"
 #include "cpu/kernels.h"
-#include "native/pointwise.h"
-#include "native/reduce.h"
+#include "native/pointwise/pointwise.h"
+#include "native/reduction/reduce.h"
 #include "prim/transfer.h"
 #include "core/memory.h"
 

@@ -10,10 +10,10 @@
 #include "core/parallel.h"
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
-#include "opencl/backend.h"
-#include "opencl/memory.h"
-#include "opencl/program.h"
-#include "opencl/runtime.h"
+#include "opencl/runtime/backend.h"
+#include "opencl/runtime/memory.h"
+#include "opencl/runtime/program.h"
+#include "opencl/runtime/runtime.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-"""A family of the tree, built as a library from outside, passes its own rows (tests/family_outside.py)."""
+"""A family of the tree, built as a library from outside, passes its own rows (tests/outside/family_outside.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import pytest
 TESTS = Path(__file__).resolve().parent.parent
 
 # The files whose tests reach operators by the names that the library takes: tables, gradients, tangents, vmap, out=.
-FILES = ("test_table.py", "test_gradients.py", "test_forward_ad.py", "test_vmap.py", "test_functionalize.py")
+FILES = (
+    "operators/test_table.py",
+    "autograd/test_gradients.py",
+    "autograd/test_forward_ad.py",
+    "autograd/test_vmap.py",
+    "autograd/test_functionalize.py",
+)
 
 
 @pytest.mark.parametrize("family", ["scan"])
@@ -22,7 +28,7 @@ def test_a_family_of_the_tree_as_a_library(family: str, tmp_path: Path) -> None:
     variables = {
         "FAMILY_OUTSIDE": family,
         "FAMILY_OUTSIDE_FOLDER": str(tmp_path),
-        "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(TESTS / "outside"), str(TESTS), str(TESTS.parent)]),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "family_outside", "-p", "no:cacheprovider"]
     done = subprocess.run(

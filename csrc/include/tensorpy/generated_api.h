@@ -94,7 +94,7 @@ typedef struct tensorpy_generated {
     bool (*autocast_takes)(const tp_tensor *t, int device_type);
     tp_dtype (*autocast_promote_list)(tp_dtype to, tp_tensors list, int device_type);
     tp_tensor_seq *(*cached_cast_list)(tp_tensors list, tp_dtype to, int device_type);
-    /* 16-bit tensors become float32 on the way in, and results are rounded once (native/rounding.h). */
+    /* 16-bit tensors become float32 on the way in, and results are rounded once (native/common/rounding.h). */
     bool (*has_reduced)(tp_tensors list);
     tp_dtype (*rounded_dtype)(tp_tensor *const *tensors, int n, const tp_tensors *lists, int nlists);
     tp_tensor *(*widened)(tp_tensor *t);
@@ -105,7 +105,7 @@ typedef struct tensorpy_generated {
     tp_tensor_seq *(*rounded_list_steal)(tp_tensor_seq *list, tp_dtype to);
     int (*round_all)(tp_tensor **made, int n, tp_dtype to);
     int (*round_into)(tp_tensor *self, tp_tensor *wide);
-    /* What a tag adds to a kernel (native/tags.h). */
+    /* What a tag adds to a kernel (native/common/tags.h). */
     int (*check_determinism)(const char *op);
     int (*refuse_meta)(const tp_tensor *t, const char *op, const char *tag);
     tp_tensor *(*contiguous)(tp_tensor *t, tp_memory_format format); /* new */

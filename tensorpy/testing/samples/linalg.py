@@ -206,7 +206,7 @@ def lu_solve(make: Make) -> Iterator[Any]:
         yield make(*batch, n, columns), make.own(whole), make.array(swaps, "int32")
 
 
-BY_PRODUCTS = "tests/test_linalg.py multiplies the factors"
+BY_PRODUCTS = "tests/operators/test_linalg.py multiplies the factors"
 
 
 @samples("linalg_ldl_factor", "linalg_ldl_factor_ex", without_reference=BY_PRODUCTS, gradcheck=False, **OPTIONS)

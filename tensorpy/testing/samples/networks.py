@@ -171,7 +171,7 @@ def _batch_norm(x: Any, w: Any, b: Any, mean: Any, var: Any, training: bool, mom
     return normal * _per_channel(x, w, 1) + _per_channel(x, b, 0), *kept
 
 
-# The statistics that the native forms give as well are not differentiated: gradients are in tests/test_norm.py.
+# The statistics that the native forms give as well are not differentiated: operators/test_norm.py has gradients.
 @samples("native_batch_norm", reference=_batch_norm, dtypes=WIDE, tolerances=LOOSE, gradcheck=False)
 def native_batch_norm(make: Make) -> Iterator[Any]:
     yield make(4, 3, 5), make(3), make(3), None, None, True, 0.1, 1e-5
@@ -367,7 +367,7 @@ def special_softmax(make: Make) -> Iterator[Any]:
     gradcheck=False,
 )
 def certain_dropout(make: Make) -> Iterator[Any]:
-    """What is not drawn; tests/test_random.py has the rest."""
+    """What is not drawn; tests/random/test_random.py has the rest."""
     yield make(3, 4), 0.5, False
     yield make(3, 4), 1.0, True
 
@@ -518,7 +518,7 @@ samples("upsample_bicubic2d.vec", reference=_without_factors(_cubic), dtypes=WID
     "rrelu", reference=lambda x, lower=1 / 8, upper=1 / 3: np.where(x > 0, x, x * (lower + upper) / 2), dtypes=REAL
 )
 def rrelu(make: Make) -> Iterator[Any]:
-    """Without training nothing is drawn; tests/test_random.py has the rest."""
+    """Without training nothing is drawn; tests/random/test_random.py has the rest."""
     yield make(3, 4)
     yield make(2, 3), 0.2, 0.4
 

@@ -249,7 +249,7 @@ def _flash_reference(
 @samples(
     "_scaled_dot_product_flash_attention_for_cpu",
     reference=_flash_reference,
-    gradcheck=False,  # of float32 only: tests/test_attention.py
+    gradcheck=False,  # of float32 only: tests/operators/test_attention.py
     dtypes=("float32", "float64"),
     tolerances=ROUGH,
 )

@@ -183,7 +183,7 @@ def _scores(make: Make, *shape: int) -> Array:
     return make.own(x - np.log(np.exp(x).sum(-1, keepdims=True)))
 
 
-# The gradient is that of the scores before a log_softmax: tests/test_loss.py looks at it.
+# The gradient is that of the scores before a log_softmax: tests/operators/test_loss.py looks at it.
 CTC: dict[str, Any] = {
     "dtypes": FLOATS[2:], "reference": ctc_loss, "gradcheck": False, "tolerances": {"float32": (1e-4, 1e-4)},
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Samples of operators that draw random numbers.
 
 There is nothing to compare a number with: the shared tests check that the same seed gives the same, whatever the layout
-or the variant, and tests/test_random.py ranges, moments and independence.
+or the variant, and tests/random/test_random.py ranges, moments and independence.
 """
 
 from __future__ import annotations

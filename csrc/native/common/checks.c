@@ -1,0 +1,20 @@
+/* checks.c: see checks.h. */
+#include "native/common/checks.h"
+
+#include "core/error.h"
+
+int tp_check_dtype(const char *op, const char *name, const tp_tensor *t, tp_dtype wanted) {
+    if (!t || (tp_dtype)t->dtype == wanted) return 0;
+    return tp_fail(TP_RuntimeError, "%s: expected %s to have dtype %s, but got %s", op, name, tp_dtype_names[wanted],
+                   tp_dtype_names[t->dtype]);
+}
+
+int tp_check_norm_dtypes(const char *op, const tp_tensor *input, tp_tensor *const *params, const char *const *names,
+                         int n) {
+    tp_dtype wanted = (tp_dtype)input->dtype;
+    for (int i = 0; i < n && tp_is_reduced_dtype(wanted); i++)
+        if (params[i] && params[i]->dtype == TP_FLOAT32) wanted = TP_FLOAT32;
+    for (int i = 0; i < n; i++)
+        if (tp_check_dtype(op, names[i], params[i], wanted) < 0) return -1;
+    return 0;
+}

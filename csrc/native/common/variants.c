@@ -1,0 +1,82 @@
+/* variants.c: out= and in-place variants that copy a functional variant's result.
+ *
+ * They run below autograd: the layers above have recorded the variant itself, so the copy must not be seen by them. */
+#include "native/common/variants.h"
+
+#include "Functions.h"
+#include "dispatch/key.h"
+#include "native/common/out.h"
+
+#define LAYERS (TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView))
+
+static int copy_below_layers(tp_tensor *self, tp_tensor *made) {
+    tp_exclude_guard guard = tp_exclude(LAYERS);
+    return tp_copy_(self, made, false);
+}
+
+static int check_out(const tp_tensor *out, const tp_tensor *made, tp_variant variant) {
+    return tp_check_given(out, variant, (tp_dtype)made->dtype, made->device);
+}
+
+static int into_out(tp_tensor *out, tp_tensor *made, tp_variant variant) {
+    if (check_out(out, made, variant) < 0) return -1;
+    if (!tp_same_sizes(out, made) && tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS) < 0) return -1;
+    return copy_below_layers(out, made);
+}
+
+int tp_copy_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT); }
+int tp_cast_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT_CAST); }
+
+static int check_fits_self(const tp_tensor *self, const tp_tensor *made) {
+    if (tp_check_given_dtype(self, TP_VARIANT_INPLACE, (tp_dtype)made->dtype) < 0) return -1;
+    if (tp_same_sizes(self, made)) return 0;
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(self));
+    tp_text_add(&text, " doesn't match the broadcast shape ");
+    tp_text_ints(&text, tp_sizes(made));
+    return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
+}
+
+int tp_copy_into_self(tp_tensor *self, tp_tensor *made) {
+    return check_fits_self(self, made) < 0 ? -1 : copy_below_layers(self, made);
+}
+
+int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made) {
+    return check_fits_self(self, made) < 0 ? -1 : tp_copy_(self, made, false);
+}
+
+static int into_out_list(tp_tensors outs, const tp_tensor_seq *made, tp_variant variant) {
+    if (outs.size != made->size)
+        return tp_fail(TP_RuntimeError, "expected an out= list of %lld tensors, got %lld", (long long)made->size,
+                       (long long)outs.size);
+    for (int64_t i = 0; i < made->size; i++)
+        if (check_out(outs.data[i], made->items[i], variant) < 0) return -1; /* before the first is written */
+    for (int64_t i = 0; i < made->size; i++)
+        if (into_out(outs.data[i], made->items[i], variant) < 0) return -1;
+    return 0;
+}
+
+int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
+    return into_out_list(outs, made, TP_VARIANT_OUT);
+}
+int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
+    return into_out_list(outs, made, TP_VARIANT_OUT_CAST);
+}
+
+static int into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n, tp_variant variant) {
+    int status = 0;
+    for (int i = 0; i < n && status == 0; i++)
+        status = check_out(outs[i], made[i], variant); /* before the first is written */
+    for (int i = 0; i < n; i++) {
+        if (status == 0) status = into_out(outs[i], made[i], variant);
+        tp_release(made[i]);
+    }
+    return status;
+}
+
+int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+    return into_outs_steal(outs, made, n, TP_VARIANT_OUT);
+}
+int tp_cast_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
+    return into_outs_steal(outs, made, n, TP_VARIANT_OUT_CAST);
+}

@@ -1,0 +1,170 @@
+/* factory.c: tensors made from sizes: empty, zeros, ones, full, arange and their *_like forms. */
+#include "NativeFunctions.h"
+#include "native/common/pin.h"
+#include "native/factory/range.h"
+#include "native/common/unset.h"
+
+#include <math.h>
+
+static tp_dtype or_default(tp_dtype dtype) { return dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype; }
+static tp_device device_or_default(tp_device d) { return d.type < 0 ? tp_default_device() : d; }
+
+static int check_layout(const char *op, tp_layout layout) {
+    if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;
+    return tp_fail(TP_RuntimeError, "%s: only the strided layout is supported", op);
+}
+
+static tp_tensor *pinned_in_format(const char *op, tp_ints size, tp_dtype dtype, tp_device device,
+                                   tp_memory_format format) {
+    int64_t strides[TP_MAX_DIMS];
+    if (tp_checked_numel(size) < 0) return NULL;
+    if (format == TP_NO_FORMAT) format = TP_CONTIGUOUS_FORMAT;
+    if (tp_strides_for_format(size, format, strides) < 0) return NULL;
+    return tp_new_pinned(op, size, (tp_ints){strides, size.size}, dtype, device);
+}
+
+tp_tensor *empty_memory_format(tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory,
+                               tp_memory_format memory_format) {
+    if (check_layout("empty", layout) < 0) return NULL;
+    if (memory_format == TP_PRESERVE_FORMAT)
+        return tp_fail_null(TP_RuntimeError, "empty: memory_format preserve_format needs a tensor to preserve it from");
+    if (tp_unlikely(pin_memory == 1))
+        return tp_unset_steal(
+            pinned_in_format("empty", size, or_default(dtype), device_or_default(device), memory_format));
+    if (memory_format == TP_NO_FORMAT)
+        return tp_unset_steal(tp_new_empty(size, or_default(dtype), device_or_default(device)));
+    return tp_unset_steal(tp_new_empty_format(size, or_default(dtype), device_or_default(device), memory_format));
+}
+
+tp_tensor *empty_strided(tp_ints size, tp_ints stride, tp_dtype dtype, tp_layout layout, tp_device device,
+                         tp_opt_bool pin_memory) {
+    if (check_layout("empty_strided", layout) < 0) return NULL;
+    if (size.size != stride.size)
+        return tp_fail_null(TP_RuntimeError,
+                            "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
+                            (long long)size.size, (long long)stride.size);
+    for (int64_t i = 0; i < stride.size; i++)
+        if (stride.data[i] < 0)
+            return tp_fail_null(TP_RuntimeError, "empty_strided: stride %lld is negative", (long long)stride.data[i]);
+    if (tp_unlikely(pin_memory == 1))
+        return tp_unset_steal(
+            tp_new_pinned("empty_strided", size, stride, or_default(dtype), device_or_default(device)));
+    return tp_unset_steal(tp_new_empty_strided(size, stride, or_default(dtype), device_or_default(device)));
+}
+
+tp_tensor *full_composite(tp_ints size, const tp_scalar *fill_value, tp_dtype dtype, tp_layout layout, tp_device device,
+                          tp_opt_bool pin_memory) {
+    if (dtype == TP_NO_DTYPE) dtype = tp_scalar_dtype(fill_value);
+    tp_autoref *t = tp_empty_memory_format(size, dtype, layout, device, pin_memory, TP_NO_FORMAT);
+    return t && tp_fill__Scalar(t, fill_value) == 0 ? tp_take(t) : NULL;
+}
+
+tp_tensor *zeros_composite(tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    tp_autoref *t = tp_empty_memory_format(size, or_default(dtype), layout, device, pin_memory, TP_NO_FORMAT);
+    return t && tp_zero_(t) == 0 ? tp_take(t) : NULL;
+}
+
+tp_tensor *ones_composite(tp_ints size, tp_dtype dtype, tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    return full_composite(size, TP_SCALAR_I(1), or_default(dtype), layout, device, pin_memory);
+}
+
+/* ---- like another tensor ---- */
+
+tp_tensor *empty_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                                tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;
+    if (device.type < 0) device = self->device;
+    if (memory_format != TP_NO_FORMAT && memory_format != TP_PRESERVE_FORMAT)
+        return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, memory_format);
+    if (tp_is_contiguous(self))
+        return tp_empty_memory_format(tp_sizes(self), dtype, layout, device, pin_memory, TP_NO_FORMAT);
+    int64_t strides[TP_MAX_DIMS];
+    tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
+    return tp_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, layout, device, pin_memory);
+}
+
+tp_tensor *full_like_composite(tp_tensor *self, const tp_scalar *fill_value, tp_dtype dtype, tp_layout layout,
+                               tp_device device, tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    tp_autoref *t = empty_like_composite(self, dtype, layout, device, pin_memory, memory_format);
+    return t && tp_fill__Scalar(t, fill_value) == 0 ? tp_take(t) : NULL;
+}
+
+tp_tensor *zeros_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                                tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    tp_autoref *t = empty_like_composite(self, dtype, layout, device, pin_memory, memory_format);
+    return t && tp_zero_(t) == 0 ? tp_take(t) : NULL;
+}
+
+tp_tensor *ones_like_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                               tp_opt_bool pin_memory, tp_memory_format memory_format) {
+    return full_like_composite(self, TP_SCALAR_I(1), dtype, layout, device, pin_memory, memory_format);
+}
+
+/* ---- arange ---- */
+
+static bool is_whole(const tp_scalar *s) {
+    return s->kind == TP_SCALAR_INT || s->kind == TP_SCALAR_BOOL || s->kind == TP_SCALAR_UINT;
+}
+
+static tp_dtype arange_dtype(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
+    if (dtype != TP_NO_DTYPE) return dtype;
+    return is_whole(start) && is_whole(end) && is_whole(step) ? TP_INT64 : tp_default_dtype();
+}
+
+/* How many numbers there are; -1 with the error set. Whole numbers are counted exactly. */
+static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype) {
+    bool are_whole = is_whole(start) && is_whole(end) && is_whole(step);
+    if (dtype == TP_INT64 && !are_whole && tp_scalar_int(step) == 0)
+        return tp_fail(TP_ValueError, "step must be nonzero");
+    if (dtype == TP_INT64 && !are_whole)
+        return arange_count(TP_SCALAR_I(tp_scalar_int(start)), TP_SCALAR_I(tp_scalar_int(end)),
+                            TP_SCALAR_I(tp_scalar_int(step)), dtype);
+    double from = tp_scalar_double(start), to = tp_scalar_double(end), by = tp_scalar_double(step);
+    if (by == 0 || isnan(by)) return tp_fail(TP_RuntimeError, "step must be nonzero");
+    if (!isfinite(from) || !isfinite(to)) return tp_fail(TP_RuntimeError, "unsupported range: %g -> %g", from, to);
+    if ((by > 0 && to < from) || (by < 0 && to > from))
+        return tp_fail(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
+    if (is_whole(start) && is_whole(end) && is_whole(step)) {
+        __int128 span = (__int128)tp_scalar_int(end) - tp_scalar_int(start), stride = tp_scalar_int(step);
+        span = (span + stride - (stride > 0 ? 1 : -1)) / stride;
+        if (span > INT64_MAX) return tp_fail(TP_RuntimeError, "arange: more than 2**63 numbers are too many");
+        return (int64_t)span;
+    }
+    double n = ceil((to - from) / by);
+    if (!(n < 9e18)) return tp_fail(TP_RuntimeError, "arange: %g numbers are too many", n);
+    return (int64_t)n;
+}
+
+static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                               tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    if (check_layout("arange", layout) < 0) return NULL;
+    if (start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX || step->kind == TP_SCALAR_COMPLEX)
+        return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
+    int64_t n = arange_count(start, end, step, dtype);
+    dtype = arange_dtype(start, end, step, dtype);
+    device = device_or_default(device);
+    if (n < 0) return NULL;
+    return pin_memory == 1 ? tp_new_pinned("arange", TP_INTS(n), TP_INTS(1), dtype, device)
+                           : tp_new_empty(TP_INTS(n), dtype, device);
+}
+
+tp_tensor *arange_start_step_dense(const tp_scalar *start, const tp_scalar *end, const tp_scalar *step, tp_dtype dtype,
+                                   tp_layout layout, tp_device device, tp_opt_bool pin_memory) {
+    tp_autoref *t = arange_empty(start, end, step, dtype, layout, device, pin_memory);
+    if (!t) return NULL;
+    bool whole = (is_whole(start) && is_whole(step)) || tp_is_integral_dtype((tp_dtype)t->dtype);
+    tp_sequence r = {.whole = whole, .half = t->numel};
+    if (whole) r.first = tp_scalar_int(start), r.step = tp_scalar_int(step);
+    else r.a = tp_scalar_double(start), r.b = tp_scalar_double(step);
+    return tp_fill_range(t, &r) == 0 ? tp_take(t) : NULL;
+}
+
+tp_tensor *arange_composite(const tp_scalar *end, tp_dtype dtype, tp_layout layout, tp_device device,
+                            tp_opt_bool pin_memory) {
+    return tp_arange_start_step(TP_SCALAR_I(0), end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
+}
+
+tp_tensor *arange_start_composite(const tp_scalar *start, const tp_scalar *end, tp_dtype dtype, tp_layout layout,
+                                  tp_device device, tp_opt_bool pin_memory) {
+    return tp_arange_start_step(start, end, TP_SCALAR_I(1), dtype, layout, device, pin_memory);
+}

@@ -1,0 +1,57 @@
+/* gather_variants.c: the functional forms of what native/index/gather.c writes in place: a copy, and the in-place
+ * operator.
+ */
+#include "NativeFunctions.h"
+
+#define WITH_COPY(call)                             \
+    tp_autoref *out = tp_clone(self, TP_NO_FORMAT); \
+    return out && (call) == 0 ? tp_take(out) : NULL
+
+tp_tensor *scatter_src_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
+    WITH_COPY(tp_scatter__src(out, dim, index, src));
+}
+tp_tensor *scatter_value_composite(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
+    WITH_COPY(tp_scatter__value(out, dim, index, value));
+}
+tp_tensor *scatter_reduce_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src,
+                                    const char *reduce) {
+    WITH_COPY(tp_scatter__reduce(out, dim, index, src, reduce));
+}
+tp_tensor *scatter_value_reduce_composite(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value,
+                                          const char *reduce) {
+    WITH_COPY(tp_scatter__value_reduce(out, dim, index, value, reduce));
+}
+tp_tensor *scatter_add_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src) {
+    WITH_COPY(tp_scatter_add_(out, dim, index, src));
+}
+tp_tensor *scatter_reduce_two_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *src,
+                                        const char *reduce, bool include_self) {
+    WITH_COPY(tp_scatter_reduce__two(out, dim, index, src, reduce, include_self));
+}
+tp_tensor *index_add_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source,
+                               const tp_scalar *alpha) {
+    WITH_COPY(tp_index_add_(out, dim, index, source, alpha));
+}
+tp_tensor *index_copy_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *source) {
+    WITH_COPY(tp_index_copy_(out, dim, index, source));
+}
+tp_tensor *index_fill_int_Scalar_composite(tp_tensor *self, int64_t dim, tp_tensor *index, const tp_scalar *value) {
+    WITH_COPY(tp_index_fill__int_Scalar(out, dim, index, value));
+}
+tp_tensor *index_fill_int_Tensor_composite(tp_tensor *self, int64_t dim, tp_tensor *index, tp_tensor *value) {
+    WITH_COPY(tp_index_fill__int_Tensor(out, dim, index, value));
+}
+
+/* masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor */
+tp_tensor *masked_fill_Tensor_composite(tp_tensor *self, tp_tensor *mask, tp_tensor *value) {
+    if (value->ndim != 0)
+        return tp_fail_null(
+            TP_RuntimeError,
+            "masked_fill only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+            value->ndim);
+    if (tp_is_complex(value) && !tp_is_complex(self))
+        return tp_fail_null(TP_RuntimeError, "masked_fill: value cannot be converted to type %s without overflow",
+                            tp_dtype_names[self->dtype]);
+    tp_autoref *cast = tp_to_dtype(value, (tp_dtype)self->dtype, false, false, TP_NO_FORMAT);
+    return cast ? tp_where_self(mask, cast, self) : NULL;
+}

@@ -1,0 +1,171 @@
+/* attention.c: scaled dot-product attention: from products and softmax, or for many scores by an operator that keeps no
+ * matrix of them for its gradient, and on the CPU makes none (cpu/attention.c). */
+#include "NativeFunctions.h"
+#include "native/common/checks.h"
+#include "native/common/rounding.h"
+
+#include <math.h>
+
+/* Keys and values with fewer heads than the query are shared by neighbouring heads. */
+static tp_tensor *shared_heads(tp_tensor *t, const tp_tensor *query) {
+    int64_t sizes[TP_MAX_DIMS], h = t->ndim - 3, factor = t->sizes[h] ? query->sizes[h] / t->sizes[h] : 1;
+    if (t->sizes[h] * factor != query->sizes[h])
+        return tp_fail_null(
+            TP_RuntimeError,
+            "scaled_dot_product_attention: the number of heads in key and value must divide the query's");
+    tp_autoref *split = tp_unsqueeze(t, h + 1);
+    if (!split) return NULL;
+    for (int i = 0; i < split->ndim; i++) sizes[i] = i == h + 1 ? factor : split->sizes[i];
+    tp_autoref *wide = tp_expand(split, (tp_ints){sizes, split->ndim}, false);
+    for (int i = 0; i < t->ndim; i++) sizes[i] = i == h ? query->sizes[h] : t->sizes[i];
+    return wide ? tp_reshape(wide, (tp_ints){sizes, t->ndim}) : NULL;
+}
+
+/* Which keys a query may see: those that are not behind it. */
+static tp_tensor *causal_mask(const tp_tensor *scores) {
+    int64_t l = scores->sizes[scores->ndim - 2], s = scores->sizes[scores->ndim - 1];
+    tp_autoref *rows = tp_arange(TP_SCALAR_I(l), TP_INT64, TP_NO_LAYOUT, scores->device, -1),
+               *cols = tp_arange(TP_SCALAR_I(s), TP_INT64, TP_NO_LAYOUT, scores->device, -1);
+    tp_autoref *down = rows && cols ? tp_unsqueeze(rows, 1) : NULL;
+    return down ? tp_ge_Tensor(down, cols) : NULL;
+}
+
+static tp_tensor *masked(tp_tensor *scores, tp_tensor *mask) {
+    if (mask->dtype == TP_BOOL) {
+        tp_autoref *hidden = tp_logical_not(mask);
+        return hidden ? tp_masked_fill_Scalar(scores, hidden, TP_SCALAR_F(-INFINITY)) : NULL;
+    }
+    return tp_add_Tensor(scores, mask, TP_SCALAR_I(1));
+}
+
+/* ---- the operator for many scores, where no kernel makes them part by part ---- */
+
+/* t (stolen) with the rows of all heads side by side, as the kernel gives it: they come from one matrix and go into
+ * one. */
+static tp_tensor *heads_inside_steal(tp_tensor *t) {
+    tp_autoref *given = t, *turned = t && t->ndim == 4 ? tp_transpose_int(t, 1, 2) : NULL;
+    tp_autoref *plain = turned ? tp_contiguous(turned, TP_CONTIGUOUS_FORMAT) : NULL;
+    return plain ? tp_transpose_int(plain, 1, 2) : turned ? NULL : tp_take(given);
+}
+
+tp_tensor2 _scaled_dot_product_flash_attention_for_cpu_dense(tp_tensor *query, tp_tensor *key, tp_tensor *value,
+                                                             double dropout_p TP_UNUSED, bool is_causal,
+                                                             tp_tensor *attn_mask, tp_opt_float scale) {
+    tp_tensor2 r = tp__attention_math(query, key, value, is_causal, attn_mask, scale);
+    if (!r.v[0] || (r.v[0] = heads_inside_steal(r.v[0]))) return r;
+    tp_release(r.v[1]);
+    return (tp_tensor2){{NULL}};
+}
+
+tp_tensor3 _scaled_dot_product_attention_backward_dense(tp_tensor *grad_out, tp_tensor *query, tp_tensor *key,
+                                                        tp_tensor *value, tp_tensor *out TP_UNUSED,
+                                                        tp_tensor *logsumexp TP_UNUSED, double dropout_p TP_UNUSED,
+                                                        bool is_causal, tp_tensor *attn_mask, tp_opt_float scale) {
+    tp_tensor3 r = tp__attention_math_backward(grad_out, query, key, value, is_causal, attn_mask, scale);
+    bool made = r.v[0] != NULL;
+    for (int i = 0; made && i < 3; i++) made = (r.v[i] = heads_inside_steal(r.v[i])) != NULL;
+    for (int i = 0; !made && i < 3; i++) {
+        tp_release(r.v[i]);
+        r.v[i] = NULL;
+    }
+    return r;
+}
+
+/* Scores of a head from which on that operator is faster; with causality it leaves some out. */
+#define MANY_SCORES (128 * 128)
+#define MANY_CAUSAL_SCORES (64 * 64)
+
+/* Whether that operator takes them: plain float32 of one batch, and nobody wants a tangent. */
+static bool is_for_kernel(const tp_tensor *q, const tp_tensor *k, const tp_tensor *v, const tp_tensor *mask,
+                          double dropout_p, bool is_causal) {
+    const tp_tensor *const all[] = {q, k, v};
+    int64_t scores = q->sizes[q->ndim - 2] * k->sizes[k->ndim - 2];
+    if (tp_tls.batched || tp_tls.forward || dropout_p != 0 || scores < (is_causal ? MANY_CAUSAL_SCORES : MANY_SCORES))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (all[i]->ndim != q->ndim || (q->ndim != 3 && q->ndim != 4) || all[i]->dtype != TP_FLOAT32 || !all[i]->numel)
+            return false;
+        for (int d = 0; d < q->ndim - 2; d++)
+            if (all[i]->sizes[d] != q->sizes[d]) return false;
+    }
+    bool masked_plainly = !mask || ((mask->dtype == TP_BOOL || mask->dtype == TP_FLOAT32) && mask->ndim <= q->ndim);
+    return masked_plainly && k->sizes[k->ndim - 1] == q->sizes[q->ndim - 1] &&
+           k->sizes[k->ndim - 2] == v->sizes[k->ndim - 2];
+}
+
+/* -inf where a mask of bools hides; other masks as they are. New. */
+static tp_tensor *as_addend(tp_tensor *mask) {
+    if (!mask || mask->dtype != TP_BOOL) return tp_retain(mask);
+    tp_autoref *zeros = tp_zeros_like(mask, TP_FLOAT32, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT);
+    return zeros ? masked(zeros, mask) : NULL;
+}
+
+static tp_tensor *by_kernel(tp_tensor *q, tp_tensor *k, tp_tensor *v, tp_tensor *mask, bool is_causal,
+                            tp_opt_float scale) {
+    tp_autoref *addend = as_addend(mask);
+    if (mask && !addend) return NULL;
+    bool heads = q->ndim == 4; /* else there is one */
+    tp_autoref *q4 = heads ? tp_retain(q) : tp_unsqueeze(q, 1), *k4 = heads ? tp_retain(k) : tp_unsqueeze(k, 1),
+               *v4 = heads ? tp_retain(v) : tp_unsqueeze(v, 1),
+               *mask4 = !heads && mask && mask->ndim == 3 ? tp_unsqueeze(addend, 1) : tp_retain(addend);
+    if (mask && !mask4) return NULL;
+    if (!q4 || !k4 || !v4) return NULL;
+    tp_tensor2 r = tp__scaled_dot_product_flash_attention_for_cpu(q4, k4, v4, 0, is_causal, mask4, scale);
+    tp_release(r.v[1]);
+    tp_autoref *out = r.v[0];
+    return out && !heads ? tp_squeeze_dim(out, 1) : tp_take(out);
+}
+
+/* scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
+ * bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor */
+tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *key, tp_tensor *value,
+                                                  tp_tensor *attn_mask, double dropout_p, bool is_causal,
+                                                  tp_opt_float scale, bool enable_gqa) {
+    if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
+        return tp_fail_null(
+            TP_RuntimeError,
+            "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional");
+    const tp_dtype dtype = (tp_dtype)query->dtype;
+    if (tp_check_dtype("scaled_dot_product_attention", "key", key, dtype) < 0 ||
+        tp_check_dtype("scaled_dot_product_attention", "value", value, dtype) < 0)
+        return NULL;
+    bool mask_fits = !attn_mask || attn_mask->dtype == TP_BOOL || attn_mask->dtype == TP_FLOAT32 ||
+                     (tp_dtype)attn_mask->dtype == dtype;
+    if (!mask_fits)
+        return tp_fail_null(TP_RuntimeError,
+                            "scaled_dot_product_attention: expected attn_mask to be of bools, float32 or %s, but got "
+                            "%s",
+                            tp_dtype_names[dtype], tp_dtype_names[attn_mask->dtype]);
+    if (is_causal && attn_mask)
+        return tp_fail_null(TP_RuntimeError,
+                            "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    if (attn_mask && attn_mask->dtype == TP_FLOAT32 &&
+        tp_is_reduced_dtype(dtype)) { /* else the layer below casts all */
+        tp_autoref *q = tp_widened(query), *wide_k = q ? tp_widened(key) : NULL,
+                   *wide_v = wide_k ? tp_widened(value) : NULL;
+        if (!wide_v) return NULL;
+        return tp_rounded_steal(
+            tp_scaled_dot_product_attention(q, wide_k, wide_v, attn_mask, dropout_p, is_causal, scale, enable_gqa),
+            dtype);
+    }
+    bool share = enable_gqa && query->ndim > 2;
+    tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
+               *v = share ? shared_heads(value, query) : tp_retain(value);
+    if (!k || !v) return NULL;
+    if (is_for_kernel(query, k, v, attn_mask, dropout_p, is_causal))
+        return by_kernel(query, k, v, attn_mask, is_causal, scale);
+    double factor = scale.has ? scale.value : 1 / sqrt((double)query->sizes[query->ndim - 1]);
+    tp_autoref *turned = tp_transpose_int(k, -2, -1),
+               *scaled = turned ? tp_mul_Scalar(query, TP_SCALAR_F(factor)) : NULL;
+    tp_autoref *scores = scaled ? tp_matmul(scaled, turned) : NULL;
+    if (!scores) return NULL;
+    tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
+    if (is_causal && !mask) return NULL;
+    tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
+               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
+                           : NULL;
+    tp_autoref *left = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
+    bool wide = left && left->dtype != v->dtype; /* as the mask is */
+    tp_autoref *weights = wide ? tp_to_dtype(left, (tp_dtype)v->dtype, false, false, TP_NO_FORMAT) : tp_retain(left);
+    return weights ? tp_matmul(weights, v) : NULL;
+}

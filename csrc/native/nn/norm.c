@@ -1,0 +1,171 @@
+/* norm.c: normalisations over the last dimensions; those over channels are in norm_channels.c.
+ *
+ * Statistics run in double over float32 and float64; 16-bit floats go through float32. */
+#include "NativeFunctions.h"
+#include "Primitives.h"
+#include "prim/transfer.h"
+#include "prim/plain.h"
+#include "prim/norm.h"
+#include "native/common/checks.h"
+#include "iter/iter.h"
+
+/* ---- layer_norm ---- */
+
+/* complex_op: the operator that takes complex numbers too, or NULL. */
+static int check_layer(const char *complex_op, const tp_tensor *input, tp_ints shape, tp_tensor *weight,
+                       tp_tensor *bias, int64_t *rows, int64_t *n) {
+    bool fits = shape.size >= 1 && input->ndim >= shape.size;
+    *rows = *n = 1;
+    for (int64_t i = 0; fits && i < shape.size; i++) fits = input->sizes[input->ndim - shape.size + i] == shape.data[i];
+    if (shape.size < 1)
+        return tp_fail(TP_RuntimeError,
+                       "Expected normalized_shape to be at least 1-dimensional, but got normalized_shape = []");
+    if (!fits) {
+        tp_autotext a = {0}, b = {0};
+        tp_text_ints(&a, shape);
+        tp_text_ints(&b, tp_sizes(input));
+        return tp_fail(TP_RuntimeError,
+                       "Given normalized_shape=%s, expected input with shape [*, those], but got input of size %s",
+                       a.text, b.text);
+    }
+    for (int i = 0; i < input->ndim; i++) *(i < input->ndim - shape.size ? rows : n) *= input->sizes[i];
+    static const char *const names[] = {"weight", "bias"};
+    tp_tensor *const both[] = {weight, bias};
+    for (int k = 0; k < 2; k++) {
+        bool same = !both[k] || both[k]->ndim == shape.size;
+        for (int64_t i = 0; same && both[k] && i < shape.size; i++) same = both[k]->sizes[i] == shape.data[i];
+        if (!same) return tp_fail(TP_RuntimeError, "Expected %s to be of same shape as normalized_shape", names[k]);
+    }
+    if (!tp_is_floating(input) && !(complex_op && tp_is_complex(input)))
+        return tp_fail(TP_NotImplementedError, "\"LayerNormKernelImpl\" not implemented for '%s'",
+                       tp_scalar_type_name((tp_dtype)input->dtype));
+    return complex_op ? 0 : tp_check_norm_dtypes("layer_norm", input, both, names, 2);
+}
+
+static tp_tensor *statistics(const tp_tensor *input, int64_t reduced, tp_dtype dtype) {
+    int64_t sizes[TP_MAX_DIMS];
+    for (int i = 0; i < input->ndim; i++) sizes[i] = i < input->ndim - reduced ? input->sizes[i] : 1;
+    return tp_new_empty((tp_ints){sizes, input->ndim}, dtype, input->device);
+}
+
+/* Part i sums rows i * rows / parts on: the split depends on the rows only. */
+#define PARTS 8
+static int64_t parts_of(int64_t rows) { return rows >= 2 * PARTS ? PARTS : 1; }
+
+static void release_all(tp_tensor3 *r) {
+    for (int i = 0; i < 3; i++) {
+        tp_release(r->v[i]);
+        r->v[i] = NULL;
+    }
+}
+
+/* Rows of n neighbours, whose elements have each a weight of their own. */
+static tp_norm_rows rows_of(int64_t rows, int64_t n) {
+    return (tp_norm_rows){.rows = rows, .runs = 1, .length = n, .first = n, .per_run = 1, .each = 1};
+}
+
+/* native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
+ * Tensor, Tensor) */
+tp_tensor3 native_layer_norm_dense(tp_tensor *given, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
+                                   double eps) {
+    int64_t rows, n;
+    tp_tensor3 r = {{NULL}};
+    tp_autoref *input = tp_still(given);
+    if (!input || check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
+    tp_autoref *x = tp_plain(input, dtype), *w = tp_plain(weight, dtype), *b = tp_plain(bias, dtype);
+    if (!x || (weight && !w) || (bias && !b)) return r;
+    r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device);
+    r.v[1] = statistics(input, normalized_shape.size, dtype);
+    r.v[2] = statistics(input, normalized_shape.size, dtype);
+    if (!r.v[0] || !r.v[1] || !r.v[2]) return release_all(&r), r;
+    tp_norm_rows walk = rows_of(rows, n);
+    int status = !rows || !n
+                     ? 0
+                     : tp_prim_norm_forward(x, w, b, tp_norm_words(&walk), eps, 0, r.v[0], r.v[1], r.v[2], NULL, NULL);
+    if (status < 0) return release_all(&r), r;
+    for (int i = 0; i < 3; i++) r.v[i] = tp_narrow_steal(r.v[i], (tp_dtype)input->dtype);
+    if (!r.v[0] || !r.v[1] || !r.v[2]) release_all(&r);
+    return r;
+}
+
+/* Sums over the rows for the weight (wanted[1]) and the bias (wanted[2]). */
+static int weight_gradients(tp_tensor *g, tp_tensor *x, tp_tensor *mean, tp_tensor *rstd, const tp_norm_rows *walk,
+                            tp_ints shape, tp_tensor *const like[3], const bool wanted[3], tp_tensor3 *r) {
+    int64_t parts = parts_of(walk->rows);
+    bool some = walk->rows && walk->length;
+    tp_tensor *sums[3] = {NULL};
+    int status = 0;
+    for (int i = 1; i < 3; i++)
+        if (wanted[i] && status == 0) {
+            sums[i] = tp_new_empty(TP_INTS(parts, walk->length), (tp_dtype)x->dtype, x->device);
+            status = !sums[i] ? -1 : some ? 0 : tp_fill_data(sums[i], TP_SCALAR_I(0));
+        }
+    if (status == 0 && some) status = tp_prim_norm_columns(g, x, mean, rstd, tp_norm_words(walk), sums[1], sums[2]);
+    for (int i = 1; i < 3; i++) {
+        if (wanted[i] && status == 0) {
+            tp_autoref *sum = tp_sum_dim_IntList(sums[i], TP_INTS(0), false, TP_NO_DTYPE);
+            r->v[i] = sum ? tp_narrow_steal(tp_reshape(sum, shape), (tp_dtype)like[i]->dtype) : NULL;
+            if (!r->v[i]) status = -1;
+        }
+        tp_release(sums[i]);
+    }
+    return status;
+}
+
+/* native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
+ * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
+tp_tensor3 native_layer_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_ints normalized_shape,
+                                            tp_tensor *mean, tp_tensor *rstd, tp_tensor *weight, tp_tensor *bias,
+                                            tp_bools output_mask) {
+    int64_t rows, n;
+    tp_tensor3 r = {{NULL}};
+    if (check_layer(NULL, input, normalized_shape, weight, bias, &rows, &n) < 0) return r;
+    if (grad_out->numel != input->numel || mean->numel != rows || rstd->numel != rows)
+        return tp_fail(TP_RuntimeError, "native_layer_norm_backward: grad_out, mean or rstd does not fit the input"), r;
+    tp_dtype dtype = tp_compute_dtype((tp_dtype)input->dtype);
+    tp_autoref *x = tp_plain(input, dtype), *g = tp_plain(grad_out, dtype), *w = tp_plain(weight, dtype),
+               *m = tp_plain(mean, dtype), *s = tp_plain(rstd, dtype);
+    if (!x || !g || !m || !s || (weight && !w)) return r;
+    tp_tensor *like[] = {input, weight, bias};
+    const bool wanted[] = {output_mask.data[0], output_mask.data[1] && weight, output_mask.data[2] && bias};
+    tp_norm_rows walk = rows_of(rows, n);
+    if (wanted[0]) {
+        if (!(r.v[0] = tp_new_empty(tp_sizes(input), dtype, input->device))) return r;
+        if (rows && n && tp_prim_norm_backward(g, x, w, m, s, tp_norm_words(&walk), r.v[0], NULL, NULL) < 0)
+            return release_all(&r), r;
+        if (!(r.v[0] = tp_narrow_steal(r.v[0], (tp_dtype)input->dtype))) return r;
+    }
+    if ((wanted[1] || wanted[2]) && weight_gradients(g, x, m, s, &walk, normalized_shape, like, wanted, &r) < 0)
+        release_all(&r);
+    return r;
+}
+
+/* layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool
+ * cudnn_enable=True) -> Tensor */
+tp_tensor *layer_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_tensor *bias,
+                                double eps, bool cudnn_enable TP_UNUSED) {
+    tp_tensor3 r = tp_native_layer_norm(input, normalized_shape, weight, bias, eps);
+    tp_release(r.v[1]);
+    tp_release(r.v[2]);
+    return r.v[0];
+}
+
+/* rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor */
+tp_tensor *rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
+    int64_t rows, n, dims[TP_MAX_DIMS];
+    if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return NULL;
+    for (int64_t i = 0; i < normalized_shape.size; i++) dims[i] = input->ndim - normalized_shape.size + i;
+    bool is_double = input->dtype == TP_FLOAT64 || input->dtype == TP_COMPLEX128;
+    double e = eps.has ? eps.value : is_double ? 0x1p-52 : 0x1p-23;
+    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT);
+    tp_autoref *square = x ? tp_mul_Tensor(x, x) : NULL;
+    tp_autoref *sum =
+        square ? tp_sum_dim_IntList(square, (tp_ints){dims, normalized_shape.size}, true, TP_NO_DTYPE) : NULL;
+    tp_autoref *mean = sum ? tp_div_Scalar(sum, TP_SCALAR_F((double)n)) : NULL;
+    tp_autoref *safe = mean ? tp_add_Scalar(mean, TP_SCALAR_F(e), TP_SCALAR_I(1)) : NULL,
+               *root = safe ? tp_sqrt(safe) : NULL;
+    tp_autoref *normed = root ? tp_div_Tensor(x, root) : NULL;
+    tp_autoref *scaled = normed && weight ? tp_mul_Tensor(normed, weight) : tp_retain(normed);
+    return scaled ? tp_to_dtype(scaled, (tp_dtype)input->dtype, false, false, TP_NO_FORMAT) : NULL;
+}

@@ -1,9 +1,0 @@
-/* pointwise_special.c: what the entry of a special function does not say. */
-#include "NativeFunctions.h"
-#include "native/variants.h"
-
-/* polygamma_(Tensor(a!) self, int n) -> Tensor(a!): its arguments are in another order than polygamma's. */
-int polygamma__composite(tp_tensor *self, int64_t n) {
-    tp_autoref *made = tp_polygamma(n, self);
-    return made ? tp_copy_into_self_recorded(self, made) : -1;
-}

@@ -1,0 +1,131 @@
+/* copy.c: copies and fills as operators: checks and the layout of what they make. The work is tp_copy_data's, which
+ * knows every device. */
+#include "prim/transfer.h"
+
+#include "NativeFunctions.h"
+#include "dispatch/key.h"
+#include "iter/iter.h"
+#include "native/common/pin.h"
+
+#include <string.h>
+
+/* ---- copy_ ---- */
+
+static int fail_copy_shape(const tp_tensor *self, tp_ints shape) {
+    tp_autotext text = {0};
+    tp_text_ints(&text, tp_sizes(self));
+    tp_text_add(&text, " doesn't match the broadcast shape ");
+    tp_text_ints(&text, shape);
+    return tp_fail(TP_RuntimeError, "output with shape %s", text.text ? text.text : "");
+}
+
+static int check_broadcast(const tp_tensor *self, const tp_tensor *src) {
+    int64_t shape[TP_MAX_DIMS];
+    if (tp_same_sizes(self, src)) return 0;
+    int ndim = tp_broadcast_sizes(tp_sizes(self), tp_sizes(src), shape);
+    if (ndim < 0) return -1;
+    if (ndim == self->ndim && memcmp(shape, self->sizes, sizeof(int64_t) * (size_t)ndim) == 0) return 0;
+    return fail_copy_shape(self, (tp_ints){shape, ndim});
+}
+
+/* 1: enqueued; 0: it has to be copied the ordinary way. */
+static int copy_async(tp_tensor *self, tp_tensor *src) {
+    const tp_tensor *there = self->device.type == TP_DEVICE_CPU ? src : self, *here = there == src ? self : src;
+    if (here->device.type != TP_DEVICE_CPU || there->device.type == TP_DEVICE_CPU || self->numel == 0) return 0;
+    if (self->dtype != src->dtype || !tp_is_contiguous(self) || !tp_is_contiguous(src)) return 0;
+    if (!tp_same_sizes(self, src)) return 0;
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)there->device.type);
+    return ops && ops->copy_async ? ops->copy_async(self, src) : 0;
+}
+
+/* copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!) */
+int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
+    if (self == src) return 0;
+    tp_tensor *const tensors[] = {self, src};
+    if (tp_iter_check_overlap(tensors, 1, 2) < 0 || check_broadcast(self, src) < 0) return -1;
+    int enqueued = non_blocking ? copy_async(self, src) : 0;
+    if (tp_unlikely(enqueued)) return enqueued < 0 ? -1 : 0;
+    if (tp_likely(tp_overlap_of(self, src) != TP_OVERLAP_UNKNOWN)) return tp_copy_data(self, src);
+    tp_autoref *separate = tp_new_empty_like(src, (tp_dtype)src->dtype);
+    return separate && tp_copy_data(separate, src) == 0 ? tp_copy_data(self, separate) : -1;
+}
+
+/* ---- fill_, zero_ ---- */
+
+/* fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!) */
+int fill__Scalar_dense(tp_tensor *self, const tp_scalar *value) {
+    if (tp_check_internal_overlap(self) < 0 || tp_scalar_check_fits(value, (tp_dtype)self->dtype) < 0) return -1;
+    return tp_fill_data(self, value);
+}
+
+static int check_fill_value(const tp_tensor *value) {
+    if (value->ndim == 0) return 0;
+    return tp_fail(TP_RuntimeError, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
+                   value->ndim);
+}
+
+/* fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!) */
+int fill__Tensor_dense(tp_tensor *self, tp_tensor *value) {
+    tp_scalar number;
+    if (check_fill_value(value) < 0) return -1;
+    if (!tp_has_values(self)) return tp_check_internal_overlap(self);
+    return tp_read_number(value, &number) < 0 ? -1 : fill__Scalar_dense(self, &number);
+}
+
+/* zero_(Tensor(a!) self) -> Tensor(a!) */
+int zero__dense(tp_tensor *self) { return tp_fill_data(self, TP_SCALAR_I(0)); }
+
+/* ---- new tensors ---- */
+
+/* preserve_format keeps a dense tensor's strides, and else its order of dimensions. */
+static tp_tensor *new_in_format(const tp_tensor *self, tp_dtype dtype, tp_device device, tp_memory_format format) {
+    if (format != TP_NO_FORMAT && format != TP_PRESERVE_FORMAT)
+        return tp_new_empty_format(tp_sizes(self), dtype, device, format);
+    if (tp_is_contiguous(self)) return tp_new_empty_strided(tp_sizes(self), tp_strides(self), dtype, device);
+    int64_t strides[TP_MAX_DIMS];
+    memcpy(strides, self->strides, sizeof(int64_t) * self->ndim);
+    if (!tp_is_dense(self)) tp_dense_strides(tp_sizes(self), tp_strides(self), strides);
+    return tp_new_empty_strided(tp_sizes(self), (tp_ints){strides, self->ndim}, dtype, device);
+}
+
+/* clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
+tp_tensor *clone_dense(tp_tensor *self, tp_memory_format memory_format) {
+    tp_autoref *made = new_in_format(self, (tp_dtype)self->dtype, self->device, memory_format);
+    return made && tp_copy_data(made, self) == 0 ? tp_take(made) : NULL;
+}
+
+static int check_layout(tp_layout layout) {
+    if (layout == TP_NO_LAYOUT || layout == TP_STRIDED) return 0;
+    return tp_fail(TP_RuntimeError, "to(options) doesn't support converting to a different layout");
+}
+
+/* Where a copy to the host may be only enqueued, what it makes is pinned, as PyTorch has it: whoever asks for that
+ * synchronizes before reading it. */
+static tp_tensor *new_pinned_like(const tp_tensor *self, tp_dtype dtype, tp_memory_format format) {
+    tp_autoref *plan = new_in_format(self, dtype, TP_META, format);
+    return plan ? tp_new_pinned("to", tp_sizes(plan), tp_strides(plan), dtype, TP_CPU) : NULL;
+}
+
+static bool can_pin(tp_device d) {
+    const tp_device_ops *ops = tp_device_find_ops((tp_device_type)d.type);
+    return ops && ops->pin;
+}
+
+/* Through the dispatcher, since a device may have a copy_ of its own; the layers have seen _to_copy itself. */
+static int copy_below_layers(tp_tensor *self, tp_tensor *src, bool non_blocking) {
+    tp_exclude_guard guard = tp_exclude(TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
+    return tp_copy_(self, src, non_blocking);
+}
+
+/* _to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
+ *     bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor */
+tp_tensor *_to_copy_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout, tp_device device,
+                              tp_opt_bool pin_memory, bool non_blocking, tp_memory_format memory_format) {
+    if (check_layout(layout) < 0) return NULL;
+    if (dtype == TP_NO_DTYPE) dtype = (tp_dtype)self->dtype;
+    if (device.type < 0) device = self->device;
+    bool pin = pin_memory == 1 || (non_blocking && device.type == TP_DEVICE_CPU && can_pin(self->device));
+    tp_autoref *made =
+        pin ? new_pinned_like(self, dtype, memory_format) : new_in_format(self, dtype, device, memory_format);
+    return made && copy_below_layers(made, self, non_blocking) == 0 ? tp_take(made) : NULL;
+}

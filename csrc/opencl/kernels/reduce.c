@@ -1,0 +1,309 @@
+/* reduce.c: the primitives reduce.*; the kernel is reduce.cl.
+ *
+ * How the work is cut: on a GPU a work-group folds a part of one output where the reduced dimension lies closest in
+ * memory, else a work-item does; on a CPU device it is always a work-item, with LANES accumulators where elements
+ * follow each other. */
+#include "PrimitiveKernels.h"
+#include "opencl/kernels/element.h"
+#include "opencl/runtime/launch.h"
+#include "prim/reduce.h"
+#include "iter/dims.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_KEPT 12
+#define GROUP 128
+#define LANES 32        /* fewer, and a sum waits for its own additions */
+#define PART 65536      /* elements of a part where parts are long, */
+#define SHORT_PART 1024 /* and where one lane takes them one after the other */
+#define MAX_PARTS 1024
+
+typedef struct {
+    const char *name;               /* OP_<name> of reduce.cl, or NULL: */
+    const tp_reduction_op *program; /* what the YAML gives as expressions */
+    tp_dtype in, made;              /* what elements are converted to, and what the result is before it is stored */
+    double correction;              /* of a variance, */
+    bool root;                      /* and whether it is to be the deviation */
+} operation;
+
+/* ---- the plan: dimensions, fastest first, merged ---- */
+
+static void split_dims(tp_dims *kept, tp_dims *reduced, const tp_tensor *self, uint64_t mask, const tp_tensor *out) {
+    bool keepdim = out->ndim == self->ndim;
+    int at = out->ndim;
+    kept->n = reduced->n = 0;
+    for (int d = self->ndim - 1; d >= 0; d--) {
+        bool reduce = mask >> d & 1;
+        if (!reduce || keepdim) at--;
+        if (self->sizes[d] == 1) continue;
+        if (reduce) tp_dims_add(reduced, self->sizes[d], self->strides[d], 0);
+        else tp_dims_add(kept, self->sizes[d], self->strides[d], out->strides[at]);
+    }
+    tp_dims_merge(kept);
+    tp_dims_merge(reduced);
+}
+
+/* ---- the cut ---- */
+
+typedef struct {
+    tp_dims kept, reduced;
+    int64_t outputs, count, parts, part;
+    bool group;
+    int lanes, columns;
+} cut;
+
+static void make_parts(cut *c, int64_t part) {
+    c->part = part > c->count ? c->count : part;
+    if (c->part < 1) c->part = 1;
+    while (tp_divide_up(c->count, c->part) > MAX_PARTS) c->part *= 2;
+    c->parts = c->count ? tp_divide_up(c->count, c->part) : 1;
+}
+
+/* How many neighbouring outputs a work-item of a CPU device folds at once. Long stretches of memory are read fastest,
+ * but there have to be enough units of work. */
+static int columns_of(const cut *c, int64_t busy) {
+    int64_t n = c->kept.size[0], parts = tp_divide_up(c->count, SHORT_PART);
+    int columns = 2;
+    if (n < 256) {
+        while (columns < n && columns < 32) columns *= 2;
+        return columns;
+    }
+    for (columns = 4096; columns > n || (columns > 256 && c->outputs / columns * parts < busy);) columns /= 4;
+    return columns;
+}
+
+static void make_cut(cut *c, const tp_cl_device *d) {
+    bool inner = c->outputs == 1 || llabs(c->reduced.in[0]) <= llabs(c->kept.in[0]);
+    int64_t busy = (int64_t)d->compute_units * (d->is_cpu ? 2 : 16); /* units of work that keep the device busy */
+    c->group = !d->is_cpu && inner && c->count >= GROUP;
+    c->lanes = d->is_cpu && inner ? LANES : 1;
+    bool rows = d->is_cpu && !inner && c->kept.in[0] == 1 && c->kept.size[0] > 1;
+    c->columns = rows ? columns_of(c, busy) : 1;
+    int64_t least = c->group ? 4096 : c->lanes > 1 ? 4096 : SHORT_PART;
+    int64_t wanted = c->outputs >= busy ? 1 : tp_divide_up(busy, c->outputs);
+    int64_t part = tp_divide_up(c->count, wanted), most = c->group || c->lanes > 1 ? PART : SHORT_PART;
+    if (part > most && c->lanes == 1 && !c->group) part = most;
+    make_parts(c, part < least ? least : part);
+}
+
+/* ---- the launch ---- */
+
+/* The first and the last number of each dtype that a kernel computes in. */
+static const char *const bounds[TP_NUM_DTYPES][2] = {
+    [TP_BOOL] = {"false", "true"},
+    [TP_UINT8] = {"0", "UCHAR_MAX"},
+    [TP_UINT16] = {"0", "USHRT_MAX"},
+    [TP_UINT32] = {"0", "UINT_MAX"},
+    [TP_UINT64] = {"0", "ULONG_MAX"},
+    [TP_INT8] = {"SCHAR_MIN", "SCHAR_MAX"},
+    [TP_INT16] = {"SHRT_MIN", "SHRT_MAX"},
+    [TP_INT32] = {"INT_MIN", "INT_MAX"},
+    [TP_INT64] = {"LONG_MIN", "LONG_MAX"},
+    [TP_FLOAT32] = {"-INFINITY", "INFINITY"},
+    [TP_FLOAT64] = {"-INFINITY", "INFINITY"},
+};
+
+typedef struct {
+    const char *name;
+    const tp_reduction_op *program;
+    uint16_t lanes, columns, group;               /* group 0: no work-groups */
+    uint8_t self, out, in, made, nkept, nreduced; /* dtypes stored, dtypes computed in, dimensions */
+    uint8_t rest[4];
+} variant;
+
+static void define(tp_text *s, const variant *v) {
+    tp_dtype in = (tp_dtype)v->in, made = (tp_dtype)v->made;
+    tp_cl_define(s, "IN", (tp_dtype)v->self, in);
+    tp_cl_define(s, "OUT", (tp_dtype)v->out, tp_compute_dtype(made));
+    tp_text_add(s, "#define REAL_T %s\n#define NK %d\n#define NR %d\n#define LANES %d\n#define COLUMNS %d\n",
+                tp_cl_type(tp_to_real_dtype(in)), v->nkept, v->nreduced, v->lanes, v->columns);
+    if (tp_is_complex_dtype(in)) tp_text_add(s, "#define IN_COMPLEX\n");
+    else tp_text_add(s, "#define IN_LEAST %s\n#define IN_MOST %s\n", bounds[in][0], bounds[in][1]);
+    if (v->group) tp_text_add(s, "#define GROUP %d\n", v->group);
+    if (v->name) tp_text_add(s, "#define OP_%s\n", v->name);
+    else if (tp_is_complex_dtype(made)) tp_text_add(s, "#define FROM_COUNT(n) (%s)((n), 0)\n", tp_cl_type(made));
+    else tp_text_add(s, "#define FROM_COUNT(n) (%s)(n)\n", tp_cl_type(in));
+}
+
+/* The functions of_start, of_step, of_join and of_finish of a reduction in `d`. */
+static void add_functions(tp_text *s, const tp_reduction_op *op, tp_dtype d) {
+    static const char *const names[] = {"of_start", "of_step", "of_join", "of_finish"};
+    const char *value = op->promotion == TP_REDUCE_ALWAYS_BOOL ? "bool" : tp_cl_type(d), *element = tp_cl_type(d);
+    for (int part = 0; part < TP_REDUCTION_PARTS; part++) {
+        const char *second = part == TP_REDUCTION_JOIN ? value : element;
+        tp_text_add(s, "static inline %s %s(", value, names[part]);
+        if (part == TP_REDUCTION_START) tp_text_add(s, "void) {\n");
+        else tp_text_add(s, "%s x0, %s x1) {\n", value, second);
+        tp_program_print(s, &op->programs[tp_class_of(d)][part], d, false);
+        tp_text_add(s, "}\n");
+    }
+}
+
+typedef struct {
+    const char *definitions;
+    const variant *variant;
+} source;
+
+static void write_source(tp_text *s, const void *context) {
+    const source *c = context;
+    tp_text_add(s, "%s%s%s", c->definitions, tp_cl_source("math.h"), tp_cl_source("common.cl"));
+    if (c->variant->program) add_functions(s, c->variant->program, (tp_dtype)c->variant->in);
+    tp_text_add(s, "%s", tp_cl_source("reduce.cl"));
+}
+
+static tp_cl_built *make(tp_cl_device *d, const char *kernel, const void *given) {
+    const variant *v = given;
+    tp_autotext definitions = {0}, key = {0};
+    define(&definitions, v);
+    tp_text_add(&key, "reduce %s %d\n%s", v->name ? v->name : v->program->name, v->in, definitions.text);
+    source s = {definitions.text, v};
+    return key.text ? tp_cl_kernel(d, key.text, kernel, write_source, &s) : (tp_fail_memory(1), NULL);
+}
+
+static const tp_cl_family family = {.make = make, .size = TP_CL_SIZE(variant)};
+
+static variant variant_of(const operation *o, const cut *c, const tp_tensor *self, const tp_tensor *out) {
+    return (variant){.name = o->name,
+                     .program = o->program,
+                     .lanes = (uint16_t)c->lanes,
+                     .columns = (uint16_t)c->columns,
+                     .group = c->group ? GROUP : 0,
+                     .self = (uint8_t)self->dtype,
+                     .out = (uint8_t)out->dtype,
+                     .in = (uint8_t)tp_compute_dtype(o->in),
+                     .made = (uint8_t)o->made,
+                     .nkept = (uint8_t)c->kept.n,
+                     .nreduced = (uint8_t)c->reduced.n};
+}
+
+static void pass_geometry(tp_cl_call *call, const cut *c) {
+    int64_t words[3 * MAX_KEPT + 2 * MAX_KEPT + 4];
+    size_t n = 0;
+    const int64_t *const kept[] = {c->kept.size, c->kept.in, c->kept.out};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < c->kept.n; i++) words[n++] = kept[k][i];
+    for (int i = 0; i < c->reduced.n; i++) words[n++] = c->reduced.size[i];
+    for (int i = 0; i < c->reduced.n; i++) words[n++] = c->reduced.in[i];
+    words[n++] = c->outputs;
+    words[n++] = c->count;
+    words[n++] = c->parts;
+    words[n++] = c->part;
+    tp_cl_pass(call, n * sizeof *words, words);
+}
+
+static void pass_params(tp_cl_call *call, const operation *o) {
+    if (call->device->has_fp64) tp_cl_pass(call, sizeof o->correction, &o->correction);
+    else tp_cl_pass_float(call, (float)o->correction);
+    tp_cl_pass_int(call, o->root);
+}
+
+static int launch(tp_cl_device *d, const operation *o, const cut *c, const tp_tensor *self, tp_tensor *out) {
+    const variant v = variant_of(o, c, self, out);
+    /* Accumulators are at most 64 bytes. Without parts the argument is not looked at, but has to be a buffer. */
+    tp_autoref *partial =
+        c->parts > 1 ? tp_new_empty(TP_INTS(c->outputs * c->parts * 64), TP_UINT8, out->device) : NULL;
+    if (c->parts > 1 && !partial) return -1;
+    tp_cl_call call = tp_cl_begin(d, tp_cl_plan(d, &family, "reduce", &v));
+    pass_geometry(&call, c);
+    tp_cl_pass_tensor(&call, self->numel ? self : out);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, partial ? partial : out);
+    pass_params(&call, o);
+    int64_t blocks = c->outputs / c->kept.size[0] * ((c->kept.size[0] + c->columns - 1) / c->columns);
+    int64_t units = (c->columns > 1 ? blocks : c->outputs) * c->parts;
+    int64_t small = d->is_cpu ? (units < 64 ? 1 : 16) : 64;
+    if (tp_cl_run(&call, c->group ? units * GROUP : units, (size_t)(c->group ? GROUP : small)) < 0) return -1;
+    if (!partial) return 0;
+    call = tp_cl_begin(d, tp_cl_plan(d, &family, "join_parts", &v));
+    pass_geometry(&call, c);
+    tp_cl_pass_tensor(&call, out);
+    tp_cl_pass_tensor(&call, partial);
+    pass_params(&call, o);
+    return tp_cl_run(&call, c->outputs, (size_t)small);
+}
+
+/* Only enqueues. */
+static int reduce(operation o, tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    cut c = {.parts = 1};
+    uint64_t mask = 0;
+    tp_tensor *const tensors[] = {x, out};
+    tp_cl_device *d = tp_cl_device_of(tensors, 2);
+    if (!d || tp_cl_check_dtype(d, o.in) < 0) return -1;
+    for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];
+    split_dims(&c.kept, &c.reduced, x, mask, out);
+    if (c.kept.n > MAX_KEPT || c.reduced.n > MAX_KEPT)
+        return tp_fail(TP_RuntimeError, "OpenCL: a reduction walks over at most %d dimensions that do not merge",
+                       MAX_KEPT);
+    c.outputs = out->numel;
+    c.count = tp_dims_numel(&c.reduced);
+    make_cut(&c, d);
+    return launch(d, &o, &c, x, out);
+}
+
+/* ---- the primitives ---- */
+
+/* sum(Tensor x, int[] dim, *, Tensor(a!) out) -> () */
+int reduce_sum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_sum_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = d == TP_BOOL ? "ANY" : "SUM", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_mean_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = "MEAN", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_nansum_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)out->dtype);
+    return reduce((operation){.name = "NANSUM", .in = d, .made = d}, x, dim, out);
+}
+
+int reduce_any_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "ANY", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
+}
+
+int reduce_all_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "ALL", .in = (tp_dtype)x->dtype, .made = TP_BOOL}, x, dim, out);
+}
+
+int reduce_count_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    return reduce((operation){.name = "NONZERO", .in = (tp_dtype)x->dtype, .made = TP_INT64}, x, dim, out);
+}
+
+static int extreme(const char *values, const char *places, tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
+    operation value = {.name = values, .in = d, .made = d};
+    operation place = {.name = places, .in = d == TP_BOOL ? TP_UINT8 : d, .made = TP_INT64};
+    if (at && reduce(place, x, dim, at) < 0) return -1;
+    return out ? reduce(value, x, dim, out) : 0;
+}
+
+/* max(Tensor x, int[] dim, *, Tensor(a!)? out, Tensor(b!)? at) -> () */
+int reduce_max_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme("LARGEST", "LARGEST_AT", x, dim, out, at);
+}
+
+int reduce_min_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out, tp_tensor *at) {
+    return extreme("SMALLEST", "SMALLEST_AT", x, dim, out, at);
+}
+
+int reduce_variance_opencl(tp_tensor *x, tp_ints dim, double correction, bool root, tp_tensor *out) {
+    tp_dtype d = tp_compute_dtype((tp_dtype)x->dtype);
+    operation o = {.name = "VARIANCE", .in = d, .made = tp_to_real_dtype(d), .correction = correction, .root = root};
+    return reduce(o, x, dim, out);
+}
+
+int reduce_length_opencl(tp_tensor *x, tp_ints dim, tp_tensor *out) {
+    tp_dtype d = tp_length_dtype(x, (tp_dtype)out->dtype);
+    return reduce((operation){.name = "LENGTH", .in = d, .made = tp_to_real_dtype(d)}, x, dim, out);
+}
+
+int reduce_program_opencl(int64_t program, tp_tensor *x, tp_ints dim, tp_dtype compute, tp_tensor *out) {
+    const tp_reduction_op *op = tp_reduction_at(program, compute);
+    if (!op) return -1;
+    tp_dtype made = op->promotion == TP_REDUCE_ALWAYS_BOOL ? TP_BOOL : compute;
+    operation o = {.program = op, .in = compute, .made = made};
+    return reduce(o, x, dim, out);
+}

@@ -1,0 +1,135 @@
+/* copy.c: see copy.h. Copies to the host wait for what is enqueued before them and give up the host lock meanwhile;
+ * copies from the host of at most STAGED bytes go through a ring of slots and do not wait, so that a loop that feeds
+ * small inputs only enqueues. */
+#include "opencl/runtime/copy.h"
+
+#include "PrimitiveKernels.h"
+#include "core/host.h"
+#include "iter/iter.h"
+#include "opencl/runtime/fault.h"
+#include "opencl/kernels/pointwise.h"
+#include "opencl/runtime/profile.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+#define STAGED ((size_t)4096)
+#define SLOTS 64
+
+typedef struct {
+    char bytes[STAGED];
+    cl_event done; /* NULL: free */
+} slot;
+
+static slot rings[TP_CL_MAX_DEVICES][SLOTS];
+static unsigned next_slot[TP_CL_MAX_DEVICES];
+
+/* Under the device's lock. */
+static int write_staged(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+    slot *s = &rings[d->index][next_slot[d->index]++ % SLOTS];
+    cl_int status;
+    if (s->done) {
+        status = tp_cl.clWaitForEvents(1, &s->done);
+        if (status != CL_SUCCESS) return tp_cl_fail(status, "clWaitForEvents"); /* its bytes may still be read */
+        tp_cl.clReleaseEvent(s->done);
+        s->done = NULL;
+    }
+    memcpy(s->bytes, src, nbytes);
+    tp_cl_command command = tp_cl_command_begin();
+    status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 0, (size_t)to.offset, nbytes, s->bytes, 0, NULL,
+                                        &s->done);
+    if (command.now && status == CL_SUCCESS) tp_cl.clRetainEvent(command.event = s->done);
+    tp_cl_command_end(d, &command, "Memcpy HtoD", status);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
+}
+
+static int write_waiting(tp_cl_device *d, tp_cl_place to, const void *src, size_t nbytes) {
+    tp_cl_command command = tp_cl_command_begin();
+    void *held = tp_host_lock_release();
+    cl_int status = tp_cl.clEnqueueWriteBuffer(tp_cl_queue(d), to.buffer, 1, (size_t)to.offset, nbytes, src, 0, NULL,
+                                               tp_cl_command_event(&command));
+    tp_host_lock_acquire(held);
+    tp_cl_command_end_unlocked(d, &command, "Memcpy HtoD", status);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueWriteBuffer");
+}
+
+int tp_cl_copy_from_host(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place to;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0) return 0;
+    if (tp_cl_find(device.index, dst, &to) < 0) return -1;
+    if (nbytes > STAGED) return write_waiting(d, to, src, nbytes);
+    tp_cl_lock(d);
+    int status = write_staged(d, to, src, nbytes);
+    tp_cl_unlock(d);
+    return status;
+}
+
+int tp_cl_copy_to_host(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place from;
+    tp_cl_look look;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0) return 0;
+    if (tp_cl_find(device.index, src, &from) < 0 || tp_cl_await_stream(d) < 0 || tp_cl_look_begin(d, &look) < 0)
+        return -1; /* waited for before: a copy that is under way cannot be left */
+    tp_cl_command command = tp_cl_command_begin();
+    void *held = tp_host_lock_release();
+    cl_int status = tp_cl.clEnqueueReadBuffer(tp_cl_queue(d), from.buffer, 1, (size_t)from.offset, nbytes, dst, 0, NULL,
+                                              tp_cl_command_event(&command));
+    tp_host_lock_acquire(held);
+    tp_cl_command_end_unlocked(d, &command, "Memcpy DtoH", status);
+    if (status == CL_SUCCESS) return tp_cl_look_end(d, &look);
+    tp_cl_look_drop(d, &look);
+    return tp_cl_fail(status, "clEnqueueReadBuffer");
+}
+
+/* Ranges that overlap in one buffer are CL_MEM_COPY_OVERLAP to the driver; the core never asks for them. */
+int tp_cl_copy_inside(tp_device device, void *dst, const void *src, size_t nbytes) {
+    tp_cl_place to, from;
+    tp_cl_device *d = tp_cl_get(device.index);
+    if (!d) return -1;
+    if (nbytes == 0 || dst == src) return 0;
+    if (tp_cl_find(device.index, dst, &to) < 0 || tp_cl_find(device.index, src, &from) < 0) return -1;
+    tp_cl_command command = tp_cl_command_begin();
+    cl_int status = tp_cl.clEnqueueCopyBuffer(tp_cl_queue(d), from.buffer, to.buffer, (size_t)from.offset,
+                                              (size_t)to.offset, nbytes, 0, NULL, tp_cl_command_event(&command));
+    tp_cl_command_end_unlocked(d, &command, "Memcpy DtoD", status);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueCopyBuffer");
+}
+
+/* copy(Tensor src, *, Tensor(a!) out) -> () */
+int copy_opencl(tp_tensor *src, tp_tensor *out) {
+    if (tp_laid_out_alike(out, src))
+        return tp_cl_copy_inside(out->device, tp_data(out), tp_data(src),
+                                 (size_t)(out->numel * tp_itemsize((tp_dtype)out->dtype)));
+    tp_tensor *tensors[] = {out, src};
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;
+    return tp_cl_run_copy(&it, tensors);
+}
+
+static int fill_bytes(tp_tensor *t, const void *element, size_t size) {
+    tp_cl_device *d = tp_cl_device_of(&t, 1);
+    if (!d) return -1;
+    tp_cl_place to = tp_cl_place_of(t, tp_data(t));
+    tp_cl_command command = tp_cl_command_begin();
+    cl_int status = tp_cl.clEnqueueFillBuffer(tp_cl_queue(d), to.buffer, element, size, (size_t)to.offset,
+                                              (size_t)t->numel * size, 0, NULL, tp_cl_command_event(&command));
+    tp_cl_command_end_unlocked(d, &command, "Memset", status);
+    return status == CL_SUCCESS ? 0 : tp_cl_fail(status, "clEnqueueFillBuffer");
+}
+
+/* fill(Scalar value, *, Tensor(a!) out) -> () */
+int fill_opencl(const tp_scalar *value, tp_tensor *out) {
+    tp_complex128 element[1];
+    tp_scalar_store(value, (tp_dtype)out->dtype, element);
+    if (tp_is_contiguous(out)) return fill_bytes(out, element, (size_t)tp_itemsize((tp_dtype)out->dtype));
+    tp_tensor *tensors[] = {out, NULL};
+    tp_iter it;
+    if (tp_iter_plan(&it, tensors, 1, 2, tp_sizes(out)) < 0) return -1;
+    it.data[1] = (char *)element;
+    it.dtype[1] = it.dtype[0];
+    return tp_cl_run_copy(&it, tensors);
+}

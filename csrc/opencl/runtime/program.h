@@ -1,0 +1,38 @@
+/* program.h: kernels from source, built at first use and kept in memory and on disk (disk.h), by source, options,
+ * device and driver. */
+#pragma once
+
+#include "opencl/runtime/disk.h"
+#include "opencl/runtime/runtime.h"
+
+/* A source of csrc/opencl, by the name of its file; NULL if there is none (generated: OpenCLSources.c). */
+const char *tp_cl_source(const char *name);
+
+/* A kernel, and the arguments that it has, which the driver keeps from launch to launch: one that is the same as last
+ * time is not passed again (launch.h). Under the device's lock. */
+#define TP_CL_KEPT_ARGUMENTS 32
+typedef struct {
+    cl_kernel id;
+    const char *name;
+    uint32_t epoch;                      /* tp_cl_released when they were passed */
+    uint8_t sizes[TP_CL_KEPT_ARGUMENTS]; /* bytes; 0: not known, or larger than a word */
+    uint64_t values[TP_CL_KEPT_ARGUMENTS];
+} tp_cl_built;
+/* How often memory was given back to the driver, whose handles then may come to stand for other buffers. */
+extern _Atomic uint32_t tp_cl_released;
+
+/* The kernel `name` of a program, borrowed. `key` names the program in memory; `write` gives its source when it is not
+ * there. NULL and the error set if it does not compile: the compiler's log is in the message. */
+typedef void (*tp_cl_writer)(tp_text *source, const void *context);
+tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context);
+/* The kernel `name` of the file `file` of csrc/opencl behind common.cl, with definitions in front: "#define T float\n".
+ */
+tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions);
+
+/* A hash of what a device is and how programs are built for it, to be continued. */
+tp_cl_hash tp_cl_hash_device(const tp_cl_device *d);
+
+typedef struct {
+    int64_t hits, misses, from_disk, built;
+} tp_cl_program_stats;
+tp_cl_program_stats tp_cl_programs(void);

@@ -1,0 +1,186 @@
+"""examples/backend_simulated, built as a project of its own; three of it at once; what a backend may bring."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from parts import part_of
+
+import tensorpy as tp
+from tensorpy.backends import _entry_points
+from tensorpy.testing.samples import TABLE
+from tensorpy.utils import extension
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "backend_simulated"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, built in place in a folder of its own, with the metadata that an installed package has."""
+    folder = tmp_path_factory.mktemp("simulated") / "project"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "*.so"))
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "-j2", "egg_info"]
+    built = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def environment(project: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), str(ROOT)]), "CFLAGS": "-Wall -Wextra -Werror"}
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=project, env=environment(project), capture_output=True, text=True, timeout=900
+    )
+
+
+# The operators of a part of the table (parts.py), for pytest in the project's folder.
+CHOSEN = """
+NAMES = {names!r}
+
+
+def pytest_collection_modifyitems(items):
+    infos = [(item, getattr(item, "callspec", None) and item.callspec.params.get("info")) for item in items]
+    items[:] = [item for item, info in infos if info is None or info.name in NAMES]
+"""
+
+
+def test_the_whole_table_and_no_host_call(project: Path, request: pytest.FixtureRequest) -> None:
+    """Its own tests, of which the table of operators is most; the host computes nothing for it. `--part` is heard."""
+    part = part_of(request.config.getoption("--part"))
+    if part is not None:
+        names = {name for name in TABLE if part.takes(name)}
+        (project / "conftest.py").write_text(CHOSEN.format(names=names))
+    done = run(project, "-m", "tensorpy.testing.device", "test_simulated.py")
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert re.search(r"^compliance of simulated: 9\d\.\d % of \d{4,} checks$", done.stdout, re.M), done.stdout[-5000:]
+
+
+def test_its_name_loads_it(project: Path) -> None:
+    """By its entry point, at the first use of the name; an error about another name says what is installed."""
+    program = """
+        import sys
+        import tensorpy as tp
+        try:
+            tp.ones(2, device="simulate")
+        except RuntimeError as error:
+            print(error)
+        assert "simulated" not in sys.modules
+        print(tp.ones(2, device="simulated:1").device, tp.ones(2).simulated().is_simulated)
+        assert "simulated" in sys.modules
+    """
+    done = run(project, "-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.startswith("Expected one of cpu, meta") and first.endswith("installed: simulated")
+    assert second == "simulated:1 True"
+
+
+def test_a_package_that_does_not_load_says_so(project: Path) -> None:
+    program = """
+        import sys
+        import tensorpy as tp
+        sys.modules["simulated"] = None
+        for _ in range(2):
+            try:
+                tp.ones(2, device="simulated")
+            except ImportError as error:
+                print(type(error).__name__)
+    """
+    done = run(project, "-c", textwrap.dedent(program))
+    assert done.stdout.split() == ["ModuleNotFoundError"] * 2, done.stderr
+
+
+def test_an_unknown_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.metadata
+
+    asked = []
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: asked.append(group) or ())
+    for name in ("nobody_has_this", "nobody_has_this:1", "nobody_has_this"):
+        with pytest.raises(RuntimeError, match=r"Expected one of .* device type"):
+            tp.device(name)
+    assert asked == [_entry_points.GROUP]
+    with pytest.raises(RuntimeError):
+        tp.device("")
+
+
+THREE = """
+    import sys
+    from pathlib import Path
+    import tensorpy as tp
+    from tensorpy.utils import extension
+
+    sources = sorted(Path("csrc").glob("*.c"))
+    names = ("first", "second", "third")
+    for name in names:
+        extension.load(name, sources, extra_cflags=[f"-DDEVICE={name}"], extra_ldflags=["-lm", "-lpthread"],
+                       build_directory=sys.argv[1])
+    x = tp.rand(3, 4)
+    there = [x.to(f"{name}:1") for name in names]
+    for name, t in zip(names, there):
+        assert t.device == tp.device(f"{name}:1") and tp.allclose((t @ t.t()).softmax(1).cpu(), (x @ x.t()).softmax(1))
+        stream = getattr(tp, name).Stream()
+        with stream:
+            y = t * 2
+        stream.synchronize()
+        assert getattr(tp, name).current_stream(1).stream_id == 0 and tp.equal(y.cpu(), x * 2)
+        leaf = t.detach().requires_grad_()
+        tp.nn.functional.hardswish(leaf).sum().backward()
+        assert leaf.grad.device == t.device
+        assert not tp.backends.report(name).host_calls
+    assert tp.equal(there[0].to("third").cpu(), x)
+    for a, b in zip(there, there[1:]):
+        try:
+            a + b
+        except RuntimeError as error:
+            assert str(a.device) in str(error) and str(b.device) in str(error)
+        else:
+            raise AssertionError("tensors of two devices were added")
+"""
+
+
+def test_three_at_once(project: Path, tmp_path: Path) -> None:
+    """The same source under three names in one process."""
+    done = run(project, "-c", textwrap.dedent(THREE), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+# ---- what a backend may bring ----
+
+PARTIAL = """
+#include "tensorpy/library.h"
+static void *allocate(int device, size_t nbytes, void **context) { return NULL; }
+static void release(int device, void *data, size_t nbytes, void *context) {}
+static int copy_from_host(int device, void *to, const void *from, size_t nbytes) { return 0; }
+static int copy_to_host(int device, void *to, const void *from, size_t nbytes) { return 0; }
+static int64_t stream_new(int device, int priority) { return 1; }
+static int empty_cache(int device) { return 0; }
+static void *pin(size_t nbytes) { return NULL; }
+TENSORPY_BACKEND(partial, b) {
+    b->allocate = allocate, b->release = release, b->copy_from_host = copy_from_host, b->copy_to_host = copy_to_host;
+    MEMBER
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [("stream_new", "stream_query"), ("empty_cache", "memory_stats"), ("pin", "unpin")],
+)
+def test_a_group_that_is_not_whole_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, missing: str
+) -> None:
+    """What belongs together is there or not; the error names one that is missing and one that is there."""
+    source = PARTIAL.replace("MEMBER", f"b->{given} = {given};")
+    with pytest.raises(RuntimeError, match=f"{missing} is not filled in, but {given} is"):
+        extension.load_inline("partial", source, build_directory=tmp_path)
+    assert "partial" not in tp._C._outside_devices()

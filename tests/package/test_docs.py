@@ -1,0 +1,124 @@
+"""The documentation's examples run and print what they say; its links and named notes lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from opencl_programs import needs_device
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+EXAMPLE = re.compile(r"```pycon\n.*?```", re.S)
+
+
+def run_examples(name: str, text: str) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_examples(page: Path) -> None:
+    def unless_opencl(example: re.Match[str]) -> str:
+        return "\n" * example[0].count("\n") if 'device="opencl"' in example[0] else example[0]
+
+    run_examples(page.name, EXAMPLE.sub(unless_opencl, page.read_text()))
+
+
+@needs_device
+@pytest.mark.parametrize("page", [p for p in PAGES if 'device="opencl"' in p.read_text()], ids=lambda p: p.name)
+def test_examples_on_opencl(page: Path) -> None:
+    for example in EXAMPLE.findall(page.read_text()):
+        if 'device="opencl"' in example:
+            run_examples(page.name, example)
+
+
+def test_links() -> None:
+    """Every relative link of the documentation leads to a file."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S)):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_listings_are_files() -> None:
+    """What docs/extending shows in C or Python is part of an example, which is built and run."""
+    examples = [p for p in (ROOT / "examples").rglob("*.*") if p.suffix in (".c", ".h", ".py")]
+    squeezed = {re.sub(r"\s+", " ", path.read_text()) for path in examples}
+    for page in (ROOT / "docs" / "extending").glob("*.md"):
+        for listing in re.findall(r"```(?:c|py|python)\n(.*?)```", page.read_text(), re.S):
+            found = [text for text in squeezed if re.sub(r"\s+", " ", listing).strip() in text]
+            assert found, f"{page.name}: no file under examples/ has\n{listing}"
+
+
+def test_named_notes_exist() -> None:
+    """A note that is referred to by name is written down somewhere."""
+    texts = {p: p.read_text() for p in (ROOT / "csrc").rglob("*.[ch]")}
+    written = {name for text in texts.values() for name in re.findall(r"Note \[([^\]]+)\]\n", text)}
+    for page, text in texts.items():
+        for name in re.findall(r"Note \[([^\]\n]+)\]", re.sub(r"\s*\n\s*\*?\s*", " ", text)):
+            assert name in written, f"{page} refers to Note [{name}]"
+
+
+def test_named_files_exist() -> None:
+    """A file that a comment or a page names with its folder is there."""
+    sources = [p for folder in ("csrc", "codegen", "tensorpy") for p in (ROOT / folder).rglob("*.*")]
+    sources = [p for p in sources if p.suffix in (".c", ".h", ".py")]
+    folders = "|".join(p.name for p in [*(ROOT / "csrc").iterdir(), *ROOT.iterdir()] if p.is_dir())
+    name = re.compile(
+        rf"(?<![\w./])(?:csrc/)?(?:{folders})/(?:[a-z_]\w*/)*[a-z_]\w*\.(?:c|h|py|yaml)\b"
+    )  # generated ones begin upper case
+    for page in [*sources, *PAGES]:
+        for found in name.findall(re.sub(r"```(?:yaml|c|python)\n.*?```", "", page.read_text(), flags=re.S)):
+            places = [ROOT / top / found for top in ("", "csrc", "csrc/include", "tests")]
+            assert any(p.exists() for p in places), f"{page.relative_to(ROOT)} names {found}, which is not there"
+
+
+@pytest.fixture(scope="module")
+def generated() -> dict[str, dict[str, str]]:
+    """Documented name (`ops/<family>.c`) -> name -> text, of each file that the generator writes."""
+    from codegen.__main__ import generate, load_catalog
+
+    catalog = load_catalog(ROOT / "yaml")
+    families = "|".join(catalog.families())
+    found: dict[str, dict[str, str]] = {}
+    for name, text in generate(catalog).items():
+        shown = re.sub(r"^seen/\w+/[\w/]+/", "seen/<folder>/<source>/", name)
+        shown = re.sub(rf"^(ops/|python/of_)({families})\.c$", r"\1<family>.c", shown)
+        found.setdefault(re.sub(r"_[0-9]+", "_<n>", shown), {})[name] = text
+    return found
+
+
+def pieces(block: str) -> list[re.Pattern[str]]:
+    """What stands between lines of `...`; within a line `...` stands for a part of it."""
+    parts = re.split(r"^\.\.\.\n", block, flags=re.M)
+    return [re.compile(re.escape(part.strip("\n")).replace(r"\.\.\.", r"[^\n]*?")) for part in parts]
+
+
+def test_generated_files_are_as_shown(generated: dict[str, dict[str, str]]) -> None:
+    """docs/generated.md has a section or a row for each file, and each piece of code stands in the section's files."""
+    page = (ROOT / "docs" / "generated.md").read_text()
+    for name in generated:
+        assert f"`{name}`" in page, f"docs/generated.md does not show {name}"
+    for section in re.split(r"^## ", page, flags=re.M)[1:]:
+        head, _, body = section.partition("\n")
+        texts = [text for name in re.findall(r"`([^`]+)`", head) for text in generated[name].values()]
+        for block in re.findall(r"```(?:c|python|text)\n(.*?)\n```", body, re.S):
+            for piece in pieces(block):
+                assert any(piece.search(text) for text in texts), f"{head} has no\n{piece.pattern}"
+
+
+def test_architecture_is_complete(generated: dict[str, dict[str, str]]) -> None:
+    """docs/architecture.md has a line for each folder, and for each file that the generator writes."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = [*(p for p in (ROOT / "csrc").iterdir() if p.name != "include"), *(p.parent for p in ROOT.glob("*/*.py"))]
+    for folder in {p for p in folders if p.is_dir() and not p.name.startswith(".")}:
+        assert f"`{folder.relative_to(ROOT)}/`" in page, f"{folder} has no line"
+    for name in generated:
+        assert f"`{name}`" in page, f"{name} has no line"
+    for emitter in (ROOT / "codegen").glob("emit_*.py"):
+        assert f"`{emitter.name}`" in page, f"{emitter.name} has no line"

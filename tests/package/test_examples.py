@@ -1,0 +1,113 @@
+"""The programs in examples/ run in a short form and learn something; the notebook runs from top to bottom."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from opencl_programs import needs_device
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TENSORPY_TORCH_DEVICE")}
+SHORT = {  # program -> its options, what it needs beside tensorpy
+    "gpt": (["--steps", "20", "--batch", "8", "--characters", "40"], ["tqdm"]),
+    "resnet": (["--steps", "44"], ["tqdm", "sklearn", "matplotlib"]),
+    "lstm": (["--steps", "40"], ["tqdm", "matplotlib"]),
+    "vae": (["--steps", "100"], ["tqdm", "sklearn", "matplotlib"]),
+    "reinforce": (["--steps", "20"], ["tqdm", "matplotlib"]),
+    "gaussian_process": (["--steps", "100"], ["tqdm", "matplotlib"]),
+}
+
+
+def run(*arguments: str) -> str:
+    """What a program prints, which has to end well."""
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def learn(name: str, tmp_path: Path, *options: str, program: tuple[str, ...] = ()) -> None:
+    """Runs a program's short form: what it prints gets better, and its result is there."""
+    short, needed = SHORT[name]
+    for module in needed:
+        pytest.importorskip(module)
+    result = tmp_path / ("gpt.txt" if name == "gpt" else f"{name}.png")
+    printed = run(*(program or (str(EXAMPLES / f"{name}.py"),)), *short, "--out", str(result), *options)
+    found = re.search(r"([\d.]+) before, ([\d.]+) after", printed)
+    assert found, printed
+    before, after = float(found[1]), float(found[2])
+    assert after > 2 * before if name == "reinforce" else after < before, printed
+    assert str(result) in printed and result.stat().st_size > 0
+
+
+def test_every_program_is_here() -> None:
+    programs = {path.stem for path in EXAMPLES.glob("*.py") if "--steps" in path.read_text()}
+    assert programs == set(SHORT)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_programs(name: str, tmp_path: Path) -> None:
+    learn(name, tmp_path)
+
+
+@needs_device
+@pytest.mark.parametrize("name", ["gpt", "vae", "reinforce"])
+def test_programs_on_opencl(name: str, tmp_path: Path) -> None:
+    learn(name, tmp_path, "--device", "opencl")
+
+
+def test_a_program_for_pytorch(tmp_path: Path) -> None:
+    """The GPT with PyTorch's name in its imports is what `python -m tensorpy.run` runs."""
+    for folder in ("docs", "README.md"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "examples").mkdir()
+    text = re.sub(r"^(import|from) tensorpy( as torch)?", r"\1 torch", (EXAMPLES / "gpt.py").read_text(), flags=re.M)
+    assert not re.search(r"^(import|from) tensorpy", text, re.M)
+    (tmp_path / "examples" / "gpt.py").write_text(text)
+    learn("gpt", tmp_path, program=("-m", "tensorpy.run", str(tmp_path / "examples" / "gpt.py")))
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    for module in ("tqdm", "sklearn", "matplotlib"):
+        pytest.importorskip(module)
+    picture = tmp_path / "digits.png"
+    printed = run(str(EXAMPLES / "digits.py"), "--epochs", "3", "--picture", str(picture))
+    found = re.search(r"([\d.]+)% of the held-out digits right", printed)
+    assert found and float(found[1]) > 80, printed
+    assert picture.stat().st_size > 0
+
+
+# ---- the notebook ----
+
+NOTEBOOK = EXAMPLES / "tour.ipynb"
+
+
+def test_the_notebook_has_no_outputs() -> None:
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
+
+
+def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    for module in ("ipykernel", "tqdm"):
+        pytest.importorskip(module)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert not [output for output in outputs if output.output_type == "error"]
+    shown = [output.data for output in outputs if "data" in output]
+    assert any(data["text/plain"].startswith("tensor([[") for data in shown)
+    assert any(data["text/plain"].startswith("Sequential(\n") for data in shown)
+    pictures = [data["image/svg+xml"] for data in shown if "image/svg+xml" in data]
+    assert pictures and all(picture.startswith("<svg") for picture in pictures)
+    printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+    found = re.search(r"([\d.]+) before, ([\d.]+) after", printed)
+    assert found and float(found[2]) < float(found[1]) / 5, printed
+    assert "torch is tensorpy: True" in printed

@@ -1,0 +1,94 @@
+"""The folders of csrc/: which may know which, and that what is called across them goes through the table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from codegen.__main__ import load_catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+CSRC = ROOT / "csrc"
+
+# The folders that one may include headers of, beside its own and include/: docs/architecture.md.
+KERNELS = {"core", "iter", "prim", "dispatch"}
+MAY_KNOW = {
+    "include": set(),
+    "core": set(),
+    "iter": {"core"},
+    "dispatch": {"core"},
+    "prim": {"core", "iter", "dispatch"},
+    "native": KERNELS,
+    "cpu": KERNELS,
+    "opencl": KERNELS,
+    "autograd": KERNELS,
+    "conjugate": KERNELS,
+    "batched": KERNELS,
+    "functionalize": KERNELS | {"batched"},  # its values are computed with the batches that were open outside
+    "forward": KERNELS | {"autograd"},
+    "autocast": KERNELS | {"autograd"},
+    "outside": {p.name for p in CSRC.iterdir()} - {"python"},
+    "python": {p.name for p in CSRC.iterdir()},
+}
+
+
+def sources(folder: str) -> list[Path]:
+    return [p for p in sorted((CSRC / folder).rglob("*")) if p.suffix in (".c", ".h", ".cl", ".inc")]
+
+
+def code_of(path: Path) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
+
+
+def test_every_folder_is_here() -> None:
+    assert {p.name for p in CSRC.iterdir() if p.is_dir()} == MAY_KNOW.keys()
+
+
+@pytest.mark.parametrize("folder", MAY_KNOW)
+def test_edges_go_one_way(folder: str) -> None:
+    wrong = []
+    for path in sources(folder):
+        known = {"tensorpy", folder} | MAY_KNOW[folder]
+        wrong += [
+            f"{path.relative_to(ROOT)} includes {name}"
+            for name in re.findall(r'#include "([^"]+)"', path.read_text())
+            if "/" in name and name.partition("/")[0] not in known
+        ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("folder", ["core", "iter", "dispatch", "prim", "native"])
+def test_no_name_of_a_backend_above_the_backends(folder: str) -> None:
+    found = [(p.name, name) for p in sources(folder) for name in re.findall(r"\btp_(?:cpu|cl)_\w+", code_of(p))]
+    assert not found
+
+
+# The files of native/ that name a type of device, and why: none of them computes another way for it.
+NAMES_DEVICES = {
+    "copy.c": "copies between the host and a device, at once or in its stream",
+    "index.c": "refuses indices that are neither with the tensor nor on the host, as PyTorch",
+    "pin.c": "pins the host's memory for a device",
+    "pointwise.c": "a tensor of one number on the host goes with any device",
+    "shape.c": "tensor_split refuses sections that are not on the host, as PyTorch",
+    "upsample.c": "moves taps, which the host computes, to the device",
+    "vector.c": "moves places, which the host computes, to the device",
+}
+
+
+def test_no_operator_chooses_by_device() -> None:
+    """What only some backends take, their kernel declines; what has no values, tp_has_values says."""
+    found = {p.name for p in sources("native") if re.search(r"\bTP_(DEVICE|KEY)_(?!TYPE)\w+", code_of(p))}
+    assert found == NAMES_DEVICES.keys()
+
+
+@pytest.mark.parametrize("folder", ["cpu", "opencl"])
+def test_backends_call_no_kernel_of_all_devices(folder: str) -> None:
+    """A kernel that leaves a call to the one for all devices declines: Note [Declining] in dispatch/op.h."""
+    general = {k.name for op in load_catalog(ROOT / "yaml") for k in op.kernels if k.key.startswith(("Dense", "Comp"))}
+    defined = {name for p in sources("native") for name in re.findall(r"^\S.*?\b(\w+)\(", code_of(p), re.M)}
+    general = {name for name in general if name} & defined
+    assert len(general) > 300
+    called = {(p.name, name) for p in sources(folder) for name in re.findall(r"\b(\w+)\(", code_of(p))}
+    assert not [(file, name) for file, name in called if name in general]

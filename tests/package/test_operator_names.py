@@ -1,0 +1,119 @@
+"""Operators' names stand in the YAML, in the files of their family and in tests: what a layer knows of an operator is
+data of its entry. The exceptions are listed with why, and each is still needed. csrc/python is left out: it defines
+methods and Python's operators by their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import tensorpy as tp
+from codegen.__main__ import load_catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG = load_catalog(ROOT / "yaml")
+# Short names (t, mm) are words of their own, and every name of PyTorch's is qualified by its overload elsewhere.
+NAMES = {n for op in CATALOG for n in (op.schema.name.unqualified, str(op.schema.name)) if len(n) > 2}
+
+LAYERS = (
+    "core",
+    "iter",
+    "dispatch",
+    "prim",
+    "autograd",
+    "autocast",
+    "forward",
+    "batched",
+    "conjugate",
+    "functionalize",
+    "outside",
+)
+
+IN_C = {
+    "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
+    "functionalize/step.c": ({"view"}, "what an inverse calls the part that was written"),
+    "outside/api.c": ({"as_strided"}, "the C interface has a function of this name"),
+    "outside/opaque.c": (
+        {"copy_", "set_.source_Tensor", "set_.source_Tensor_storage_offset"},
+        "the three that move handles of a device that shows no memory; the core's kernels serve them",
+    ),
+    "prim/program.c": ({"mul", "div"}, "steps of scalar programs, which are no operators"),
+}
+IN_PYTHON = {
+    "_deprecated.py": "PyTorch's old signatures, which no schema has",
+    "_numpy.py": "NumPy's protocol names functions, not operators",
+    "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
+    "nn/init.py": "gains of activations, by the names that callers pass",
+    "serialization/names.py": "the words by which a file says what is pending",
+    "sparse/_operators.py": "the family of sparse tensors",
+}
+
+
+def literals(path: Path) -> set[str]:
+    """The string literals of a C file, without includes and comments."""
+    text = re.sub(r"/\*.*?\*/|^\s*#include[^\n]*", "", path.read_text(), flags=re.S | re.M)
+    return {m.removeprefix("aten::") for m in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)}
+
+
+def test_layers_in_c() -> None:
+    found = {}
+    for folder in LAYERS:
+        for path in sorted((ROOT / "csrc" / folder).rglob("*.[ch]")):
+            if names := literals(path) & NAMES:
+                found[str(path.relative_to(ROOT / "csrc"))] = names
+    assert found == {file: names for file, (names, _) in IN_C.items()}
+
+
+@pytest.mark.parametrize("folder", ["native", "cpu", "opencl"])
+def test_no_family_asks_for_the_name_that_it_serves(folder: str) -> None:
+    """But for api_name, by which PyTorch's _linalg_check_errors is told what failed, and the messages of fft."""
+    wrong = [
+        path.name
+        for path in sorted((ROOT / "csrc" / folder).rglob("*.[ch]"))
+        for _ in re.findall(r"\bstr(?:n?cmp|str)\((?:op|\w+->op|\w+->info->name|api_name)\b", path.read_text())
+    ]
+    assert wrong == (["fft.c", "linalg.c"] if folder == "native" else [])
+
+
+def words(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value.split()
+    if isinstance(node, ast.Set | ast.List | ast.Tuple):
+        return [word for element in node.elts for word in words(element)]
+    if isinstance(node, ast.Dict):
+        return [word for key in node.keys if key is not None for word in words(key)]
+    return []
+
+
+def asks_by_name(node: ast.AST) -> bool:
+    """Whether an operator is told from others by its name: it is compared, or looked for in a table of names."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+        sides = [node.left, *node.comparators]
+        named = any(isinstance(s, ast.Name | ast.Attribute) and re.search("name|^op$", ast.unparse(s)) for s in sides)
+        return named and any(word.removeprefix("aten::") in NAMES for side in sides for word in words(side))
+    if isinstance(node, ast.Set | ast.Dict):
+        known = [word for word in words(node) if word.removeprefix("aten::") in NAMES]
+        return len(known) >= 3 and 2 * len(known) >= len(words(node))
+    return False
+
+
+def test_python() -> None:
+    found = set()
+    for path in sorted((ROOT / "tensorpy").rglob("*.py")):
+        if "testing" not in path.parts and any(map(asks_by_name, ast.walk(ast.parse(path.read_text())))):
+            found.add(str(path.relative_to(ROOT / "tensorpy")))
+    assert found == IN_PYTHON.keys()
+
+
+def test_the_class_of_an_error_is_data() -> None:
+    refusing = {op.schema.name.unqualified for op in CATALOG if op.function.origin.empty_list == "ValueError"}
+    assert refusing >= {"cat", "concat", "concatenate"}
+    for name in refusing:
+        with pytest.raises(ValueError, match="expected a non-empty list of Tensors"):
+            getattr(tp, name)([])
+    for name in ("stack", "hstack", "vstack", "dstack", "column_stack", "meshgrid"):
+        with pytest.raises(RuntimeError, match=f"^{name} expects a non-empty TensorList"):
+            getattr(tp, name)([])

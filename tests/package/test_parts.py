@@ -1,0 +1,41 @@
+"""Sampled runs: parts share the operators out, and what changed is in each of them."""
+
+from __future__ import annotations
+
+import pytest
+from parts import Part, families_of, part_of
+
+from tensorpy.testing.samples import TABLE
+
+
+def test_every_operator_is_in_one_part() -> None:
+    parts = [Part(number, 3, frozenset(), "") for number in (1, 2, 3)]
+    sizes = [sum(part.takes(name) for name in TABLE) for part in parts]
+    assert all(sum(part.takes(name) for part in parts) == 1 for name in TABLE)
+    assert min(sizes) > len(TABLE) // 4
+
+
+def test_what_changed_is_in_every_part() -> None:
+    files = [
+        "csrc/cpu/pool_loops.c",
+        "yaml/derivatives/scan.yaml",
+        "tests/operators/test_sort.py",
+        "csrc/core/tensor.c",
+    ]
+    changed = families_of(files)
+    assert changed == {"pool", "scan", "sort"}
+    for number in (1, 2):
+        part = Part(number, 2, frozenset(changed), "0123456789abcdef")
+        assert all(part.takes(name) for name, info in TABLE.items() if info.op.family in changed)
+        assert part.takes("nn.functional.max_pool2d") and part.takes("cumsum")
+        assert "all of pool, scan, sort (changed since 012345678)" in str(part)
+
+
+def test_all_of_it_where_nothing_is_asked_for() -> None:
+    assert part_of("") is None
+
+
+@pytest.mark.parametrize("text", ["3/2", "0/2", "2", "a/b", "auto", "1/0"])
+def test_no_such_part(text: str) -> None:
+    with pytest.raises(ValueError, match="part"):
+        part_of(text)

@@ -1,6 +1,6 @@
 """The public headers (csrc/include/tensorpy) as declarations with their comments: the one parser of them.
 
-It reads C as these headers write it: a comment that ends on the line before a declaration, or begins behind it on its
+It reads C as these headers write it: a comment that ends on the line before a declaration, or begins after it on its
 line, belongs to it; `/* ---- words ---- */` begins a section; what a file defines and undefines again is no part of it.
 """
 

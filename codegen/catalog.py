@@ -2,7 +2,7 @@
 
 It answers the questions that several emitters share: which C function is behind an operator for a key, which entry's
 derivative applies to which variant, which operators are views. The order of operators is that of the YAML, a derived
-variant right behind its source.
+variant right after its source.
 """
 
 from __future__ import annotations

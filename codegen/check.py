@@ -232,7 +232,7 @@ def _check_schema(function: NativeFunction, errors: ErrorCollector) -> None:
             defaulted = argument
         elif defaulted is not None:
             what = f"{func.name}: argument '{argument.name}' has no default, but '{defaulted.name}' before it has one"
-            errors.add(where, what, f"give '{argument.name}' a default, or move it behind '*' or to the front")
+            errors.add(where, what, f"give '{argument.name}' a default, or move it after '*' or to the front")
             break
     for argument in func.positional + func.kwarg_only:
         if argument.default is not None and not _default_fits(argument.type, argument.default):
@@ -359,7 +359,7 @@ def _check_tags(function: NativeFunction, seeded: set[str], errors: ErrorCollect
     has_generator = _generator(function) is not None or function.name.unqualified in seeded
     if tagged and not (has_generator or composite or drops):
         what = f"{function.name} is tagged 'nondeterministic_seeded', but takes no Generator"
-        errors.add(where, what, "add 'Generator? generator=None' behind '*', or take the tag out")
+        errors.add(where, what, "add 'Generator? generator=None' after '*', or take the tag out")
     if not tagged and _generator(function) is not None:
         what = f"{function.name} takes a Generator, but is not tagged 'nondeterministic_seeded'"
         errors.add(function.at("tags"), what, "add the tag 'nondeterministic_seeded'")

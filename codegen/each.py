@@ -2,7 +2,7 @@
 
 The list operator's arguments are those of the called one: under their own names where these are the same, else in its
 order; a list stands for one of its items. What the called operator takes beside them has its default. The in-place
-variant calls the in-place variant, or the operator that the entry names behind the comma.
+variant calls the in-place variant, or the operator that the entry names after the comma.
 
 `foreach` on an entry makes one entry for each of its names, which takes the place of <op> in the entry's texts.
 """
@@ -56,7 +56,7 @@ def called_by(function: NativeFunction, groups: Mapping[str, NativeFunctionsGrou
     if function.kind == "inplace":
         if group.inplace is None:
             what = f"{function.name} is in place, and {name} has no in-place variant"
-            raise YamlError(where, what, "name one behind a comma, as in 'each: maximum, clamp_min_.Tensor'")
+            raise YamlError(where, what, "name one after a comma, as in 'each: maximum, clamp_min_.Tensor'")
         return group.inplace.func
     return next(member for member in group.members() if str(member.name) == name).func
 

@@ -8,7 +8,7 @@
 What is known of every value is its kind: a schema type without list sizes, SymInt read as int ("Tensor?", "int[]").
 Operators are chosen by the kinds of their arguments, as a Python call would choose the overload.
 
-A kind that ends in "?" is passed to what cannot be None only behind a test (`x if x is not None else y`).
+A kind that ends in "?" is passed to what cannot be None only after a test (`x if x is not None else y`).
 
 `used` says what of each variable a formula needs, so that autograd saves shapes where shapes are enough;
 formula_lower.py checks a formula and writes the C.
@@ -264,7 +264,7 @@ class Result:
 
 
 def place_in(location: Location, text: str, line: int) -> Location:
-    """A text of several lines is a YAML block, which starts in the line behind its key."""
+    """A text of several lines is a YAML block, which starts in the line after its key."""
     return Location(location.file, location.line + line) if "\n" in text.strip() else location
 
 

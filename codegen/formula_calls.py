@@ -5,7 +5,7 @@ operators.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .c_types import c_result, value_decl
 from .catalog import Operator
@@ -98,14 +98,18 @@ class Calls(Context):
         if v.is_number and name == "conj":
             return v
         if v.kind == "Tensor" and name == "conj" and not args and not kwargs and v.parts is None:
-            local = self.fresh("t")  # a real tensor is its own conjugate: no call
-            test = f"tp_is_complex_dtype({self.part(v, 'dtype', node)})"
-            op = self.operators["conj"][0]
-            self.called.setdefault(str(op.schema.name), op)
-            self.emit(f"tp_autoref *{local} = {test} ? {op.call}({v.c}) : tp_retain({v.c});")
-            self.check(f"!{local}")
-            return Value("Tensor", local, owner=local, block=self.block)
+            return self.conjugated(v, node)
         return self.operator(name, v, args, kwargs, node)
+
+    def conjugated(self, v: Value, node: ast.AST) -> Value:
+        """Computed at once, since what follows reads it; a real tensor is its own conjugate: no call."""
+        local = self.fresh("t")
+        test = f"tp_is_complex_dtype({self.part(v, 'dtype', node)})"
+        op = self.overloads("conj_physical", node)[0]
+        self.called.setdefault(str(op.schema.name), op)
+        self.emit(f"tp_autoref *{local} = {test} ? {op.call}({v.c}) : tp_retain({v.c});")
+        self.check(f"!{local}")
+        return Value("Tensor", local, owner=local, block=self.block)
 
     def known_of_tensor(self, v: Value, name: str, args: list[Value], node: ast.Call) -> Value:
         part = METHODS[name]
@@ -221,13 +225,18 @@ class Calls(Context):
                 found = (bound[0], op, bound[1])
         return None if found is None else found[1:]
 
+    def overloads(self, name: str, node: ast.AST, others: Iterable[str] = ()) -> Sequence[Operator]:
+        """Those of a name; `others` are names that may have been meant."""
+        if name not in self.operators:
+            close = nearest(name, [*self.operators, *others])
+            fix = f"did you mean '{close}'?" if close else "declare it in native_functions/ first"
+            self.fail(node, f"unknown operator '{name}'", fix)
+        return self.operators[name]
+
     def operator(
         self, name: str, receiver: Value | None, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.expr
     ) -> Value:
-        if name not in self.operators:
-            close = nearest(name, [*self.operators, *(BUILTINS if receiver is None else METHODS)])
-            fix = f"did you mean '{close}'?" if close else "declare it in native_functions/ first"
-            self.fail(node, f"unknown operator '{name}'", fix)
+        self.overloads(name, node, METHODS if receiver is not None else BUILTINS)
         found = self.best(name, receiver, args, kwargs)
         if found is None:
             every = ([] if receiver is None else [receiver.kind]) + [v.kind for v in args]

@@ -3,7 +3,7 @@ kinds, and the variable that branches join in.
 
 Invariants of the C text:
   - every new tensor or list of tensors lies in a variable that releases it (tp_autoref, tp_autoseq), so that
-    `return <failed>` behind any call leaks nothing;
+    `return <failed>` after any call leaks nothing;
   - a branch that is not taken computes nothing;
   - a list literal that leaves its block lies in an array of the function.
 """
@@ -58,7 +58,7 @@ class Context:
         self.names: dict[str, Value] = {name: self.variable(name, v) for name, v in variables.items()}
         self.variables = frozenset(variables)
         self.half_bound: set[str] = set()  # assigned in one branch only
-        self.to_come: list[Sequence[ast.stmt]] = []  # behind each `if` that encloses the statement
+        self.to_come: list[Sequence[ast.stmt]] = []  # after each `if` that encloses the statement
         self.assigned: dict[str, ast.AST] = {}
         self.read: set[str] = set()
         self.hoisted: list[str] = []
@@ -101,7 +101,7 @@ class Context:
 
     @contextmanager
     def branch(self) -> Iterator[list[str]]:
-        """A block of its own, whose lines the caller places; names that are bound inside are gone behind it."""
+        """A block of its own, whose lines the caller places; names that are bound inside are gone after it."""
         lines, names, block = self.lines, self.names, self.block
         self.blocks += 1
         self.lines, self.names, self.block = [], dict(names), self.blocks

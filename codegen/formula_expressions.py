@@ -134,7 +134,7 @@ class Expressions(Calls):
                 return self.operator("t", v, [], {}, node)
             case "mT" | "mH":
                 turned = self.operator("transpose", v, [int_value(-2), int_value(-1)], {}, node)
-                return self.operator("conj", turned, [], {}, node) if attr == "mH" else turned
+                return self.conjugated(turned, node) if attr == "mH" else turned
             case "real" | "imag":
                 return self.operator(attr, v, [], {}, node)
             case _:

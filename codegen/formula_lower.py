@@ -75,7 +75,7 @@ class _Lowering(Expressions):
                 case ast.Return(value=value):
                     self.finish(self.expr(value) if value is not None else NONE, statement)
                     if i < len(body) - 1:
-                        self.fail(body[i + 1], "a statement behind `return`", "take it out")
+                        self.fail(body[i + 1], "a statement after `return`", "take it out")
                     return True
                 case ast.Expr(value=value) if last:
                     self.finish(self.expr(value), statement)

@@ -81,7 +81,7 @@ class Annotation:
 
 
 def _type_text(type_: Type, annotation: Annotation | None) -> str:
-    """The annotation stands directly behind `Tensor`, inside any list or optional."""
+    """The annotation stands directly after `Tensor`, inside any list or optional."""
     text = str(type_)
     if annotation is None:
         return text

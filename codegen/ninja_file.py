@@ -65,7 +65,7 @@ OLD_CPU_IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
 GLUE_FOLDERS = ("gen", "ops", "python")
 
-SYMBOLS = ".debug"  # behind the module's name
+SYMBOLS = ".debug"  # after the module's name
 
 MODES = {
     "release": ["-O3", "-g1", "-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections"],

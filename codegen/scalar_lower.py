@@ -1,7 +1,7 @@
 """A typed scalar expression as C or OpenCL C text, for one dtype.
 
 Both lowerings print the same text but for the names of types: what differs between the languages (complex numbers first
-of all) is behind the helpers and type names of csrc/include/tensorpy/math.h.
+of all) is after the helpers and type names of csrc/include/tensorpy/math.h.
 """
 
 from __future__ import annotations

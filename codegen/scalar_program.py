@@ -1,7 +1,7 @@
 """Scalar expressions as data: the list of steps that stands in the library beside the compiled loops (prim/program.h).
 
 A step gives one value from earlier ones, so it is named by its place in the list; the last one is the result. Numbers
-of operations are part of the library's interface: new ones go behind the others.
+of operations are part of the library's interface: new ones go after the others.
 """
 
 from __future__ import annotations

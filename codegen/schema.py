@@ -9,7 +9,7 @@
     returns    = "(" [return {"," return}] ")" | return
     return     = type [name]
 
-Written arguments behind the "*" are the out arguments and come last. A default is kept as written.
+Written arguments after the "*" are the out arguments and come last. A default is kept as written.
 """
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ class _Parser:
         base = self.name("the operator's name", "start with the name, as in 'add.Tensor(...)'")
         overload = ""
         if self.take("."):
-            overload = self.name("the overload name behind '.'", "write it, as in 'add.Tensor', or drop the '.'")
+            overload = self.name("the overload name after '.'", "write it, as in 'add.Tensor', or drop the '.'")
         return OperatorName.of(base, overload)
 
     def annotation(self) -> Annotation:
         before = self.alias_sets()
         is_write = self.take("!")
         after = self.alias_sets() if self.take("->") else ()
-        self.need(")", "behind the alias annotation", "write it as (a), (a!), (a|b) or (a -> *)")
+        self.need(")", "after the alias annotation", "write it as (a), (a!), (a|b) or (a -> *)")
         return Annotation(before, is_write, after)
 
     def alias_sets(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class _Parser:
                         raise self.fail("a length above 0", "write a whole number, as in 'int[2]', or nothing")
                     size = int(self.word)
                     self.i += 1
-                self.need("]", "behind the list's length", "write a list type as 'int[]' or 'int[2]'")
+                self.need("]", "after the list's length", "write a list type as 'int[]' or 'int[2]'")
                 type_ = ListType(type_, size)
             else:
                 return type_, annotation
@@ -209,7 +209,7 @@ class _Parser:
 
     def schema(self) -> FunctionSchema:
         name = self.operator_name()
-        self.need("(", "behind the operator's name", "put the arguments into parentheses")
+        self.need("(", "after the operator's name", "put the arguments into parentheses")
         positional: list[Argument] = []
         kwarg_only: list[Argument] = []
         out: list[Argument] = []
@@ -219,10 +219,10 @@ class _Parser:
             column = self.starts[self.i] + 1
             if self.take("*"):
                 if starred:
-                    raise SchemaError(column, "a second '*'", "keep the first; all behind it is keyword-only")
+                    raise SchemaError(column, "a second '*'", "keep the first; all after it is keyword-only")
                 starred = True
                 if self.at_mark(")"):
-                    raise self.fail("an argument behind '*'", "add keyword-only arguments, or take out the '*'")
+                    raise self.fail("an argument after '*'", "add keyword-only arguments, or take out the '*'")
             else:
                 argument = self.argument()
                 if argument.name in seen:
@@ -237,7 +237,7 @@ class _Parser:
                 elif out:
                     raise SchemaError(
                         column,
-                        f"argument '{argument.name}' behind the out argument '{out[-1].name}'",
+                        f"argument '{argument.name}' after the out argument '{out[-1].name}'",
                         "put the out arguments last",
                     )
                 elif starred:
@@ -247,8 +247,8 @@ class _Parser:
             if not self.take(","):
                 break
             if self.at_mark(")"):
-                raise self.fail("an argument behind ','", "take out the ','")
-        self.need(")", "or ',' behind the arguments", "separate arguments by ',' and close the parenthesis")
+                raise self.fail("an argument after ','", "take out the ','")
+        self.need(")", "or ',' after the arguments", "separate arguments by ',' and close the parenthesis")
         self.need("->", "and what is returned", "end with '-> Tensor', or with '-> ()' for nothing")
         returns: list[Return] = []
         if self.take("("):
@@ -257,8 +257,8 @@ class _Parser:
                 if not self.take(","):
                     break
                 if self.at_mark(")"):
-                    raise self.fail("a return behind ','", "take out the ','")
-            self.need(")", "or ',' behind the returns", "separate returns by ',' and close the parenthesis")
+                    raise self.fail("a return after ','", "take out the ','")
+            self.need(")", "or ',' after the returns", "separate returns by ',' and close the parenthesis")
         else:
             returns.append(self.returned())
         self.end()

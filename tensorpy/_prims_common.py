@@ -111,5 +111,5 @@ def is_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def is_contiguous(a: Tensor) -> bool:
-    """Whether the elements are one behind the other, the last dimension the fastest."""
+    """Whether the elements are one after another, the last dimension the fastest."""
     return a.is_contiguous()

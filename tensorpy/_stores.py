@@ -188,7 +188,7 @@ class _Noted(dict[bytes, bytes]):
 
 
 class _FileTable(_Table):
-    """A table that is what a file's records make it: key and value, each behind its length; a key behind a "-" is
+    """A table that is what a file's records make it: key and value, each after its length; a key after a "-" is
     taken away. PyTorch's stores write the same. Who reads or writes holds the file's lock.
     """
 

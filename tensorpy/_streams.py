@@ -25,7 +25,7 @@ def _device(device: Any, type: str | None) -> _C.device:
 
 
 class Event:
-    """A mark in a stream: `record()` sets it behind all that is enqueued there."""
+    """A mark in a stream: `record()` sets it after all that is enqueued there."""
 
     _type: ClassVar[str | None] = None
 

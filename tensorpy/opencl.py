@@ -179,7 +179,7 @@ def cache_info() -> dict[str, int]:
 
 
 class Event(_streams.Event):
-    """A mark in a stream: `record()` sets it behind all that is enqueued there."""
+    """A mark in a stream: `record()` sets it after all that is enqueued there."""
 
     _type = "opencl"
 

@@ -5,7 +5,7 @@
  * AccumulateGrad node owns the leaf, and the leaf knows it weakly. So the graph is a tree of ownership without cycles,
  * as long as a node never owns its own output: an output is saved as a bare alias (tp_save_output).
  *
- * The generator makes one struct per formula, with tp_node first and the saved values behind it. */
+ * The generator makes one struct per formula, with tp_node first and the saved values after it. */
 #pragma once
 
 #if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_native) || \

@@ -63,7 +63,7 @@ static void unlink_entry(entry *e) {
     e->after = NULL;
 }
 
-/* The tangent of one entry at a time: what its end leads to may come back here. */
+/* Releases the tangent of one entry at a time: the release may free tensors, whose cells are released here again. */
 static void let_tangents_go(level *l) {
     for (;;) {
         tp_lock(TP_LOCK_Autograd);
@@ -219,11 +219,26 @@ static bool same_strides(const tp_tensor *a, const tp_tensor *b) {
     return true;
 }
 
+/* What t leaves pending, the tangent leaves pending too: views of bits (view_as_real) are taken of both. */
+static tp_tensor *read_as(const tp_tensor *t, tp_tensor *tangent) {
+    tp_autoref *read = tp_retain(tangent);
+    if (tp_reads_conj(t) != tp_reads_conj(tangent)) {
+        tp_autoref *bits = tp_reads_conj(t) ? tp_conj_physical(tangent) : NULL;
+        if (tp_reads_conj(t) && !bits) return NULL;
+        tp_release(read);
+        read = bits ? tp__conj(bits) : tp_resolve_conj(tangent);
+    }
+    if (!read || tp_reads_neg(t) == tp_reads_neg(read)) return tp_take(read);
+    if (!tp_reads_neg(t)) return tp_resolve_neg(read);
+    tp_autoref *minus = tp_neg(read);
+    return minus ? tp__neg_view(minus) : NULL;
+}
+
 /* In memory of its own that is laid out as t. */
 static tp_tensor *laid_out_as(const tp_tensor *t, tp_tensor *tangent) {
     tp_autoref *own = tp_op_new_empty_strided(tangent, tp_sizes(t), tp_strides(t), (tp_dtype)t->dtype, TP_NO_LAYOUT,
                                               TP_NO_DEVICE, -1);
-    return own && tp_copy_(own, tangent, false) == 0 ? tp_take(own) : NULL;
+    return own && tp_copy_(own, tangent, false) == 0 ? read_as(t, own) : NULL;
 }
 
 tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent) {
@@ -240,7 +255,7 @@ tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent) {
         tp_autoref *smaller = fit;
         if (!(fit = tp_expand(smaller, tp_sizes(t), false))) return NULL;
     }
-    if (same_strides(t, fit) || !tp_is_dense(t)) return tp_take(fit);
+    if (same_strides(t, fit) || !tp_is_dense(t)) return read_as(t, fit);
     return laid_out_as(t, fit);
 }
 

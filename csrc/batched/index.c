@@ -1,6 +1,6 @@
 /* index.c: batched indexing: index, index_put_, index_select, embedding.
  *
- * The dimensions that are indexed come first, behind the batch; so do those of the indices in the result, and each goes
+ * The dimensions that are indexed come first, after the batch; so do those of the indices in the result, and each goes
  * back to its place afterwards. Where an index is batched, one more runs over the samples. */
 #include "NativeFunctions.h"
 #include "batched/batched.h"
@@ -11,7 +11,7 @@
 
 typedef struct {
     tp_batch_scope *scope;
-    tp_tensor *of[PLACES]; /* new: by dimension of a sample, and behind the batch in the end; NULL: not indexed */
+    tp_tensor *of[PLACES]; /* new: by dimension of a sample, and after the batch in the end; NULL: not indexed */
     int nof;               /* dimensions that the list speaks of */
     int dims[TP_MAX_DIMS], ndims; /* those that are indexed */
     int wide;                     /* dimensions of the indices together */
@@ -90,7 +90,7 @@ static int make_physical(places *p, tp_device device, tp_tensors *out) {
 
 /* ---- orders of dimensions ---- */
 
-/* [B, sample] with the indexed dimensions behind the batch. */
+/* [B, sample] with the indexed dimensions after the batch. */
 static tp_tensor *indexed_first(const places *p, tp_tensor *all) {
     int64_t order[TP_MAX_DIMS] = {0}, n = 1;
     bool is_indexed[TP_MAX_DIMS] = {false};
@@ -111,7 +111,7 @@ static int dims_before(const places *p) {
     return p->ndims ? p->dims[0] : 0;
 }
 
-/* [B, indices, before, behind] to [B, before, indices, behind], or the other way. */
+/* [B, indices, before, after] to [B, before, indices, after], or the other way. */
 static tp_tensor *reordered(const places *p, tp_tensor *t, bool to_result) {
     int before = dims_before(p), first = to_result ? p->wide : before, second = to_result ? before : p->wide;
     int64_t order[TP_MAX_DIMS] = {0}, n = 1;
@@ -203,7 +203,7 @@ tp_tensor *index_select_batched(tp_tensor *self, int64_t dim, tp_tensor *index) 
 
 /* ---- embedding ---- */
 
-/* Rows of each sample's own table, the tables behind each other. */
+/* Rows of each sample's own table, the tables one after another. */
 static tp_tensor *own_rows(const tp_batch_scope *s, tp_tensor *weight, tp_tensor *indices) {
     int64_t rows = weight->sizes[0], sizes[TP_MAX_DIMS + 1] = {s->size};
     for (int d = 0; d < indices->ndim; d++) sizes[d + 1] = 1;

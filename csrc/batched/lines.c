@@ -14,7 +14,7 @@ static tp_tensor *own_steal(tp_batch_call *c, tp_tensor *t) {
     return t;
 }
 
-/* The batch stays in front; dimensions of size 1 come behind it until there are `ndim` more. */
+/* The batch stays in front; dimensions of size 1 come after it until there are `ndim` more. */
 static tp_tensor *pad_steal(tp_tensor *t, int ndim) {
     while (t && t->ndim < ndim + 1) {
         tp_tensor *wider = tp_unsqueeze(t, 1);

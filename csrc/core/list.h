@@ -4,7 +4,7 @@
 #include "core/base.h"
 #include "core/scalar.h"
 
-/* Member by member, for arguments that layers pass on: behind a caller's stores of the members, the wide load of a
+/* Member by member, for arguments that layers pass on: after a caller's stores of the members, the wide load of a
  * whole struct would wait until they have left the store buffer. */
 TP_INLINE tp_opt_int tp_pass_opt_int(tp_opt_int o) { return (tp_opt_int){o.has, o.value}; }
 TP_INLINE tp_opt_float tp_pass_opt_float(tp_opt_float o) { return (tp_opt_float){o.has, o.value}; }

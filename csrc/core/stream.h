@@ -16,7 +16,7 @@ typedef struct tp_stream_ops {
     int (*synchronize)(tp_device d, int64_t stream);
     /* Another stream uses the tensor's memory, too, which is not given to others before that is done. */
     int (*use)(const tp_tensor *t, int64_t stream);
-    /* An event: a mark behind all that a stream was given; with timing it knows when it was reached. */
+    /* An event: a mark after all that a stream was given; with timing it knows when it was reached. */
     void *(*record)(tp_device d, int64_t stream, bool timing);
     void (*event_free)(void *event);
     int (*event_query)(void *event);

@@ -314,7 +314,7 @@ static void run_direct(int64_t begin, int64_t end, void *context) {
     size_t size = (size_t)(split + behind + sums) * sizeof(float);
     float *memory = tp_alloc(size);
     if (!memory) return;
-    memset(memory + split, 0, (size_t)behind * sizeof(float)); /* what spots behind the last row read */
+    memset(memory + split, 0, (size_t)behind * sizeof(float)); /* what spots after the last row read */
     for (int64_t i = begin; i < end && tp_host_look() == 0; i++) {
         int64_t piece = i % d->pieces, group = i / d->pieces % p->groups, image = i / d->pieces / p->groups;
         split_image(d, image, group, piece, memory);

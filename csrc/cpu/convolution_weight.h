@@ -18,7 +18,7 @@
 
 typedef struct {
     const direct_job *d;
-    float *split, *turned; /* a piece of the input; of the gradient, whose lanes behind the last channel stay 0 */
+    float *split, *turned; /* a piece of the input; of the gradient, whose lanes after the last channel stay 0 */
     float *sums;           /* [in_channels][taps][channels] */
     int64_t *element;      /* where each kernel element begins in split */
     int64_t channels;      /* in whole vectors */

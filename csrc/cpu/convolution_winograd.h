@@ -322,7 +322,7 @@ static void run_winograd(int64_t begin, int64_t end, void *context) {
         b.phase[i / 2][i % 2] = b.line + (1 + i) * line;
         b.pixel[i / 2][i % 2] = b.line + (5 + i) * line;
     }
-    memset(b.line, 0, (size_t)(5 * line) * sizeof(float)); /* the border, and what vectors read behind the ends */
+    memset(b.line, 0, (size_t)(5 * line) * sizeof(float)); /* the border, and what vectors read after the ends */
     for (int64_t i = begin; i < end && !w->refused && tp_host_look() == 0; i++) winograd_unit(w, &b, i);
     if (too_large(b.largest)) w->refused = true;
     tp_free(memory, size);

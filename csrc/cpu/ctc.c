@@ -2,7 +2,7 @@
  * "Connectionist temporal classification", 2006): forward and backward variables as logarithms; threads share the
  * batch.
  *
- * The states of a target of n labels are 2n + 1: a blank, and behind each label another. From a state a path stays,
+ * The states of a target of n labels are 2n + 1: a blank, and after each label another. From a state a path stays,
  * goes on by one, or by two where a blank between two different labels is left out. */
 #include "cpu/ctc.h"
 
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#define AHEAD 2 /* states before the first and behind the last one, which no path reaches */
+#define AHEAD 2 /* states before the first and after the last one, which no path reaches */
 
 typedef struct {
     const tp_ctc_loops *loops;
@@ -38,7 +38,7 @@ static void put(const job *j, char *p, int64_t i, double v) {
 static void put_all(const job *j, char *p, int64_t n, double v) {
     for (int64_t i = 0; i < n; i++) put(j, p, i, v);
 }
-/* Line `which` of a sample's room: the state that belongs to its first element comes behind AHEAD others. */
+/* Line `which` of a sample's room: the state that belongs to its first element comes after AHEAD others. */
 static char *line_of(const job *j, int64_t n, int which) {
     return j->room + (n * LINES + which) * j->row + AHEAD * j->item;
 }

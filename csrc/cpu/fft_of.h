@@ -151,7 +151,7 @@ static void N(root)(int64_t x, int64_t n, T *re, T *im) {
     const double imag = turned ? (quarter == 1 ? c : -c) : quarter == 2 ? -s : s;
     *re = (T)real, *im = (T)-imag;
 }
-/* The factors of the passes, one pass behind the other: for each k the real parts of all j, then the imaginary ones. */
+/* The factors of the passes, one pass after the other: for each k the real parts of all j, then the imaginary ones. */
 static void N(make_factors)(const tp_fft_plan *plan, void *to) {
     T *w = to;
     int64_t rest = plan->length;
@@ -246,7 +246,7 @@ static N(parts) N(buffer)(void *work, int64_t all, int64_t lines, int number) {
     return (N(parts)){room + 2 * number * size, room + (2 * number + 1) * size};
 }
 enum { N(BLOCK) = 64 };
-/* Of each line the elements at 0, a, 2 a, ... and those at b behind them, to x; or back, times a scale. */
+/* Of each line the elements at 0, a, 2 a, ... and those at b after them, to x; or back, times a scale. */
 static void N(take)(const void *const *lines_in, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines) {
     if (lines == 1 && a == 2 && b == 1) {
         const T *restrict in = lines_in[0];

@@ -1,7 +1,7 @@
 /* fold.c: sums without NaN, and questions of zero, compiled once per capability.
  *
  * Sums are reduction_of.h around a few functions.
- * `any` and `all` read whole chunks and stop behind the one that settles the answer. */
+ * `any` and `all` read whole chunks and stop after the one that settles the answer. */
 #include "cpu/kernels.h"
 #include "cpu/reduction_rows.h"
 

@@ -262,7 +262,7 @@ static int look_at(const int64_t *v, int64_t n, int64_t dim, int64_t size, int f
     return bad < 0 ? 1 : tp_raise_fault(fault, v[bad], dim, size, "");
 }
 
-/* How many numbers lie behind each other in an index that is one line, expanded over the other dimensions; -1: it is
+/* How many numbers lie one after another in an index that is one line, expanded over the other dimensions; -1: it is
  * not, or it has gaps. */
 static int64_t line_of(const tp_tensor *index) {
     int64_t n = 1, lines = 0;

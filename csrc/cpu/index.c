@@ -1,7 +1,7 @@
 /* index.c: the primitives index and index_put.
  *
  * The places that the indices name become byte offsets, checked once. Then every place is a block of elements (the
- * dimensions behind the first index), which is read, written or added to. Reads are split over threads; writes are not,
+ * dimensions after the first index), which is read, written or added to. Reads are split over threads; writes are not,
  * so that of several writes to one place the last one wins, and sums do not depend on the number of threads. */
 #include "PrimitiveKernels.h"
 #include "core/alloc.h"
@@ -210,7 +210,7 @@ static int64_t value_places(const tp_tensor *values, int nplaces, int64_t n, int
     return 0;
 }
 
-/* The dimensions of self that have no index, with those of the values behind the places. */
+/* The dimensions of self that have no index, with those of the values after the places. */
 static void add_rest(job *j, const tp_tensor *self, const tp_tensor *values, tp_ints dims, int nplaces) {
     int at = nplaces;
     for (int d = 0, k = 0; d < self->ndim; d++) {

@@ -98,7 +98,7 @@ typedef struct {
     /* n elements of 2**i bytes in reverse; `last` is the one that comes first. */
     void (*reverse[5])(void *to, const void *last, int64_t n);
     bool (*any_below)(const uint64_t *keys, int64_t n, uint64_t bound);
-    /* The places of values in a sorted sequence of less than 2**32 elements, before or behind equal ones; of float32,
+    /* The places of values in a sorted sequence of less than 2**32 elements, before or after equal ones; of float32,
      * float64, int32, int64 and uint64. */
     void (*left[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);
     void (*right[TP_NUM_DTYPES])(const void *sequence, int64_t n, const void *values, int64_t count, int64_t *out);

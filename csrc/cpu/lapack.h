@@ -31,6 +31,6 @@ typedef enum {
         TP_LAPACK_COUNT
 } tp_lapack_name;
 
-/* In Fortran's convention: every argument is an address, and the lengths of strings stand behind all. NULL and a
+/* In Fortran's convention: every argument is an address, and the lengths of strings stand after all. NULL and a
  * RuntimeError where there is no BLAS library, or one without the function. */
 void (*tp_lapack_find(tp_lapack_name name, tp_dtype dtype))(void);

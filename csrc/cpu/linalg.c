@@ -133,7 +133,7 @@ static int run(job *j, void (*unit)(const job *, char *const *, int *, char *, r
                                 run_units, j);
 }
 
-/* A LAPACK function as the unit calls it; behind the arguments stand the lengths of its strings. */
+/* A LAPACK function as the unit calls it; after the arguments stand the lengths of its strings. */
 #define CALL(types, ...) ((void(*) types)j->fn)(__VA_ARGS__)
 #define UNIT(name)                                                                                                   \
     static void name(const job *j, char *const *at TP_UNUSED, int *info, char *work TP_UNUSED, room *size TP_UNUSED, \

@@ -3,7 +3,7 @@
 
 #include "core/base.h"
 
-/* `runs` of them, each `next` elements behind the one before. */
+/* `runs` of them, each `next` elements after the one before. */
 typedef struct {
     double (*sum)(const void *x, int64_t n, int64_t runs, int64_t next);
     /* Of the squares of the distances from the mean. */

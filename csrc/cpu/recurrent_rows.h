@@ -1,7 +1,7 @@
 /* recurrent_rows.h: the loops of recurrent.h in one dtype; part of recurrent_loops.c, which includes it per dtype with
  * T (the dtype) and OF(name) (name with the dtype's suffix) defined.
  *
- * A row of gates has n elements of each gate, one gate behind the other. */
+ * A row of gates has n elements of each gate, one gate after the other. */
 
 /* `keep` is known where this is called. */
 TP_INLINE void OF(lstm_row)(const T *x, const T *h, T *restrict cell, T *restrict out, T *restrict saved, int64_t n,

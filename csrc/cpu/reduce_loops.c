@@ -23,7 +23,7 @@
 #define VECTORS (LANE_BYTES / VECTOR_BYTES)
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* The first bytes of a vector, and zeros; no byte behind them is touched. Whole 32-bit words, at least one. */
+/* The first bytes of a vector, and zeros; no byte after them is touched. Whole 32-bit words, at least one. */
 typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
 TP_INLINE words first_bytes(const void *p, size_t bytes) {
 #if defined(__AVX512F__)

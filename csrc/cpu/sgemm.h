@@ -14,7 +14,7 @@ typedef struct {
     int64_t rows, columns; /* of the tile whose sums the registers hold */
     /* Lays columns of b, at most `columns`, as [k, columns]; what is missing is 0. */
     void (*pack)(tp_strided b, int64_t k, int64_t n, float *panel);
-    /* c[m, n] = alpha * a[m, k] @ b + beta * c, rows of c ldc apart; b's columns lie in panels behind each other. room:
+    /* c[m, n] = alpha * a[m, k] @ b + beta * c, rows of c ldc apart; b's columns lie in panels one after another. room:
      * for (m + rows) * k floats. */
     void (*multiply)(tp_strided a, int64_t m, int64_t k, const float *panels, int64_t n, float alpha, float beta,
                      float *c, int64_t ldc, float *room);

@@ -105,8 +105,8 @@ static void pack_panel(tp_strided b, int64_t k, int64_t n, float *panel) {
     }
 }
 
-/* A group of rows as [k, ROWS]. Whole vectors and squares are copied where `more` rows behind the group are there to be
- * read: what they put behind a step's numbers is overwritten by the next step's. */
+/* A group of rows as [k, ROWS]. Whole vectors and squares are copied where `more` rows after the group are there to be
+ * read: what they put after a step's numbers is overwritten by the next step's. */
 static void pack_rows(tp_strided a, int64_t rows, int64_t more, int64_t k, float *to) {
     const int64_t whole = (ROWS + 7) / 8 * 8;
     bool fast = rows == ROWS && ROWS + more >= whole;

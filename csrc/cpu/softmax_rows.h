@@ -47,7 +47,7 @@ static void OF(row)(const T *in, T *out, int64_t n, bool log) {
     }
 }
 
-/* At most SHORT elements, as one block with -inf behind them. */
+/* At most SHORT elements, as one block with -inf after them. */
 static void OF(short_row)(const T *in, T *out, int64_t n, bool log) {
     T x[SHORT], fold[SHORT], e[SHORT];
     for (int k = 0; k < SHORT; k++) x[k] = k < n ? in[k] : -OF(TP_INF);

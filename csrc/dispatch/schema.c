@@ -153,7 +153,7 @@ static const char *default_text(reader *r) {
     }
     const char *end = r->at;
     while (end > from && isspace((unsigned char)end[-1])) end--;
-    if (end == from) return complain(r, "a default is missing behind '='"), "";
+    if (end == from) return complain(r, "a default is missing after '='"), "";
     return keep(r, from, (size_t)(end - from));
 }
 
@@ -279,7 +279,7 @@ static bool is_taken(const tp_argument *arguments, int n, const char *name) {
 
 static bool read_arguments(reader *r, tp_argument *arguments, tp_value *defaults, int *n) {
     bool keyword = false, has_default = false;
-    if (!expect(r, "(", "'(' is missing behind the name")) return false;
+    if (!expect(r, "(", "'(' is missing after the name")) return false;
     if (take(r, ")")) return true;
     do {
         if (take(r, "*")) {
@@ -300,10 +300,10 @@ static bool read_arguments(reader *r, tp_argument *arguments, tp_value *defaults
             if (r->problem || !read_default(a, &defaults[*n])) return complain(r, "this is no default for its type");
             has_default = true;
         } else if (has_default && !keyword)
-            return complain(r, "an argument without a default stands behind one with it");
+            return complain(r, "an argument without a default stands after one with it");
         ++*n;
     } while (take(r, ","));
-    return expect(r, ")", "',' or ')' is missing behind an argument");
+    return expect(r, ")", "',' or ')' is missing after an argument");
 }
 
 static bool read_return(reader *r, tp_argument *a) {
@@ -326,10 +326,10 @@ static bool read_returns(reader *r, tp_argument *returns, int *n) {
             if (!read_return(r, &returns[*n])) return false;
             ++*n;
         } while (take(r, ","));
-        if (!expect(r, ")", "',' or ')' is missing behind a result")) return false;
+        if (!expect(r, ")", "',' or ')' is missing after a result")) return false;
     }
     skip_spaces(r);
-    return !*r->at || complain(r, "something stands behind the schema");
+    return !*r->at || complain(r, "something stands after the schema");
 }
 
 /* "myops::scale" and "overload", or "". */
@@ -340,9 +340,9 @@ static bool read_name(reader *r, tp_op_info *info) {
     if (!take(r, "::")) return complain(r, "the namespace is missing: write 'namespace::name'");
     if (strcmp(space, "aten") == 0 || strcmp(space, "prim") == 0)
         return complain(r, "this namespace is tensorpy's own: declare operators in one of yours");
-    word(r, "a name is missing behind '::'");
+    word(r, "a name is missing after '::'");
     info->name = keep(r, from, (size_t)(r->at - from));
-    info->overload = take(r, ".") ? word(r, "the overload's name is missing behind '.'") : "";
+    info->overload = take(r, ".") ? word(r, "the overload's name is missing after '.'") : "";
     if (strlen(info->name) + strlen(info->overload) > LONGEST_NAME) return complain(r, "the name is too long");
     return !r->problem;
 }
@@ -392,7 +392,7 @@ static definition *new_definition(const char *schema, const char *source, size_t
     return d;
 }
 
-/* Of a definition that did not come about: what its defaults hold besides is little, and stays. */
+/* Frees a definition that failed. What its defaults hold besides is little, and stays. */
 static tp_op *give_up(definition *d) {
     free((char *)d->info.schema);
     free(d);

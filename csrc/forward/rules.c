@@ -121,7 +121,7 @@ static tp_tensor *as_gradient(const tp_forward_call *c, const tp_forward_term *t
     const tp_tensor *result = tp_tensors_in(&c->results[0]).data[term->output];
     bool fits = tp_same_sizes(tangent, result);
     tp_autoref *spread = fits ? tp_retain(tangent) : tp_expand(tangent, tp_sizes(result), false);
-    return spread && tp_is_complex(spread) ? tp_conj(spread) : tp_take(spread);
+    return spread && tp_is_complex(spread) ? tp_conj_physical(spread) : tp_take(spread);
 }
 
 static tp_tensor *pointwise(const tp_forward_call *c, const tp_forward_term *term) {
@@ -129,7 +129,7 @@ static tp_tensor *pointwise(const tp_forward_call *c, const tp_forward_term *ter
     tp_tensor *tangents[TP_FORWARD_ARGUMENTS] = {0};
     tp_autoref *grad = tangents[i] = as_gradient(c, term, *tp_tangents_in(c->tangents, i));
     tp_autoref *back = grad ? term->compute(c->args, c->results, tangents) : NULL;
-    return back && tp_is_complex(back) ? tp_conj(back) : tp_take(back);
+    return back && tp_is_complex(back) ? tp_conj_physical(back) : tp_take(back);
 }
 
 static tp_tensor *other_term(const tp_forward_call *c, const tp_forward_term *term) {

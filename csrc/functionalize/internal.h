@@ -37,6 +37,7 @@ typedef struct tp_stand_in {
     tp_tensor *value;     /* owned; of the generation */
     uint64_t generation;
     tp_storage *storage; /* borrowed: it holds this */
+    bool assigned;       /* the stand-in had another memory before */
     struct tp_stand_in *next, *previous;
 } tp_stand_in;
 
@@ -70,7 +71,7 @@ TP_INLINE tp_step *tp_step_retain(tp_step *s) {
 void tp_step_release(tp_step *s);
 /* What the step shows of a base. New. */
 tp_tensor *tp_step_take(const tp_step *s, tp_tensor *base);
-/* What the steps behind `from` (NULL: all) show of a base. New. */
+/* What the steps after `from` (NULL: all) show of a base. New. */
 tp_tensor *tp_steps_follow(const tp_step *last, const tp_step *from, tp_tensor *base);
 /* The base with `value` in place of what all steps show. New. */
 tp_tensor *tp_steps_put(const tp_step *last, tp_tensor *base, tp_tensor *value);
@@ -82,6 +83,10 @@ tp_tensor *tp_stand_in_new(tp_functional_memory *m, tp_step *steps, tp_tensor *v
 int tp_stand_in_write(tp_tensor *t, tp_tensor *value);
 /* t shows another view of its memory. */
 int tp_stand_in_turn(tp_tensor *t, tp_step *steps, tp_tensor *value, const tp_tensor *shown);
+/* The memory has another value, of other sizes, and t shows all of it; t is the memory's only stand-in. */
+int tp_stand_in_renew(tp_tensor *t, tp_tensor *value);
+/* t shows what `source`, a stand-in of the same level, shows. */
+int tp_stand_in_assign(tp_tensor *t, tp_tensor *source);
 /* Whether the memory's value lies as the first one did. */
 bool tp_memory_lies_as_first(const tp_functional_memory *m);
 bool tp_overlaps(const tp_tensor *t);

@@ -5,7 +5,7 @@
 #include "dispatch/op.h"
 
 typedef struct tp_functional_rule {
-    /* Of an operator that writes: the one that gives as results what it writes, behind the results that it has. Of one
+    /* Of an operator that writes: the one that gives as results what it writes, after the results that it has. Of one
      * that changes a geometry: the view that it becomes. Of a view: the one that copies. NULL: there is none. */
     const char *other; /* its name: it may be of another family */
     /* Of a view: its base, with `view` in place of what the view shows; which: of a list of views. NULL: not said. */

@@ -64,15 +64,17 @@ void tp_functional_step_in(tp_functional_outside *s) {
 
 /* ---- memories ---- */
 
+static void lie_as(tp_functional_memory *m, const tp_tensor *value) {
+    m->ndim = value->ndim;
+    m->byte_offset = value->byte_offset;
+    memcpy(m->strides, value->strides, sizeof(int64_t) * value->ndim);
+}
+
 static tp_functional_memory *new_memory(uint32_t level, tp_tensor *value) {
     tp_functional_memory *m = tp_alloc(sizeof *m);
     if (!m) return NULL;
-    *m = (tp_functional_memory){.refcount = 1,
-                                .level = level,
-                                .value = tp_retain(value),
-                                .ndim = value->ndim,
-                                .byte_offset = value->byte_offset};
-    memcpy(m->strides, value->strides, sizeof(int64_t) * value->ndim);
+    *m = (tp_functional_memory){.refcount = 1, .level = level, .value = tp_retain(value)};
+    lie_as(m, value);
     return m;
 }
 
@@ -276,6 +278,29 @@ int tp_stand_in_turn(tp_tensor *t, tp_step *steps, tp_tensor *value, const tp_te
     return 0;
 }
 
+int tp_stand_in_renew(tp_tensor *t, tp_tensor *value) {
+    if (tp_tensor_set_geometry(t, tp_sizes(value), tp_strides(value)) < 0) return -1;
+    t->byte_offset = value->byte_offset;
+    tp_stand_in *p = tp_stand_in_of(t);
+    tp_tensor *old = p->memory->value;
+    p->memory->value = tp_retain(value);
+    p->memory->generation++;
+    tp_release(old);
+    lie_as(p->memory, value);
+    keep_value(p, value);
+    return 0;
+}
+
+int tp_stand_in_assign(tp_tensor *t, tp_tensor *source) {
+    const tp_stand_in *from = tp_stand_in_of(source);
+    tp_autoref *value = tp_functional_value(source);
+    tp_autoref *made = value ? tp_stand_in_new(from->memory, from->steps, value, source) : NULL;
+    if (!made || tp_tensor_assign(t, made) < 0) return -1;
+    tp_stand_in_of(t)->assigned = true;
+    show_pending(t, value);
+    return 0;
+}
+
 /* ---- arguments of the function ---- */
 
 void tp_functional_mark(const tp_tensor *t) {
@@ -298,6 +323,10 @@ static int turn_argument(tp_tensor *argument, const tp_step *s, const tp_step *o
 
 int tp_functional_write_back(tp_tensor *argument, const tp_tensor *t) {
     const tp_stand_in *p = tp_stand_in_of(t);
+    if (p->assigned) {
+        tp_autoref *value = tp_stand_in_value(t);
+        return value ? tp_set__source_Tensor(argument, value) : -1;
+    }
     if (p->memory->generation) {
         tp_autoref *value = tp_steps_follow(p->own, NULL, p->memory->value);
         if (!value) return -1;

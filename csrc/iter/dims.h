@@ -11,6 +11,6 @@ typedef struct {
 
 /* Puts a dimension in its place by the size of `in`; among equal ones the first one added stays first. */
 void tp_dims_add(tp_dims *d, int64_t size, int64_t in, int64_t out);
-/* Dimensions that lie behind each other in both operands become one; none at all becomes one of size 1. */
+/* Dimensions that lie one after another in both operands become one; none at all becomes one of size 1. */
 void tp_dims_merge(tp_dims *d);
 int64_t tp_dims_numel(const tp_dims *d);

@@ -11,7 +11,7 @@
 typedef struct {
     tp_error_class cls;
     const char *op;      /* the operator's name */
-    const char *message; /* all that is said behind it; NULL: an index, with its dimension and size */
+    const char *message; /* all that is said after it; NULL: an index, with its dimension and size */
 } tp_fault;
 
 /* The number of a fault, from 0 on; both texts live as long as the process. */

@@ -1,5 +1,5 @@
 /* pointwise.c: see pointwise.h. A program's number has the operator's in its low 16 bits; above them are the choices of
- * its parameters, one behind the other in mixed radix: 0 for None (or a word that no expression knows), 1 and up. */
+ * its parameters, one after another in mixed radix: 0 for None (or a word that no expression knows), 1 and up. */
 #include "prim/pointwise.h"
 
 #include "core/lock.h"

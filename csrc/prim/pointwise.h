@@ -12,7 +12,7 @@
 /* Generated (PointwiseTable.c), by number. */
 extern const tp_pointwise *const tp_pointwise_table[];
 extern const int64_t tp_pointwise_count;
-/* By number, those from outside too, whose numbers come behind; NULL for none. */
+/* By number, those from outside too, whose numbers come after; NULL for none. */
 const tp_pointwise *tp_pointwise_at(int64_t number);
 /* Gives an operator from outside, which stays, its number, unless it has one. */
 int tp_add_pointwise(tp_pointwise *p);

@@ -14,7 +14,7 @@ TP_INLINE tp_dtype tp_length_dtype(const tp_tensor *x, tp_dtype out) {
 /* Generated (ReductionTable.c), by number. */
 extern const tp_reduction_op *const tp_reduction_table[];
 extern const int64_t tp_reduction_count;
-/* By number, those from outside too, whose numbers come behind; NULL for none. */
+/* By number, those from outside too, whose numbers come after; NULL for none. */
 const tp_reduction_op *tp_reduction_of(int64_t number);
 /* Gives a reduction from outside, which stays, its number, unless it has one. */
 int tp_add_reduction(tp_reduction_op *r);

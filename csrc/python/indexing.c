@@ -193,7 +193,7 @@ static int read_key(key_items *k, PyObject *key, const tp_tensor *self) {
 
 /* ---- the view that the basic items give ---- */
 
-/* How the items walk: `at` is a dimension of the view so far, `from` the one of self behind it. */
+/* How the items walk: `at` is a dimension of the view so far, `from` the one of self after it. */
 typedef struct {
     int at, from;
     bool ellipsis;

@@ -381,7 +381,7 @@ TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
     return !overflow;
 }
 
-/* The commonest calls by far: plain tensors (parameters among them) and ints by position, and defaults behind them.
+/* The commonest calls by far: plain tensors (parameters among them) and ints by position, and defaults after them.
  * `false`: it is another one. */
 TP_INLINE bool match_plain(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObject *const *args,
                            Py_ssize_t nargs) {

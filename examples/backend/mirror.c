@@ -2,7 +2,7 @@
  *
  *     cc -shared -fPIC -I "$(python -c 'import tensorpy; print(tensorpy.backends.include())')" mirror.c -o mirror.so
  *
- * What it hands out as addresses lies FAR away from the memory behind them, as a device's would: whoever took one for
+ * What it hands out as addresses lies FAR away from the memory after them, as a device's would: whoever took one for
  * the host's would crash. One of its kernels computes, some wrap the CPU's, one refuses, and the rest is left to the
  * fallback. */
 #include "tensorpy/library.h"

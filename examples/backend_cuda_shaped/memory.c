@@ -1,6 +1,6 @@
 /* memory.c: the device's memory: what tensorpy asks of every backend.
  *
- * All goes through one queue, in order: memory that is released is freed behind the kernels that use it, and a copy to
+ * All goes through one queue, in order: memory that is released is freed after the kernels that use it, and a copy to
  * the host waits for what came before. */
 #include "driver.h"
 

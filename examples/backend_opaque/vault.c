@@ -53,7 +53,7 @@ static void release(int device, void *handle, size_t nbytes, void *context) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The entry behind a handle; NULL and the error set for what is none, or for a part of one. */
+/* The entry after a handle; NULL and the error set for what is none, or for a part of one. */
 static unsigned char *open_entry(const void *handle, size_t nbytes) {
     uintptr_t h = (uintptr_t)handle;
     if (h < MOST && entries[h].hidden && entries[h].nbytes == nbytes) return entries[h].hidden;

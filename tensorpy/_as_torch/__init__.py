@@ -34,7 +34,7 @@ def as_torch(device: str | None = None) -> None:
     if there is tensorpy:
         return
     if PATH not in sys.path:
-        sys.path.insert(1, PATH)  # behind the program's own folder
+        sys.path.insert(1, PATH)  # after the program's own folder
     sys.meta_path.insert(0, finder.Finder())
     finder._watch(tensorpy, "torch")
     sys.modules["torch"] = tensorpy

@@ -40,7 +40,7 @@ def _parse_to(*args: Any, **options: Any) -> tuple[Any, Any, bool, Any]:
 
 
 def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """RuntimeError where a tensor's element is zero: at once, nothing runs behind."""
+    """RuntimeError where a tensor's element is zero: at once, nothing runs after."""
     if not bool(input):
         raise RuntimeError(assert_msg)
 

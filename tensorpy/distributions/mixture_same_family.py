@@ -66,7 +66,7 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _weights(self) -> Any:
-        """The components' probabilities with the event's dimensions behind them."""
+        """The components' probabilities with the event's dimensions after them."""
         probs = self._mixture_distribution.probs
         return probs.reshape(probs.shape + (1,) * len(self._event_shape))
 

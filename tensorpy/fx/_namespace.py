@@ -41,7 +41,7 @@ class Namespace:
         return not hasattr(builtins, name) or (obj is not None and getattr(builtins, name) is obj)
 
     def create_name(self, candidate: str, obj: Any = None) -> str:
-        """The candidate as an identifier, with a number behind it where it is taken. An object keeps its name."""
+        """The candidate as an identifier, with a number after it where it is taken. An object keeps its name."""
         candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         if obj is not None and self.objects.get(candidate) is obj:

@@ -158,7 +158,7 @@ class Graph:
 
     @contextmanager
     def inserting_after(self, n: Node | None = None) -> Iterator[None]:
-        """Nodes that are made inside stand behind one; None: at the end."""
+        """Nodes that are made inside stand after one; None: at the end."""
         before, self._insert_before = self._insert_before, n.next if n else self._root
         try:
             yield
@@ -193,7 +193,7 @@ class Graph:
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def lint(self) -> None:
-        """RuntimeError unless each node stands behind what it takes, names differ, and users are right."""
+        """RuntimeError unless each node stands after what it takes, names differ, and users are right."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:

@@ -242,7 +242,7 @@ class Node:
         self._prev._next = self._prev = x
 
     def append(self, x: Node) -> None:
-        """Puts a node of the graph behind this one."""
+        """Puts a node of the graph after this one."""
         if x is not self:
             self._next.prepend(x)
 

@@ -71,7 +71,7 @@ class _Matcher:
         return found
 
     def _from(self, which: int, start: Node, places: dict[Node, Node]) -> Any:
-        """Places with the anchor of a number at a node, and those behind it anywhere."""
+        """Places with the anchor of a number at a node, and those after it anywhere."""
         trial = dict(places)
         if not self._matches(self.anchors[which], start, trial):
             return

@@ -109,7 +109,7 @@ class Reader:
         return places
 
     def _start(self, entry: zipfile.ZipInfo) -> int:
-        """Where a record's bytes begin: behind its own header, which has to tell of the same record."""
+        """Where a record's bytes begin: after its own header, which has to tell of the same record."""
         if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
             raise _broken(f"record {entry.filename!r} is compressed; records are stored as they are")
         if entry.flag_bits & _ENCRYPTED:

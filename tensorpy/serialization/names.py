@@ -51,16 +51,10 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _resolved(tensor: Tensor, metadata: Any, storage: Any) -> Tensor:
-    """Conjugation and negation that PyTorch left for later; not of more elements than the file can mean."""
-    for name in ("conj", "neg"):
-        if isinstance(metadata, dict) and metadata.get(name):
-            if not isinstance(storage, TypedStorage):
-                raise RuntimeError(f"a tensor in the file has the {name} bit and no storage of a dtype")
-            storage.account.pay_bytes(tensor.nbytes)
-            changed = _C.conj_physical(tensor) if name == "conj" else -tensor
-            tensor = changed.detach().requires_grad_(tensor.requires_grad)
-    return tensor
+def _pending(metadata: Any) -> int:
+    """Conjugation and negation that a view left for later, as _rebuild_tensor takes them."""
+    given = metadata if isinstance(metadata, dict) else {}
+    return bool(given.get("conj")) + 2 * bool(given.get("neg"))
 
 
 def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, metadata: Any) -> Tensor:
@@ -70,8 +64,7 @@ def _tensor(storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, requi
     device = _META if untyped is None else untyped.device
     sizes, strides = _ints(size, "size"), _ints(stride, "stride")
     grad = bool(requires_grad)
-    made = _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad)
-    return _resolved(made, metadata, storage)
+    return _rebuild_tensor(Tensor, untyped, dtype, sizes, strides, offset, device, grad, _pending(metadata))
 
 
 def rebuild_tensor_v2(

@@ -189,7 +189,7 @@ ABOVE["__getitem__"] = _getitem
 @operator("concat", "concatenate")
 def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     if not all(map(is_sparse, tensors)):
-        raise RuntimeError("cat: sparse tensors are put behind sparse tensors only")
+        raise RuntimeError("cat: sparse tensors are put after sparse tensors only")
     parts = [coo(s) for s in tensors]
     n, d = parts[0][0].sparse_dim, dim_of(dim, len(parts[0][0].size))
     sizes = [p.size for p, _ in parts]

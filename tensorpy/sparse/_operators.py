@@ -79,7 +79,7 @@ def coalesce(sparse: Any) -> Any:
 
 
 def merge(sparse: Any) -> Any:
-    """One value for each place: of rows behind each other as they are."""
+    """One value for each place: of rows one after another as they are."""
     return coalesce(sparse) if isinstance(sparse._pattern, Coo) else sparse
 
 
@@ -103,7 +103,7 @@ def to_coo(sparse: Any) -> Any:
 
 
 def to_csr(sparse: Any) -> Any:
-    """Rows behind each other."""
+    """Rows one after another."""
     if isinstance(sparse._pattern, Csr):
         return sparse
     pattern, values = coo(coalesce(sparse))

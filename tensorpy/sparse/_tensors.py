@@ -84,7 +84,7 @@ class Coo:
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """Rows behind each other: row r has the values from crow_indices[r] to crow_indices[r + 1]. Dimensions in front of
+    """Rows one after another: row r has the values from crow_indices[r] to crow_indices[r + 1]. Dimensions in front of
     the last of both indices and of the values are those of a batch of matrices."""
 
     crow_indices: Tensor

@@ -47,9 +47,13 @@ def _fresh(t: Tensor) -> Tensor:
     return copy.requires_grad_() if t.requires_grad else copy
 
 
+def _bytes(t: Tensor) -> bytes:
+    return t.detach().cpu().resolve_conj().resolve_neg().numpy().tobytes()
+
+
 def _is_same(a: Tensor, b: Tensor) -> bool:
     """To the byte, NaN being itself."""
-    return a.shape == b.shape and a.detach().cpu().numpy().tobytes() == b.detach().cpu().numpy().tobytes()
+    return a.shape == b.shape and _bytes(a) == _bytes(b)
 
 
 def _arguments_of(op: Any) -> list[tuple[str, str]]:

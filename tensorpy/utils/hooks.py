@@ -1,6 +1,6 @@
 """Hooks: handles that take them out again, and what calls a module's backward hooks.
 
-A module's full backward hooks see its gradients on their way through two identities: one behind its outputs, whose
+A module's full backward hooks see its gradients on their way through two identities: one after its outputs, whose
 backward keeps the gradients of the outputs, and one before its inputs, whose backward has the gradients of the inputs
 and calls the hooks with both.
 """

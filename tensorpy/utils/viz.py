@@ -35,7 +35,7 @@ class AutogradGraph:
 
 
 def _inputs_first(roots: list[_C.Node]) -> list[_C.Node]:
-    """The nodes that lead to `roots`, each behind those that it took from. Without recursion: graphs are deep."""
+    """The nodes that lead to `roots`, each after those that it took from. Without recursion: graphs are deep."""
     order: list[_C.Node] = []
     seen: set[_C.Node] = set()
     stack = [(node, False) for node in reversed(roots)]

@@ -35,7 +35,7 @@ def whole() -> tuple[Catalog, dict[str, str]]:
 def test_a_new_operator_changes_its_family_alone(
     whole: tuple[Catalog, dict[str, str]], family: str, tmp_path: Path
 ) -> None:
-    """Put in front of the others, so that every number and every line behind it would move."""
+    """Put in front of the others, so that every number and every line after it would move."""
     shutil.copytree(YAML, tmp_path / "yaml")
     path = tmp_path / f"yaml/native_functions/{family}.yaml"
     text = path.read_text()

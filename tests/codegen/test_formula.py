@@ -39,7 +39,7 @@ OPERATORS = """
   dispatch: {CPU: mul__cpu}
 - func: neg(Tensor self) -> Tensor
   dispatch: {CPU: neg_cpu}
-- func: conj(Tensor(a) self) -> Tensor(a)
+- func: conj_physical(Tensor self) -> Tensor
 - func: exp(Tensor self) -> Tensor
   dispatch: {CPU: exp_cpu}
 - func: reciprocal(Tensor self) -> Tensor
@@ -164,7 +164,7 @@ def test_arguments_are_converted() -> None:
 
 
 def test_conjugate_of_a_real_tensor_is_no_call() -> None:
-    assert "? tp_conj(other) : tp_retain(other)" in lower("grad * other.conj()")
+    assert "? tp_conj_physical(other) : tp_retain(other)" in lower("grad * other.conj()")
 
 
 def test_only_the_chosen_branch_is_computed() -> None:

@@ -73,7 +73,7 @@ FUNCTIONS = [
     (F + F, 2, "the operator f is declared twice; also in line 1", "overload name"),
     (F + "  autogen: f_\n- func: f_(Tensor(a!) self) -> Tensor(a!)\n", 2, "f_ is declared twice", "out of 'autogen'"),
     (F + "- func: f.x(Tensor self) -> Tensor\n", 2, "f.x takes what f takes", "no call can tell them apart"),
-    ("- func: f(int a=1, int b) -> Tensor\n", 1, "'b' has no default, but 'a' before it has", "behind '*'"),
+    ("- func: f(int a=1, int b) -> Tensor\n", 1, "'b' has no default, but 'a' before it has", "after '*'"),
     ("- func: f(int a=1.5) -> Tensor\n", 1, "the default 1.5 does not fit 'int a'", "'a=0'"),
     ("- func: f(bool a=0) -> Tensor\n", 1, "the default 0 does not fit 'bool a'", "'a=False'"),
     ("- func: f(str a=x) -> Tensor\n", 1, "the default x does not fit 'str a'", "a='text'"),

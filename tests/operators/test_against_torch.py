@@ -158,7 +158,7 @@ def plain_array(t: Any) -> np.ndarray:
         t = t.to(torch.float32 if isinstance(t, torch.Tensor) else tp.float32)
     if isinstance(t, torch.Tensor):
         return t.resolve_conj().resolve_neg().numpy()
-    return t.numpy()
+    return t.resolve_conj().resolve_neg().numpy()
 
 
 # How far PyTorch's results may be from the right ones, of the largest element: these are nearer, as SciPy has it.

@@ -34,6 +34,7 @@ LAYERS = (
 
 IN_C = {
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
+    "functionalize/geometry.c": ({"resize_", "set_"}, "their own kernels at the key, which say what they refuse"),
     "functionalize/step.c": ({"view"}, "what an inverse calls the part that was written"),
     "outside/api.c": ({"as_strided"}, "the C interface has a function of this name"),
     "outside/opaque.c": (
@@ -47,7 +48,6 @@ IN_PYTHON = {
     "_numpy.py": "NumPy's protocol names functions, not operators",
     "masked/_ops.py": "the family of torch.masked, which PyTorch defines in Python too",
     "nn/init.py": "gains of activations, by the names that callers pass",
-    "serialization/names.py": "the words by which a file says what is pending",
     "sparse/_operators.py": "the family of sparse tensors",
 }
 

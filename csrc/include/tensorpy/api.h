@@ -237,8 +237,8 @@ typedef struct tensorpy_api {
 
     /* Runs the kernel `name` of a source over `items` (one to three dimensions) on the device of `on`, in groups of
      * `group` ({NULL, -1}: as the device likes). Programs are kept in memory and on disk. A tensor is passed as its
-     * buffer and, behind it, the offset of its first element as a long; an int as a long, a float as a float, a bool as
-     * an int. It is enqueued behind all that the thread has enqueued before. RuntimeError with the compiler's log. */
+     * buffer and, after it, the offset of its first element as a long; an int as a long, a float as a float, a bool as
+     * an int. It is enqueued after all that the thread has enqueued before. RuntimeError with the compiler's log. */
     int (*opencl_run)(const char *name, const char *source, tp_tensor *on, tp_ints items, tp_ints group,
                       const tp_value *args, int nargs);
 

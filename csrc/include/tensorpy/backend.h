@@ -64,7 +64,7 @@ typedef struct {
     int64_t (*stream_new)(int device, int priority);       /* the number of a stream beside the default one: 1 to 255 */
     int (*stream_query)(int device, int64_t stream);       /* 1: all that it was given is done; 0: not yet */
     int (*stream_synchronize)(int device, int64_t stream); /* waits until that is so */
-    /* A mark behind all that the stream was given; NULL: failed. With timing event_elapsed may be asked of it. */
+    /* A mark after all that the stream was given; NULL: failed. With timing event_elapsed may be asked of it. */
     void *(*event_record)(int device, int64_t stream, bool timing);
     void (*event_release)(void *event);                               /* once for each; nothing waits for it any more */
     int (*event_query)(void *event);                                  /* 1: it was reached; 0: not yet */

@@ -3,7 +3,7 @@
  * The generator writes it (python -m tensorpy.codegen), for tensorpy and for libraries from outside. A rule is a kind,
  * and a role for each argument: a character in the order of the schema.
  *   tensors   T  has the batch in front, expanded to it if it is not batched
- *             A  has the batch in front, and dimensions of size 1 behind it until it has as many as the others; stays
+ *             A  has the batch in front, and dimensions of size 1 after it until it has as many as the others; stays
  *                as it is if it is not batched: it broadcasts
  *             U  may not be batched: the operator loops if it is
  *   numbers   d  a dimension, or dimensions, of the first tensor (or of the sizes s): one further back

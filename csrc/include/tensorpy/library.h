@@ -25,7 +25,7 @@
  *     Generator         G  tp_generator *             Storage          O  tp_storage *
  * A first parameter of tp_keyset (k) is the key set of the call. What a kernel returns: tp_tensor * (T), tp_tensor2 to
  * 5 (2 to 5), tp_tensor_seq * for Tensor[] (t), or int, a status (0): then results are arguments that it wrote, or
- * numbers that it stores through pointers behind the other parameters: int64_t * (i), double * (d), bool * (o). */
+ * numbers that it stores through pointers after the other parameters: int64_t * (i), double * (d), bool * (o). */
 #ifndef TENSORPY_LIBRARY_H
 #define TENSORPY_LIBRARY_H
 

@@ -3,7 +3,7 @@
  * A program is a list of steps, each of which makes a value from earlier ones; the last value is the result. It is
  * typed by kinds relative to the dtype that is computed in, so one serves all dtypes of a class. A device without
  * compiled loops interprets it, on the functions of tensorpy/math.h, or has it printed as C or OpenCL C
- * (tp_print_program) and compiles that. Numbers of operations never change; new ones come behind the others. */
+ * (tp_print_program) and compiles that. Numbers of operations never change; new ones come after the others. */
 #ifndef TENSORPY_PROGRAM_H
 #define TENSORPY_PROGRAM_H
 

@@ -109,7 +109,7 @@ static tp_tensor *promoted(const char *op, tp_tensor *self, bool to_complex) {
         return tp_fail_null(TP_RuntimeError, "%s: Unsupported dtype %s", op, tp_dtype_names[dtype]);
     return tp_to_dtype(self, to_complex ? tp_to_complex_dtype(dtype) : dtype, false, false, TP_NO_FORMAT);
 }
-/* Cut, or with zeros behind, to n along a dimension. */
+/* Cut, or with zeros after, to n along a dimension. */
 static tp_tensor *resized(tp_tensor *t, int64_t dim, int64_t n) {
     int64_t pad[2 * TP_MAX_DIMS] = {0}, size = t->sizes[dim];
     if (size >= n) return size == n ? tp_retain(t) : tp_narrow(t, dim, 0, n);
@@ -187,7 +187,7 @@ static tp_tensor *transform(const char *op, kind what, tp_tensor *self, tp_ints 
                            : tp__fft_c2r(sized, all, normalization, last);
     if (what == C2R) {
         tp_autoref *turned = count > 1 ? tp__fft_c2c(sized, rest, normalization, true) : tp_retain(sized);
-        tp_autoref *flipped = turned ? tp_conj(turned) : NULL;
+        tp_autoref *flipped = turned ? tp_conj_physical(turned) : NULL;
         return flipped ? tp__fft_c2r(flipped, end, normalization, last) : NULL;
     }
     tp_autoref *half = tp__fft_r2c(sized, end, normalization, true), *flipped = half ? tp_conj(half) : NULL;

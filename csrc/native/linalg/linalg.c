@@ -280,15 +280,21 @@ static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *giv
     tp_autoref *swaps = factors ? wide_pivots(pivots, sizes) : NULL, *x = swaps ? tp_as_columns(out) : NULL;
     return x && prim(factors, swaps, flag, x) == 0 ? tp_take(out) : NULL;
 }
+/* Computed, as primitives read memory. */
+static tp_tensor *conjugate_transpose(tp_tensor *t) {
+    tp_autoref *turned = tp_transpose_int(t, -2, -1);
+    return turned && tp_is_complex(turned) ? tp_conj_physical(turned) : tp_take(turned);
+}
+
 /* X A = B is A^H X^H = B^H.
  * linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor */
 tp_tensor *linalg_lu_solve_dense(tp_tensor *LU, tp_tensor *pivots, tp_tensor *B, bool left, bool adjoint) {
     static const char op[] = "linalg.lu_solve";
     if (left) return solve_factored(op, tp_prim_lu_solve, LU, pivots, B, adjoint);
     if (tp_check_matrix(op, "B", B, false) < 0) return NULL;
-    tp_autoref *turned = tp_adjoint(B),
+    tp_autoref *turned = conjugate_transpose(B),
                *x = turned ? solve_factored(op, tp_prim_lu_solve, LU, pivots, turned, !adjoint) : NULL;
-    return x ? tp_adjoint(x) : NULL;
+    return x ? conjugate_transpose(x) : NULL;
 }
 
 /* _lu_permutation(Tensor pivots, int rows) -> Tensor */

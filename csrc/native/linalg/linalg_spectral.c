@@ -424,7 +424,7 @@ static tp_tensor *pade(tp_tensor *a) {
     tp_release(x.v[1]);
     return x.v[0];
 }
-/* How often each matrix is halved before and squared behind, as floats; [..., 1, 1]. */
+/* How often each matrix is halved before and squared after, as floats; [..., 1, 1]. */
 static tp_tensor *halvings(tp_tensor *a) {
     tp_autoref *size = tp_abs(a), *sums = size ? tp_sum_dim_IntList(size, TP_INTS(-2), true, TP_NO_DTYPE) : NULL;
     tp_autoref *norm = sums ? tp_amax(sums, TP_INTS(-1), true) : NULL;

@@ -21,7 +21,7 @@ static tp_tensor *shared_heads(tp_tensor *t, const tp_tensor *query) {
     return wide ? tp_reshape(wide, (tp_ints){sizes, t->ndim}) : NULL;
 }
 
-/* Which keys a query may see: those that are not behind it. */
+/* Which keys a query may see: those that are not after it. */
 static tp_tensor *causal_mask(const tp_tensor *scores) {
     int64_t l = scores->sizes[scores->ndim - 2], s = scores->sizes[scores->ndim - 1];
     tp_autoref *rows = tp_arange(TP_SCALAR_I(l), TP_INT64, TP_NO_LAYOUT, scores->device, -1),

@@ -395,7 +395,7 @@ CONV_TRANSPOSE(conv_transpose1d, 1)
 CONV_TRANSPOSE(conv_transpose2d_input, 2)
 CONV_TRANSPOSE(conv_transpose3d_input, 3)
 
-/* Zeros behind the input along a dimension, for an odd "same" padding. */
+/* Zeros after the input along a dimension, for an odd "same" padding. */
 static tp_tensor *pad_behind(tp_tensor *input, int64_t dim, int64_t n) {
     int64_t sizes[TP_MAX_DIMS];
     memcpy(sizes, input->sizes, input->ndim * sizeof *sizes);

@@ -1,6 +1,6 @@
 /* ctc.c: connectionist temporal classification: checks, the lengths of a batch, and reductions.
  *
- * log_probs are [time, batch, class]; the labels are a row of targets for each sample, or one behind the other. The
+ * log_probs are [time, batch, class]; the labels are a row of targets for each sample, or one after another. The
  * gradient is that of the scores before a log_softmax, as PyTorch defines it. */
 #include "NativeFunctions.h"
 #include "Primitives.h"

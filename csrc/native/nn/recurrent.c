@@ -1,7 +1,7 @@
 /* recurrent.c: one direction of one recurrent layer over all its steps, and its gradient; the layers are in
  * recurrent_layers.c, the gradient that is itself differentiated in recurrent_twice.c.
  *
- * The rows of all steps lie behind each other; a step has as many as there are sequences that last so long, the first
+ * The rows of all steps lie one after another; a step has as many as there are sequences that last so long, the first
  * ones. The states of all sequences are kept in one buffer each: a step changes its rows, the others wait, for their
  * turn or because they have ended. So packed sequences, in either direction, are like others. */
 #include "native/nn/recurrent.h"
@@ -29,7 +29,7 @@ typedef struct {
     tp_recurrent cell;
     tp_ints batch_sizes;
     bool reverse;
-    int64_t step, first, rows; /* the current step: how many are behind it, its first row, how many rows */
+    int64_t step, first, rows; /* the current step: how many are after it, its first row, how many rows */
 } walk;
 
 static walk walk_of(tp_recurrent cell, tp_ints batch_sizes, bool from_last) {

@@ -1,7 +1,7 @@
 /* recurrent_twice.c: the gradient of a recurrent layer from operators, for a gradient that is itself differentiated.
  *
  * The states' gradients are values here, not buffers: a step takes its rows and gives new ones, and the others are put
- * behind them. */
+ * after them. */
 #include "native/nn/recurrent.h"
 
 #include "NativeFunctions.h"

@@ -34,7 +34,7 @@ static double step_of(int64_t in, int64_t out, mode m, bool align_corners, tp_op
 
 static int64_t within(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 
-/* The cubic convolution kernel with a = -3/4, at the four elements around a place t behind the second. */
+/* The cubic convolution kernel with a = -3/4, at the four elements around a place t after the second. */
 static void cubic_weights(double t, double w[4]) {
     const double a = -0.75;
     for (int k = 0; k < 4; k++) {

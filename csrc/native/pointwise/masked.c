@@ -39,7 +39,7 @@ tp_tensor *masked_select_backward_composite(tp_tensor *grad, tp_tensor *input, t
 
 /* ---- nonzero ---- */
 
-/* nonzero(Tensor self) -> Tensor: one row per element, one column per dimension; columns lie behind each other. */
+/* nonzero(Tensor self) -> Tensor: one row per element, one column per dimension; columns lie one after another. */
 tp_tensor *nonzero_dense(tp_tensor *self) {
     bool ready = self->dtype == TP_BOOL && tp_is_contiguous(self);
     tp_autoref *mask = ready ? tp_retain(self) : tp_new_empty(tp_sizes(self), TP_BOOL, self->device);

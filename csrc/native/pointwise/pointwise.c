@@ -89,7 +89,7 @@ static tp_tensor *new_output(general_call *g) {
     return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }
 
-/* The operands as map takes them: tensors, and the numbers in between with those of the parameters behind them. A
+/* The operands as map takes them: tensors, and the numbers in between with those of the parameters after them. A
  * 0-dimensional tensor of the host is a number to another device. */
 static int run_general(general_call *g, const tp_value *params, tp_tensor *out) {
     const tp_pointwise *p = g->p;

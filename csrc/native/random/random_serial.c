@@ -4,7 +4,7 @@
 #include "native/random/random.h"
 #include "prim/transfer.h"
 
-/* Where a draw goes: the elements one behind the other; `made` is `turned` itself or what is copied to it. */
+/* Where a draw goes: the elements one after another; `made` is `turned` itself or what is copied to it. */
 typedef struct {
     tp_tensor *turned, *made; /* owned */
 } target;

@@ -65,8 +65,8 @@ tp_tensor *_cumsum_backward_composite(tp_tensor *grad, int64_t dim) {
     return grad->numel <= 1 ? tp_alias(grad) : sum_from_behind(grad, dim);
 }
 
-/* Without zeros: sum of grad * output from behind, over the input. Up to and at the first zero of a line, what lies
- * before it is the same with that zero set to one; at it, the products go on as if it were one; behind it all products
+/* Without zeros: sum of grad * output from the end, over the input. Up to and at the first zero of a line, what lies
+ * before it is the same with that zero set to one; at it, the products go on as if it were one; after it all products
  * are zero.
  * cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor */
 tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t dim, tp_tensor *output) {
@@ -81,8 +81,8 @@ tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t
     tp_autoref *out = products ? tp_conj(output) : NULL, *weighted = out ? tp_mul_Tensor(grad, out) : NULL;
     tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL,
                *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
-    tp_autoref *behind = plain ? tp_mul_Tensor(grad, products) : NULL,
-               *kept = behind ? tp_mul_Tensor(behind, one) : NULL;
+    tp_autoref *after = plain ? tp_mul_Tensor(grad, products) : NULL,
+               *kept = after ? tp_mul_Tensor(after, one) : NULL;
     tp_autoref *at = kept ? sum_from_behind(kept, dim) : NULL;
     tp_autoref *from_first = at ? tp_where_ScalarOther(first, at, TP_SCALAR_I(0)) : NULL;
     return from_first ? tp_where_self(before, plain, from_first) : NULL;
@@ -141,7 +141,7 @@ int logcumsumexp_dense(tp_tensor *self, int64_t dim, tp_tensor *out) {
     return scan_into(tp_prim_scan_logsumexp, compute, self, dim, out);
 }
 
-/* grad_i / exp(result_i) summed from behind, times exp(self): in logarithms, positive and negative gradients apart.
+/* grad_i / exp(result_i) summed from the end, times exp(self): in logarithms, positive and negative gradients apart.
  * _logcumsumexp_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor */
 tp_tensor *_logcumsumexp_backward_composite(tp_tensor *grad, tp_tensor *self, tp_tensor *result, int64_t dim) {
     if (grad->numel <= 1) return tp_alias(grad);

@@ -169,7 +169,7 @@ static int infer_sizes(tp_ints wanted, int64_t numel, int64_t *out) {
 }
 
 /* Strides for `sizes` over self's memory; false if a copy is needed. Walks both shapes from the right, over runs of old
- * dimensions that lie behind each other in memory. */
+ * dimensions that lie one after another in memory. */
 static bool view_strides(const tp_tensor *self, const int64_t *sizes, int ndim, int64_t *strides) {
     if (self->numel == 0 || self->ndim == 0) {
         tp_contiguous_strides((tp_ints){sizes, ndim}, strides);
@@ -290,7 +290,8 @@ tp_tensor *matrix_H_composite(tp_tensor *self) {
 
 /* ---- complex numbers ---- */
 
-tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp_conj_physical(self) : tp_retain(self); }
+/* conj(Tensor(a) self) -> Tensor(a): nothing is computed, as in PyTorch */
+tp_tensor *conj_composite(tp_tensor *self) { return tp_is_complex(self) ? tp__conj(self) : tp_retain(self); }
 
 /* _conj(Tensor(a) self) -> Tensor(a): Note [Pending math] in conjugate/conjugate.h */
 tp_tensor *_conj_composite(tp_tensor *self) {

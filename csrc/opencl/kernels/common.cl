@@ -1,4 +1,4 @@
-/* common.cl: in front of every kernel, behind the math helpers: elements that OpenCL C has no arithmetic for, and
+/* common.cl: in front of every kernel, after the math helpers: elements that OpenCL C has no arithmetic for, and
  * conversions that C leaves open. */
 static inline float load_f16(ushort bits) { return vload_half(0, (const half *)&bits); }
 static inline ushort store_f16(float x) {

@@ -92,7 +92,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tiled(geometry g,
 #endif
 
 #ifdef PANEL
-/* b as panels of PANEL columns, row behind row, filled up with zeros: [batch][panel][k][PANEL]. */
+/* b as panels of PANEL columns, row after row, filled up with zeros: [batch][panel][k][PANEL]. */
 __kernel void pack(geometry g, __global const B_S *b, long bo, __global T *packed, long po, long batches) {
     long i = get_global_id(0), panels = (g.n + PANEL - 1) / PANEL;
     long k = i % g.k, panel = i / g.k % panels, batch = i / g.k / panels;

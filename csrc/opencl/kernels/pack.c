@@ -10,7 +10,7 @@
 #define GROUP 256
 #define MAX_DIMS 16
 
-/* A mask and where each part's true bytes begin; the total is behind them. */
+/* A mask and where each part's true bytes begin; the total is after them. */
 typedef struct {
     tp_cl_device *d;
     const tp_tensor *mask;

@@ -1,11 +1,11 @@
-/* pack.cl: what lies behind the true bytes of a mask, in order: numbered, packed, unpacked.
+/* pack.cl: what lies after the true bytes of a mask, in order: numbered, packed, unpacked.
  *
  * A mask's bytes may be any, all but 0 being true; nothing is written outside of what the sizes allow, whatever it says.
  *
  * Defined in front: OP_PACK (elements E), OP_UNPACK (elements E), OP_NONZERO (NDIM), OP_GROUPS; GROUP.
  *
  * The mask is cut into parts of `part` bytes. count_parts counts the true ones of each; offsets turns the counts into
- * where each part begins, and writes the total behind them; walk_parts goes over the parts once more, each from where
+ * where each part begins, and writes the total after them; walk_parts goes over the parts once more, each from where
  * it begins. With a GROUP of 1 a work-item goes over a part, else a work-group. */
 __kernel void count_parts(__global const uchar *mask, long mask_offset, __global long *counts, long counts_offset,
                           long n, long part, long parts) {

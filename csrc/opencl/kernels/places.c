@@ -1,6 +1,6 @@
 /* places.c: gather and the scatters; the kernel is places.cl.
  *
- * Dimensions that lie behind each other in all three tensors are one. On a CPU device a work-item has a long piece of
+ * Dimensions that lie one after another in all three tensors are one. On a CPU device a work-item has a long piece of
  * the innermost one, where the compiler finds vectors; on a GPU an element, so that neighbours read neighbours. */
 #include "PrimitiveKernels.h"
 #include "iter/iter.h"

@@ -18,7 +18,7 @@ typedef struct {
 
 #ifdef CHECKED
 #define FAULT , volatile __global int *fault, int kind
-/* The place of an index, -1 out of range; the last bad one is noted behind the loops, in which an atomic would be in the
+/* The place of an index, -1 out of range; the last bad one is noted after the loops, in which an atomic would be in the
  * compiler's way. */
 static inline long place_of(long i, long limit, bool wrap, long *bad, bool *any) {
     long at = wrap && i < 0 ? i + limit : i;

@@ -37,7 +37,7 @@ static inline long lower_count(long rows, long columns, long diagonal) {
     return (full - first) * (first + full + 2 * diagonal + 1) / 2 + (rows - full) * columns;
 }
 
-/* Rows, and behind them columns, of the elements of a triangle in row-major order: the row is found by bisection. */
+/* Rows, and after them columns, of the elements of a triangle in row-major order: the row is found by bisection. */
 __kernel void triangle_indices(__global long *out, long offset, long n, long rows, long columns, long diagonal,
                                int lower) {
     long i = get_global_id(0), low = 0, high = rows;

@@ -1,6 +1,6 @@
 /* recurrent.cl: the gates of one step of recurrent cells: a work-item for each hidden unit of each row.
  *
- * Defined in front: T, and T_SINGLE if that is float. A row of gates has n elements of each gate, one gate behind the
+ * Defined in front: T, and T_SINGLE if that is float. A row of gates has n elements of each gate, one gate after the
  * other. Pointers that are not given (`keep`, `biased`) are not touched. */
 #ifdef T_SINGLE
 #define SIGMOID(x) tp_sigmoid_f32(x)

@@ -1,5 +1,5 @@
-/* search.cl: where values go in sorted sequences, by bisection. Defined in front: X_* (element.h), FLOATING, RIGHT: behind
- * equal elements, not in front of them. NaN goes behind all numbers. */
+/* search.cl: where values go in sorted sequences, by bisection. Defined in front: X_* (element.h), FLOATING, RIGHT: after
+ * equal elements, not in front of them. NaN goes after all numbers. */
 #ifdef FLOATING
 #define LESS(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
 #else

@@ -93,7 +93,7 @@ __kernel void sort_blocks(__global const X_S *in, long in_offset, ENTRIES, long 
         }
 }
 #else
-/* The same for blocks of 2 * GROUP, bitonic (Batcher, 1968); what is behind a line's end sorts behind all. */
+/* The same for blocks of 2 * GROUP, bitonic (Batcher, 1968); what is after a line's end sorts after all. */
 __kernel void sort_blocks(__global const X_S *in, long in_offset, ENTRIES, long n, long block, long blocks, long lines,
                           KEY flip) {
     __local KEY k[2 * GROUP];

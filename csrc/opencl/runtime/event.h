@@ -9,7 +9,7 @@ typedef struct {
     bool timing;
 } tp_cl_marker;
 
-/* A mark behind all that is enqueued; NULL and the error set on failure. With timing the stream takes times from here
+/* A mark after all that is enqueued; NULL and the error set on failure. With timing the stream takes times from here
  * on. stream -1: the current one. */
 tp_cl_marker *tp_cl_event_record(int device, int stream, bool timing);
 /* What is enqueued on a stream from here on comes after the mark. The host waits where the mark is another device's. */

@@ -19,7 +19,7 @@ void tp_cl_pass_fault(tp_cl_call *c, int fault);
 /* tp_cl_run for a kernel that was passed a fault. */
 int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group);
 
-/* A look around a wait: begin enqueues it, end, behind the wait, raises what was found. */
+/* A look around a wait: begin enqueues it, end, after the wait, raises what was found. */
 typedef struct {
     bool looks;
     uint32_t raised;  /* how many notes of the device had been raised when the look began */
@@ -29,7 +29,7 @@ int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look);
 int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look);
 /* In place of the end where the wait failed: nothing is written to the look any more. */
 void tp_cl_look_drop(tp_cl_device *d, const tp_cl_look *look);
-/* A look behind a wait for all streams. */
+/* A look after a wait for all streams. */
 int tp_cl_look_idle(tp_cl_device *d);
 
 /* Whether checked launches wait. The first value is TENSORPY_OPENCL_CHECK_INDICES's: "deferred" (the default), "sync".

@@ -7,7 +7,7 @@
  * reached, segments that are free as a whole are given back and the allocation is tried once more.
  *
  * What is enqueued may still use a block that is released: a segment belongs to a stream, blocks go to that stream's
- * commands only, and the next owner's come behind. Where other streams used the block as well, the segment's stream is
+ * commands only, and the next owner's come after. Where other streams used the block as well, the segment's stream is
  * made to wait for them at the release.
  *
  * Invariants: neighbouring blocks are never both free; segments are sorted by address; addresses are never used twice,
@@ -196,7 +196,7 @@ static tp_cl_block *new_segment(tp_cl_device *d, pool *p, size_t size) {
 
 /* ---- blocks ---- */
 
-/* Leaves `size` bytes in b and the rest in a block behind it. Without memory for its struct the rest stays in b. */
+/* Leaves `size` bytes in b and the rest in a block after it. Without memory for its struct the rest stays in b. */
 static void split(pool *p, tp_cl_block *b, size_t size) {
     if (b->size - size < (is_large(b) ? SMALL : STEP)) return;
     tp_cl_block *rest = calloc(1, sizeof *rest);

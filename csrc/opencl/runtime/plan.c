@@ -11,7 +11,7 @@ typedef struct {
     const tp_cl_device *device;
     const tp_cl_family *family;
     const char *kernel;
-    uint64_t variant[WORDS]; /* with zeros behind it */
+    uint64_t variant[WORDS]; /* with zeros after it */
 } plan_key;
 
 typedef struct {

@@ -25,7 +25,7 @@ extern _Atomic uint32_t tp_cl_released;
  * there. NULL and the error set if it does not compile: the compiler's log is in the message. */
 typedef void (*tp_cl_writer)(tp_text *source, const void *context);
 tp_cl_built *tp_cl_kernel(tp_cl_device *d, const char *key, const char *name, tp_cl_writer write, const void *context);
-/* The kernel `name` of the file `file` of csrc/opencl behind common.cl, with definitions in front: "#define T float\n".
+/* The kernel `name` of the file `file` of csrc/opencl after common.cl, with definitions in front: "#define T float\n".
  */
 tp_cl_built *tp_cl_file_kernel(tp_cl_device *d, const char *file, const char *name, const char *definitions);
 

@@ -23,7 +23,7 @@ int tp_cl_stream_set(tp_cl_device *d, int stream);
 /* From here on the stream notes when commands start and end, which events with timing ask for. */
 int tp_cl_profile(tp_cl_device *d, int stream);
 
-/* A mark behind all that is enqueued on a stream; `call` is the driver's function that failed. */
+/* A mark after all that is enqueued on a stream; `call` is the driver's function that failed. */
 cl_int tp_cl_mark(tp_cl_device *d, int stream, cl_event *event, const char **call);
 /* What is enqueued on a stream from here on comes after an event of the same device. */
 cl_int tp_cl_hold(tp_cl_device *d, int stream, cl_event event);

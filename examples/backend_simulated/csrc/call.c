@@ -1,4 +1,4 @@
-/* call.c: calls of primitives as jobs: the arguments are copied, tensors as views, into one piece of memory behind the
+/* call.c: calls of primitives as jobs: the arguments are copied, tensors as views, into one piece of memory after the
  * job, so that it does not matter what becomes of them until the kernel runs. */
 #include "queue.h"
 
@@ -13,7 +13,7 @@ typedef struct {
 
 static void run_call(job *j) { ((call *)j)->run(((call *)j)->arguments); }
 
-/* Room behind a call, handed out piece by piece; without `base` it is only counted. */
+/* Room after a call, handed out piece by piece; without `base` it is only counted. */
 typedef struct {
     char *base;
     size_t used;

@@ -144,7 +144,7 @@ static void norm_backward(const argument *a) {
     tp_norm_rows w = rows_of(&a[5]);
     for (int64_t r = 0; r < w.rows; r++) row_backward(&w, a, r, value(&a[3], r, 0), value(&a[4], r, 0), false, a + 6);
 }
-/* norm.frozen_backward: shaped like it, but for var in place of rstd and float eps behind rows */
+/* norm.frozen_backward: shaped like it, but for var in place of rstd and float eps after rows */
 static void norm_frozen_backward(const argument *a) {
     tp_norm_rows w = rows_of(&a[5]);
     for (int64_t r = 0; r < w.rows; r++)

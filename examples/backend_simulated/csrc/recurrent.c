@@ -1,4 +1,4 @@
-/* recurrent.c: one step of recurrent cells. A row of gates has n of each, one gate behind the other. */
+/* recurrent.c: one step of recurrent cells. A row of gates has n of each, one gate after the other. */
 #include "device.h"
 
 #include <math.h>

@@ -152,7 +152,7 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear map and the cross entropy of its scores; out_features are dimensions behind the classes."""
+    """A linear map and the cross entropy of its scores; out_features are dimensions after the classes."""
 
     def __init__(
         self,

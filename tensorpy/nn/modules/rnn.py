@@ -185,7 +185,7 @@ class RNNBase(Module):
             state = tuple(apply_permutation(s, order) for s in state)
         given: Any = state if self.mode == "LSTM" else next(iter(state))
         before = [data] if batch_sizes is None else [data, batch_sizes]
-        behind = [False] if batch_sizes is None else []  # whether the batch comes first
+        after = [False] if batch_sizes is None else []  # whether the batch comes first
         output, *last = getattr(_C, self.mode.lower())(
             *before,
             given,
@@ -195,7 +195,7 @@ class RNNBase(Module):
             self.dropout,
             self.training,
             self.bidirectional,
-            *behind,
+            *after,
         )
         state = tuple(last)
         if packed:

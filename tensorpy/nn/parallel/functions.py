@@ -48,7 +48,7 @@ def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: in
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """The parts of results behind each other, on one device."""
+    """The parts of results one after another, on one device."""
     first, device = outputs[0], _device(target_device)
     if isinstance(first, Tensor):
         if all(part.dim() == 0 for part in outputs) and dim == 0:

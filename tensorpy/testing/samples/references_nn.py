@@ -70,7 +70,7 @@ def conv(x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilat
     n = w.ndim - 2
     if padding == "valid":
         padding = 0
-    elif padding == "same":  # of an odd width the greater half lies behind
+    elif padding == "same":  # of an odd width the greater half lies after
         total = [d * (k - 1) for d, k in zip(tuple_of(dilation, n), w.shape[2:], strict=True)]
         x = np.pad(x, [(0, 0)] * (x.ndim - n) + [(t // 2, t - t // 2) for t in total])
         padding = 0

@@ -51,7 +51,7 @@ def logcumsumexp(make: Make) -> Iterator[Any]:
 
 def _diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     if n == 0:
-        return x  # without what would be put before and behind
+        return x  # without what would be put before and after
     parts = [p for p in (prepend, x, append) if p is not None]
     x = np.concatenate(parts, dim) if len(parts) > 1 else x
     return np.diff(x, min(n, x.shape[dim]), dim)

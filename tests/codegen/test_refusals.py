@@ -84,8 +84,8 @@ def test_each_entry_of_pytorch_alone(folder: Path, torch_yaml: Callable[[str], P
 
 SOME = (
     "add mul sub div pow eq mean sum where clone conj conj_physical abs sgn cat sort cummax cumsum prod "
-    "max_pool2d_with_indices linspace empty_permuted embedding rand native_dropout bernoulli nll_loss_forward index_put gelu clamp "
-    "permute_copy to topk native_layer_norm searchsorted is_floating_point result_type isin median"
+    "max_pool2d_with_indices linspace empty_permuted embedding rand native_dropout bernoulli nll_loss_forward "
+    "index_put gelu clamp permute_copy to topk native_layer_norm searchsorted is_floating_point result_type isin median"
 ).split()
 TYPES = (
     "Tensor Tensor? Tensor[] Tensor?[] int int? int[] int[2] SymInt float? Scalar Scalar[] bool? bool[3] str str[] "

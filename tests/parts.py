@@ -1,10 +1,10 @@
 """Which operators a sampled run takes: all of the families that changed, and a part of the rest that goes round.
 
-`pytest --part=2/3` takes the second third of the operators, `--part=auto/3` the third that the commit at hand stands
-for: the next commit takes another one. A family has changed if a file with its stem did in the hours before the
-commit at hand, or since TENSORPY_BASE; a change that goes through most families is one of the generator, or of a key
-that it reads, and counts as none. What is no operator's (the generator, the dispatcher, the layers) has its own
-tests, which always run.
+`pytest --part=2/3` takes the second third of the operators, `--part=auto/9` two ninths: the one that the commit at hand
+stands for, and the one of the day, so that each operator has its turn within nine days, whatever is committed. A family
+has changed if a file with its stem did in the hours before the commit at hand, or since TENSORPY_BASE; a change that
+goes through most families is one of the generator, or of a key that it reads, and counts as none. What is no operator's
+(the generator, the dispatcher, the layers) has its own tests, which always run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import functools
 import os
 import re
 import subprocess
+import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,16 +51,16 @@ def families_of(files: Iterable[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Part:
-    """The `number`th of `count` parts, and everything of `families`."""
+    """The `numbers`, from 1, of `count` parts, and everything of `families`."""
 
-    number: int
+    numbers: frozenset[int]
     count: int
     families: frozenset[str]
     since: str
 
     def takes(self, name: str) -> bool:
         """Of an operator's full name ("max.dim"), or of a function's of torch ("nn.functional.relu")."""
-        mine = zlib.crc32(name.encode()) % self.count == self.number - 1
+        mine = zlib.crc32(name.encode()) % self.count + 1 in self.numbers
         return mine or name.partition(".")[0] in self._changed or name.rpartition(".")[2] in self._changed
 
     @functools.cached_property
@@ -69,11 +70,12 @@ class Part:
     def __str__(self) -> str:
         changed = f", and all of {', '.join(sorted(self.families))}" if self.families else ""
         since = f" (changed since {self.since[:9]})" if self.families else ""
-        return f"part {self.number} of {self.count} of the operators{changed}{since}"
+        numbers = " and ".join(map(str, sorted(self.numbers)))
+        return f"part {numbers} of {self.count} of the operators{changed}{since}"
 
 
 def part_of(text: str) -> Part | None:
-    """`2/3`, `auto/3`; nothing for all of it, and where the history is not known."""
+    """`2/3`, `auto/9`; nothing for all of it, and where the history is not known."""
     if not text:
         return None
     number, slash, count = text.partition("/")
@@ -82,9 +84,11 @@ def part_of(text: str) -> Part | None:
     commit, base = _git("rev-parse", "HEAD"), _base()
     if number == "auto" and not (commit and base):
         return None
-    chosen = int(commit, 16) % int(count) + 1 if number == "auto" else int(number)
-    if not 1 <= chosen <= int(count):
-        raise ValueError(f"there is no part {chosen} of {count}")
+    days = int(time.time()) // (24 * 3600)
+    turns = (int(commit, 16), days) if number == "auto" else (int(number) - 1,)
+    if number != "auto" and not 1 <= int(number) <= int(count):
+        raise ValueError(f"there is no part {number} of {count}")
     changed = families_of(_git("diff", "--name-only", base, "HEAD").splitlines() if base else [])
     every = {info.op.family for info in TABLE.values()}
+    chosen = frozenset(turn % int(count) + 1 for turn in turns)
     return Part(chosen, int(count), frozenset(changed if 2 * len(changed) <= len(every) else ()), base)

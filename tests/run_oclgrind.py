@@ -5,7 +5,7 @@ calls. Each operator that has an OpenCL kernel runs a few samples, of more than 
 after them come the large calls of opencl_large.py; all this in the tuning for CPUs and in the one for GPUs.
 That races are seen at all is tried first, on kernels whose barriers are taken out.
 
-`python tests/run_oclgrind.py [--all] [--part=auto/3] [PATTERN...]`; the large calls are in every part (parts.py).
+`python tests/run_oclgrind.py [--all] [--part=auto/9] [PATTERN...]`; the large calls are in every part (parts.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Builds with AddressSanitizer and UBSan and runs the C tests and the Python suite under them.
 
 The interpreter is not instrumented, so the sanitizer's runtime is preloaded, and its leak check, which would report the
-interpreter's own blocks, is left to the leak tests. Arguments are pytest's: `--part=auto/3`.
+interpreter's own blocks, is left to the leak tests. Arguments are pytest's: `--part=auto/9`.
 """
 
 from __future__ import annotations

@@ -253,7 +253,8 @@ class _Loop:
         yield f"{indent}    int failed = 0;"
         yield f"{indent}    for (int k = 0; k < TP_BLOCK; k++) made[k] = {name}_quick{call};"
         yield f"{indent}    for (int k = 0; k < TP_BLOCK; k++) failed |= made[k] != made[k];"
-        yield f"{indent}    for (int k = 0; failed && k < TP_BLOCK; k++) made[k] = {name}{call};"
+        yield f"{indent}    if (failed)"
+        yield f"{indent}        for (int k = 0; k < TP_BLOCK; k++) made[k] = {name}{call};"
         yield f"{indent}    for (int k = 0; k < TP_BLOCK; k++) out[i + k] = made[k];"
         yield f"{indent}}}"
 

@@ -63,7 +63,11 @@ _declare("sin cos", 1, "fc", "f", cost=3)
 _declare("tan asin acos atan sinh cosh asinh acosh atanh", 1, "fc", "f", cost=4)
 _declare("erf erfc", 1, "f", "f", cost=3)
 _declare("erfinv ndtri", 1, "f", "f", cost=4)
-_declare("lgamma digamma trigamma i0 i0e i1 i1e log_ndtr erfcx", 1, "f", cost=5)
+_declare("lgamma digamma trigamma log_ndtr erfcx", 1, "f", cost=5)
+_declare("i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1", 1, "f", "f", cost=5)
+_declare("bessel_k0 bessel_k1 bessel_k0e bessel_k1e airy_ai", 1, "f", "f", cost=5)
+_declare("chebyshev_t chebyshev_u chebyshev_v chebyshev_w", 2, "f", cost=6)
+_declare("hermite_h hermite_he laguerre_l legendre_p", 2, "f", cost=6)
 _declare("zeta polygamma gamma_p gamma_q gamma_slope", 2, "f", cost=6)
 _declare("floor ceil round trunc frac", 1, "f", "f")
 _declare("isnan isinf isfinite", 1, "fc", "fc", "bool")
@@ -87,7 +91,7 @@ _declare("lshift rshift", 2, "i", "i")
 # vectorises where the other does not, and gives NaN where it does not know better. In C the loops of sin, cos and tan
 # vectorise as they are; OpenCL C has quick forms of float32 alone.
 QUICK: Mapping[Literal["C", "OpenCL"], Set[str]] = {
-    "C": frozenset({"fmod", "remainder"}),
+    "C": frozenset({"fmod", "remainder", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"}),
     "OpenCL": frozenset({"fmod", "remainder", "sin", "cos", "tan"}),
 }
 

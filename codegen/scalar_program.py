@@ -47,6 +47,8 @@ HELPER_NUMBERS = (
     *"pow atan2 hypot fmod remainder floor_divide div_trunc copysign nextafter maximum minimum fmax fmin".split(),
     *"logaddexp logaddexp2 xlogy xlog1py gcd lcm lshift rshift".split(),
     *"real imag complex erfcx gamma_p gamma_q gamma_slope".split(),
+    *"bessel_j0 bessel_j1 bessel_y0 bessel_y1 bessel_k0 bessel_k1 bessel_k0e bessel_k1e airy_ai".split(),
+    *"chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l legendre_p".split(),
 )
 _KINDS = {Kind.T: 0, Kind.R: 1, Kind.B: 2, Kind.I: 3, Kind.D: 4}
 NAMED = 0x80  # in a step's kind: used several times, so a translation gives it a name

@@ -4,7 +4,6 @@ number.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import namedtuple
 
@@ -269,35 +268,13 @@ def histogramdd(
     density: bool = False,
 ) -> HistogramDD:
     """The sums of weights in boxes, or how many points are there; the points are the rows of the last dimension."""
-    if input.dim() < 2:
-        raise RuntimeError("histogramdd: input tensor should have at least 2 dimensions")
-    points = input.detach().reshape(-1, input.shape[-1])
-    columns = points.unbind(1)
-    counts: Sequence[int | Tensor] = [operator.index(bins)] * len(columns) if is_whole(bins) else list(bins)
-    if len(counts) != len(columns):
-        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    if range is not None and len(range) != 2 * len(columns):
-        raise RuntimeError(f"histogramdd: range should have {2 * len(columns)} elements, but got {len(range)}")
-    if weight is not None and weight.shape != input.shape[:-1]:
-        raise RuntimeError("histogramdd: weight should have the shape of the input without its last dimension")
-    edges = []
-    for i, (column, count) in enumerate(zip(columns, counts, strict=True)):
-        ends = None if range is None else range[2 * i : 2 * i + 2]
-        edges.append(count if isinstance(count, Tensor) else _C.histogram(column, count, range=ends)[1])
-    sizes = [edge.shape[0] - 1 for edge in edges]
-    inside = _C.ones(points.shape[:1], dtype=_C.bool, device=input.device)
-    place = _C.zeros(points.shape[:1], dtype=_C.int64, device=input.device)
-    for column, edge, size in zip(columns, edges, sizes, strict=True):
-        inside = inside & (column >= edge[0]) & (column <= edge[-1])
-        place = place * size + (_C.searchsorted(edge, column.contiguous(), right=True) - 1).clamp(0, size - 1)
-    mass = inside.to(input.dtype) if weight is None else _C.where(inside, weight.detach().reshape(-1), 0)
-    hist = _C.zeros([math.prod(sizes)], dtype=input.dtype, device=input.device)
-    hist = hist.scatter_add(0, place, mass).reshape(sizes)
-    if density:
-        hist = hist / hist.sum()
-        for i, edge in enumerate(edges):
-            hist = hist / edge.diff().reshape([-1] + [1] * (len(edges) - 1 - i))
-    return HistogramDD(hist, tuple(edges))
+    edges: list[Tensor] = [] if is_whole(bins) else [bin for bin in bins if isinstance(bin, Tensor)]
+    if edges and not is_whole(bins) and len(edges) == len(bins):
+        return HistogramDD(_C._histogramdd_from_bin_tensors(input, edges, weight=weight, density=density), tuple(edges))
+    counts: Any = [operator.index(bins)] * (input.shape[-1] if input.dim() else 0) if is_whole(bins) else bins
+    ends = _C._histogramdd_bin_edges(input, counts, range=range, weight=weight, density=density)
+    hist = _C._histogramdd_from_bin_cts(input, counts, range=range, weight=weight, density=density)
+    return HistogramDD(hist, tuple(ends))
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
@@ -313,16 +290,15 @@ def numel(input: Tensor) -> int:
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates, a tensor for each dimension, of places in a tensor of that shape that is flat."""
-    if indices.is_complex() or indices.is_floating_point() or indices.dtype is _C.bool:
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if isinstance(shape, Tensor) or (not hasattr(shape, "__iter__") and not is_whole(shape)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     for size in sizes:
         if not is_whole(size):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
-        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
-    strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-    return tuple(indices.div(stride, rounding_mode="floor") % size for stride, size in zip(strides, sizes, strict=True))
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    return tuple(_C._unravel_index(indices, sizes))
 
 
 make_overridable(

@@ -5,6 +5,7 @@
  * counts and lists are touched with the lock held only, and so need none of their own. */
 #include "core/host.h"
 
+#include "core/error.h"
 #include "core/lock.h"
 #include "core/tls.h"
 
@@ -126,3 +127,5 @@ int tp_host_look(void) {
     if (tp_tls.stop) atomic_store_explicit(tp_tls.stop, true, memory_order_relaxed);
     return -1;
 }
+
+bool tp_work_ended(void) { return tp_error_pending() != TP_NoError || tp_host_look() < 0; }

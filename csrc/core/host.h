@@ -31,3 +31,7 @@ int tp_host_look(void);
  * nothing then returns early, with the error set. */
 #define TP_STRETCH 65536 /* steps of a loop that is better off without the question in its middle */
 TP_INLINE bool tp_ends_at(int64_t i) { return tp_unlikely(i && !(i & ((1 << 20) - 1))) && tp_host_look() < 0; }
+/* The same for an element's own steps: once it has ended, the next elements end as soon as they ask, which is every
+ * some thousands of steps. */
+bool tp_work_ended(void);
+TP_INLINE bool tp_steps_end_at(int64_t i) { return tp_unlikely(!(i & 4095)) && tp_work_ended(); }

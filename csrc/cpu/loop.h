@@ -2,6 +2,9 @@
 #pragma once
 
 #include "cpu/capability.h"
+#include "core/host.h"
 #include "dispatch/value.h"
 #include "iter/iter.h"
+
+#define TP_ENDS_AT(k) tp_steps_end_at(k)
 #include "tensorpy/loop.inc"

@@ -147,11 +147,21 @@ def test_resize_as_takes_the_sizes_of_another():
     assert x.resize_as_(tp.empty(4, 3)).shape == (4, 3)
 
 
+@pytest.mark.parametrize("dtype", [tp.uint8, tp.int8, tp.int32, tp.int64])
+def test_coordinates_are_int64(dtype):
+    """Also those of a shape that the dtype of the places has no number for."""
+    places = tp.unravel_index(tp.tensor([5, 100], dtype=dtype), (200, 3, 400))
+    assert [(p.dtype, p.tolist()) for p in places] == [(tp.int64, [0, 0]), (tp.int64, [0, 0]), (tp.int64, [5, 100])]
+    assert tp.unravel_index(tp.tensor([5], dtype=dtype), ()) == ()
+
+
 def test_unravel_index():
     places = tp.tensor([[0, 5], [11, -1]])
     rows, columns = tp.unravel_index(places, (3, 4))
     assert rows.tolist() == [[0, 1], [2, 2]] and columns.tolist() == [[0, 1], [3, 3]]
     with pytest.raises(TypeError, match="integer dtype"):
         tp.unravel_index(tp.ones(2), (3, 4))
+    with pytest.raises(TypeError, match="int or sequence of ints"):
+        tp.unravel_index(places, tp.tensor([3, 4]))
     with pytest.raises(ValueError, match="negative"):
         tp.unravel_index(places, (3, -4))

@@ -6,6 +6,7 @@
  *   math_real.inc     everything else on f32 and f64, included once for each
  *   math_special.inc  special functions with loops; float's are computed in double where there is one
  *   math_gamma.inc    the incomplete gamma functions, in the same way
+ *   math_bessel.inc, math_polynomial.inc  Bessel functions, and orthogonal polynomials, in the same way
  *   math_int.inc, math_complex.inc
  *
  * Invariants: NaN, infinities and signed zeros come out as IEEE 754 and C Annex F say, without any relaxed-math flag
@@ -156,6 +157,9 @@ TP_SIMD(cos)
 TP_SIMD(exp)
 TP_SIMD(log)
 TP_SIMD2(pow)
+/* cos under a name that gcc does not join with sin of the same number to one call, which has no vector form. */
+#define TP_LONE_COS 1
+__attribute__((simd("notinbranch"), const)) double tp_lone_cos(double) __asm__("cos");
 #if __GLIBC_PREREQ(2, 35)
 #define TP_LIBMVEC 1
 TP_SIMD(exp2)
@@ -193,9 +197,16 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #endif
 
 #endif
+#ifndef TP_LONE_COS
+#define tp_lone_cos(x) cos(x)
+#endif
 
 #define TP_PASTE_(a, b) a##b
 #define TP_PASTE(a, b) TP_PASTE_(a, b)
+
+#ifndef TP_ENDS_AT /* whether step k of a long loop is to be the last */
+#define TP_ENDS_AT(k) false
+#endif
 
 /* ---- real numbers ---- */
 
@@ -243,8 +254,12 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #endif
 #include "tensorpy/math_real.inc"
 #ifdef TP_OPENCL
+#define TP_STEP(a, b, c) TP_FMA(a, b, c)
+#include "tensorpy/math_bessel.inc"
 #include "tensorpy/math_special.inc"
 #include "tensorpy/math_gamma.inc"
+#include "tensorpy/math_polynomial.inc"
+#undef TP_STEP
 #endif
 #undef TP_R
 #undef TP_T
@@ -279,9 +294,19 @@ __attribute__((simd("notinbranch"), const)) float tp_vector_pow(float, float);
 #define TP_FMOD_LIMIT 0x1p52
 #define TP_FMOD_STEP(q, b, a) __builtin_fma(q, b, a)
 #endif
+#if defined(TP_OPENCL)
+#define TP_STEP(a, b, c) TP_FMA(a, b, c)
+#elif defined(TP_FUSED)
+#define TP_STEP(a, b, c) __builtin_fma(a, b, c)
+#else
+#define TP_STEP(a, b, c) ((a) * (b) + (c))
+#endif
 #include "tensorpy/math_real.inc"
+#include "tensorpy/math_bessel.inc"
 #include "tensorpy/math_special.inc"
 #include "tensorpy/math_gamma.inc"
+#include "tensorpy/math_polynomial.inc"
+#undef TP_STEP
 #undef TP_FMOD_FAST
 #undef TP_FMOD_IN
 #undef TP_FMOD_LIMIT
@@ -311,7 +336,42 @@ TP_THROUGH_F64(i0)
 TP_THROUGH_F64(i0e)
 TP_THROUGH_F64(i1)
 TP_THROUGH_F64(i1e)
+TP_THROUGH_F64(bessel_j0)
+TP_THROUGH_F64(bessel_j1)
+TP_THROUGH_F64(bessel_y0)
+TP_THROUGH_F64(bessel_y1)
+TP_THROUGH_F64(quick_bessel_j0)
+TP_THROUGH_F64(quick_bessel_j1)
+TP_THROUGH_F64(quick_bessel_y0)
+TP_THROUGH_F64(quick_bessel_y1)
+TP_THROUGH_F64(bessel_k0)
+TP_THROUGH_F64(bessel_k1)
+TP_THROUGH_F64(bessel_k0e)
+TP_THROUGH_F64(bessel_k1e)
+TP_THROUGH_F64(airy_ai)
 #undef TP_THROUGH_F64
+/* A finite value that is too large for a float ends as NaN, as one that is too large for a double does. */
+TP_FN tp_f32 tp_narrow_polynomial_f32(tp_f64 value) {
+    const tp_f32 narrow = (tp_f32)value;
+    return value - value == 0 && narrow - narrow != 0 ? TP_NAN_f32 : narrow;
+}
+#define TP_THROUGH_F64(name) \
+    TP_FN tp_f32 tp_##name##_f32(tp_f32 x, tp_f32 n) { return tp_narrow_polynomial_f32(tp_##name##_f64(x, n)); }
+TP_THROUGH_F64(chebyshev_t)
+TP_THROUGH_F64(chebyshev_u)
+TP_THROUGH_F64(chebyshev_v)
+TP_THROUGH_F64(chebyshev_w)
+TP_THROUGH_F64(laguerre_l)
+TP_THROUGH_F64(legendre_p)
+#undef TP_THROUGH_F64
+TP_FN tp_f32 tp_hermite_h_f32(tp_f32 x, tp_f32 n) {
+    const tp_f32 value = tp_narrow_polynomial_f32(tp_hermite_h_f64(x, n));
+    return (n >= 129) & (value != 0) ? TP_NAN_f32 : value;
+}
+TP_FN tp_f32 tp_hermite_he_f32(tp_f32 x, tp_f32 n) {
+    const tp_f32 value = tp_narrow_polynomial_f32(tp_hermite_he_f64(x, n));
+    return (n >= 129) & (value != 0) ? TP_NAN_f32 : value;
+}
 TP_FN tp_f32 tp_zeta_f32(tp_f32 s, tp_f32 q) { return (tp_f32)tp_zeta_f64(s, q); }
 TP_FN tp_f32 tp_polygamma_f32(tp_f32 n, tp_f32 x) { return (tp_f32)tp_polygamma_f64(n, x); }
 TP_FN tp_f32 tp_gamma_p_f32(tp_f32 a, tp_f32 x) { return (tp_f32)tp_gamma_p_f64(a, x); }

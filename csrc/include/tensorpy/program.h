@@ -134,7 +134,24 @@ extern "C" {
     X(erfcx, 1, 0, 0, 1, 0)        \
     X(gamma_p, 2, 0, 0, 1, 0)      \
     X(gamma_q, 2, 0, 0, 1, 0)      \
-    X(gamma_slope, 2, 0, 0, 1, 0)
+    X(gamma_slope, 2, 0, 0, 1, 0)  \
+    X(bessel_j0, 1, 0, 0, 1, 0)    \
+    X(bessel_j1, 1, 0, 0, 1, 0)    \
+    X(bessel_y0, 1, 0, 0, 1, 0)    \
+    X(bessel_y1, 1, 0, 0, 1, 0)    \
+    X(bessel_k0, 1, 0, 0, 1, 0)    \
+    X(bessel_k1, 1, 0, 0, 1, 0)    \
+    X(bessel_k0e, 1, 0, 0, 1, 0)   \
+    X(bessel_k1e, 1, 0, 0, 1, 0)   \
+    X(airy_ai, 1, 0, 0, 1, 0)      \
+    X(chebyshev_t, 2, 0, 0, 1, 0)  \
+    X(chebyshev_u, 2, 0, 0, 1, 0)  \
+    X(chebyshev_v, 2, 0, 0, 1, 0)  \
+    X(chebyshev_w, 2, 0, 0, 1, 0)  \
+    X(hermite_h, 2, 0, 0, 1, 0)    \
+    X(hermite_he, 2, 0, 0, 1, 0)   \
+    X(laguerre_l, 2, 0, 0, 1, 0)   \
+    X(legendre_p, 2, 0, 0, 1, 0)
 
 enum {
 #define TP_STEP_ENUM(name) TP_STEP_##name,

@@ -9,7 +9,7 @@ from tensorpy._modes import no_grad
 from tensorpy.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tensorpy.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from tensorpy.optim.averaging import ASGD
-from tensorpy.optim.optimizer import ListOptimizer
+from tensorpy.optim.optimizer import ListOptimizer, settings_of
 from tensorpy.optim.sgd import SGD
 
 __all__ = [
@@ -21,21 +21,14 @@ _PAIRS = {  # what is one setting of a group, and two arguments of a function
     "etas": ("etaminus", "etaplus"),
     "step_sizes": ("step_size_min", "step_size_max"),
 }
-_WAYS = (
-    "foreach",
-    "capturable",
-    "differentiable",
-    "fused",
-    "grad_scale",
-    "found_inf",
-    "has_complex",
-    "has_sparse_grad",
-)
+# arguments that are no settings of a group
+_BESIDE = {"grad_scale": None, "found_inf": None, "has_complex": False, "has_sparse_grad": False}
 
 
-def _function(cls: type[ListOptimizer], name: str, lists: str, settings: str, defaults: dict[str, Any]) -> Any:
+def _function(cls: type[ListOptimizer], name: str, lists: str, settings: str, ways: str) -> Any:
     """A function of a class's step. `lists` are "argument=state" after the gradients, `settings` keyword arguments that
-    have to be given."""
+    have to be given; `ways` may be left out, and have the class's defaults (Note [Settings of optimizers])."""
+    defaults = {**_BESIDE, **settings_of(cls)}
     states_of = dict(pair.split("=") for pair in lists.split())
     grads_name = "d_p_list" if cls is SGD else "grads"
 
@@ -62,21 +55,13 @@ def _function(cls: type[ListOptimizer], name: str, lists: str, settings: str, de
 
     kinds = inspect.Parameter
     required = [kinds(n, kinds.POSITIONAL_OR_KEYWORD) for n in ("params", grads_name, *states_of)]
-    optional = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=v) for n, v in defaults.items()]
+    optional = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=defaults[n]) for n in ways.split()]
     named = [kinds(n, kinds.KEYWORD_ONLY) for n in settings.split()]
     signature = inspect.Signature([*required, *optional, *named])
     step.__name__ = step.__qualname__ = name
     step.__doc__ = f"One step of {cls.__name__}."
     step.__signature__ = signature  # type: ignore[attr-defined]
     return step
-
-
-def _ways(names: str, **more: Any) -> dict[str, Any]:
-    """Optional arguments in their order, with their defaults."""
-    defaults = dict.fromkeys(_WAYS, None) | {
-        "capturable": False, "differentiable": False, "has_complex": False, "has_sparse_grad": False, **more,
-    }  # fmt: skip
-    return {name: defaults[name] for name in names.split()}
 
 
 _MEANS = "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq"
@@ -86,53 +71,47 @@ _SCALED = "foreach capturable differentiable fused grad_scale found_inf has_comp
 adam = _function(
     Adam, "adam", f"{_MEANS} max_exp_avg_sqs=max_exp_avg_sq {_STEPS}",
     "amsgrad beta1 beta2 lr weight_decay eps maximize",
-    _ways(f"{_SCALED} decoupled_weight_decay", decoupled_weight_decay=False),
+    f"{_SCALED} decoupled_weight_decay",
 )  # fmt: skip
 adamw = _function(
     AdamW, "adamw", f"{_MEANS} max_exp_avg_sqs=max_exp_avg_sq {_STEPS}",
-    "amsgrad beta1 beta2 lr weight_decay eps maximize", _ways(_SCALED),
+    "amsgrad beta1 beta2 lr weight_decay eps maximize", _SCALED,
 )  # fmt: skip
 sgd = _function(
     SGD, "sgd", "momentum_buffer_list=momentum_buffer", "weight_decay momentum lr dampening nesterov maximize",
-    _ways("has_sparse_grad foreach fused grad_scale found_inf"),
+    "has_sparse_grad foreach fused grad_scale found_inf",
 )  # fmt: skip
 adagrad = _function(
     Adagrad, "adagrad", f"state_sums=sum {_STEPS}", "lr weight_decay lr_decay eps maximize",
-    _ways("fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex"),
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
 )  # fmt: skip
 adadelta = _function(
     Adadelta, "adadelta", f"square_avgs=square_avg acc_deltas=acc_delta {_STEPS}", "lr rho eps weight_decay maximize",
-    _ways("capturable foreach differentiable has_complex"),
+    "capturable foreach differentiable has_complex",
 )  # fmt: skip
 adamax = _function(
     Adamax, "adamax", f"exp_avgs=exp_avg exp_infs=exp_inf {_STEPS}", "eps beta1 beta2 lr weight_decay",
-    _ways("foreach maximize differentiable capturable has_complex", maximize=False),
+    "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip
 nadam = _function(
     NAdam, "nadam", f"{_MEANS} mu_products=mu_product {_STEPS}", "beta1 beta2 lr weight_decay momentum_decay eps",
-    _ways(
-        "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
-        decoupled_weight_decay=False, maximize=False,
-    ),
+    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
 )  # fmt: skip
 radam = _function(
     RAdam, "radam", f"{_MEANS} {_STEPS}", "beta1 beta2 lr weight_decay eps",
-    _ways(
-        "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
-        decoupled_weight_decay=False, maximize=False,
-    ),
+    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
 )  # fmt: skip
 rmsprop = _function(
     RMSprop, "rmsprop",
     f"square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer {_STEPS}",
     "lr alpha eps weight_decay momentum centered",
-    _ways("foreach maximize differentiable capturable has_complex", maximize=False),
+    "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip
 rprop = _function(
     Rprop, "rprop", f"prevs=prev step_sizes=step_size {_STEPS}", "step_size_min step_size_max etaminus etaplus",
-    _ways("foreach capturable maximize differentiable has_complex", maximize=False),
+    "foreach capturable maximize differentiable has_complex",
 )  # fmt: skip
 asgd = _function(
     ASGD, "asgd", f"axs=ax mus=mu etas=eta {_STEPS}", "lambd lr t0 alpha weight_decay",
-    _ways("foreach maximize differentiable capturable has_complex", maximize=False),
+    "foreach maximize differentiable capturable has_complex",
 )  # fmt: skip

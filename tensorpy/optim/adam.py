@@ -13,6 +13,7 @@ from tensorpy.optim.optimizer import (
     State,
     check,
     check_ways,
+    chosen,
     counted,
     decayed,
     kept,
@@ -46,12 +47,6 @@ class _AdamBase(ListOptimizer):
         for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
             if isinstance(value, Tensor) and foreach and not capturable:
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name in self.defaults:
-                group.setdefault(name, self.defaults[name])
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": zero_step(), "exp_avg": _C.zeros_like(p), self.second: _C.zeros_like(p)}
@@ -89,20 +84,7 @@ class Adam(_AdamBase):
         self._check_tensors(lr, betas, foreach, capturable)
         self._check(lr, betas, eps, weight_decay)
         check_ways(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         state = super().start(p, group)
@@ -209,17 +191,7 @@ class Adamax(_AdamBase):
         capturable: bool = False,
     ) -> None:
         self._check(lr, betas, eps, weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -253,19 +225,7 @@ class NAdam(_AdamBase):
     ) -> None:
         self._check(lr, betas, eps, weight_decay)
         check(momentum_decay >= 0.0, "momentum_decay value", momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": zero_step(), "mu_product": _C.tensor(1.0), **super().start(p, group)}
@@ -315,18 +275,7 @@ class RAdam(_AdamBase):
         differentiable: bool = False,
     ) -> None:
         self._check(lr, betas, eps, weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def update(
         self, group: dict[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], states: Sequence[State]
@@ -369,7 +318,7 @@ class SparseAdam(_AdamBase):
     ) -> None:
         check(one_number(lr, "lr") > 0.0, "learning rate", lr)
         self._check(lr, betas, eps, 0.0)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, chosen(locals()))
         if any(p.layout is not _C.strided for p in self._all_params()):
             raise ValueError("SparseAdam requires dense parameter tensors")
         if any(p.is_complex() for p in self._all_params()):

@@ -14,6 +14,7 @@ from tensorpy.optim.optimizer import (
     State,
     check,
     check_ways,
+    chosen,
     counted,
     decayed,
     kept,
@@ -50,18 +51,7 @@ class Adagrad(ListOptimizer):
         check(initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value)
         check(eps >= 0.0, "epsilon value", eps)
         check_ways(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].update(self.start(p, group))
@@ -130,17 +120,7 @@ class Adadelta(ListOptimizer):
         check(0.0 <= rho <= 1.0, "rho value", rho)
         check(eps >= 0.0, "epsilon value", eps)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": zero_step(), "square_avg": _C.zeros_like(p), "acc_delta": _C.zeros_like(p)}
@@ -188,19 +168,7 @@ class RMSprop(ListOptimizer):
         check(momentum >= 0.0, "momentum value", momentum)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check(alpha >= 0.0, "alpha value", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         state = {"step": zero_step(), "square_avg": _C.zeros_like(p)}
@@ -251,16 +219,7 @@ class Rprop(ListOptimizer):
     ) -> None:
         check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         rate = number(group["lr"])
@@ -306,16 +265,7 @@ class Adafactor(ListOptimizer):
         if d < 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         if p.is_complex():

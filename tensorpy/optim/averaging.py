@@ -13,6 +13,7 @@ from tensorpy.optim.optimizer import (
     ParamsT,
     State,
     check,
+    chosen,
     counted,
     decayed,
     listed,
@@ -42,18 +43,7 @@ class ASGD(ListOptimizer):
     ) -> None:
         check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         rate = _C.tensor(float(number(group["lr"])))
@@ -116,17 +106,7 @@ class Muon(ListOptimizer):
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

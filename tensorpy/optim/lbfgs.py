@@ -9,7 +9,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import enable_grad, no_grad
 from tensorpy.optim._line_search import strong_wolfe
-from tensorpy.optim.optimizer import Optimizer, ParamsT, check, number, one_number
+from tensorpy.optim.optimizer import Optimizer, ParamsT, check, chosen, number, one_number
 
 __all__ = ["LBFGS"]
 
@@ -32,16 +32,8 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         check(one_number(lr, "lr") >= 0.0, "learning rate", lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, chosen(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params: list[Tensor] = self.param_groups[0]["params"]

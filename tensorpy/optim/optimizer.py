@@ -7,6 +7,7 @@ lists, `fused_update` in one operator, where there is one.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -83,6 +84,26 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     return hooked
 
 
+# ---- settings ----
+# Note [Settings of optimizers]
+# An optimizer's settings, in their order and with their defaults, stand once: in the signature of its __init__. The
+# defaults of its groups, what a group of an older file lacks, and those of its step as a function are read there.
+
+
+def chosen(variables: dict[str, Any]) -> dict[str, Any]:
+    """The settings among the local variables of an __init__ that has no others yet."""
+    return {name: value for name, value in variables.items() if name not in ("self", "params", "__class__")}
+
+
+def settings_of(kind: type) -> dict[str, Any]:
+    """The settings of an optimizer of this library that have defaults, or of the one that a class is derived from."""
+    own = next((base for base in kind.__mro__ if base.__module__.startswith("tensorpy.optim.")), Optimizer)
+    if own in (Optimizer, ListOptimizer):
+        return {}
+    parameters = inspect.signature(own).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
 class Optimizer:
     """Parameters in groups, each with its settings, and a state for each parameter."""
 
@@ -135,6 +156,9 @@ class Optimizer:
             self.__dict__.setdefault(name, OrderedDict())
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
+        for name, default in settings_of(type(self)).items():
+            for group in self.param_groups:
+                group.setdefault(name, default)
 
     def __repr__(self) -> str:
         parts = []

@@ -13,6 +13,7 @@ from tensorpy.optim.optimizer import (
     State,
     check,
     check_ways,
+    chosen,
     decayed,
     listed,
     number,
@@ -47,25 +48,7 @@ class SGD(ListOptimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_ways(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name, value in (("nesterov", False), ("maximize", False), ("foreach", None), ("fused", None)):
-                group.setdefault(name, value)
-            group.setdefault("differentiable", False)
+        super().__init__(params, chosen(locals()))
 
     def start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"momentum_buffer": None} if group["momentum"] else {}

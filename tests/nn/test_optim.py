@@ -523,3 +523,22 @@ def test_another_state_is_swapped_in_for_a_while():
     assert mine.tolist() == before and (other < 0).all()
     with pytest.raises(ValueError), tp.optim.swap_in_optimizer_params_and_state(steps, {}, state):
         pass
+
+
+OWN = "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam".split()
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_settings_stand_in_the_signature(name: str) -> None:
+    """A group has what the signature says, and a state of an older version is filled up from there."""
+    kind = getattr(optim, name)
+    said = {n: p.default for n, p in inspect.signature(kind).parameters.items() if n != "params"}
+    optimizer = kind([tp.ones(2, 2, requires_grad=True)])
+    group = {n: v for n, v in optimizer.param_groups[0].items() if n != "params"}
+    made = {"max_eval": 25} if name == "LBFGS" else {"decoupled_weight_decay": True} if name == "AdamW" else {}
+    assert group == {**said, **made}
+    old = optimizer.state_dict()
+    old["param_groups"][0] = {"params": old["param_groups"][0]["params"], "lr": 0.5}
+    optimizer.load_state_dict(old)
+    filled = {n: v for n, v in optimizer.param_groups[0].items() if n != "params"}
+    assert {**filled, "max_eval": None} == {**said, **made, "lr": 0.5, "max_eval": None}

@@ -15,7 +15,7 @@ from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
 from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
-from .model import FunctionSchema
+from .model import Argument, FunctionSchema
 from .out_dtype import takes_castable
 from .rounding import prologue as rounding_prologue
 from .rounding import rounds_once
@@ -217,17 +217,33 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
     recorded = "_recorded" if op.is_implicit else ""
     into_out = "tp_cast_into_out" if takes_castable(op, catalog) else "tp_copy_into_out"
     copy = f"tp_copy_into_self{recorded}" if op.kind == "inplace" else into_out
+    apart = op.kind == "out" and op.function.origin.out_overlap is not None
+    checks = _overlap_checks(outs, functional.func.arguments) if apart else []
     if result.kind == "tensor":
         body = f"    tp_autoref *made = tp_{functional.name.c_name}({args});\n"
+        if checks:
+            body += f"    if (!made || tp_fit_out({outs[0]}, made) < 0) return -1;\n" + "".join(checks)
         body += f"    return made ? {copy}({outs[0]}, made) : -1;\n"
     elif result.kind == "seq":
         body = f"    tp_autoseq *made = tp_{functional.name.c_name}({args});\n"
         body += f"    return made ? {into_out}_list({outs[0]}, made) : -1;\n"
     else:
-        body = f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
+        body = "".join(checks)
+        body += f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
         body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)
+
+
+def _overlap_checks(outs: Sequence[str], inputs: Iterable[Argument]) -> list[str]:
+    """The lines that refuse an output which shares memory with an input."""
+    checks = {"Tensor": "tp_check_out_apart", "Tensor[]": "tp_check_out_apart_of"}
+    return [
+        f"    if ({checks[str(a.type)]}({out}, {a.name}) < 0) return -1;\n"
+        for out in outs
+        for a in inputs
+        if str(a.type) in checks
+    ]
 
 
 def _from_inplace(op: Operator) -> str:

@@ -34,6 +34,7 @@ _REFUSED_TAGS = {
 
 # Keys of an entry that only tensorpy's own operators can have, and what to do instead.
 _REFUSED = {
+    "out_overlap": "take it out: the result is computed beside out= and copied",
     "empty_list": "take it out: the error is a RuntimeError",
     "declines": "take it out: a kernel from outside takes every call",
 }

@@ -41,6 +41,7 @@ PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 DEVICE_CHECKS = ("NoCheck", "ExactSame")
 OUT_DTYPES = ("same", "castable")
 ROUNDINGS = ("once", "each")
+OUT_OVERLAPS = ("refused",)
 EMPTY_LISTS = ("RuntimeError", "ValueError")
 AUTOCAST_POLICIES = (
     "lower_precision_fp",
@@ -309,6 +310,7 @@ class _FunctionReader:
             "inverse": d.text,
             "rounding": lambda node, key: d.choice(node, key, ROUNDINGS),
             "declines": d.words,
+            "out_overlap": lambda node, key: d.choice(node, key, OUT_OVERLAPS),
             "empty_list": lambda node, key: d.choice(node, key, EMPTY_LISTS),
         }
 

@@ -249,6 +249,25 @@ def is_shared(self: Tensor) -> bool:
     return bool(self.untyped_storage().is_shared())
 
 
+_set = Tensor.set_
+
+
+def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Lets the tensor have the memory of another tensor or of a storage, and a geometry in it; or none."""
+    if source is not None and not isinstance(source, Tensor):
+        dtype = getattr(source, "dtype", self.dtype)
+        if dtype != self.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {dtype} for argument 1 "
+                "'storage'"
+            )
+        memory = getattr(source, "_untyped_storage", source)
+        if isinstance(memory, _C.UntypedStorage):
+            n = memory.nbytes() // self.dtype.itemsize
+            source = getattr(_C, "_rebuild_tensor")(Tensor, memory, dtype, (n,), (1,), 0, memory.device, False)  # noqa: B009
+    return _set(self, *(() if source is None else (source,)), *args, **kwargs)
+
+
 def storage(self: Tensor) -> Any:
     """The tensor's memory as elements of its dtype."""
     from tensorpy.storage import TypedStorage
@@ -394,6 +413,7 @@ _METHODS = (
     hash_tensor,
     share_memory_,
     is_shared,
+    set_,
     storage,
     _typed_storage,
 )

@@ -35,6 +35,12 @@ def _subscripts(labels: Sequence[object]) -> str:
     return text
 
 
+_NO_OPERANDS = (
+    "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+    "subscripts list"
+)
+
+
 def einsum(*args: object) -> Tensor:
     """Sums of products by Einstein's convention: `einsum("ij,jk->ik", a, b)`.
 
@@ -42,9 +48,7 @@ def einsum(*args: object) -> Tensor:
     numbers, its subscripts, and the output's list comes last: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
     """
     if len(args) < 2:
-        raise ValueError(
-            "einsum(): takes an equation and at least one operand, or at least one operand with its subscripts"
-        )
+        raise ValueError(_NO_OPERANDS)
     equation, *operands = args
     if isinstance(equation, Tensor):
         operands = list(args[: len(args) - len(args) % 2 : 2])
@@ -53,6 +57,8 @@ def einsum(*args: object) -> Tensor:
             equation += "->" + _subscripts(args[-1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]  # type: ignore[assignment]
+    if not operands:
+        raise ValueError(_NO_OPERANDS)
     return _C.einsum(equation, operands)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -87,11 +93,14 @@ def tensordot(
 
 def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
     """Tensors that were given one by one or as one sequence."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) and (tensors[0] or name == "meshgrid"):
         return tensors[0]
-    for tensor in tensors:
+    for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}(): expected Tensors, or one list of them, but got {type(tensor).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(tensor).__name__}: {name}() takes "
+                "Tensors, or one list of them"
+            )
     return tensors  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
@@ -115,11 +124,15 @@ def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
 
 def block_diag(*tensors: object) -> Tensor:
     """A matrix with the given ones along its diagonal and zeros elsewhere."""
+    if not tensors:
+        return _C.empty(1, 0)
     return _C.block_diag(_operands("block_diag", tensors))
 
 
 def cartesian_prod(*tensors: object) -> Tensor:
     """All combinations of elements, one of each vector, as rows."""
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList: cartesian_prod() of no tensors")
     return _C.cartesian_prod(_operands("cartesian_prod", tensors))
 
 

@@ -54,6 +54,12 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
                 complaints.append(f" * {overload}: {error}")
         raise TypeError(f"no overload of '{self.__name__}' takes these arguments:\n" + "\n".join(complaints))
 
+    def __copy__(self) -> OpOverloadPacket:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
+
     def __repr__(self) -> str:
         space, _, name = self.__name__.rpartition("::")
         return f"<OpOverloadPacket(op='{space or 'aten'}.{name}')>"

@@ -41,7 +41,7 @@ int tp_set_requires_grad(tp_tensor *t, bool value) {
     if (value == tp_requires_grad(t)) return 0;
     if (value && !tp_is_floating(t) && !tp_is_complex(t))
         return tp_fail(TP_RuntimeError,
-                       "only Tensors of floating point and complex dtype can require gradients, not %s",
+                       "only Tensors of floating point dtype can require gradients (and of complex dtype), not %s",
                        tp_dtype_names[t->dtype]);
     if (!value && !tp_is_leaf(t))
         return tp_fail(
@@ -60,7 +60,7 @@ int tp_set_requires_grad(tp_tensor *t, bool value) {
 
 int tp_inference_write(const char *op) {
     return tp_fail(TP_RuntimeError,
-                   "%s: Inplace update to inference tensor outside InferenceMode is not allowed. A clone made outside "
+                   "Inplace update to inference tensor outside InferenceMode is not allowed (%s). A clone made outside "
                    "is a normal tensor and can be written",
                    op);
 }

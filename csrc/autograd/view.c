@@ -172,28 +172,34 @@ tp_node *tp_grad_fn_borrow(tp_tensor *t) {
 
 /* ---- in place ---- */
 
-int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
-    if (!tp_grad_enabled()) return 0;
-    if (tp_requires_grad(self) && tp_is_leaf(self))
-        return tp_fail(TP_RuntimeError,
-                       "%s: a leaf Variable that requires grad is being used in an in-place operation.", op);
-    if (!self->base || !(records || tp_requires_grad(self) || tp_requires_grad(self->base))) return 0;
-    if (tp_requires_grad(self->base) && !self->base->autograd->grad_fn)
-        return tp_fail(TP_RuntimeError,
-                       "%s: a view of a leaf Variable that requires grad is being used in an in-place operation.", op);
-    if (self->flags & TP_FLAG_VIEW_MULTI)
-        return tp_fail(
-            TP_RuntimeError,
-            "%s: Output 0 of a function that returns multiple views is a view and is being modified inplace. "
-            "The output of such functions may not be modified in place; clone it first, or index the base",
-            op);
-    if (self->flags & TP_FLAG_VIEW_CUSTOM) return fail_custom_view();
+/* How a view was made decides first, before what it is a view of. */
+static int check_view_inplace(const tp_tensor *self, const char *op) {
+    const tp_node *made_by = self->autograd ? self->autograd->grad_fn : NULL;
     if (self->flags & TP_FLAG_VIEW_NO_GRAD)
         return tp_fail(
             TP_RuntimeError,
-            "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the "
-            "view and the change both inside no_grad, or both outside",
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the view "
+            "and the change (%s) both inside no_grad, or both outside",
             op);
+    if (self->flags & TP_FLAG_VIEW_MULTI)
+        return tp_fail(TP_RuntimeError,
+                       "Output %d of %s is a view and is being modified inplace. This view is the output of a "
+                       "function that returns multiple views. Such functions do not allow the output views to be "
+                       "modified inplace (%s); clone it first, or index the base",
+                       made_by ? (int)self->autograd->output_nr : 0, made_by ? made_by->type->name : "a function", op);
+    return self->flags & TP_FLAG_VIEW_CUSTOM ? fail_custom_view() : 0;
+}
+
+int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
+    if (!tp_grad_enabled()) return 0;
+    bool tracked = records || tp_requires_grad(self) || (self->base && tp_requires_grad(self->base));
+    if (self->base && tracked && check_view_inplace(self, op) < 0) return -1;
+    if (tp_requires_grad(self) && tp_is_leaf(self))
+        return tp_fail(TP_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation: %s",
+                       op);
+    if (self->base && tp_requires_grad(self->base) && !self->base->autograd->grad_fn)
+        return tp_fail(TP_RuntimeError,
+                       "a view of a leaf Variable that requires grad is being used in an in-place operation: %s", op);
     return 0;
 }
 

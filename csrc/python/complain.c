@@ -25,31 +25,46 @@ static bool is_list(const tp_py_param *p) {
 }
 
 /* Whether it found the one that does not fit. Looking may run Python code that changes a list. */
-static bool complain_element(tp_text *why, const tp_py_param *p, PyObject *o) {
+static void add_argument(tp_text *why, const tp_py_param *p, Py_ssize_t position) {
+    tp_text_add(why, "argument '%s' ", p->name);
+    if (position) tp_text_add(why, "(position %zd) ", position);
+}
+
+static void add_element(tp_text *why, const tp_py_param *p, Py_ssize_t position, Py_ssize_t at, PyObject *item) {
+    const char *type = Py_TYPE(item)->tp_name;
+    if (p->tag == TP_TENSORS) {
+        tp_text_add(why, "expected Tensor as element %zd in argument %zd, but got %s", at, position ? position - 1 : 0,
+                    type);
+        return;
+    }
+    add_argument(why, p, position);
+    tp_text_add(why, "must be %s, but found element of type %s at pos %zd", p->type, type, at);
+}
+
+static bool complain_element(tp_text *why, const tp_py_param *p, Py_ssize_t position, PyObject *o) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(o, i));
         bool found = !fits(p, item);
-        if (found)
-            tp_text_add(why, "argument '%s' must be %s, but got %s as element %zd", p->name, p->type,
-                        Py_TYPE(item)->tp_name, i);
+        if (found) add_element(why, p, position, i, item);
         Py_DECREF(item);
         if (found) return true;
     }
     return false;
 }
 
-void tp_py_complain_type(tp_text *why, const tp_py_param *p, PyObject *o) {
-    if (!why || (is_list(p) && (PyList_Check(o) || PyTuple_Check(o)) && complain_element(why, p, o))) return;
+void tp_py_complain_type(tp_text *why, const tp_py_param *p, Py_ssize_t position, PyObject *o) {
+    if (!why || (is_list(p) && (PyList_Check(o) || PyTuple_Check(o)) && complain_element(why, p, position, o))) return;
     const char *found = Py_TYPE(o)->tp_name, *dot = strrchr(found, '.');
     if (dot && strcmp(dot, ".Tensor") == 0) found = dot + 1; /* as types in schemas are named */
-    tp_text_add(why, "argument '%s' must be %s, not %s", p->name, p->type, found);
+    add_argument(why, p, position);
+    tp_text_add(why, "must be %s, not %s", p->type, found);
 }
 
-void tp_py_complain_spread(tp_text *why, const tp_py_param *p, PyObject *const *items, Py_ssize_t n) {
+void tp_py_complain_spread(tp_text *why, const tp_py_param *p, Py_ssize_t position, PyObject *const *items,
+                           Py_ssize_t n) {
     for (Py_ssize_t i = 0; why && i < n; i++) {
         if (!PyBool_Check(items[i]) && fits(p, items[i])) continue;
-        tp_text_add(why, "argument '%s' must be %s, but got %s as element %zd", p->name, p->type,
-                    Py_TYPE(items[i])->tp_name, i);
+        add_element(why, p, position, i, items[i]);
         return;
     }
 }

@@ -368,6 +368,17 @@ static void complain_keyword(tp_text *why, const tp_py_signature *s, PyObject *k
     if (why) tp_text_add(why, "an argument is given twice");
 }
 
+/* The parameters from the i-th on that have no default and were not given. */
+static void complain_missing(tp_text *why, const tp_py_signature *s, int i, PyObject *kwnames) {
+    tp_autotext names = {0};
+    int n = 0;
+    for (; why && i < s->nparams; i++) {
+        if (s->params[i].flags & TP_PARAM_DEFAULT || (kwnames && find_keyword(s, kwnames, i) >= 0)) continue;
+        tp_text_add(&names, "%s\"%s\"", n++ ? ", " : "", s->params[i].name);
+    }
+    if (why) tp_text_add(why, "missing %d required positional arguments: %s", n, names.text ? names.text : "");
+}
+
 TP_INLINE bool take_plain(const tp_py_param *p, PyObject *o, tp_value *out) {
     int overflow = 0;
     if (p->tag == TP_TENSOR && tp_py_is_tensor(o) && tp_py_is_plain(o)) {
@@ -405,17 +416,19 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
     for (int i = 0; i < s->nparams; i++) {
         const tp_py_param *p = &s->params[i];
         PyObject *o = NULL;
+        Py_ssize_t position = 0;
         if (i == s->self_at && self) {
             o = self;
         } else if (!(p->flags & TP_PARAM_KEYWORD) && used < nargs) {
             if (spreads(s, i, args, nargs, used)) {
                 int ok = convert_spread(a, p, args + used, nargs - used, &a->values[i]);
                 if (ok < 0) return -1;
-                if (ok == 0) return tp_py_complain_spread(why, p, args + used, nargs - used), 0;
+                if (ok == 0) return tp_py_complain_spread(why, p, used + 1, args + used, nargs - used), 0;
                 used = nargs;
                 continue;
             }
             o = args[used++];
+            position = used;
         } else if (nkw) {
             int k = find_keyword(s, kwnames, i);
             if (k >= 0) {
@@ -425,7 +438,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
         }
         if (!o) {
             if (!(p->flags & TP_PARAM_DEFAULT)) {
-                if (why) tp_text_add(why, "missing argument '%s'", p->name);
+                complain_missing(why, s, i, kwnames);
                 return 0;
             }
             a->values[i] = *p->value;
@@ -435,7 +448,7 @@ static int match(const tp_py_signature *s, tp_py_args *a, PyObject *self, PyObje
         if (p->flags & TP_PARAM_OUT && o != Py_None) a->out = o;
         int ok = tp_py_convert(a, p, o, &a->values[i]);
         if (ok < 0) return -1;
-        if (ok == 0) return tp_py_complain_type(why, p, o), 0;
+        if (ok == 0) return tp_py_complain_type(why, p, position, o), 0;
     }
     if (used < nargs) {
         if (why)
@@ -472,10 +485,29 @@ static void describe_arguments(tp_text *text, PyObject *const *args, Py_ssize_t 
     }
 }
 
+/* What is wrong by the one signature that there is, or that was meant. */
+static PyObject *fail_only(const char *function, const char *why) {
+    bool says_what = strncmp(why, "argument ", 9) == 0 || strncmp(why, "it ", 3) == 0;
+    if (strncmp(why, "expected Tensor", 15) == 0) return PyErr_Format(PyExc_TypeError, "%s", why);
+    return PyErr_Format(PyExc_TypeError, says_what ? "%s(): %s" : "%s() %s", function, why);
+}
+
+/* Whether as many arguments were given as the signature takes: others were hardly meant. */
+static bool may_be_meant(const tp_py_signature *s, PyObject *self, Py_ssize_t given) {
+    int least = 0, most = s->nparams;
+    for (int i = 0; i < s->nparams; i++)
+        if (!(s->params[i].flags & TP_PARAM_DEFAULT)) least++;
+    given += self != NULL;
+    return given >= least && given <= most;
+}
+
 static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames) {
     if (unknown_keyword(f, kwnames)) return NULL;
     tp_autotext text = {0};
+    Py_ssize_t given_args = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    int meant = 0;
+    for (int s = 0; s < f->nsignatures; s++) meant += may_be_meant(&f->signatures[s], self, given_args);
     for (int s = 0; s < f->nsignatures; s++) {
         tp_py_args a;
         tp_py_args_init(&a);
@@ -483,7 +515,8 @@ static PyObject *no_match(const tp_py_function *f, PyObject *self, PyObject *con
         int ok = match(&f->signatures[s], &a, self, args, nargs, kwnames, &why);
         tp_py_args_free(&a);
         if (ok < 0) return NULL;
-        if (f->nsignatures == 1) return PyErr_Format(PyExc_TypeError, "%s(): %s", f->name, why.text ? why.text : "");
+        if (f->nsignatures == 1 || (meant == 1 && may_be_meant(&f->signatures[s], self, given_args)))
+            return fail_only(f->name, why.text ? why.text : "");
         tp_text_add(&text, "\n * %s: %s", f->signatures[s].text, why.text ? why.text : "");
     }
     tp_autotext given = {0};

@@ -136,7 +136,7 @@ def multi_head_attention_forward(
         mask, padding = _widened(mask), _widened(padding)
 
     def heads(t: Tensor) -> Tensor:
-        return t.reshape(t.shape[0], batch * num_heads, -1).transpose(0, 1)
+        return t.reshape(t.shape[0], batch * num_heads, t.shape[-1] // num_heads).transpose(0, 1)
 
     q = heads(q)
     k = heads(k) if static_k is None else static_k
@@ -148,8 +148,8 @@ def multi_head_attention_forward(
     if padding is not None:
         if tuple(padding.shape) != (batch, k.shape[1]):
             raise AssertionError(f"expecting key_padding_mask shape of {(batch, k.shape[1])}, but got {padding.shape}")
-        wide = padding.reshape(batch, 1, 1, -1).expand(-1, num_heads, -1, -1)
-        wide = wide.reshape(batch * num_heads, 1, -1)
+        wide = padding.reshape(batch, 1, 1, padding.shape[1]).expand(-1, num_heads, -1, -1)
+        wide = wide.reshape(batch * num_heads, 1, padding.shape[1])
         mask = wide if mask is None else mask + wide
     dropout_p = dropout_p if training else 0.0
     found: Tensor | None = None
@@ -159,15 +159,15 @@ def multi_head_attention_forward(
         if dropout_p:
             shares = ops.dropout(shares, dropout_p, True)
         result = shares @ v
-        shares = shares.reshape(batch, num_heads, steps, -1)
+        shares = shares.reshape(batch, num_heads, steps, k.shape[1])
         found = shares.mean(1) if average_attn_weights else shares
     else:
-        q, k, v = (t.reshape(batch, num_heads, -1, head) for t in (q, k, v))
+        q, k, v = (t.reshape(batch, num_heads, t.shape[1], head) for t in (q, k, v))
         if mask is not None:
-            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, -1, mask.shape[-1])
+            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, *mask.shape[1:])
         result = nn.scaled_dot_product_attention(q, k, v, mask, dropout_p).reshape(batch * num_heads, steps, head)
     output = result.transpose(0, 1).reshape(steps * batch, features)
-    output = nn.linear(output, out_proj_weight, out_proj_bias).reshape(steps, batch, -1)
+    output = nn.linear(output, out_proj_weight, out_proj_bias).reshape(steps, batch, out_proj_weight.shape[0])
     if batched:
         return output, found
     return output.squeeze(1), None if found is None else found.squeeze(0)

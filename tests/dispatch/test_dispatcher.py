@@ -204,7 +204,7 @@ def test_unknown_keyword_names_the_nearest() -> None:
     a = tp.ones(1)
     with pytest.raises(TypeError, match=r"add\(\) got an unexpected keyword argument 'alhpa'. Did you mean 'alpha'\?"):
         tp.add(a, a, alhpa=2)
-    with pytest.raises(TypeError, match="argument 'other' must be Tensor, not str"):
+    with pytest.raises(TypeError, match="argument 'other' \\(position 2\\) must be Tensor, not str"):
         tp.add(a, "x")
 
 

@@ -220,7 +220,7 @@ def test_tensors_one_by_one_or_as_a_list() -> None:
     same, wider = tp.broadcast_tensors(b, tp.ones(1))
     assert same is b and wider.shape == (3,)  # what has the shape already stays what it is
     assert tp.cartesian_prod(a, b).shape == (6, 2) and tp.block_diag(a, b).shape == (2, 5)
-    refused(TypeError, "expected Tensors", tp.meshgrid, a, 3)
+    refused(TypeError, "expected Tensor as element", tp.meshgrid, a, 3)
     matrices = tp.ones(2, 3), tp.ones(3, 4), tp.ones(4, 1)
     for product in (tp.chain_matmul(*matrices), tp.chain_matmul(matrices), tp.chain_matmul(*matrices, out=tp.empty(0))):
         assert product.tolist() == [[12.0], [12.0]]

@@ -5,6 +5,7 @@
 
 #include "Functions.h"
 #include "dispatch/key.h"
+#include "iter/iter.h"
 #include "native/common/out.h"
 
 #define LAYERS (TP_AUTOCAST_KEYS | TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView))
@@ -18,14 +19,29 @@ static int check_out(const tp_tensor *out, const tp_tensor *made, tp_variant var
     return tp_check_given(out, variant, (tp_dtype)made->dtype, made->device);
 }
 
+static int resize_out(tp_tensor *out, const tp_tensor *made) {
+    return tp_same_sizes(out, made) ? 0 : tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS);
+}
+int tp_fit_out(tp_tensor *out, const tp_tensor *made) {
+    return tp_check_internal_overlap(out) < 0 ? -1 : resize_out(out, made);
+}
+
 static int into_out(tp_tensor *out, tp_tensor *made, tp_variant variant) {
     if (check_out(out, made, variant) < 0) return -1;
-    if (!tp_same_sizes(out, made) && tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS) < 0) return -1;
-    return copy_below_layers(out, made);
+    return resize_out(out, made) < 0 ? -1 : copy_below_layers(out, made);
 }
 
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT); }
 int tp_cast_into_out(tp_tensor *out, tp_tensor *made) { return into_out(out, made, TP_VARIANT_OUT_CAST); }
+
+int tp_check_out_apart(const tp_tensor *out, const tp_tensor *read) {
+    return tp_check_internal_overlap(out) < 0 ? -1 : tp_check_no_overlap(out, read);
+}
+int tp_check_out_apart_of(const tp_tensor *out, tp_tensors read) {
+    for (int64_t i = 0; i < read.size; i++)
+        if (tp_check_out_apart(out, read.data[i]) < 0) return -1;
+    return 0;
+}
 
 static int check_fits_self(const tp_tensor *self, const tp_tensor *made) {
     if (tp_check_given_dtype(self, TP_VARIANT_INPLACE, (tp_dtype)made->dtype) < 0) return -1;

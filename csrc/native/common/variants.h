@@ -7,6 +7,11 @@
 int tp_copy_into_out(tp_tensor *out, tp_tensor *made);
 /* The same for any dtype that made may be cast to. */
 int tp_cast_into_out(tp_tensor *out, tp_tensor *made);
+/* Gives out made's sizes, before it is asked where its memory lies; RuntimeError where its elements share memory. */
+int tp_fit_out(tp_tensor *out, const tp_tensor *made);
+/* RuntimeError where several elements of out lie at one address, or where out shares memory with what is read. */
+int tp_check_out_apart(const tp_tensor *out, const tp_tensor *read);
+int tp_check_out_apart_of(const tp_tensor *out, tp_tensors read);
 /* Casts without resizing; sizes must agree. */
 int tp_copy_into_self(tp_tensor *self, tp_tensor *made);
 /* The same for an operator that is differentiated by its parts: the copy goes through the layers and is one of them. */

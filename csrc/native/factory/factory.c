@@ -127,11 +127,12 @@ static int64_t arange_count(const tp_scalar *start, const tp_scalar *end, const 
     if (is_whole(start) && is_whole(end) && is_whole(step)) {
         __int128 span = (__int128)tp_scalar_int(end) - tp_scalar_int(start), stride = tp_scalar_int(step);
         span = (span + stride - (stride > 0 ? 1 : -1)) / stride;
-        if (span > INT64_MAX) return tp_fail(TP_RuntimeError, "arange: more than 2**63 numbers are too many");
+        if (span > INT64_MAX)
+            return tp_fail(TP_RuntimeError, "invalid size, possible overflow? arange: more than 2**63 numbers");
         return (int64_t)span;
     }
     double n = ceil((to - from) / by);
-    if (!(n < 9e18)) return tp_fail(TP_RuntimeError, "arange: %g numbers are too many", n);
+    if (!(n < 9e18)) return tp_fail(TP_RuntimeError, "invalid size, possible overflow? arange: %g numbers", n);
     return (int64_t)n;
 }
 

@@ -37,8 +37,8 @@ static int check_bags(const tp_tensor *weight, const tp_tensor *indices, const t
         return tp_fail(TP_RuntimeError, "embedding_bag: per_sample_weights only supported with mode='sum'");
     if (per_sample->dtype != weight->dtype)
         return tp_fail(TP_RuntimeError,
-                       "Expected tensor for argument 'weight' to have the same type as tensor for argument "
-                       "'per_sample_weights', but they have %s and %s",
+                       "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                       "'per_sample_weights'; but %s does not equal %s",
                        tp_dtype_names[weight->dtype], tp_dtype_names[per_sample->dtype]);
     if (per_sample->numel != indices->numel)
         return tp_fail(TP_RuntimeError, "embedding_bag: %lld per_sample_weights for %lld indices",

@@ -69,7 +69,9 @@ tp_tensor *gather_dense(tp_tensor *self, int64_t dim, tp_tensor *index, bool spa
 /* gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!) */
 int gather_out_composite(tp_tensor *self, int64_t dim, tp_tensor *index, bool sparse_grad, tp_tensor *out) {
     tp_autoref *made = tp_gather(self, dim, index, sparse_grad);
-    return made ? tp_copy_into_out(out, made) : -1;
+    if (!made || tp_fit_out(out, made) < 0) return -1;
+    if (tp_check_out_apart(out, self) < 0 || tp_check_out_apart(out, index) < 0) return -1;
+    return tp_copy_into_out(out, made);
 }
 
 /* ---- scatter ---- */

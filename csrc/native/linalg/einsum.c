@@ -67,7 +67,7 @@ static int read_subscripts(const char *equation, const char **at, const char *wh
         if (n == LABELS) return tp_fail(TP_RuntimeError, "einsum(): more than %d subscripts for %s", LABELS, whose);
         if (*p == '.') {
             if (dots)
-                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s for which an ellipsis was already found",
+                return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s but an ellipsis (...) was already found",
                                whose);
             if (p[1] != '.' || p[2] != '.')
                 return tp_fail(TP_RuntimeError, "einsum(): found '.' for %s that is not part of any ellipsis", whose);

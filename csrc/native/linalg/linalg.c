@@ -92,13 +92,16 @@ static const struct {
     const char *word, *message; /* of the place in the matrix */
     tp_error_class cls;
 } meanings[] = {
-    {"inv", "The diagonal element %lld is zero, the inversion could not be completed: the matrix is singular",
+    {"inv",
+     "The diagonal element %lld is zero, the inversion could not be completed because the input matrix is singular.",
      TP_LinAlgError},
-    {"solve", "The solver failed: the input matrix is singular", TP_LinAlgError},
-    {"cholesky", "the input is not positive-definite (the leading minor of order %lld is not positive-definite)",
+    {"solve", "The solver failed because the input matrix is singular.", TP_LinAlgError},
+    {"cholesky",
+     "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
+     "%lld is not positive-definite).",
      TP_LinAlgError},
-    {"lu_factor", "U[%lld,%lld] is zero, and what is solved with it would be divided by it", TP_RuntimeError},
-    {"ldl_factor", "D[%lld,%lld] is zero, and what is solved with it would be divided by it", TP_RuntimeError},
+    {"lu_factor", "U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError},
+    {"ldl_factor", "D[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError},
     {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError},
     {"",
      "The algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated values (error "
@@ -107,9 +110,12 @@ static const struct {
 };
 
 static int fail_by_info(const char *op, const char *where, int64_t info) {
+    if (info < 0 && strcmp(op, "linalg.eig") == 0)
+        return tp_fail(TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs.", op, where);
     if (info < 0)
-        return tp_fail(TP_LinAlgError, "%s: %sthe input matrix contains non-finite values: a NaN or an infinity", op,
-                       where);
+        return tp_fail(TP_LinAlgError,
+                       "%s: %sThe algorithm failed to converge because the input matrix contained non-finite values.",
+                       op, where);
     size_t i = 0;
     while (!strstr(op, meanings[i].word)) i++;
     char message[160];
@@ -302,7 +308,8 @@ tp_tensor *_lu_permutation_dense(tp_tensor *given, int64_t rows) {
     tp_autoref *pivots = tp_still(given);
     if (!pivots) return NULL;
     if (pivots->dtype != TP_INT32 || pivots->ndim < 1)
-        return tp_fail_null(TP_RuntimeError, "lu_unpack: LU_pivots must be vectors of torch.int32 dtype");
+        return tp_fail_null(TP_RuntimeError,
+                            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype");
     tp_ints batch = tp_batch_sizes(pivots, 1);
     tp_autoref *out = tp_new_vectors(batch, rows, TP_INT64, pivots->device);
     if (!out || out->numel == 0) return tp_take(out);

@@ -116,8 +116,8 @@ tp_tensor *block_diag_composite(tp_tensors tensors) {
         if (t->ndim > 2)
             return tp_fail_null(
                 TP_RuntimeError,
-                "block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions", (long long)i,
-                t->ndim);
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %lld has %d dimensions",
+                (long long)i, t->ndim);
         width += t->ndim ? t->sizes[t->ndim - 1] : 1;
     }
     for (int64_t i = 0; i < tensors.size; i++) {

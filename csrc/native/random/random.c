@@ -225,7 +225,9 @@ static int check_probabilities(tp_tensor *p) {
     tp_autoref *any = out ? tp_any(out) : NULL;
     bool found;
     if (!any || tp_is_nonzero(any, &found) < 0) return -1;
-    return found ? tp_fail(TP_RuntimeError, "bernoulli_ expects all probabilities to be in [0, 1]") : 0;
+    return found ? tp_fail(TP_RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: bernoulli_ "
+                                            "expects all probabilities to be in [0, 1]")
+                 : 0;
 }
 /* bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!) */
 int bernoulli__Tensor_dense(tp_tensor *self, tp_tensor *p, tp_generator *generator) {

@@ -220,11 +220,11 @@ static int all_true_steal(tp_tensor *mask) {
 static int check_weights(tp_tensor *rows, int64_t wanted, bool replacement) {
     tp_autoref *low = tp_ge_Scalar(rows, TP_SCALAR_I(0)), *finite = low ? tp_isfinite(rows) : NULL;
     int sound = finite ? all_true_steal(tp_logical_and(low, finite)) : -1;
-    if (sound == 0) tp_fail(TP_RuntimeError, "multinomial: the weights have an inf, a nan or a negative number");
+    if (sound == 0) tp_fail(TP_RuntimeError, "probability tensor contains either `inf`, `nan` or element < 0");
     tp_autoref *positive = sound == 1 ? tp_gt_Scalar(rows, TP_SCALAR_I(0)) : NULL;
     tp_autoref *count = positive ? tp_count_nonzero_dim_IntList(positive, TP_INTS(1)) : NULL;
     int some = count ? all_true_steal(tp_gt_Scalar(count, TP_SCALAR_I(0))) : -1;
-    if (some == 0) tp_fail(TP_RuntimeError, "multinomial: a row has no weight above 0");
+    if (some == 0) tp_fail(TP_RuntimeError, "invalid multinomial distribution (sum of probabilities <= 0)");
     int enough = some != 1 || replacement ? some : all_true_steal(tp_ge_Scalar(count, TP_SCALAR_I(wanted)));
     if (some == 1 && enough == 0)
         tp_fail(TP_RuntimeError, "multinomial: a row has fewer weights above 0 than are drawn without replacement");

@@ -260,7 +260,8 @@ tp_tensor_seq *tensor_split_tensor_indices_or_sections_composite(tp_tensor *self
         return tp_fail_null(
             TP_RuntimeError,
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
-            "tensor on the CPU");
+            "tensor, but got a tensor with %d dims",
+            given->ndim);
     tp_autoref *values = tp_host_ints(given);
     if (!values) return NULL;
     const int64_t *v = tp_table_values(values);

@@ -31,7 +31,7 @@ static int TP_COLD check_strided(const tp_tensor *self, tp_ints size, tp_ints st
         return tp_fail(TP_RuntimeError, "as_strided: Negative strides are not supported at the moment, got strides: %s",
                        text.text);
     }
-    if (offset < 0) return tp_fail(TP_RuntimeError, "as_strided: storage_offset %lld is negative", (long long)offset);
+    if (offset < 0) return tp_fail(TP_RuntimeError, "Tensor: invalid storage offset %lld", (long long)offset);
     if (__builtin_mul_overflow(offset, tp_itemsize((tp_dtype)self->dtype), &offset))
         return tp_fail(TP_RuntimeError, "as_strided: storage_offset is too large");
     return tp_check_in_storage(size, stride, offset, (tp_dtype)self->dtype, self->storage->nbytes);

@@ -406,8 +406,9 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Adds the parameters of a mapping, or of pairs of a name and a parameter."""
-        for key, value in _pairs("ParameterDict", parameters):
+        """Adds the parameters of a mapping, in the order of its names where it promises none, or of pairs."""
+        plain = isinstance(parameters, Mapping) and not isinstance(parameters, (OrderedDict, ParameterDict))
+        for key, value in sorted(parameters.items()) if plain else _pairs("ParameterDict", parameters):
             self[key] = value
 
     def extra_repr(self) -> str:

@@ -28,11 +28,11 @@ class _Table(Module):
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
         self.weight = Parameter(given, requires_grad=trained)
 
-    def _checked_padding(self, padding_idx: int | None, rows: int) -> int | None:
+    def _checked_padding(self, padding_idx: int | None, rows: int, name: str = "Padding_idx") -> int | None:
         if padding_idx is None:
             return None
         if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
+            raise AssertionError(f"{name} must be within num_embeddings")
         return padding_idx % rows
 
     def reset_parameters(self) -> None:
@@ -141,7 +141,7 @@ class EmbeddingBag(_Table):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = self._checked_padding(padding_idx, num_embeddings)
+        self.padding_idx = self._checked_padding(padding_idx, num_embeddings, "padding_idx")
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
         self._make_weight(num_embeddings, embedding_dim, _weight, True, {"device": device, "dtype": dtype})
 

@@ -1,0 +1,92 @@
+"""What programs match in messages of errors: each call fails with words that PyTorch's message has too."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+NAN = "torch.full((2, 2), float('nan'))"
+TRACKED = "x = torch.ones(4, requires_grad=True); "
+# A call, and the words.
+CALLS = [
+    ("torch.multinomial(torch.tensor([-1.0, 1.0]), 1)", "contains either `inf`, `nan` or element < 0"),
+    ("torch.multinomial(torch.tensor([1.0, float('nan')]), 1)", "contains either `inf`, `nan` or element < 0"),
+    ("torch.multinomial(torch.zeros(2), 1)", "invalid multinomial distribution \\(sum of probabilities <= 0\\)"),
+    ("torch.bernoulli(torch.tensor([2.0]))", "Expected p_in >= 0 && p_in <= 1 to be true, but got false"),
+    ("torch.linalg.inv(torch.zeros(2, 2))", "could not be completed because the input matrix is singular"),
+    ("torch.linalg.solve(torch.zeros(2, 2), torch.ones(2))", "solver failed because the input matrix is singular"),
+    ("torch.linalg.cholesky(-torch.eye(2))", "minor of order 1 is not positive-definite\\)\\."),
+    (f"torch.linalg.svd({NAN})", "failed to converge because the input matrix contained non-finite values"),
+    (f"torch.linalg.eig({NAN})", "torch.linalg.eig: input tensor should not contain infs or NaNs"),
+    ("torch.linalg.lu_factor(torch.zeros(2, 2))", "using it on lu_solve would result in a division by zero"),
+    ("torch.lu_unpack(torch.eye(2), torch.ones(2))", "expected to be a contiguous tensor of torch.int32 dtype"),
+    (
+        "torch.ones(2).float_power_(2)",
+        "the base given to float_power_ has dtype Float but the operation's result requires",
+    ),
+    ("torch.einsum('', [])", "must specify the equation string and at least one operand"),
+    ("torch.einsum('')", "must specify the equation string and at least one operand"),
+    ("torch.einsum('a->...a...', torch.ones(2))", "found '.' for output but an ellipsis"),
+    ("torch.broadcast_tensors([])", "expected Tensor as element 0 in argument 0, but got list"),
+    ("torch.block_diag([])", "expected Tensor as element 0 in argument 0, but got list"),
+    ("torch.cartesian_prod([])", "expected Tensor as element 0 in argument 0, but got list"),
+    ("torch.cartesian_prod()", "expects a non-empty TensorList"),
+    ("torch.block_diag(torch.ones(1, 1, 1))", "torch.block_diag: Input tensors must have 2 or fewer dimensions"),
+    ("torch.arange(1, 2, 1e-20)", "invalid size, possible overflow"),
+    ("torch.arange('a')", "argument 'end' \\(position 1\\) must be Number, not str"),
+    ("torch.cat(torch.ones(2))", "argument 'tensors' \\(position 1\\) must be tuple of Tensors, not Tensor"),
+    ("torch.cat([1, 2])", "expected Tensor as element 0 in argument 0, but got int"),
+    ("torch.exp()", 'missing 1 required positional arguments: "input"'),
+    (
+        TRACKED + "(x * 1).chunk(2)[1].mul_(2)",
+        "Output 1 of Split.* is a view and is being modified inplace. This view is",
+    ),
+    (TRACKED + "x.chunk(2)[0].mul_(2)", "output of a function that returns multiple views"),
+    (TRACKED + "(x * 1).unbind()[0].mul_(2)", "Output 0 of Unbind.* is a view and is being modified inplace"),
+    (TRACKED + "x.mul_(2)", "^a leaf Variable that requires grad is being used in an in-place operation"),
+    (TRACKED + "x.view(2, 2).mul_(2)", "^a view of a leaf Variable that requires grad is being used in an in-place"),
+    ("torch.ones(2).long().requires_grad_()", "only Tensors of floating point dtype can require gradients"),
+    ("torch.cdist(torch.ones(2, 3), torch.ones(2, 2))", "^X1 and X2 must have the same number of columns. X1: 3 X2: 2"),
+    ("torch.cdist(torch.ones(2, 2).long(), torch.ones(2, 2))", "floating-point dtypes, X1 got: Long"),
+    ("torch.pdist(torch.ones(2))", "pdist only supports 2D tensors, got: 1D"),
+    ("torch.linalg.norm(torch.ones(2, 2, 2), ord=2)", "the input must be 1D or 2D. Got 3D"),
+    ("torch.linalg.matrix_norm(torch.ones(2, 2), dim=(0,))", "dim must be a 2-tuple"),
+    ("torch.as_strided(torch.ones(4), (2,), (1,), -1)", "invalid storage offset -1"),
+    (
+        "torch.tensor_split(torch.ones(2), torch.ones(2, 2).long())",
+        "one-dimensional tensor, but got a tensor with 2 dims",
+    ),
+    ("torch.nn.EmbeddingBag(2, 2, padding_idx=5)", "padding_idx must be within num_embeddings"),
+    ("torch.ones(2).set_(torch.ones(2).long().storage())", "Expected a Storage of type .* or an UntypedStorage"),
+    ("x = torch.ones(3); torch.cat([x, x[:0]], out=x)", "unsupported operation"),
+    ("x = torch.ones(3); torch.gather(x, 0, torch.tensor([0, 1, 2]), out=x)", "unsupported operation"),
+    ("x = torch.ones(3); torch.take(x, torch.tensor([0, 1, 2]), out=x)", "unsupported operation"),
+    ("x = torch.ones(3); torch.index_select(x, 0, torch.tensor([0, 1, 2]), out=x)", "unsupported operation"),
+    ("x = torch.ones(3); torch.masked_select(x, x > 0, out=x)", "unsupported operation"),
+    ("x = torch.ones(3); torch.take(x, torch.tensor([0, 1]), out=torch.ones(1).expand(2))", "unsupported operation"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), CALLS, ids=[call for call, _ in CALLS])
+@pytest.mark.filterwarnings("ignore")
+def test_a_message_has_the_words(call: str, words: str) -> None:
+    classes = []
+    for library in (tp, torch):
+        if library is None:
+            continue
+        values: dict[str, Any] = {"torch": library}
+        with pytest.raises(Exception) as raised:
+            exec(call, values)
+        text = str(raised.value).replace("tensorpy.", "torch.")
+        assert re.search(words, text), f"{library.__name__}: {text}"
+        classes.append(raised.type)
+    assert issubclass(classes[0], next(c for c in classes[-1].__mro__ if c.__module__ == "builtins"))

@@ -8,7 +8,7 @@ MODEL ?= cnn
 TESTS ?= tests
 SECONDS ?= 300
 
-.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names bench demo wheel sanitize tsan oclgrind bc abi c-api clean
+.PHONY: help setup native driver test test-all ctest fuzz lint format support accuracy torch-names coverage bench demo wheel sanitize tsan oclgrind bc abi c-api clean
 
 help:
 	@echo "make test      set up, build, run the whole suite (C and Python)"
@@ -28,6 +28,7 @@ help:
 	@echo "make support   write docs/support.md, the table of operators, dtypes and devices"
 	@echo "make accuracy  write docs/accuracy_16bit.md, the errors of 16-bit floats beside an installed torch's"
 	@echo "make torch-names  write docs/torch.md, the table of PyTorch's names"
+	@echo "make coverage  write docs/coverage.md: which of PyTorch's operators are here, and why the others are not"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -99,6 +100,10 @@ accuracy: native
 
 torch-names: native
 	$(BIN)/python -m tensorpy._as_torch.page docs/torch.md
+
+# PyTorch's entries are those of an installed torch; without one it says what to install.
+coverage: $(VENV)/installed
+	$(BIN)/python -m codegen.coverage $(ARGS)
 
 bc: $(VENV)/installed
 	$(BIN)/python -m codegen.compatibility $(ARGS)

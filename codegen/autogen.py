@@ -5,6 +5,9 @@ out= variant lacks the tensor options of a factory, takes one out argument per r
 is named as the return; where that has no name, `out`, or `out0`, `out1`; a single one by an overload that does not
 speak of out (`sigmoid_backward.grad_input`). Where lists of tensors are written, nothing is returned. What does not
 follow these rules is written out: an `autogen` item may be a whole schema.
+
+`ops_only` derives in the same way what Python's functions and methods do not show: PyTorch binds no variant that its
+own generator adds, and a call of relu with `out=` is refused there.
 """
 
 from __future__ import annotations
@@ -190,14 +193,15 @@ def _variants(source: NativeFunction, func: FunctionSchema) -> tuple[str, ...]:
     return ("function", "method") if unary and source.is_function else ("method",)
 
 
-def derive_function(source: NativeFunction, item: str) -> NativeFunction:
-    """What does not belong to one variant (module, device checks, doc) is taken over; kernels are not."""
+def derive_function(source: NativeFunction, item: str, key: str = "autogen") -> NativeFunction:
+    """`key` is the one that has the item. What does not belong to one variant (module, device checks, doc) is taken
+    over; kernels are not."""
     func = derive(source.func, item)
     return NativeFunction(
         func=func,
-        location=source.at("autogen"),
+        location=source.at(key),
         locations=source.locations,
-        variants=_variants(source, func),
+        variants=() if key == "ops_only" else _variants(source, func),
         structured_delegate=source.structured_delegate,
         tags=tuple(tag for tag in source.tags if tag not in _FUNCTIONAL_ONLY_TAGS),
         device_check=source.device_check,
@@ -217,11 +221,12 @@ def expand_autogen(functions: Iterable[NativeFunction], errors: ErrorCollector |
     derived: set[FunctionSchema] = set()
     for function in functions:
         expanded.append(function)
-        for item in function.autogen:
+        wanted = [(item, "autogen") for item in function.autogen] + [(item, "ops_only") for item in function.ops_only]
+        for item, key in wanted:
             try:
-                variant = derive_function(function, item)
+                variant = derive_function(function, item, key)
             except AutogenError as error:
-                collector.add(function.at("autogen"), error.what, error.fix)
+                collector.add(function.at(key), error.what, error.fix)
                 continue
             # The functional and the in-place entry may both ask for the same variant.
             if variant.func not in derived:

@@ -287,6 +287,7 @@ class _FunctionReader:
             "structured_inherits": d.text,
             "precomputed": self.precomputed,
             "autogen": d.words,
+            "ops_only": d.words,
             "tags": self.tags,
             "device_check": lambda node, key: d.choice(node, key, DEVICE_CHECKS),
             "device_guard": d.boolean,

@@ -320,6 +320,7 @@ class NativeFunction:
     structured_inherits: str | None = None
     precomputed: tuple[str, ...] = ()
     autogen: tuple[str, ...] = ()
+    ops_only: tuple[str, ...] = ()  # derived as those are, but called through tensorpy.ops only
     tags: tuple[str, ...] = ()
     device_check: str = "ExactSame"
     device_guard: bool = True

@@ -230,7 +230,8 @@ def python_functions(catalog: Catalog) -> tuple[PythonFunction, ...]:
         if op.function.origin.doc:
             docs.setdefault(name, op.function.origin.doc)
         if op.kind == "out":
-            outs[op.schema.signature()] = op
+            if op.function.variants:  # without any: `ops_only`
+                outs[op.schema.signature()] = op
             continue
         if op.function.manual_cpp_binding:
             continue

@@ -103,9 +103,10 @@ def _check_name(function: NativeFunction, errors: ErrorCollector) -> None:
 
 
 def _check_keys(function: NativeFunction, errors: ErrorCollector) -> None:
-    if function.autogen and function.kind not in ("functional", "inplace"):
-        what = f"{function.name} is {function.kind}: nothing is derived from it"
-        errors.add(function.at("autogen"), what, "take it out, or declare the variants")
+    for key in ("autogen", "ops_only"):
+        if getattr(function, key) and function.kind not in ("functional", "inplace"):
+            what = f"{function.name} is {function.kind}: nothing is derived from it"
+            errors.add(function.at(key), what, "take it out, or declare the variants")
     for role in ("pointwise", "reduction"):
         if getattr(function, role) is not None and function.kind != "functional":
             what = f"{function.name} is {function.kind} and has '{role}'"

@@ -20,7 +20,6 @@ _BY_MODULE = {
     "_as_torch": "as_torch",
     "_compile": "compile",
     "_files": "from_file",
-    "_hash": "hash_tensor",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",

@@ -328,11 +328,6 @@ _LAYOUT_METHODS = {
 }
 
 
-def hash_tensor(self: Tensor, dim: int | Sequence[int] = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """The exclusive or of the elements' bits."""
-    return tensorpy.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
-
-
 def _is_view(self: Tensor) -> bool:
     """Whether the tensor is a view of another one that autograd knows: `_base` is that."""
     return self._base is not None
@@ -410,7 +405,6 @@ _METHODS = (
     map2_,
     _is_view,
     dim_order,
-    hash_tensor,
     share_memory_,
     is_shared,
     set_,

@@ -80,9 +80,7 @@ def interpolate(
         raise ValueError("interpolate: antialias is for the modes bilinear and bicubic, of 4-dimensional input")
     sizes, factors = _target(input, size, scale_factor, dims, recompute_scale_factor)
     if antialias:
-        from tensorpy.nn import _antialias
-
-        return _antialias.resize(input, sizes, mode, bool(align_corners), factors)
+        return getattr(nn, f"_upsample_{mode}2d_aa")(input, sizes, bool(align_corners), factors)
     if mode == "area":
         from tensorpy.nn import _pooling
 

@@ -129,6 +129,10 @@ tp_tensor *range_step_composite(const tp_scalar *start, const tp_scalar *end, co
         return tp_fail_null(TP_RuntimeError, "upper bound and lower bound inconsistent with step sign");
     double steps = floor((last - first) / each);
     tp_dtype made = dtype == TP_NO_DTYPE ? tp_default_dtype() : dtype;
+    if (tp_dtype_categories[made] < TP_FLOATING) { /* a bound between two integers would be cut to the one before */
+        int64_t past = (int64_t)first + (int64_t)steps * (int64_t)each + (each > 0 ? 1 : -1);
+        return tp_arange_start_step(start, TP_SCALAR_I(past), step, made, layout, device, pin_memory);
+    }
     return tp_arange_start_step(start, TP_SCALAR_F(first + (steps + 0.5) * each), step, made, layout, device,
                                 pin_memory);
 }

@@ -299,3 +299,52 @@ tp_tensor *_index_backward_composite(tp_tensor *grad_output, tp_ints input_sizes
     tp_autoref *into = tp_zeros(input_sizes, (tp_dtype)grad_output->dtype, TP_NO_LAYOUT, grad_output->device, -1);
     return into && tp_index_put_(into, indices, grad_output, true) == 0 ? tp_take(into) : NULL;
 }
+
+/* ---- where a mask is true ---- */
+
+/* The indices brought between the bounds of their dimensions; the caller frees `into`. */
+static int between_bounds(const char *op, tp_tensor *self, tp_tensors indices, tp_tensor **into) {
+    for (int64_t i = 0; i < indices.size; i++) {
+        tp_tensor *index = indices.data[i];
+        if (!index) continue;
+        if (i >= self->ndim) return tp_fail(TP_IndexError, "%s: too many indices for a tensor of %d", op, self->ndim);
+        if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
+            return tp_fail(TP_RuntimeError, "%s: tensors used as indices must be long or int tensors", op);
+        int64_t size = self->sizes[i];
+        if (!(into[i] = tp_clamp(index, TP_SCALAR_I(-size), TP_SCALAR_I(size - 1)))) return -1;
+    }
+    return 0;
+}
+static void release_all(tp_tensor **tensors, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (tensors[i]) tp_release(tensors[i]);
+}
+
+/* _unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor */
+tp_tensor *_unsafe_masked_index_composite(tp_tensor *self, tp_tensor *mask, tp_tensors indices, const tp_scalar *fill) {
+    if (self->numel == 0) return tp_new_full(self, tp_sizes(mask), fill, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
+    tp_tensor *inside[TP_MAX_DIMS] = {0}, *made = NULL;
+    if (indices.size > TP_MAX_DIMS) return tp_fail_null(TP_IndexError, "_unsafe_masked_index: too many indices");
+    if (between_bounds("_unsafe_masked_index", self, indices, inside) == 0) {
+        tp_autoref *found = tp_index_Tensor(self, (tp_tensors){inside, indices.size}),
+                   *outside = found ? tp_logical_not(mask) : NULL;
+        made = outside ? tp_masked_fill_Scalar(found, outside, fill) : NULL;
+    }
+    release_all(inside, indices.size);
+    return made;
+}
+/* _unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor */
+tp_tensor *_unsafe_masked_index_put_accumulate_composite(tp_tensor *self, tp_tensor *mask, tp_tensors indices,
+                                                         tp_tensor *values) {
+    if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
+    tp_tensor *inside[TP_MAX_DIMS] = {0}, *made = NULL;
+    if (indices.size > TP_MAX_DIMS)
+        return tp_fail_null(TP_IndexError, "_unsafe_masked_index_put_accumulate: too many indices");
+    if (between_bounds("_unsafe_masked_index_put_accumulate", self, indices, inside) == 0) {
+        tp_autoref *outside = tp_logical_not(mask),
+                   *added = outside ? tp_masked_fill_Scalar(values, outside, TP_SCALAR_I(0)) : NULL;
+        made = added ? tp_index_put(self, (tp_tensors){inside, indices.size}, added, true) : NULL;
+    }
+    release_all(inside, indices.size);
+    return made;
+}

@@ -449,3 +449,13 @@ static tp_tensor *convolve_word(const char *name, int n, tp_tensor *input, tp_te
 CONV_PADDING(1)
 CONV_PADDING(2)
 CONV_PADDING(3)
+
+/* _slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2]
+ * stride, SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+tp_tensor3 _slow_conv2d_backward_output_mask_composite(tp_tensor *grad_output, tp_tensor *self, tp_tensor *weight,
+                                                       tp_ints kernel_size TP_UNUSED, tp_ints stride, tp_ints padding,
+                                                       tp_bools output_mask) {
+    tp_ints channels = {&weight->sizes[0], 1};
+    return tp_convolution_backward(grad_output, self, weight, channels, stride, padding, TP_INTS(1, 1), false,
+                                   TP_INTS(0, 0), 1, output_mask);
+}

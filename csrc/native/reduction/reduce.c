@@ -214,3 +214,30 @@ tp_tensor *count_nonzero_dim_IntList_dense(tp_tensor *self, tp_ints dim) {
 tp_tensor *count_nonzero_composite(tp_tensor *self, tp_opt_int dim) {
     return tp_count_nonzero_dim_IntList(self, dim.has ? TP_INTS(dim.value) : TP_EMPTY_INTS);
 }
+
+/* ---- hash_tensor ---- */
+
+/* hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor */
+tp_tensor *hash_tensor_composite(tp_tensor *self, tp_ints dim, bool keepdim, int64_t mode) {
+    if (mode != 0) return tp_fail_null(TP_RuntimeError, "Unknown hash_tensor mode: %lld", (long long)mode);
+    int category = tp_dtype_categories[self->dtype];
+    if (category > TP_FLOATING)
+        return tp_fail_null(TP_NotImplementedError, "\"xor_sum_cpu\" not implemented for '%s'",
+                            tp_scalar_type_name((tp_dtype)self->dtype));
+    uint64_t mask;
+    if (tp_reduce_mask(dim, self->ndim, &mask) < 0) return NULL;
+    if (dim.size == 0 && self->numel == 0)
+        return tp_fail_null(TP_RuntimeError,
+                            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                            "reduction dim with the 'dim' argument.");
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1 && self->sizes[d] == 0)
+            return tp_fail_null(TP_IndexError, "hash_tensor: Expected reduction dim %d to have non-zero size.", d);
+    bool floating = category == TP_FLOATING, words = floating || self->dtype == TP_UINT64;
+    tp_autoref *wide = floating ? tp_to_dtype(self, TP_FLOAT64, false, false, TP_NO_FORMAT) : tp_retain(self),
+               *bits = !wide   ? NULL
+                       : words ? tp_view_dtype(wide, TP_INT64)
+                               : tp_to_dtype(self, TP_INT64, false, false, TP_NO_FORMAT),
+               *sum = bits ? tp__xor_sum(bits, dim, keepdim) : NULL;
+    return sum ? tp_view_dtype(sum, TP_UINT64) : NULL;
+}

@@ -99,3 +99,84 @@ tp_tensor_seq *meshgrid_indexing_composite(tp_tensors tensors, const char *index
     return seq ? tp_take(seq) : NULL;
 }
 tp_tensor_seq *meshgrid_composite(tp_tensors tensors) { return meshgrid_indexing_composite(tensors, "ij"); }
+
+/* ---- filled up to one length ---- */
+
+/* Zeros, or a value, behind dimension `dim`, or in front of it. */
+static tp_tensor *filled_up(tp_tensor *t, int64_t dim, int64_t size, bool in_front, const tp_scalar *value) {
+    int64_t pad[TP_MAX_DIMS * 2] = {0}, missing = size - t->sizes[dim];
+    if (!missing) return tp_retain(t);
+    int pairs = t->ndim - (int)dim;
+    pad[2 * (pairs - 1) + !in_front] = missing;
+    return tp_constant_pad_nd(t, (tp_ints){pad, 2 * pairs}, value);
+}
+
+/* _chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor */
+tp_tensor *_chunk_cat_composite(tp_tensors tensors, int64_t dim, int64_t num_chunks) {
+    if (num_chunks < 1) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects positive num_chunks");
+    if (tensors.size <= 0) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects a non-empty input tensor list");
+    int64_t d = tp_wrap_dim(dim, tensors.data[0]->ndim);
+    tp_autoseq *seq = d < 0 ? NULL : tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; seq && i < tensors.size; i++) {
+        tp_tensor *t = tensors.data[i];
+        if (t->numel == 0) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects non-empty tensor");
+        if (t->dtype != tensors.data[0]->dtype)
+            return tp_fail_null(TP_RuntimeError, "_chunk_cat expects all input tensors with the same dtype");
+        if (t->ndim <= d)
+            return tp_fail_null(TP_RuntimeError, "_chunk_cat expects 0 <= dim < ndim for each tensor, but got dim=%lld",
+                                (long long)d);
+        for (int64_t k = 0; k < d; k++)
+            if (t->sizes[k] != tensors.data[0]->sizes[k])
+                return tp_fail_null(TP_RuntimeError,
+                                    "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+        int64_t sizes[TP_MAX_DIMS + 1], chunk = (t->sizes[d] + num_chunks - 1) / num_chunks;
+        memcpy(sizes, t->sizes, (size_t)d * sizeof *sizes);
+        sizes[d] = num_chunks;
+        sizes[d + 1] = -1;
+        tp_autoref *whole = filled_up(t, d, chunk * num_chunks, false, TP_SCALAR_I(0));
+        if (!whole || !(seq->items[i] = tp_reshape(whole, (tp_ints){sizes, (int)d + 2}))) return NULL;
+    }
+    return seq ? tp_cat(tp_tensor_seq_borrow(seq), d + 1) : NULL;
+}
+
+/* pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") -> Tensor
+ */
+tp_tensor *pad_sequence_composite(tp_tensors sequences, bool batch_first, double padding_value,
+                                  const char *padding_side) {
+    if (sequences.size <= 0) return tp_fail_null(TP_RuntimeError, "received an empty list of sequences");
+    bool left = strcmp(padding_side, "left") == 0;
+    if (!left && strcmp(padding_side, "right") != 0)
+        return tp_fail_null(TP_RuntimeError, "Expected padding_side to be one of left or right, but got %s.",
+                            padding_side);
+    int64_t longest = 0;
+    for (int64_t i = 0; i < sequences.size; i++) {
+        if (sequences.data[i]->ndim < 1)
+            return tp_fail_null(TP_IndexError, "pad_sequence: a sequence has at least one dimension");
+        if (sequences.data[i]->sizes[0] > longest) longest = sequences.data[i]->sizes[0];
+    }
+    tp_autoseq *seq = tp_tensor_seq_new(sequences.size);
+    for (int64_t i = 0; seq && i < sequences.size; i++) {
+        tp_autoref *t = tp_to_dtype(sequences.data[i], (tp_dtype)sequences.data[0]->dtype, false, false, TP_NO_FORMAT);
+        if (!t || !(seq->items[i] = filled_up(t, 0, longest, left, TP_SCALAR_F(padding_value)))) return NULL;
+    }
+    return seq ? tp_stack(tp_tensor_seq_borrow(seq), !batch_first) : NULL;
+}
+
+/* ---- in a line, and back ---- */
+
+static tp_tensor *in_a_line(tp_tensor *self) { return tp_reshape(self, TP_INTS(-1)); }
+/* flatten_dense_tensors(Tensor[] tensors) -> Tensor */
+tp_tensor *flatten_dense_tensors_composite(tp_tensors tensors) {
+    return join("flatten_dense_tensors", tensors, in_a_line, 0);
+}
+/* unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[] */
+tp_tensor_seq *unflatten_dense_tensors_composite(tp_tensor *flat, tp_tensors tensors) {
+    tp_autoseq *seq = tp_tensor_seq_new(tensors.size);
+    int64_t from = 0;
+    for (int64_t i = 0; seq && i < tensors.size; i++) {
+        tp_autoref *part = tp_narrow(flat, 0, from, tensors.data[i]->numel);
+        if (!part || !(seq->items[i] = tp_view(part, tp_sizes(tensors.data[i])))) return NULL;
+        from += tensors.data[i]->numel;
+    }
+    return seq ? tp_take(seq) : NULL;
+}

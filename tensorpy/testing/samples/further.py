@@ -138,3 +138,43 @@ def ranges(make: Make) -> Iterator[Any]:
 def ranges_with_steps(make: Make) -> Iterator[Any]:
     for first, last, step in ((1, 4, 1), (0, 1, 0.25), (4, -1, -2)):
         yield first, last, step, {"dtype": make.given}
+
+
+def _hash(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    words = x.astype(np.float64).view(np.int64) if x.dtype.kind == "f" else x.astype(np.int64)
+    return np.bitwise_xor.reduce(words, axis=tuple(dim) or None, keepdims=keepdim).astype(np.uint64)
+
+
+@samples("hash_tensor", dtypes=("bool", *FLOATS, "uint8", "int8", "int32", "int64"), reference=_hash, gradcheck=False)
+def hash_tensors(make: Make) -> Iterator[Any]:
+    yield (make(3, 4),)
+    yield make(2, 3, 4), [0, 2]
+    yield make(3, 4), [1], {"keepdim": True}
+    yield (make(()),)
+
+
+def segment_reduce(
+    x: Any, reduce: str, *, lengths: Any = None, offsets: Any = None, axis: int = 0, initial: Any = None
+) -> Any:
+    lengths = np.diff(offsets) if lengths is None else lengths
+    start = {"max": -np.inf, "min": np.inf, "prod": 1.0}.get(reduce, 0.0) if initial is None else float(initial)
+    how = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}.get(reduce, np.add)
+    out = np.full((*lengths.shape, *x.shape[axis + 1 :]), start)
+    for place in np.ndindex(*lengths.shape[:-1]):
+        ends = np.cumsum(lengths[place])
+        for i, end in enumerate(ends):
+            part = x[place][end - lengths[place][i] : end]
+            out[(*place, i)] = how.reduce(np.concatenate([out[(*place, i)][None], part]), axis=0)
+            if reduce == "mean":
+                n = len(part)
+                out[(*place, i)] = out[(*place, i)] / n if n else out[(*place, i)] if initial is not None else np.nan
+    return out
+
+
+@samples("segment_reduce", dtypes=FLOATS, reference=segment_reduce, tolerances=LOOSE, needs_values=True)
+def segment_reduces(make: Make) -> Iterator[Any]:
+    for reduce in ("sum", "mean", "max", "min", "prod"):
+        whole = make.distinct(5, 2)
+        yield whole, reduce, {"lengths": make.array([1, 3, 1])}
+        yield make.distinct(4), reduce, {"offsets": make.array([0, 2, 4])}
+        yield make.distinct(2, 3), reduce, {"lengths": make.array([[1, 2], [3, 0]]), "axis": 1, "initial": 0.5}

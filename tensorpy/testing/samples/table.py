@@ -334,8 +334,8 @@ def also(*names: str) -> Callable[[Samples], Samples]:
 
 
 def is_ours(op: Operator) -> bool:
-    """Users do not call it: a helper, a backward."""
-    return op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
+    """Users do not call it: a helper, a backward, a variant that Python does not show."""
+    return not op.function.variants or op.schema.name.base.startswith("_") or op.schema.name.base.endswith("_backward")
 
 
 def _dtypes(op: Operator) -> tuple[str, ...]:

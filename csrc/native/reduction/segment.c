@@ -1,0 +1,111 @@
+/* segment.c: reductions of segments that follow each other along a dimension, by their lengths or where they begin.
+ * Each element learns its segment, and scatter_reduce does the rest: its gradient is this operator's too. */
+#include "NativeFunctions.h"
+#include "core/scalar_math.h"
+#include "iter/iter.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    const char *name, *scatter;
+    double start;
+} segment_kind;
+
+static const segment_kind kinds[] = {
+    {"max", "amax", -INFINITY}, {"mean", "sum", 0}, {"min", "amin", INFINITY}, {"sum", "sum", 0}, {"prod", "prod", 1},
+};
+
+static const segment_kind *kind_of(const char *reduce) {
+    for (size_t i = 0; i < TP_COUNTOF(kinds); i++)
+        if (strcmp(kinds[i].name, reduce) == 0) return &kinds[i];
+    return tp_fail_null(TP_RuntimeError,
+                        "segment_reduce(): expected reduction to be one of 'max', 'mean', 'min', 'sum', 'prod', got "
+                        "'%s'",
+                        reduce);
+}
+
+/* Whether the condition holds for all elements; -1 after an error. */
+static int holds(tp_tensor *condition) {
+    tp_autoref *all = condition ? tp_all(condition) : NULL;
+    bool yes = false;
+    return all && tp_is_nonzero(all, &yes) == 0 ? yes : -1;
+}
+static int check_lengths(tp_tensor *lengths, int64_t last, int64_t along) {
+    tp_autoref *positive = tp_ge_Scalar(lengths, TP_SCALAR_I(0));
+    int sound = holds(positive);
+    if (sound <= 0)
+        return sound < 0 ? -1 : tp_fail(TP_RuntimeError, "segment_reduce(): lengths contains negative value!");
+    tp_autoref *sum = tp_sum_dim_IntList(lengths, TP_INTS(last), false, TP_INT64),
+               *fits = sum ? tp_eq_Scalar(sum, TP_SCALAR_I(along)) : NULL;
+    sound = holds(fits);
+    if (sound > 0) return 0;
+    return sound < 0 ? -1
+                     : tp_fail(TP_RuntimeError, "segment_reduce(): Expected all rows of lengths along axis to sum to "
+                                                "data.size(lengths.dim()-1) when !unsafe.");
+}
+
+/* The segment of each element, in the shape of `data`. */
+static tp_tensor *segments(tp_tensor *data, tp_tensor *lengths, int64_t axis) {
+    int64_t sizes[TP_MAX_DIMS + 1], along = data->sizes[axis];
+    tp_autoref *ends = tp_cumsum(lengths, axis, TP_INT64),
+               *places = ends ? tp_arange(TP_SCALAR_I(along), TP_INT64, TP_STRIDED, data->device, -1) : NULL;
+    memcpy(sizes, lengths->sizes, (size_t)axis * sizeof *sizes);
+    sizes[axis] = along;
+    tp_autoref *each = places ? tp_expand(places, (tp_ints){sizes, (int)axis + 1}, false) : NULL,
+               *packed = each ? tp_contiguous(each, TP_CONTIGUOUS_FORMAT) : NULL,
+               *found = packed ? tp_searchsorted_Tensor(ends, packed, false, true, NULL, NULL) : NULL;
+    for (int d = (int)axis + 1; d < data->ndim; d++) sizes[d] = 1;
+    tp_autoref *thin = found ? tp_reshape(found, (tp_ints){sizes, data->ndim}) : NULL;
+    return thin ? tp_expand_as(thin, data) : NULL;
+}
+
+/* A sum divided by how many elements it has; an empty segment without an initial value has no mean. */
+static tp_tensor *mean_of(tp_tensor *sum, tp_tensor *lengths, bool initial) {
+    int64_t sizes[TP_MAX_DIMS];
+    for (int d = 0; d < sum->ndim; d++) sizes[d] = d < lengths->ndim ? lengths->sizes[d] : 1;
+    tp_autoref *counts = tp_reshape(lengths, (tp_ints){sizes, sum->ndim}),
+               *some = counts ? tp_clamp_min(counts, TP_SCALAR_I(1)) : NULL,
+               *as_sum = some ? tp_to_dtype(some, (tp_dtype)sum->dtype, false, false, TP_NO_FORMAT) : NULL,
+               *mean = as_sum ? tp_div_Tensor(sum, as_sum) : NULL;
+    if (!mean || initial) return mean ? tp_take(mean) : NULL;
+    tp_autoref *none = tp_eq_Scalar(counts, TP_SCALAR_I(0));
+    return none ? tp_masked_fill_Scalar(mean, none, TP_SCALAR_F(NAN)) : NULL;
+}
+
+/* segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int
+ * axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor */
+tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tensor *lengths, tp_tensor *indices,
+                                    tp_tensor *offsets, int64_t axis, bool unsafe, const tp_scalar *initial) {
+    const segment_kind *kind = kind_of(reduce);
+    if (!kind) return NULL;
+    if (indices)
+        return tp_fail_null(TP_RuntimeError, "segment_reduce(): indices based reduction is not supported yet.");
+    if (!lengths && !offsets)
+        return tp_fail_null(TP_RuntimeError, "segment_reduce(): Either lengths or offsets must be defined.");
+    if (tp_dtype_categories[data->dtype] != TP_FLOATING)
+        return tp_fail_null(TP_NotImplementedError, "\"_segment_reduce_cpu\" not implemented for '%s'",
+                            tp_scalar_type_name((tp_dtype)data->dtype));
+    int64_t dim = tp_wrap_dim(axis, data->ndim);
+    if (dim < 0) return NULL;
+    tp_tensor *given = lengths ? lengths : offsets;
+    if (given->ndim != dim + 1)
+        return tp_fail_null(TP_RuntimeError,
+                            "segment_reduce(): Expected axis to be the last dimension of %s but got %lld.",
+                            lengths ? "lengths" : "offsets", (long long)dim);
+    if (!lengths && given->sizes[dim] < 1)
+        return tp_fail_null(TP_RuntimeError,
+                            "segment_reduce(): offsets needs one more element than there are segments");
+    tp_autoref *counts = lengths ? tp_retain(lengths) : tp_diff(offsets, 1, dim, NULL, NULL);
+    if (!counts || (!unsafe && check_lengths(counts, dim, data->sizes[dim]) < 0)) return NULL;
+    int64_t sizes[TP_MAX_DIMS];
+    memcpy(sizes, data->sizes, (size_t)data->ndim * sizeof *sizes);
+    memcpy(sizes, counts->sizes, (size_t)counts->ndim * sizeof *sizes);
+    const tp_scalar *start = initial ? initial : TP_SCALAR_F(kind->start);
+    tp_autoref *base =
+                   tp_new_full(data, (tp_ints){sizes, data->ndim}, start, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1),
+               *of = base ? segments(data, counts, dim) : NULL,
+               *made = of ? tp_scatter_reduce_two(base, dim, of, data, kind->scatter, true) : NULL;
+    if (!made || strcmp(kind->name, "mean") != 0) return made ? tp_take(made) : NULL;
+    return mean_of(made, counts, initial != NULL);
+}

@@ -1,0 +1,339 @@
+"""Operators that PyTorch's layers and decompositions call by name, beside torch's: values, dtypes, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorpy as tp
+from tensorpy.testing.samples.table import CATALOG
+
+torch = pytest.importorskip("torch")
+
+Call = Callable[[Any], tuple[Any, ...]]
+CALLS: list[tuple[str, Call]] = []
+
+
+def x(t: Any, *shape: int, dtype: str = "float64", seed: int = 0) -> Any:
+    """The same numbers in both libraries."""
+    values = np.random.RandomState(seed + sum(shape)).uniform(-2, 2, shape)
+    return t.tensor((values * 5 if "int" in dtype else values).tolist(), dtype=getattr(t, dtype)).reshape(shape)
+
+
+def mask(t: Any, *shape: int) -> Any:
+    return x(t, *shape, seed=3) > 0
+
+
+def call(*names: str) -> Callable[[Call], Call]:
+    def register(function: Call) -> Call:
+        CALLS.extend((name, function) for name in names)
+        return function
+
+    return register
+
+
+for name in ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"):
+    call(f"_cast_{name}")(lambda t: (x(t, 3, 2).abs() * 3,))
+call("_conj_physical")(lambda t: (x(t, 3) + 1j * x(t, 3, seed=1),))
+call("infinitely_differentiable_gelu_backward")(lambda t: (x(t, 3), x(t, 3, seed=1)))
+call("_is_all_true", "_is_any_true")(lambda t: (mask(t, 3, 2),))
+call("_add_relu.Tensor")(lambda t: (x(t, 3, 2), x(t, 3, 2, seed=1), {"alpha": 2}))
+call("_add_relu.Scalar")(lambda t: (x(t, 3, 2), 0.5))
+call("_add_relu_.Tensor")(lambda t: (x(t, 3, 2), x(t, 3, 2, seed=1)))
+call("glu_jvp")(lambda t: (t.nn.functional.glu(x(t, 4, 3), 0), x(t, 4, 3), x(t, 4, 3, seed=1), 0))
+call("glu_backward_jvp")(
+    lambda t: (
+        t.ops.aten.glu_backward.default(x(t, 2, 3), x(t, 4, 3, seed=1), 0),
+        x(t, 2, 3),
+        x(t, 4, 3, seed=1),
+        x(t, 2, 3, seed=2),
+        x(t, 4, 3, seed=3),
+        0,
+    )
+)
+
+# ---- batch_norm ----
+
+
+def norm_arguments(t: Any, *rest: Any, statistics: bool = True) -> tuple[Any, ...]:
+    running = (x(t, 3, seed=4), x(t, 3, seed=5).abs()) if statistics else ()
+    return (x(t, 4, 3, 2), x(t, 3), x(t, 3, seed=1), *running, *rest)
+
+
+call("_native_batch_norm_legit", "_native_batch_norm_legit_functional")(lambda t: norm_arguments(t, True, 0.1, 1e-5))
+call("_native_batch_norm_legit", "_native_batch_norm_legit_functional")(lambda t: norm_arguments(t, False, 0.1, 1e-5))
+call("_native_batch_norm_legit.no_stats")(lambda t: norm_arguments(t, True, 0.1, 1e-5, statistics=False))
+call("_batch_norm_with_update")(lambda t: norm_arguments(t, 0.1, 1e-5))
+call("_batch_norm_no_update")(lambda t: norm_arguments(t, 0.1, 1e-5))
+call("batch_norm_update_stats")(lambda t: (x(t, 4, 3, 2), x(t, 3), x(t, 3, seed=1).abs(), 0.2))
+call("batch_norm_backward")(
+    lambda t: (
+        x(t, 4, 3, 2),
+        x(t, 4, 3, 2, seed=1),
+        x(t, 3),
+        x(t, 3, seed=2),
+        x(t, 3, seed=3).abs() + 1,
+        x(t, 3, seed=4),
+        x(t, 3, seed=5).abs() + 1,
+        True,
+        1e-5,
+        [True, True, True],
+        t.zeros(0, dtype=t.uint8),
+    )
+)
+
+# ---- distances, norms, products ----
+
+for power in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")):
+    call("_cdist_forward")(lambda t, p=power: (x(t, 4, 3), x(t, 5, 3, seed=1), p, None))
+    call("_pdist_forward")(lambda t, p=power: (x(t, 4, 3), p))
+    call("_cdist_backward")(
+        lambda t, p=power: (
+            x(t, 4, 5),
+            x(t, 4, 3),
+            x(t, 5, 3, seed=1),
+            p,
+            t.cdist(x(t, 4, 3), x(t, 5, 3, seed=1), p=p),
+        )
+    )
+    call("_pdist_backward")(lambda t, p=power: (x(t, 6), x(t, 4, 3), p, t.nn.functional.pdist(x(t, 4, 3), p)))
+call("_euclidean_dist")(lambda t: (x(t, 4, 3), x(t, 5, 3, seed=1)))
+call("_weight_norm_interface")(lambda t: (x(t, 4, 3), x(t, 4, 1, seed=1), 0))
+call("_weight_norm_interface")(lambda t: (x(t, 4, 3), x(t, 1, 3, seed=1), 1))
+call("_weight_norm_interface_backward", "_weight_norm_differentiable_backward")(
+    lambda t: (x(t, 4, 3), x(t, 4, 3, seed=1), x(t, 4, 1), x(t, 4, 3, seed=1).norm(dim=1, keepdim=True), 0)
+)
+call("frobenius_norm.dim")(lambda t: (x(t, 4, 3), [1], True))
+call("linalg__powsum")(lambda t: (x(t, 4, 3), 3, [0], True))
+call("linalg__powsum")(lambda t: (x(t, 4, 3), 2))
+call("_int_mm")(lambda t: (x(t, 4, 3, dtype="int8"), x(t, 3, 5, dtype="int8")))
+call("_compute_linear_combination")(lambda t: (x(t, 4, 3, 2), x(t, 5, 4)))
+call("_addmm_activation")(lambda t: (x(t, 5), x(t, 4, 3), x(t, 3, 5), {"beta": 2, "alpha": 0.5}))
+call("_addmm_activation")(lambda t: (x(t, 5), x(t, 4, 3), x(t, 3, 5), {"use_gelu": True}))
+call("_cholesky_solve_helper")(lambda t: (x(t, 3, 2), t.eye(3, dtype=t.float64) * 2 + t.ones(3, 3).tril(), False))
+
+# ---- extremes, scans, softmax, indices ----
+
+call("_aminmax")(lambda t: (x(t, 4, 3),))
+call("_aminmax.dim")(lambda t: (x(t, 4, 3), 1, True))
+call("_logcumsumexp")(lambda t: (x(t, 4, 3), 1))
+call("_masked_softmax")(lambda t: (x(t, 2, 2, 3, 4), t.zeros(2, 2, 3, 4, dtype=t.bool), 3, 2))
+call("_masked_softmax")(lambda t: (x(t, 3, 4), mask(t, 3, 4), 1))
+call("_masked_softmax_backward")(lambda t: (x(t, 3, 4), x(t, 3, 4, seed=1).softmax(1), mask(t, 3, 4), 1))
+call("native_channel_shuffle")(lambda t: (x(t, 2, 6, 3), 3))
+call("_stack")(lambda t: ([x(t, 2, 3), x(t, 2, 3, seed=1)], 1))
+call("trace_backward")(lambda t: (t.tensor(2.5), [3, 4]))
+call("index_select_backward")(lambda t: (x(t, 2, 4), [2, 3], 1, t.tensor([0, 2, 2, 1])))
+call("gather_backward")(lambda t: (x(t, 2, 2), x(t, 2, 3), 1, t.tensor([[0, 2], [1, 1]]), False))
+call("embedding_backward")(lambda t: (x(t, 4, 3), t.tensor([0, 2, 2, 1]), 5, 1, False, False))
+call("_unsafe_index.Tensor")(lambda t: (x(t, 4, 3), [None, t.tensor([0, 2])]))
+call("_unsafe_index_put")(lambda t: (x(t, 4, 3), [t.tensor([0, 0])], x(t, 2, 3), True))
+call("_index_put_impl_")(lambda t: (x(t, 4, 3), [t.tensor([0, 0])], x(t, 2, 3), True))
+call("_unsafe_masked_index")(lambda t: (x(t, 4, 3), t.tensor([[True], [False]]), [t.tensor([1, 99])], -1.5))
+call("_unsafe_masked_index")(lambda t: (x(t, 4, 3), mask(t, 4, 2), [None, t.tensor([1, -99])], 0.5))
+call("_unsafe_masked_index_put_accumulate")(
+    lambda t: (x(t, 4, 3), t.tensor([[True], [False], [True]]), [t.tensor([1, 99, 1])], x(t, 3, 3))
+)
+call("_conj_copy")(lambda t: (x(t, 3) + 1j * x(t, 3, seed=1),))
+call("_neg_view_copy")(lambda t: (x(t, 3),))
+call("_reshape_copy")(lambda t: (x(t, 4, 3), [3, 4]))
+call("_chunk_cat")(lambda t: ([x(t, 5, 2), x(t, 3, 4)], 0, 2))
+call("_chunk_cat")(lambda t: ([x(t, 2, 3), x(t, 2, 1, 3)], 1, 3))
+call("flatten_dense_tensors")(lambda t: ([x(t, 2, 3), x(t, 4)],))
+call("unflatten_dense_tensors")(lambda t: (x(t, 10), [x(t, 2, 3), x(t, 4)]))
+call("pad_sequence")(lambda t: ([x(t, 2, 3), x(t, 4, 3), x(t, 1, 3)], True, -1.0))
+call("pad_sequence")(lambda t: ([x(t, 2), x(t, 4)], False, 0.5, "left"))
+for dtype in ("float32", "float64", "float16", "bfloat16", "int8", "int64", "bool", "uint8"):
+    call("hash_tensor")(
+        lambda t, d=dtype: (x(t, 4, 3, dtype="int64" if "int" in d else "float64").abs().to(getattr(t, d)),)
+    )
+call("hash_tensor")(lambda t: (x(t, 4, 3), [1], {"keepdim": True}))
+call("hash_tensor")(lambda t: (x(t, 0, 3), [1]))
+call("frexp.Tensor")(lambda t: (x(t, 4),))
+
+LENGTHS, BATCHED = [1, 0, 3, 1], [[1, 2], [3, 0]]
+for how in ("sum", "mean", "max", "min", "prod"):
+    call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"lengths": t.tensor(LENGTHS)}))
+    call("segment_reduce")(lambda t, h=how: (x(t, 5), h, {"lengths": t.tensor(LENGTHS), "initial": 0.5}))
+    call("segment_reduce")(lambda t, h=how: (x(t, 2, 3), h, {"lengths": t.tensor(BATCHED), "axis": 1, "unsafe": True}))
+    call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"offsets": t.tensor([0, 1, 1, 5])}))
+
+# ---- convolutions ----
+
+call("_convolution")(
+    lambda t: (x(t, 2, 3, 6), x(t, 4, 3, 3), x(t, 4), [2], [1], [1], False, [0], 1, False, False, False, False)
+)
+call("_convolution.deprecated")(
+    lambda t: (x(t, 2, 3, 6), x(t, 4, 3, 3), x(t, 4), [1], [0], [2], False, [0], 1, False, False, False)
+)
+for shape in ((6,), (6, 5), (6, 5, 4)):
+    call("_convolution_mode")(
+        lambda t, s=shape: (x(t, 2, 3, *s), x(t, 4, 3, *[3] * len(s)), x(t, 4), [1], "same", [1] * len(s), 1)
+    )
+call("conv_tbc")(lambda t: (x(t, 5, 2, 3), x(t, 3, 3, 4), x(t, 4), 1))
+call("conv_tbc_backward")(lambda t: (x(t, 5, 2, 4), x(t, 5, 2, 3), x(t, 3, 3, 4), x(t, 4), 1))
+call("thnn_conv2d")(lambda t: (x(t, 2, 3, 6, 5), x(t, 4, 3, 3, 2), [3, 2], x(t, 4), [2, 1], [1, 0]))
+call("_slow_conv2d_forward")(lambda t: (x(t, 2, 3, 6, 5), x(t, 4, 3, 3, 2), [3, 2], x(t, 4), [2, 1], [1, 0]))
+call("_slow_conv2d_backward.output_mask")(
+    lambda t: (x(t, 2, 4, 4, 4), x(t, 2, 3, 6, 5), x(t, 4, 3, 3, 2), [3, 2], [1, 1], [0, 0], [True, True, True])
+)
+call("slow_conv3d", "slow_conv3d_forward")(
+    lambda t: (x(t, 2, 3, 4, 5, 4), x(t, 4, 3, 2, 3, 2), [2, 3, 2], x(t, 4), [1, 2, 1], [0, 1, 0])
+)
+call("slow_conv_dilated2d")(lambda t: (x(t, 2, 3, 6, 5), x(t, 4, 3, 2, 2), [2, 2], x(t, 4), [1, 1], [1, 0], [2, 1]))
+call("slow_conv_dilated3d")(
+    lambda t: (x(t, 2, 3, 4, 5, 4), x(t, 4, 3, 2, 2, 2), [2, 2, 2], x(t, 4), [1, 1, 1], [0, 0, 0], [1, 2, 1])
+)
+call("slow_conv_transpose2d")(lambda t: (x(t, 2, 3, 4, 4), x(t, 3, 4, 3, 3), [3, 3], x(t, 4), [2, 2], [1, 1], [1, 1]))
+call("slow_conv_transpose3d")(
+    lambda t: (x(t, 2, 3, 3, 3, 3), x(t, 3, 4, 2, 2, 2), [2, 2, 2], x(t, 4), [2, 2, 2], [0, 0, 0], [0, 0, 0])
+)
+
+# ---- images, ranges, Python's operators ----
+
+for kind in ("bilinear", "bicubic", "lanczos"):
+    for size, align in (([3, 4], False), ([9, 2], True)):
+        call(f"_upsample_{kind}2d_aa")(lambda t, s=size, a=align: (x(t, 2, 3, 7, 6), s, a))
+        call(f"_upsample_{kind}2d_aa.vec")(lambda t, a=align: (x(t, 2, 3, 7, 6), None, a, [0.5, 1.5]))
+        call(f"_upsample_{kind}2d_aa_backward")(lambda t, s=size, a=align: (x(t, 2, 3, *s), s, [2, 3, 7, 6], a))
+for name in ("and", "or", "xor"):
+    for dtype in ("int64", "int8"):
+        call(f"__{name}__.Tensor", f"__i{name}__.Tensor")(
+            lambda t, d=dtype: (x(t, 3, 2, dtype=d), x(t, 3, 2, dtype=d, seed=1))
+        )
+        call(f"__{name}__.Scalar", f"__i{name}__.Scalar")(lambda t, d=dtype: (x(t, 3, 2, dtype=d), 6))
+call("_reshape_alias", "_reshape_alias_copy")(lambda t: (x(t, 3, 4), [4, 3], [3, 1]))
+for training in (False, True):
+    call("rrelu_with_noise_backward")(
+        lambda t, on=training: (x(t, 3, 4), x(t, 3, 4, seed=1), x(t, 3, 4, seed=2), 0.1, 0.4, on, False)
+    )
+call("_foreach_powsum.Scalar")(lambda t: ([x(t, 3, 4), x(t, 2)], 3))
+call("range.out")(lambda t: (1, 4, 0.5, {"out": t.zeros(7)}))
+for end, step in ((4, 1), (5, 2), (-3, -2)):
+    call("range.out")(lambda t, e=end, s=step: (1, e, s, {"out": t.zeros(0, dtype=t.int64)}))
+call("range.out_")(lambda t: (1, 4, {"out": t.zeros(4, dtype=t.int64)}))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_products_in_another_dtype(dtype: str) -> None:
+    """torch has kernels for these on CUDA only."""
+    a, b, c = (x(tp, *shape).to(getattr(tp, dtype)) for shape in ((2, 3, 4), (2, 4, 5), (2, 3, 5)))
+    wide, aten = tp.float32, tp.ops.aten
+    exact = a.float() @ b.float()
+    found = {
+        aten.mm.dtype(a[0], b[0], wide): exact[0],
+        aten.bmm.dtype(a, b, wide): exact,
+        aten.addmm.dtype(c[0], a[0], b[0], wide, beta=2, alpha=0.5): 2 * c[0].float() + 0.5 * exact[0],
+        aten.baddbmm.dtype(c, a, b, wide, beta=2, alpha=0.5): 2 * c.float() + 0.5 * exact,
+    }
+    for got, wanted in found.items():
+        assert got.dtype == wide
+        tp.testing.assert_close(got, wanted)
+
+
+def test_batch_norm_of_two_parts() -> None:
+    """The steps of a batch_norm over several devices, on the halves of a batch."""
+    whole, weight, bias, grad = x(tp, 6, 3, 4), x(tp, 3), x(tp, 3, seed=1), x(tp, 6, 3, 4, seed=2)
+    mean, var = tp.zeros(3, dtype=tp.float64), tp.ones(3, dtype=tp.float64)
+    wanted_mean, wanted_var = mean.clone(), var.clone()
+    leaf, scale, shift = (value.clone().requires_grad_() for value in (whole, weight, bias))
+    wanted = tp.nn.functional.batch_norm(leaf, wanted_mean, wanted_var, scale, shift, True, 0.2, 1e-5)
+    wanted.backward(grad)
+
+    parts, grads = (whole[:2], whole[2:]), (grad[:2], grad[2:])
+    found = [tp.batch_norm_stats(part, 1e-5) for part in parts]
+    counts = tp.tensor([8, 16])
+    joined, invstd = tp.batch_norm_gather_stats_with_counts(
+        whole, tp.stack([m for m, _ in found]), tp.stack([s for _, s in found]), mean, var, 0.2, 1e-5, counts
+    )
+    tp.testing.assert_close(mean, wanted_mean)
+    tp.testing.assert_close(var, wanted_var)
+    made = [tp.batch_norm_elemt(part, weight, bias, joined, invstd, 1e-5) for part in parts]
+    tp.testing.assert_close(tp.cat(made), wanted.detach())
+    sums = [
+        tp.batch_norm_backward_reduce(g, part, joined, invstd, weight, True, True, True)
+        for g, part in zip(grads, parts, strict=True)
+    ]
+    dy, dy_xmu, to_weight, to_bias = (sum(both) for both in zip(*sums, strict=True))
+    tp.testing.assert_close(to_weight, scale.grad)
+    tp.testing.assert_close(to_bias, shift.grad)
+    to_input = [
+        tp.batch_norm_backward_elemt(g, part, joined, invstd, weight, dy, dy_xmu, counts)
+        for g, part in zip(grads, parts, strict=True)
+    ]
+    tp.testing.assert_close(tp.cat(to_input), leaf.grad)
+    same_counts = tp.batch_norm_gather_stats(whole, joined.expand(2, 3), invstd.expand(2, 3), None, None, 0.2, 1e-5, 12)
+    tp.testing.assert_close(list(same_counts), [joined, invstd])
+
+
+# ---- comparing ----
+
+
+def operator(t: Any, name: str) -> Any:
+    found = t.ops.aten
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found if "." in name else found.default
+
+
+def tensors_in(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [found for item in value for found in tensors_in(item)]
+    return [value] if isinstance(value, (tp.Tensor, torch.Tensor)) else []
+
+
+def run(t: Any, name: str, make: Call, grad: bool) -> tuple[list[Any], list[Any]]:
+    """The results, and the tensors among the arguments, which require gradients if asked for."""
+    given = make(t)
+    keywords = given[-1] if isinstance(given[-1], dict) else {}
+    args = given[: len(given) - bool(keywords)]
+    leaves = tensors_in(args)
+    for leaf in leaves:
+        leaf.requires_grad_(grad and leaf.dtype == t.float64)
+    return tensors_in(operator(t, name)(*args, **keywords)), leaves
+
+
+def gradients(t: Any, results: list[Any], leaves: list[Any]) -> list[Any]:
+    """Of a weighted sum of all results."""
+    total = sum((r * x(t, *r.shape, seed=9)).sum() for r in results if r.requires_grad)
+    if not isinstance(total, (tp.Tensor, torch.Tensor)):
+        return []
+    found = t.autograd.grad(total, [leaf for leaf in leaves if leaf.requires_grad], allow_unused=True)
+    return [t.zeros(()) if g is None or not g.any() else g for g in found]
+
+
+def same(ours: list[Any], theirs: list[Any]) -> None:
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        assert str(a.dtype).rpartition(".")[2] == str(b.dtype).rpartition(".")[2]
+        a, b = (value.detach().resolve_conj().resolve_neg() for value in (a, b))
+        if str(a.dtype).rpartition(".")[2] == "bfloat16":
+            a, b = a.float(), b.float()
+        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-9, 1e-9)
+
+
+parameters = pytest.mark.parametrize(("name", "make"), CALLS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(CALLS)])
+
+
+@parameters
+def test_values(name: str, make: Call) -> None:
+    """And what is written to arguments."""
+    ours, theirs = run(tp, name, make, False), run(torch, name, make, False)
+    same(ours[0] + ours[1], theirs[0] + theirs[1])
+
+
+@parameters
+def test_gradients(name: str, make: Call) -> None:
+    """Where torch has any, and nothing is written."""
+    if any(argument.is_write for argument in next(o for o in CATALOG if str(o.schema.name) == name).schema.arguments):
+        pytest.skip("writes to its arguments")
+    try:
+        theirs = gradients(torch, *run(torch, name, make, True))
+    except RuntimeError as error:
+        pytest.skip(f"torch has none: {error}")
+    if not theirs:
+        pytest.skip("torch has none")
+    same(gradients(tp, *run(tp, name, make, True)), theirs)

@@ -12,7 +12,12 @@
 #define RANKED 64                   /* words that are sorted by rank */
 
 /* Up to how many words lie side by side; beyond that radix is as fast. */
-#if defined(__AVX2__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include <immintrin.h>
+#define BY_VECTORS
+#define SHORT_32 32
+#define SHORT_64 32
+#elif defined(__AVX2__)
 #define SHORT_32 TP_SORT_SHORT
 #define SHORT_64 256
 #else
@@ -24,16 +29,34 @@
 #define WORD int32_t
 #define UNSIGNED uint32_t
 #define SHORT SHORT_32
+#define MOST INT32_MAX
+#define FORM(name) name##_epi32
+#define LANE_MASK __mmask16
+#define LANE_NUMBERS _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define IS_BELOW(a, b) _mm512_cmplt_epi32_mask(a, b)
+#define GATHER(places, from) _mm512_i32gather_epi32(places, from, 4)
 #include "cpu/sort_words.h"
 #undef NAME
 #undef WORD
 #undef UNSIGNED
 #undef SHORT
+#undef MOST
+#undef FORM
+#undef LANE_MASK
+#undef LANE_NUMBERS
+#undef IS_BELOW
+#undef GATHER
 
 #define NAME(x) x##_64
 #define WORD int64_t
 #define UNSIGNED uint64_t
 #define SHORT SHORT_64
+#define MOST INT64_MAX
+#define FORM(name) name##_epi64
+#define LANE_MASK __mmask8
+#define LANE_NUMBERS _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
+#define IS_BELOW(a, b) _mm512_cmplt_epi64_mask(a, b)
+#define GATHER(places, from) _mm512_i64gather_epi64(places, from, 8)
 #include "cpu/sort_words.h"
 
 /* ---- elements as words ---- */

@@ -2,7 +2,8 @@
  *
  * Short lines that are many lie side by side, so that a vector holds words of as many lines, and go through Batcher's
  * merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M), whose exchanges do not depend on the
- * words. A short line by itself is sorted by rank, the rest by radix. All but the exchanges are stable. */
+ * words. Other lines are parted by vectors where there are those of AVX-512 (sort_vectors.h); elsewhere a short line is
+ * sorted by rank, the rest by radix. Equal words are the same, so none of this has to be stable. */
 
 #define SIDE_BY_SIDE ((int64_t)(TP_SORT_ROW / sizeof(WORD)))
 #define BITS (8 * (int)sizeof(WORD))
@@ -53,17 +54,6 @@ static void NAME(sort_side_by_side)(WORD *lines, WORD *rows, int64_t n, int64_t 
     NAME(to_lines)(lines, rows, n, count);
 }
 
-static void NAME(sort_by_rank)(WORD *line, WORD *spare, int64_t n) {
-    memcpy(spare, line, (size_t)n * sizeof *line);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t before = 0;
-        WORD word = spare[i];
-        for (int64_t j = 0; j < i; j++) before += spare[j] <= word;
-        for (int64_t j = i + 1; j < n; j++) before += spare[j] < word;
-        line[before] = word;
-    }
-}
-
 #define DIGIT(word) (((UNSIGNED)(word) ^ (UNSIGNED)1 << (BITS - 1)) >> shift & (digits - 1))
 static int NAME(spread)(WORD *restrict to, const WORD *restrict from, int64_t n, int shift, int64_t digits,
                         int64_t *place) {
@@ -101,6 +91,30 @@ static int NAME(sort_by_radix)(WORD *line, WORD *spare, int64_t n, int low) {
     return 0;
 }
 
+#ifdef BY_VECTORS
+#include "cpu/sort_vectors.h"
+static int NAME(sort_line)(WORD *line, WORD *spare, int64_t n, int low) {
+    return NAME(sort_by_parts)(line, spare, n, low, 2 * (64 - __builtin_clzll((uint64_t)n)));
+}
+#else
+static void NAME(sort_by_rank)(WORD *line, WORD *spare, int64_t n) {
+    memcpy(spare, line, (size_t)n * sizeof *line);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t before = 0;
+        WORD word = spare[i];
+        for (int64_t j = 0; j < i; j++) before += spare[j] <= word;
+        for (int64_t j = i + 1; j < n; j++) before += spare[j] < word;
+        line[before] = word;
+    }
+}
+
+static int NAME(sort_line)(WORD *line, WORD *spare, int64_t n, int low) {
+    if (n > RANKED) return NAME(sort_by_radix)(line, spare, n, low);
+    NAME(sort_by_rank)(line, spare, n);
+    return 0;
+}
+#endif
+
 static int NAME(sort_lines)(WORD *lines, WORD *spare, int64_t n, int64_t count, int low) {
     for (int64_t at = 0; n > 1 && at < count;) {
         WORD *line = lines + at * n;
@@ -110,8 +124,7 @@ static int NAME(sort_lines)(WORD *lines, WORD *spare, int64_t n, int64_t count, 
             at += together;
             continue;
         }
-        if (n <= RANKED) NAME(sort_by_rank)(line, spare, n);
-        else if (NAME(sort_by_radix)(line, spare, n, low) < 0) return -1;
+        if (NAME(sort_line)(line, spare, n, low) < 0) return -1;
         at++;
     }
     return 0;

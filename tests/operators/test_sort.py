@@ -70,6 +70,31 @@ def test_many_lines(dtype, n, lines):
         assert (alone.signbit() & (alone == 0)).sum(1).tolist() == (np.signbit(x) & (x == 0)).sum(1).tolist()
 
 
+ORDERS = {
+    "in order": lambda n: np.arange(n),
+    "from the end": lambda n: np.arange(n)[::-1],
+    "equal": lambda n: np.full(n, 7),
+    "two": lambda n: np.arange(n) % 2,
+    "the largest": lambda n: np.full(n, 2**31 - 1),
+    "largest and smallest": lambda n: np.where(np.arange(n) % 3, 2**31 - 1, -(2**31)),
+    "up and down": lambda n: np.minimum(np.arange(n), n - np.arange(n)),
+    "saw": lambda n: np.arange(n) % 17,
+    "smallest in each sample": lambda n: np.where(np.arange(n) % max(n // 16, 1) == max(n // 32, 0), 0, np.arange(n)),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int64"])
+def test_lines_in_some_order(order, dtype):
+    """Values alone and with places, of lengths around blocks and parts: no order makes a pivot useless."""
+    for n in (100, 127, 128, 129, 255, 256, 257, 272, 511, 1000, 4097, 20000):
+        x = ORDERS[order](n).astype(dtype)
+        values, places = tp.sort(tp.from_numpy(x.copy()), stable=True)
+        np.testing.assert_array_equal(places.numpy(), np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(values.numpy(), np.sort(x))
+        np.testing.assert_array_equal(tp.msort(tp.from_numpy(x.copy())).numpy(), np.sort(x))
+
+
 @pytest.mark.parametrize("capability", ["avx2", "baseline"])
 def test_on_lesser_cpus(capability):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "lines and not lesser"]

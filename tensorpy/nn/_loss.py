@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -224,8 +223,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over the classes of the cross entropy of sigmoid(input) with targets 0 and 1."""
     how = legacy(size_average, reduce, reduction)
-    loss = -(target * nn.log_sigmoid(input) + (1 - target) * nn.log_sigmoid(-input))
-    return reduce_by((loss if weight is None else loss * weight).mean(-1), how)
+    return ops._multilabel_soft_margin_loss(input, target, weight, how)
 
 
 def triplet_margin_loss(
@@ -320,10 +318,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if bool((spread < 0).any()):
         raise ValueError("var has negative entry/entries")
-    kept = spread.detach().clamp(min=eps)
-    bounded = spread + (kept - spread).detach()  # the bound is not differentiated
-    loss = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
-    return reduce_by(loss + 0.5 * math.log(2 * math.pi) if full else loss, how)
+    return ops._gaussian_nll_loss(input, target, spread, full, eps, how)
 
 
 def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:

@@ -5,7 +5,6 @@ Each max_ function has a form with indices, which its `return_indices` asks for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -135,29 +134,31 @@ def avg_pool3d(
     return nn.avg_pool3d(input, *values) if out is None else nn.avg_pool3d(input, *values, out=out)
 
 
+def _power(norm_type: float) -> float:
+    if norm_type == 0:
+        raise ZeroDivisionError("lp_pool: the norm's power is zero")
+    return norm_type
+
+
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm of each window of a signal."""
-    mean = avg_pool1d(input**norm_type, kernel_size, stride, 0, ceil_mode)
-    return (mean.sign() * mean.abs().relu() * kernel_size) ** (1.0 / norm_type)
+    return ops._lp_pool1d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm of each window."""
-    high, wide = (kernel_size, kernel_size) if is_whole(kernel_size) else kernel_size
-    mean = avg_pool2d(input**norm_type, kernel_size, stride, 0, ceil_mode)
-    return (mean.sign() * mean.abs().relu() * (high * wide)) ** (1.0 / norm_type)
+    return ops._lp_pool2d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """The norm of each box."""
-    mean = avg_pool3d(input**norm_type, kernel_size, stride, 0, ceil_mode)
-    return (mean.sign() * mean.abs().relu() * math.prod(listed(kernel_size, 3))) ** (1.0 / norm_type)
+    return ops._lp_pool3d(input, _power(norm_type), kernel_size, _stride(stride), ceil_mode)
 
 
 # ---- maxima back where they were ----

@@ -77,3 +77,15 @@ def test_integers_become_the_default_dtype() -> None:
 
 def test_not_finite_numbers_stay() -> None:
     assert bool(tp.fft.fft(tp.tensor([1.0, float("nan"), 2.0])).isnan().all())
+
+
+@pytest.mark.parametrize("name", ["rfft", "rfft2", "rfftn", "ihfft", "ihfft2", "ihfftn"])
+def test_real_transforms_refuse_complex_numbers_as_torchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def message(lib) -> str:
+        with pytest.raises(RuntimeError) as raised:
+            getattr(lib.fft, name)(lib.ones(3, 3, dtype=lib.complex64))
+        return str(raised.value)
+
+    assert message(tp) == message(torch)

@@ -172,3 +172,26 @@ def test_log_sigmoid_forward_has_no_gradient_through_its_buffer():
 def test_a_target_of_other_sizes_is_warned_of(name):
     with pytest.warns(UserWarning, match="due to broadcasting"):
         getattr(tp.nn.functional, name)(tp.ones(3, 1), tp.ones(3))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_composed_losses_are_operators_with_torchs_values(reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    values = np.random.default_rng(4).normal(size=(3, 4)).astype("float32")
+
+    def outcome(lib):
+        x = lib.from_numpy(values).requires_grad_()
+        target = (lib.arange(12).reshape(3, 4) % 2).float()
+        variance = lib.tensor([[0.5], [0.0], [2.0]]).requires_grad_()
+        functional = lib.nn.functional
+        results = [
+            functional.multilabel_soft_margin_loss(x, target, reduction=reduction),
+            functional.multilabel_soft_margin_loss(x, target, lib.tensor([1.0, 2.0, 3.0, 4.0]), reduction=reduction),
+            functional.gaussian_nll_loss(x, target, variance, full=True, eps=1e-2, reduction=reduction),
+            functional.gaussian_nll_loss(x, target, 2.0, reduction=reduction),
+        ]
+        sum(r.sum() for r in results).backward()
+        return [t.detach().numpy() for t in (*results, x.grad, variance.grad)]
+
+    for ours, theirs in zip(outcome(tp), outcome(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -151,20 +151,14 @@ static tp_tensor *all_resized(tp_tensor *t, const int64_t *dims, const int64_t *
 
 typedef enum { C2C, R2C, C2R } kind;
 
-static int fail_complex(const char *op, const tp_tensor *self) {
-    const char *name = strncmp(op, "fft_", 4) == 0 ? op + 4 : op;
-    bool many = name[strlen(name) - 1] != 't'; /* rfft2 and rfftn are one */
-    int stem = (int)strlen(name) - many;
-    return tp_fail(TP_RuntimeError, "%.*s%s expects a real%s input tensor, but got %s", stem, name, many ? "n" : "",
-                   many ? "-valued" : "", tp_scalar_type_name((tp_dtype)self->dtype));
-}
-
-/* Of several dimensions. `conj`: of the conjugate (C2R), or the conjugate of it (R2C), as hfft and ihfft have it. */
-static tp_tensor *transform(const char *op, kind what, tp_tensor *self, tp_ints s, tp_ints dim, const char *norm,
-                            bool forward, bool conj) {
+/* Of several dimensions. `conj`: of the conjugate (C2R), or the conjugate of it (R2C), as hfft and ihfft have it.
+ * `real` is what a real transform says of complex numbers. */
+static tp_tensor *transform(const char *op, const char *real, kind what, tp_tensor *self, tp_ints s, tp_ints dim,
+                            const char *norm, bool forward, bool conj) {
     int64_t dims[TP_MAX_DIMS], lengths[TP_MAX_DIMS], normalization = normalization_of(norm, forward);
     if (normalization < 0) return NULL;
-    if (what == R2C && tp_is_complex(self)) return fail_complex(op, self), NULL;
+    if (what == R2C && tp_is_complex(self))
+        return tp_fail_null(TP_RuntimeError, "%s %s", real, tp_scalar_type_name((tp_dtype)self->dtype));
     tp_autoref *in = promoted(op, self, what != R2C);
     int64_t count = in ? shape_of(in, s, dim, dims, lengths) : -1;
     if (count < 0) return NULL;
@@ -195,26 +189,28 @@ static tp_tensor *transform(const char *op, kind what, tp_tensor *self, tp_ints 
     return flipped ? tp__fft_c2c(flipped, rest, normalization, false) : NULL;
 }
 
-/* fft_<name>(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor, and its kin of 2 and of n dimensions
- */
-#define TRANSFORM(name, what, forward, conj)                                                          \
-    tp_tensor *fft_##name##_composite(tp_tensor *self, tp_opt_int n, int64_t dim, const char *norm) { \
-        tp_ints length = n.has ? (tp_ints){&n.value, 1} : TP_NO_INTS;                                 \
-        if (n.has && check_points(n.value) < 0) return NULL;                                          \
-        return transform("fft_" #name, what, self, length, (tp_ints){&dim, 1}, norm, forward, conj);  \
-    }                                                                                                 \
-    tp_tensor *fft_##name##2_composite(tp_tensor * self, tp_ints s, tp_ints dim, const char *norm) {  \
-        return transform("fft_" #name "2", what, self, s, dim, norm, forward, conj);                  \
-    }                                                                                                 \
-    tp_tensor *fft_##name##n_composite(tp_tensor *self, tp_ints s, tp_ints dim, const char *norm) {   \
-        return transform("fft_" #name "n", what, self, s, dim, norm, forward, conj);                  \
+/* fft_<name>(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor, and its kin of 2 and of n dimensions;
+ * what one dimension and what several say of complex numbers. */
+#define TRANSFORM(name, what, forward, conj, one, several)                                                \
+    tp_tensor *fft_##name##_composite(tp_tensor *self, tp_opt_int n, int64_t dim, const char *norm) {     \
+        tp_ints length = n.has ? (tp_ints){&n.value, 1} : TP_NO_INTS;                                     \
+        if (n.has && check_points(n.value) < 0) return NULL;                                              \
+        return transform("fft_" #name, one, what, self, length, (tp_ints){&dim, 1}, norm, forward, conj); \
+    }                                                                                                     \
+    tp_tensor *fft_##name##2_composite(tp_tensor * self, tp_ints s, tp_ints dim, const char *norm) {      \
+        return transform("fft_" #name "2", several, what, self, s, dim, norm, forward, conj);             \
+    }                                                                                                     \
+    tp_tensor *fft_##name##n_composite(tp_tensor *self, tp_ints s, tp_ints dim, const char *norm) {       \
+        return transform("fft_" #name "n", several, what, self, s, dim, norm, forward, conj);             \
     }
-TRANSFORM(fft, C2C, true, false)
-TRANSFORM(ifft, C2C, false, false)
-TRANSFORM(rfft, R2C, true, false)
-TRANSFORM(irfft, C2R, false, false)
-TRANSFORM(hfft, C2R, true, true)
-TRANSFORM(ihfft, R2C, false, true)
+TRANSFORM(fft, C2C, true, false, NULL, NULL)
+TRANSFORM(ifft, C2C, false, false, NULL, NULL)
+TRANSFORM(rfft, R2C, true, false, "rfft expects a real input tensor, but got",
+          "rfftn expects a real-valued input tensor, but got")
+TRANSFORM(irfft, C2R, false, false, NULL, NULL)
+TRANSFORM(hfft, C2R, true, true, NULL, NULL)
+TRANSFORM(ihfft, R2C, false, true, "ihfft expects a real input tensor, but got",
+          "Only supports floating-point dtypes, but found:")
 
 /* ---- places of frequencies ---- */
 

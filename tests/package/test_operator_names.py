@@ -69,7 +69,7 @@ def test_layers_in_c() -> None:
 
 @pytest.mark.parametrize("folder", ["native", "cpu", "opencl"])
 def test_no_family_asks_for_the_name_that_it_serves(folder: str) -> None:
-    """But for api_name, by which PyTorch's _linalg_check_errors is told what failed, and the messages of fft."""
+    """But for api_name, by which PyTorch's _linalg_check_errors is told what failed."""
     wrong = [
         path.name
         for path in sorted((ROOT / "csrc" / folder).rglob("*.[ch]"))

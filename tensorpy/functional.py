@@ -91,9 +91,9 @@ def tensordot(
 # ---- operands in any number ----
 
 
-def _operands(name: str, tensors: tuple[object, ...]) -> Sequence[Tensor]:
-    """Tensors that were given one by one or as one sequence."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) and (tensors[0] or name == "meshgrid"):
+def _operands(name: str, tensors: tuple[object, ...], may_be_empty: bool = False) -> Sequence[Tensor]:
+    """Tensors that were given one by one or as one sequence, which may be empty where the operator says what then."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) and (tensors[0] or may_be_empty):
         return tensors[0]
     for i, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
@@ -119,7 +119,7 @@ def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
 
 def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
     """The coordinates of a grid, one tensor per axis: in the order of the axes ("ij") or with the first two swapped."""
-    return _C.meshgrid(_operands("meshgrid", tensors), indexing="ij" if indexing is None else indexing)
+    return _C.meshgrid(_operands("meshgrid", tensors, True), indexing="ij" if indexing is None else indexing)
 
 
 def block_diag(*tensors: object) -> Tensor:

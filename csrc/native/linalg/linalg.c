@@ -86,38 +86,41 @@ static int check_errors(tp_tensor *info, const char *op, const tp_tensor *a) {
 
 /* ---- what info says ---- */
 
+#define DIVERGED                                                                                                    \
+    "The algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated values (error " \
+    "code: %lld)"
+#define NOT_FINITE "%s: %sThe algorithm failed to converge because the input matrix contained non-finite values."
+
 /* What a nonzero info means, by a word of the name that the caller passes, the first that is in it: the argument
  * api_name of PyTorch's schema, from outside too, carries nothing else. */
 static const struct {
     const char *word, *message; /* of the place in the matrix */
     tp_error_class cls;
+    const char *not_finite; /* what a negative info means, unless NOT_FINITE */
 } meanings[] = {
+    {"eigh", DIVERGED, TP_LinAlgError, NULL},
+    {"linalg.eig", DIVERGED, TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs."},
     {"inv",
      "The diagonal element %lld is zero, the inversion could not be completed because the input matrix is singular.",
-     TP_LinAlgError},
-    {"solve", "The solver failed because the input matrix is singular.", TP_LinAlgError},
+     TP_LinAlgError, NULL},
+    {"solve", "The solver failed because the input matrix is singular.", TP_LinAlgError, NULL},
     {"cholesky",
      "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
      "%lld is not positive-definite).",
-     TP_LinAlgError},
-    {"lu_factor", "U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError},
-    {"ldl_factor", "D[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError},
-    {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError},
-    {"",
-     "The algorithm failed to converge: the input matrix is ill-conditioned or has too many repeated values (error "
-     "code: %lld)",
-     TP_LinAlgError},
+     TP_LinAlgError, NULL},
+    {"lu_factor", "U[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError,
+     NULL},
+    {"ldl_factor", "D[%lld,%lld] is zero and using it on lu_solve would result in a division by zero", TP_RuntimeError,
+     NULL},
+    {"lstsq", "the input matrix does not have full rank (error code: %lld)", TP_LinAlgError, NULL},
+    {"", DIVERGED, TP_LinAlgError, NULL},
 };
 
 static int fail_by_info(const char *op, const char *where, int64_t info) {
-    if (info < 0 && strcmp(op, "linalg.eig") == 0)
-        return tp_fail(TP_LinAlgError, "torch.%s: %sinput tensor should not contain infs or NaNs.", op, where);
-    if (info < 0)
-        return tp_fail(TP_LinAlgError,
-                       "%s: %sThe algorithm failed to converge because the input matrix contained non-finite values.",
-                       op, where);
     size_t i = 0;
     while (!strstr(op, meanings[i].word)) i++;
+    const char *not_finite = meanings[i].not_finite ? meanings[i].not_finite : NOT_FINITE;
+    if (info < 0) return tp_fail(TP_LinAlgError, not_finite, op, where);
     char message[160];
     snprintf(message, sizeof message, meanings[i].message, (long long)info, (long long)info);
     return tp_fail(meanings[i].cls, "%s: %s%s", op, where, message);

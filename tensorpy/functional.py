@@ -5,6 +5,7 @@ number.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import namedtuple
 
 from tensorpy import _C
@@ -119,6 +120,10 @@ def broadcast_tensors(*tensors: object) -> Sequence[Tensor]:
 
 def meshgrid(*tensors: object, indexing: str | None = None) -> Sequence[Tensor]:
     """The coordinates of a grid, one tensor per axis: in the order of the axes ("ij") or with the first two swapped."""
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
     return _C.meshgrid(_operands("meshgrid", tensors, True), indexing="ij" if indexing is None else indexing)
 
 
@@ -158,6 +163,11 @@ def atleast_3d(*tensors: object) -> Tensor | tuple[Tensor, ...]:
 
 def chain_matmul(*matrices: object, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order that takes the fewest steps; see linalg.multi_dot."""
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which takes a list of tensors.",
+        stacklevel=2,
+    )
     given = _operands("chain_matmul", matrices)
     return _C.chain_matmul(given) if out is None else _C.chain_matmul(given, out=out)
 
@@ -268,6 +278,17 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The short-time Fourier transform: of windows that overlap, centred on their samples or not."""
+    if window is None:
+        warnings.warn(
+            "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage.",
+            stacklevel=2,
+        )
+    if return_complex is False and not input.is_complex():
+        warnings.warn(
+            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
+            "tensors for all inputs",
+            stacklevel=2,
+        )
     lengths = (n_fft, hop_length, win_length, window)
     given = (normalized, onesided, return_complex, align_to_window)
     return _C.stft(input, *lengths, bool(center), pad_mode, *given)
@@ -292,6 +313,11 @@ def histogramdd(
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """Deprecated: linalg.lu_factor, with the pivots and, if asked for, what linalg.lu_factor_ex says of each matrix."""
+    warnings.warn(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
+        "a future PyTorch release.",
+        stacklevel=2,
+    )
     LU, pivots, infos = _C._linalg.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     return (LU, pivots, infos) if get_infos else (LU, pivots)
 

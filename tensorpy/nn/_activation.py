@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorpy.nn._common import nn, ops
@@ -173,22 +174,26 @@ def sigmoid(input: Tensor) -> Tensor:
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Exponentials along a dimension, scaled to sum to one."""
-    return ops.softmax(input, _softmax_dim(input, dim), dtype)
+    return ops.softmax(input, _softmax_dim("softmax", input, dim), dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The softmax of the negated input."""
-    return ops.softmax(-input, _softmax_dim(input, dim), dtype)
+    return ops.softmax(-input, _softmax_dim("softmin", input, dim), dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of softmax."""
-    return ops.log_softmax(input, _softmax_dim(input, dim), dtype)
+    return ops.log_softmax(input, _softmax_dim("log_softmax", input, dim), dtype)
 
 
-def _softmax_dim(input: Tensor, dim: int | None) -> int:
+def _softmax_dim(name: str, input: Tensor, dim: int | None) -> int:
     if dim is not None:
         return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
     return 0 if input.dim() in (0, 1, 3) else 1
 
 

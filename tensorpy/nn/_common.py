@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorpy import _C
 from tensorpy._types import is_whole
+from tensorpy.nn._reduction import legacy_get_enum
 
 nn: Any = _C._nn
 ops: Any = _C
@@ -28,9 +29,7 @@ def legacy(size_average: bool | None, reduce: bool | None, reduction: str) -> in
     """`size_average` and `reduce` are PyTorch's older way to name a reduction."""
     if size_average is None and reduce is None:
         return reduction_of(reduction)
-    if reduce is False:
-        return REDUCTIONS["none"]
-    return REDUCTIONS["sum" if size_average is False else "mean"]
+    return legacy_get_enum(size_average, reduce)
 
 
 def reduce_by(loss: Any, how: int) -> Any:

@@ -70,8 +70,8 @@ def _warn_of_sizes(input: Tensor, target: Tensor) -> None:
     if input.shape == target.shape:
         return
     warnings.warn(
-        f"the target is of size {target.size()}, the input of {input.size()}. This will likely lead to incorrect "
-        "results due to broadcasting. Please ensure they have the same size.",
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
     )
 
@@ -169,6 +169,12 @@ def kl_div(
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = ops.kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.dim() else total
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size; 'batchmean' divides "
+            "by the batch size only, and is the divergence by its definition",
+            stacklevel=2,
+        )
     return ops.kl_div(input, target, legacy(size_average, reduce, reduction), log_target=log_target)
 
 

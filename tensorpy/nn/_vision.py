@@ -134,7 +134,7 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """An older name of interpolate."""
-    warnings.warn("nn.functional.upsample is deprecated. Use nn.functional.interpolate instead.", stacklevel=2)
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -142,7 +142,9 @@ def upsample_nearest(
     input: Tensor, size: Size | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """An older name of interpolate(mode="nearest")."""
-    warnings.warn("nn.functional.upsample_nearest is deprecated. Use nn.functional.interpolate instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -150,7 +152,9 @@ def upsample_bilinear(
     input: Tensor, size: Size | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """An older name of interpolate(mode="bilinear", align_corners=True)."""
-    warnings.warn("nn.functional.upsample_bilinear is deprecated. Use nn.functional.interpolate instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -168,7 +172,18 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise ValueError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1}, got {theta.shape}")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    return ops.affine_grid_generator(theta, size, bool(align_corners))
+    return ops.affine_grid_generator(theta, size, _aligned(align_corners))
+
+
+def _aligned(align_corners: bool | None) -> bool:
+    """Whether the corners are aligned; they are not where nothing is said, which once was otherwise."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired.",
+            stacklevel=3,
+        )
+    return bool(align_corners)
 
 
 def grid_sample(
@@ -189,4 +204,4 @@ def grid_sample(
             f"'{padding_mode}'"
         )
     how, border = ("bilinear", "nearest", "bicubic").index(mode), ("zeros", "border", "reflection").index(padding_mode)
-    return ops.grid_sampler(input, grid, how, border, bool(align_corners))
+    return ops.grid_sampler(input, grid, how, border, _aligned(align_corners))

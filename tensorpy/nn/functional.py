@@ -81,7 +81,11 @@ def _feature_dropout(name: str, dims: int) -> Callable[..., Tensor]:
         if input.dim() not in (dims + 1, dims + 2):
             if dims == 1:
                 raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input.")
-            warnings.warn(f"{name}: Received a {input.dim()}-D input to {name}, which is not recommended", stacklevel=2)
+            warnings.warn(
+                f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error "
+                "in a future release",
+                stacklevel=2,
+            )
         single = input.dim() == dims + 1 and dims != 2  # without a batch; dropout2d takes three dimensions as (N, C, L)
         given = input.unsqueeze_(0) if single and inplace else input.unsqueeze(0) if single else input
         result = (ops.feature_dropout_ if inplace else ops.feature_dropout)(given, p, training)

@@ -396,6 +396,13 @@ class Module:
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
+
         def convert(t: Tensor) -> Tensor:
             fits = dtype is not None and (t.is_floating_point() or t.is_complex())
             form = {"memory_format": memory_format} if memory_format is not None and t.dim() in (4, 5) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -219,6 +220,22 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(x, self.norm3, lambda y: self._fed(self.dropout3, y))
 
 
+def _why_no_nested(layer: Any) -> str:
+    """What of an encoder's layer keeps PyTorch from packing padded batches; empty: nothing."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    if layer.norm_first:
+        return "encoder_layer.norm_first was True"
+    attention: Any = layer.self_attn
+    if not attention.batch_first:
+        return "encoder_layer.self_attn.batch_first was not True (use batch_first for better inference performance)"
+    if attention.in_proj_bias is None:
+        return "encoder_layer.self_attn was passed bias=False"
+    if attention.num_heads % 2 == 1:
+        return "encoder_layer.self_attn.num_heads is odd"
+    return ""
+
+
 class TransformerEncoder(Module):
     """A stack of encoder layers: copies of one."""
 
@@ -234,6 +251,12 @@ class TransformerEncoder(Module):
         self.layers = _clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        why = _why_no_nested(encoder_layer)
+        self.use_nested_tensor = False  # a padded batch is computed as it is
+        if enable_nested_tensor and why:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", stacklevel=2
+            )
 
     def forward(
         self,

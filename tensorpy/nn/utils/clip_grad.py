@@ -80,7 +80,7 @@ def clip_grad_norm(
 ) -> Tensor:
     """An older name of clip_grad_norm_."""
     warnings.warn(
-        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
         stacklevel=2,
     )

@@ -36,7 +36,7 @@ def _hook_of(module: Any, name: str) -> tuple[int, WeightNorm] | None:
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
     """Splits a weight into norm and direction, `name`_g and `name`_v."""
     warnings.warn(
-        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
         stacklevel=2,
     )

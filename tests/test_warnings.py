@@ -1,0 +1,65 @@
+"""Where PyTorch warns, the same class is raised as a warning here, with words that programs match."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+
+import tensorpy as tp
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+F = "torch.nn.functional."
+ONE = "torch.ones(2, 2)"
+# A call, the warning's class, and the words.
+CALLS: list[tuple[str, type[Warning], str]] = [
+    (f"{F}softmax({ONE})", UserWarning, "Implicit dimension choice for softmax has been deprecated"),
+    (f"{F}softmin({ONE})", UserWarning, "Implicit dimension choice for softmin has been deprecated"),
+    (f"torch.nn.LogSoftmax()({ONE})", UserWarning, "Implicit dimension choice for log_softmax"),
+    (f"{F}mse_loss(torch.ones(2, 1), torch.ones(2))", UserWarning, "^Using a target size .* that is different"),
+    (f"{F}kl_div({ONE}, {ONE})", UserWarning, "^reduction: 'mean' divides the total loss by both"),
+    (f"{F}l1_loss({ONE}, {ONE}, size_average=True)", UserWarning, "please use reduction='mean' instead"),
+    (f"{F}upsample(torch.ones(1, 1, 2, 2), scale_factor=2)", UserWarning, "Use `nn.functional.interpolate` instead"),
+    (f"{F}grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 2, 2, 2))", UserWarning, "^Default grid_sample"),
+    (f"{F}affine_grid(torch.ones(1, 2, 3), (1, 1, 2, 2))", UserWarning, "changed to align_corners=False since 1.3.0"),
+    (f"{F}dropout2d({ONE})", UserWarning, "Received a 2-D input to dropout2d, which is deprecated"),
+    ("torch.nn.Linear(2, 2).to(torch.cfloat)", UserWarning, "^Complex modules are a new feature"),
+    ("torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))", FutureWarning, "^`torch.nn.utils.weight_norm` is deprecated"),
+    ("torch.nn.utils.clip_grad_norm(torch.ones(2), 1)", FutureWarning, "^`torch.nn.utils.clip_grad_norm` is now"),
+    ("torch.nn.Transformer(8, 2)", UserWarning, "use_nested_tensor is False because .*batch_first was not True"),
+    ("torch.meshgrid(torch.ones(2), torch.ones(2))", UserWarning, "^torch.meshgrid: in an upcoming release"),
+    (f"torch.chain_matmul({ONE}, {ONE})", UserWarning, "^torch.chain_matmul is deprecated"),
+    ("torch.lu(torch.eye(2))", UserWarning, "^torch.lu is deprecated in favor of torch.linalg.lu_factor"),
+    (
+        "torch.stft(torch.ones(8), 4, return_complex=False)",
+        UserWarning,
+        "^stft with return_complex=False is deprecated",
+    ),
+    ("torch.stft(torch.ones(8), 4, return_complex=True)", UserWarning, "^A window was not provided"),
+]
+
+
+@pytest.mark.parametrize(("call", "category", "words"), CALLS, ids=[call for call, *_ in CALLS])
+def test_a_warning_has_the_words(call: str, category: type[Warning], words: str) -> None:
+    for library in (tp, torch):
+        if library is None:
+            continue
+        values: dict[str, Any] = {"torch": library}
+        before = torch is not None and torch.is_warn_always_enabled()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            if torch is not None:
+                torch.set_warn_always(True)
+            try:
+                exec(call, values)
+            finally:
+                if torch is not None:
+                    torch.set_warn_always(before)
+        found = [str(w.message) for w in seen if issubclass(w.category, category)]
+        assert any(re.search(words, text) for text in found), f"{library.__name__}: {found}"

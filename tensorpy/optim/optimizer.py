@@ -95,9 +95,12 @@ def chosen(variables: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in variables.items() if name not in ("self", "params", "__class__")}
 
 
+_HOMES = ("tensorpy.optim.", "torch.optim.")  # the second where the library is called torch: _as_torch/owners.py
+
+
 def settings_of(kind: type) -> dict[str, Any]:
     """The settings of an optimizer of this library that have defaults, or of the one that a class is derived from."""
-    own = next((base for base in kind.__mro__ if base.__module__.startswith("tensorpy.optim.")), Optimizer)
+    own = next((base for base in kind.__mro__ if base.__module__.startswith(_HOMES)), Optimizer)
     if own in (Optimizer, ListOptimizer):
         return {}
     parameters = inspect.signature(own).parameters.values()

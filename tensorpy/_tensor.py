@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 
 import tensorpy
 from tensorpy import _C, _overridable  # noqa: F401
@@ -34,6 +35,12 @@ def backward(
         inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         if not inputs:
             raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak; autograd.grad() makes none.",
+            stacklevel=2,
+        )
     keep = create_graph if retain_graph is None else retain_graph
     _C._run_backward((self,), (gradient,), keep, create_graph, inputs, True)
 

@@ -312,7 +312,15 @@ GETTER(data, tp_py_like_steal(o, tp_py_wrap_steal(tp_detached_data(t))))
 NAMED_GETTER(grad, "grad") {
     tp_tensor *grad = tp_grad(TENSOR(o));
     if (grad && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* attributes of the gradient may lead back */
-    return grad ? tp_py_wrap_steal(grad) : Py_NewRef(Py_None);
+    if (grad) return tp_py_wrap_steal(grad);
+    const tp_tensor *t = TENSOR(o);
+    if (tp_requires_grad(t) && !tp_is_leaf(t) && !(t->flags & TP_FLAG_RETAINS_GRAD) &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It stays None: "
+                     "backward() adds to leaves, and to results whose retain_grad() was called.",
+                     1) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 GETTER(layout, tp_py_layout_object(TP_STRIDED))

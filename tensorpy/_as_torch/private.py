@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import tensorpy
@@ -48,6 +49,17 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
 def _infer_size(a: Any, b: Any) -> Any:
     """The shape that two broadcast to."""
     return (_C.empty(a, device="meta") + _C.empty(b, device="meta")).shape
+
+
+class _WeakTensorRef:
+    """A weak reference that only tells whether its tensor is gone."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether nothing holds the tensor any more."""
+        return self._tensor() is None
 
 
 class _Key:
@@ -125,6 +137,7 @@ _NAMES = {
     "DispatchKey": _Key(),
     "DispatchKeySet": DispatchKeySet,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_WeakTensorRef": _WeakTensorRef,
     "_log_api_usage_once": _nothing,
     "_jit_set_profiling_executor": _no,
     "_jit_set_profiling_mode": _no,

@@ -39,6 +39,12 @@ def operators_are_their_own_copies(torch: Any) -> Any:
 
 
 @scenario
+def instance_norms_know_the_dimensions_of_one_sample(torch: Any) -> Any:
+    nn = torch.nn
+    return [m(3)._get_no_batch_dim() for m in (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)]
+
+
+@scenario
 def attention_of_no_samples(torch: Any) -> Any:
     nn = torch.nn
     x, y = torch.ones(0, 3, 8), torch.ones(0, 4, 8)

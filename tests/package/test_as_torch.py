@@ -374,9 +374,10 @@ def test_private_names_that_libraries_use() -> None:
         "      torch._C._are_functorch_transforms_active(), torch.profiler.kineto_available())\n"
         "isinstance(3, torch._dynamo.eval_frame.OptimizedModule)\n"
         "torch._assert_async(torch.tensor(1))\n"
+        "x = torch.ones(1)\nw = torch._C._WeakTensorRef(x)\nheld = w.expired()\ndel x\nprint(held, w.expired())\n"
         "try:\n    torch._assert_async(torch.tensor(0), 'zero')\nexcept RuntimeError as error:\n    print(error)"
     )
-    assert told.splitlines() == ["(device(type='cpu'), torch.float64) False False False", "zero"]
+    assert told.splitlines() == ["(device(type='cpu'), torch.float64) False False False", "False True", "zero"]
 
 
 def test_tensors_are_no_arrays_of_numpy() -> None:

@@ -3,6 +3,7 @@
 
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "core/determinism.h"
 #include "iter/iter.h"
 #include "native/index/gather.h"
 #include "prim/plain.h"
@@ -58,11 +59,17 @@ static int add_index(tp_index_plan *p, tp_tensor *self, tp_tensor *index, int di
     return p->indices[p->nindices++] ? 0 : -1;
 }
 
+/* Bytes that are masks could be meant as places. */
+static int TP_COLD warn_of_bytes(void) {
+    return tp_warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+}
+
 static int add_all(tp_index_plan *p, tp_tensor *self, tp_tensors indices) {
     int dim = 0;
     for (int64_t i = 0; i < indices.size; i++) {
         tp_tensor *index = indices.data[i];
         bool mask = index && (index->dtype == TP_BOOL || index->dtype == TP_UINT8);
+        if (mask && index->dtype == TP_UINT8 && warn_of_bytes() < 0) return -1;
         int status = !index ? (dim < self->ndim ? 0 : too_many(self))
                      : mask ? add_mask(p, self, index, dim)
                             : add_index(p, self, index, dim);

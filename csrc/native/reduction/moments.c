@@ -1,6 +1,7 @@
 /* moments.c: variances, deviations, norms, logsumexp, and comparisons of whole tensors. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "core/determinism.h"
 #include "iter/iter.h"
 #include "native/reduction/reduce.h"
 #include "prim/reduce.h"
@@ -20,18 +21,28 @@ static tp_tensor *variance_empty(tp_tensor *self, tp_ints dim, bool keepdim, uin
     return tp_new_empty((tp_ints){sizes, n}, tp_to_real_dtype((tp_dtype)self->dtype), self->device);
 }
 
-static tp_tensor *variance(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim, bool root) {
+static int warn_of_freedom(const char *op, const tp_tensor *self, const tp_tensor *out, const tp_scalar *correction) {
+    if ((double)(self->numel / out->numel) > correction_of(correction)) return 0;
+    return tp_warn(
+        "%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+        "divided by output numel).",
+        op);
+}
+
+static tp_tensor *variance(const char *op, tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim,
+                           bool root) {
     uint64_t mask;
     int64_t room[TP_MAX_DIMS];
     tp_autoref *out = variance_empty(self, dim, keepdim, &mask);
     if (!out || out->numel == 0) return tp_take(out);
+    if (warn_of_freedom(op, self, out, correction) < 0) return NULL;
     tp_ints dims = tp_reduce_dims(self, mask, room);
     return tp_prim_reduce_variance(self, dims, correction_of(correction), root, out) == 0 ? tp_take(out) : NULL;
 }
 
-static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim,
-                                    bool root) {
-    tp_autoref *var = variance(self, dim, correction, keepdim, root);
+static tp_tensor2 variance_and_mean(const char *op, tp_tensor *self, tp_ints dim, const tp_scalar *correction,
+                                    bool keepdim, bool root) {
+    tp_autoref *var = variance(op, self, dim, correction, keepdim, root);
     tp_autoref *mean = var ? tp_mean_dim(self, dim, keepdim, TP_NO_DTYPE) : NULL;
     if (!mean) return (tp_tensor2){{NULL}};
     return (tp_tensor2){{tp_take(var), tp_take(mean)}};
@@ -40,10 +51,10 @@ static tp_tensor2 variance_and_mean(tp_tensor *self, tp_ints dim, const tp_scala
 /* <op>.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) */
 #define VARIANCE(op, root)                                                                                           \
     tp_tensor *op##_correction_dense(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) {      \
-        return variance(self, dim, correction, keepdim, root);                                                       \
+        return variance(#op, self, dim, correction, keepdim, root);                                                  \
     }                                                                                                                \
     tp_tensor2 op##_mean_correction_dense(tp_tensor *self, tp_ints dim, const tp_scalar *correction, bool keepdim) { \
-        return variance_and_mean(self, dim, correction, keepdim, root);                                              \
+        return variance_and_mean(#op "_mean", self, dim, correction, keepdim, root);                                 \
     }
 VARIANCE(var, false)
 VARIANCE(std, true)

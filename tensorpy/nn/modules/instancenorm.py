@@ -22,6 +22,9 @@ __all__ = [
 class _InstanceNorm(_NormBase):
     _dims: int
 
+    def _get_no_batch_dim(self) -> int:
+        return self._dims + 1
+
     def __init__(
         self,
         num_features: int,

@@ -41,6 +41,11 @@ CALLS: list[tuple[str, type[Warning], str]] = [
         UserWarning,
         "^stft with return_complex=False is deprecated",
     ),
+    ("torch.std(torch.ones(1))", UserWarning, "^std\\(\\): degrees of freedom is <= 0"),
+    ("torch.var_mean(torch.ones(1))", UserWarning, "^var_mean\\(\\): degrees of freedom is <= 0"),
+    ("torch.ones(2)[torch.ones(2).byte()]", UserWarning, "^indexing with dtype torch.uint8 is now deprecated"),
+    ("(torch.ones(2, requires_grad=True) * 2).grad", UserWarning, "^The .grad attribute of a Tensor that"),
+    ("torch.ones((), requires_grad=True).exp().backward(create_graph=True)", UserWarning, "create a reference cycle"),
     ("torch.stft(torch.ones(8), 4, return_complex=True)", UserWarning, "^A window was not provided"),
 ]
 

@@ -160,6 +160,8 @@ for how in ("sum", "mean", "max", "min", "prod"):
     call("segment_reduce")(lambda t, h=how: (x(t, 5), h, {"lengths": t.tensor(LENGTHS), "initial": 0.5}))
     call("segment_reduce")(lambda t, h=how: (x(t, 2, 3), h, {"lengths": t.tensor(BATCHED), "axis": 1, "unsafe": True}))
     call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"offsets": t.tensor([0, 1, 1, 5])}))
+    call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"offsets": t.tensor([1, 2, 4]), "unsafe": True}))
+    call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"lengths": t.tensor([1, 2]), "unsafe": True}))
 
 # ---- convolutions ----
 

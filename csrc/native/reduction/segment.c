@@ -45,16 +45,22 @@ static int check_lengths(tp_tensor *lengths, int64_t last, int64_t along) {
                                                 "data.size(lengths.dim()-1) when !unsafe.");
 }
 
-/* The segment of each element, in the shape of `data`. */
-static tp_tensor *segments(tp_tensor *data, tp_tensor *lengths, int64_t axis) {
+/* Where segments begin and the last one ends. */
+static tp_tensor *bounds_of(tp_tensor *lengths, int64_t axis) {
+    tp_autoref *ends = tp_cumsum(lengths, axis, TP_INT64);
+    return ends ? tp_constant_pad_nd(ends, TP_INTS(1, 0), TP_SCALAR_I(0)) : NULL;
+}
+
+/* The segment of each element, in the shape of `data`, counted from 1: 0 is before the first one, and the last number
+ * behind all of them. */
+static tp_tensor *segments(tp_tensor *data, tp_tensor *bounds, int64_t axis) {
     int64_t sizes[TP_MAX_DIMS + 1], along = data->sizes[axis];
-    tp_autoref *ends = tp_cumsum(lengths, axis, TP_INT64),
-               *places = ends ? tp_arange(TP_SCALAR_I(along), TP_INT64, TP_STRIDED, data->device, -1) : NULL;
-    memcpy(sizes, lengths->sizes, (size_t)axis * sizeof *sizes);
+    tp_autoref *places = tp_arange(TP_SCALAR_I(along), TP_INT64, TP_STRIDED, data->device, -1);
+    memcpy(sizes, bounds->sizes, (size_t)axis * sizeof *sizes);
     sizes[axis] = along;
     tp_autoref *each = places ? tp_expand(places, (tp_ints){sizes, (int)axis + 1}, false) : NULL,
                *packed = each ? tp_contiguous(each, TP_CONTIGUOUS_FORMAT) : NULL,
-               *found = packed ? tp_searchsorted_Tensor(ends, packed, false, true, NULL, NULL) : NULL;
+               *found = packed ? tp_searchsorted_Tensor(bounds, packed, false, true, NULL, NULL) : NULL;
     for (int d = (int)axis + 1; d < data->ndim; d++) sizes[d] = 1;
     tp_autoref *thin = found ? tp_reshape(found, (tp_ints){sizes, data->ndim}) : NULL;
     return thin ? tp_expand_as(thin, data) : NULL;
@@ -98,14 +104,19 @@ tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tens
                             "segment_reduce(): offsets needs one more element than there are segments");
     tp_autoref *counts = lengths ? tp_retain(lengths) : tp_diff(offsets, 1, dim, NULL, NULL);
     if (!counts || (!unsafe && check_lengths(counts, dim, data->sizes[dim]) < 0)) return NULL;
-    int64_t sizes[TP_MAX_DIMS];
+    int64_t sizes[TP_MAX_DIMS], segment_count = counts->sizes[dim];
     memcpy(sizes, data->sizes, (size_t)data->ndim * sizeof *sizes);
     memcpy(sizes, counts->sizes, (size_t)counts->ndim * sizeof *sizes);
+    sizes[dim] += 2; /* for what stands before and behind the segments */
     const tp_scalar *start = initial ? initial : TP_SCALAR_F(kind->start);
     tp_autoref *base =
                    tp_new_full(data, (tp_ints){sizes, data->ndim}, start, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1),
-               *of = base ? segments(data, counts, dim) : NULL,
-               *made = of ? tp_scatter_reduce_two(base, dim, of, data, kind->scatter, true) : NULL;
-    if (!made || strcmp(kind->name, "mean") != 0) return made ? tp_take(made) : NULL;
-    return mean_of(made, counts, initial != NULL);
+               *bounds = !base     ? NULL
+                         : lengths ? bounds_of(lengths, dim)
+                                   : tp_contiguous(offsets, TP_CONTIGUOUS_FORMAT),
+               *of = bounds ? segments(data, bounds, dim) : NULL,
+               *all = of ? tp_scatter_reduce_two(base, dim, of, data, kind->scatter, true) : NULL,
+               *made = all ? tp_narrow(all, dim, 1, segment_count) : NULL;
+    if (made && strcmp(kind->name, "mean") == 0) return mean_of(made, counts, initial != NULL);
+    return made ? tp_contiguous(made, TP_CONTIGUOUS_FORMAT) : NULL;
 }

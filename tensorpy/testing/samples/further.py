@@ -151,6 +151,13 @@ def hash_tensors(make: Make) -> Iterator[Any]:
     yield make(2, 3, 4), [0, 2]
     yield make(3, 4), [1], {"keepdim": True}
     yield (make(()),)
+    for shape in ((5,), (1, 3), (2, 3, 4)):
+        yield (make(*shape),)
+        yield make(*shape), [-1]
+        yield make(*shape), [0], {"keepdim": True}
+    for dims in ([0, 1], [1, 2], [-1, 0], [0, 1, 2]):
+        yield make(2, 3, 4), dims
+        yield make(2, 3, 4), dims, {"keepdim": True}
 
 
 def segment_reduce(

@@ -380,7 +380,8 @@ def inplace_variant(info: OpInfo, dtype: str, device: str) -> None:
 
 
 def takes_out(info: OpInfo) -> bool:
-    if info.variant("out") is None or not info.op.function.is_function or info.op.kind == "inplace":
+    out = info.variant("out")
+    if out is None or not out.function.variants or not info.op.function.is_function or info.op.kind == "inplace":
         return False
     return "out" in inspect.signature(function_of(info)).parameters
 

@@ -156,7 +156,7 @@ ELSEWHERE = {
     "Buffer": "test_nn_module.py",
     "Container": "test_nn_module.py",
     "DataParallel": "test_nn_module.py",
-    "LinearCrossEntropyOptions": "nn_cases.py",
+    "LinearCrossEntropyOptions": "../nn_cases.py",
     "Module": "test_nn_module.py",
     "ModuleDict": "test_nn_module.py",
     "ModuleList": "test_nn_module.py",

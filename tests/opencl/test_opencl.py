@@ -256,7 +256,7 @@ def test_networks_of_many_shapes(tuning: str) -> None:
 def test_weights_are_looked_at_before_they_are_drawn_from() -> None:
     a = tp.ones(3, 4, device="opencl")
     for weights in (-a, a / 0, a * 0):
-        with pytest.raises(RuntimeError, match=r"^multinomial: "):
+        with pytest.raises(RuntimeError, match="probabilit"):
             weights.multinomial(1)
     assert a.multinomial(4).sort(1).values.tolist() == [[0, 1, 2, 3]] * 3
 

@@ -11,8 +11,8 @@
 
 typedef struct {
     tp_batch_scope *scope;
-    tp_tensor *of[PLACES]; /* new: by dimension of a sample, and after the batch in the end; NULL: not indexed */
-    int nof;               /* dimensions that the list speaks of */
+    tp_tensor *of[PLACES];        /* new: by dimension of a sample, and after the batch in the end; NULL: not indexed */
+    int nof;                      /* dimensions that the list speaks of */
     int dims[TP_MAX_DIMS], ndims; /* those that are indexed */
     int wide;                     /* dimensions of the indices together */
     bool batched;                 /* some index is */

@@ -254,8 +254,7 @@ static PyObject *rebuild_tensor(PyObject *module, PyObject *args) {
     if (!PyType_IsSubtype(cls, &tp_py_tensor_type) || (storage != Py_None && !Py_IS_TYPE(storage, &storage_type)) ||
         PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides) || tp_py_to_dtype(dtype_object, &dtype) <= 0 ||
         pending < 0 || pending > 3 || (pending & 1 && tp_dtype_categories[dtype] < TP_COMPLEX) ||
-        (pending & 2 && dtype == TP_BOOL) ||
-        tp_py_to_device(device_object, &device) <= 0)
+        (pending & 2 && dtype == TP_BOOL) || tp_py_to_device(device_object, &device) <= 0)
         return PyErr_Occurred()
                    ? NULL
                    : PyErr_Format(PyExc_TypeError, "_rebuild_tensor() got arguments that no tensor was saved with");

@@ -81,8 +81,7 @@ tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t
     tp_autoref *out = products ? tp_conj(output) : NULL, *weighted = out ? tp_mul_Tensor(grad, out) : NULL;
     tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL,
                *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
-    tp_autoref *after = plain ? tp_mul_Tensor(grad, products) : NULL,
-               *kept = after ? tp_mul_Tensor(after, one) : NULL;
+    tp_autoref *after = plain ? tp_mul_Tensor(grad, products) : NULL, *kept = after ? tp_mul_Tensor(after, one) : NULL;
     tp_autoref *at = kept ? sum_from_behind(kept, dim) : NULL;
     tp_autoref *from_first = at ? tp_where_ScalarOther(first, at, TP_SCALAR_I(0)) : NULL;
     return from_first ? tp_where_self(before, plain, from_first) : NULL;

@@ -271,6 +271,13 @@ def test_batch_norm_of_two_parts() -> None:
     tp.testing.assert_close(list(same_counts), [joined, invstd])
 
 
+def test_hash_tensor_has_no_tangent() -> None:
+    """And does not refuse what has one."""
+    given = x(tp, 3).float()
+    hashed, tangent = tp.func.jvp(lambda t: tp.hash_tensor(t * 2), (given,), (given,))
+    assert hashed == tp.hash_tensor(given * 2) and tangent == 0
+
+
 # ---- comparing ----
 
 

@@ -95,7 +95,7 @@ def said(op: Operator) -> Said | None:
 
 
 def formula_of(op: Operator) -> str | None:
-    """Of the entry itself; its variants go through the functional one."""
+    """The formula of the entry itself; its variants go through the functional one."""
     text = op.function.batching
     return text if text is not None and _SAID.fullmatch(text.strip()) is None else None
 

@@ -157,7 +157,7 @@ def _bare(text: str) -> str:
 
 
 def _declared_names(declaration: str) -> list[str]:
-    """Of `int (*f)(int)`, `const char *ns, *key`, `tp_tensor *v[2]`."""
+    """The names that `int (*f)(int)`, `const char *ns, *key` or `tp_tensor *v[2]` declares."""
     pointer = re.search(r"\(\*\s*(\w+)\)", declaration)
     if pointer:
         return [pointer[1]]

@@ -154,7 +154,7 @@ _LAYOUT_NAMES = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bs
 
 
 def _is_int(text: str) -> bool:
-    """Of 64 bits, as C takes it."""
+    """Whether the text is an integer of 64 bits, as C takes it."""
     return _INTEGER.fullmatch(text) is not None and -(2**63) < int(text) < 2**63
 
 

@@ -102,7 +102,7 @@ def compare(old: FunctionSchema, new: FunctionSchema) -> Iterator[tuple[str, str
 
 
 def changes(released: Mapping[str, str], current: Mapping[str, str]) -> Iterator[Change]:
-    """Of all operators, by full name; a new operator breaks nobody."""
+    """What changed, operator by operator in the order of full names; a new operator breaks nobody."""
     for name, text in sorted(released.items()):
         if name not in current:
             yield Change(name, "it is gone", "an AttributeError, or another overload in its place")

@@ -143,7 +143,7 @@ def gradient_of(op: Operator, asked: bool) -> str:
 
 
 def gradients(theirs: Theirs, registry: Registry, catalog: Catalog) -> list[tuple[str, str]]:
-    """Of PyTorch's derivative entries for operators that are here: those without one here, and what stands for it."""
+    """PyTorch's derivative entries for operators that are here and have none here, and what stands for each."""
     own = {str(d.name.name) for d in registry.derivatives}
     return [
         (name, gradient_of(catalog.by_name[name], asked))

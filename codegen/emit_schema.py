@@ -110,7 +110,7 @@ def result_from_boxed(result: CResult) -> str:
 
 
 def _box_head(op: Operator) -> str:
-    """Of the function that packs arguments of this signature for a boxed kernel of the operator `op`."""
+    """The head of the function that packs arguments of this signature for a boxed kernel of the operator `op`."""
     result = c_result(op.schema)
     given = [a.c.declare(f"a{i}") for i, a in enumerate(c_arguments(op.schema))]
     if result.kind == "value":

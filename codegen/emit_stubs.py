@@ -251,7 +251,7 @@ def _parameters(function: PythonFunction, signature: Signature, spread: bool) ->
 
 
 def function_stub(function: PythonFunction, indent: str = "") -> str:
-    """Its lines in a .pyi."""
+    """The function's lines in a .pyi."""
     if keyword.iskeyword(function.name) or (function.method and f"    {function.name}: " in TENSOR_ATTRIBUTES):
         return ""
     forms = [(s, spread) for s in function.signatures for spread in ([False, True] if s.varargs else [False])]

@@ -52,7 +52,7 @@ COMMON = [
     "-Werror=implicit-function-declaration",
 ]
 
-# Of what decides and hands on: the loops and the way of a call are elsewhere.
+# Flags for what decides and hands on: the loops and the way of a call are elsewhere.
 CALM = {"release": ["-O2"]}
 CALM_FOLDERS = ("native", "opencl", "python")
 
@@ -61,7 +61,7 @@ OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}
 # But these keep sums in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the size.
 OLD_CPU_IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
-# Of generated glue, which passes arguments on: what -O3 adds is size and time of the compiler, but for tail calls.
+# Flags for generated glue, which passes arguments on: but for tail calls, -O3 adds only size and time of the compiler.
 GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
 GLUE_FOLDERS = ("gen", "ops", "python")
 
@@ -104,8 +104,8 @@ class Unit:
 
 
 def link_flags(options: Options) -> list[str]:
-    """Of the module: what no table leads to is dropped; a pointer in a table costs a bit of the file, not 24 bytes,
-    where linker and loader know how.
+    """Flags that link the module: what no table leads to is dropped; a pointer in a table costs a bit of the file, not
+    24 bytes, where linker and loader know how.
     """
     if options.mode != "release":
         return []

@@ -37,7 +37,7 @@ FORMS = (["self"], ["self", "dtype"], ["self", "dim", "keepdim"], ["self", "dim"
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Of one dtype class: `start`; `step` of acc, x; `join` of a, b; `finish` of acc, count."""
+    """The expressions of one dtype class: `start`; `step` of acc, x; `join` of a, b; `finish` of acc, count."""
 
     start: Block
     step: Block

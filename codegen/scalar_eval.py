@@ -131,7 +131,7 @@ def _value(expr: Expr, names: Mapping[str, Number], leaf: LeafClass) -> Any:
 
 
 def evaluate(block: Block, names: Mapping[str, Number], leaf: LeafClass) -> Number:
-    """Of a block in the dtype class; `names` are its variables."""
+    """The value of a block in the dtype class; `names` are its variables."""
     known = dict(names)
     try:
         for name, expr in block.lets:

@@ -27,7 +27,7 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """Its function raised an error."""
+    """A process whose function raised an error."""
 
 
 class ProcessExitedException(ProcessException):

@@ -37,11 +37,11 @@ class OpOverloadPacket(_C._OpPacket):  # type: ignore[misc]
 
     @property
     def _schema(self) -> str:
-        """Of the one overload, or of each on a line."""
+        """The schema of the one overload, or those of all, each on a line."""
         return "\n".join(getattr(self, overload)._schema for overload in self.overloads())
 
     def redispatch(self, *args: Any, **kwargs: Any) -> Any:
-        """Of the overload without a name: see OpOverload.redispatch."""
+        """Redispatches the overload without a name: see OpOverload.redispatch."""
         return self.default.redispatch(*args, **kwargs)
 
     def _resolve(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -59,7 +59,7 @@ has_torch_function_variadic = _C._has_torch_function_variadic
 
 
 class TorchFunctionMode:
-    """Its `__torch_function__` is asked about every call in its scope, calls without a tensor too.
+    """A mode, whose `__torch_function__` is asked about every call in its scope, calls without a tensor too.
 
     Modes nest: the innermost is asked first and is off while its own function runs, so what it calls goes to the next
     one. NotImplemented leaves the call to the classes of the arguments.

@@ -164,7 +164,7 @@ def _receive(handle: Any, nbytes: int) -> Any:
 
 
 def _receive_named(name: str, nbytes: int) -> Any:
-    """Of memory that one process sends to one: its name has served then."""
+    """Opens memory that one process sends to one, and removes its name, which has served."""
     if os.path.dirname(name) != _FOLDER:
         warnings.warn(
             f"{_FOLDER} is full: tensors come through files in {os.path.dirname(name)}, which is slower", stacklevel=2

@@ -102,7 +102,7 @@ int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
 
 /* ---- detaching ---- */
 
-/* Of a class that answers for its tensors (the key Python) by the operator, which gives one of that class. */
+/* A class that answers for its tensors (the key Python) is asked by the operator, which gives one of that class. */
 static tp_tensor *TP_COLD detached_by_host(tp_tensor *t) {
     tp_exclude_guard guard = tp_exclude(TP_AUTOGRAD_KEYS | TP_BIT(ADInplaceOrView));
     return tp_detach(t);

@@ -221,7 +221,7 @@ int tp_batch_lines(tp_batch_call *c, tp_value *results) {
 
 /* ---- the batch as a part of dimension 0 ---- */
 
-/* Of the tensors; with one dimension a sample is a line, and the batch is dimension 0. */
+/* The fewest dimensions of a tensor. With one, a sample is a line, and the batch is dimension 0. */
 static int fewest_dims(const tp_batch_call *c) {
     int least = TP_MAX_DIMS;
     for (int i = 0; i < c->op->info->nargs; i++) {

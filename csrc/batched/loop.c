@@ -40,7 +40,7 @@ static int give_sample(tp_batch_call *c, int64_t b) {
 
 /* ---- together again ---- */
 
-/* Of one tensor a sample. */
+/* One tensor for each sample, stacked. */
 static tp_tensor *stacked(const tp_batch_call *c, tp_tensor *const *parts) {
     tp_autoref *all = tp_stack((tp_tensors){parts, count_calls(c)}, 0);
     return all ? tp_batch_wrap_steal(tp_narrow(all, 0, 0, c->scope.size), c->scope.number) : NULL;

@@ -100,7 +100,7 @@ static int64_t chunk_of(const tp_conv_plan *p, int64_t first) {
     return p->in_channels - first < CHUNK ? p->in_channels - first : CHUNK;
 }
 
-/* Of CHANNELS output channels and a chunk of input channels; turned: as for direct_pack. */
+/* Transforms the weight of CHANNELS output channels and a chunk of input channels; turned: as for direct_pack. */
 static void change_chunk(const winograd_job *w, const float *weight, bool turned, int64_t o, int64_t first, float *to) {
     const tp_conv_plan *p = w->base.plan;
     for (int64_t c = first; c < first + chunk_of(p, first); c++, to += CHANNELS) {

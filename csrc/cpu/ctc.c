@@ -133,7 +133,7 @@ static void run_backward(int64_t begin, int64_t end, void *context) {
     }
 }
 
-/* Of the labels that are read. */
+/* Refuses labels out of range, among those that are read. */
 static int check_labels(const job *j) {
     for (int64_t n = 0; n < j->batch; n++)
         for (int64_t i = 0; i < j->lengths[n]; i++) {

@@ -246,7 +246,7 @@ static N(parts) N(buffer)(void *work, int64_t all, int64_t lines, int number) {
     return (N(parts)){room + 2 * number * size, room + (2 * number + 1) * size};
 }
 enum { N(BLOCK) = 64 };
-/* Of each line the elements at 0, a, 2 a, ... and those at b after them, to x; or back, times a scale. */
+/* Takes the elements at 0, a, 2 a, ... of each line, and those at b after them, to x; or back, times a scale. */
 static void N(take)(const void *const *lines_in, int64_t a, int64_t b, int64_t n, N(parts) x, int64_t lines) {
     if (lines == 1 && a == 2 && b == 1) {
         const T *restrict in = lines_in[0];
@@ -278,7 +278,7 @@ static void N(give)(void *const *lines_out, int64_t a, int64_t b, int64_t n, N(p
 }
 static N(parts) N(swapped)(N(parts) x, bool swap) { return swap ? (N(parts)){x.im, x.re} : x; }
 
-/* Of a complex line; backward transforms change the parts' places on both ways. */
+/* Transforms complex lines; backward transforms change the parts' places on both ways. */
 static void N(complex_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t n = l->plan->n, all = l->plan->length;
     N(parts) x = N(buffer)(work, all, lines, 0), y = N(buffer)(work, all, lines, 1);
@@ -286,7 +286,7 @@ static void N(complex_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     N(parts) z = N(transform)(l->plan, x, y, lines);
     N(give)(l->out, 2 * l->step, 1, n, N(swapped)(z, l->backward), lines, (T)l->scale);
 }
-/* Of a real line to its first half: an even one is one complex line of half the length. */
+/* Transforms real lines to their first halves: an even one is one complex line of half the length. */
 static void N(real_lines)(const tp_fft_lines *l, int64_t lines, void *work) {
     const int64_t h = l->plan->n, all = l->plan->length, step = l->step;
     const bool even = l->n % 2 == 0;

@@ -6,7 +6,7 @@
 /* `runs` of them, each `next` elements after the one before. */
 typedef struct {
     double (*sum)(const void *x, int64_t n, int64_t runs, int64_t next);
-    /* Of the squares of the distances from the mean. */
+    /* The sum of the squares of the distances from the mean. */
     double (*squares)(const void *x, int64_t n, int64_t runs, int64_t next, double mean);
     /* y = (x - mean) * rstd * weight + bias, element by element; both may be NULL. */
     void (*elements)(const void *x, void *y, int64_t n, double mean, double rstd, const void *weight, const void *bias);

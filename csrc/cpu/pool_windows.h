@@ -32,7 +32,7 @@ static void OF(max)(const tp_pool_plan *p, const void *in, void *out_, int64_t *
     }
 }
 
-/* Of neighbours in the rows the larger, and whether it is the right one: n of them, without a gap between rows. */
+/* The larger of neighbours in the rows, and whether it is the right one: n of them, without a gap between rows. */
 TP_INLINE void OF(pairs)(const T *in, T *best, SIDE *right, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         T a = in[2 * i], b = in[2 * i + 1];
@@ -45,7 +45,7 @@ TP_INLINE void OF(pairs)(const T *in, T *best, SIDE *right, int64_t n) {
 typedef T OF(four) __attribute__((vector_size(4 * sizeof(T))));
 typedef SIDE OF(four_sides) __attribute__((vector_size(4 * sizeof(T))));
 
-/* Of neighbouring rows of such, n windows each, the larger, and where it is: `at` is the first window's first place.
+/* The larger of neighbouring rows of such, n windows each, and where it is: `at` is the first window's first place.
  * Rows are often shorter than the CPU's vectors. */
 TP_INLINE void OF(lower)(const T *best, const SIDE *right, int64_t n, int64_t width, int64_t at, T *out,
                          int64_t *index) {

@@ -23,7 +23,7 @@ _Static_assert(TP_NUM_KEYS <= 64, "a key set is one word");
 
 #define TP_BACKEND_KEYS TP_KEY_RANGE(CPU, PrivateUse3)
 #define TP_LAYOUT_KEYS TP_KEY_RANGE(Mkldnn, ZeroTensor)
-/* Of both modes: who runs without one has neither. */
+/* The keys of both modes: who runs without one has neither. */
 #define TP_AUTOGRAD_KEYS (TP_KEY_RANGE(AutogradOther, AutogradPrivateUse3) | TP_BIT(ForwardAD))
 #define TP_AUTOCAST_KEYS TP_KEY_RANGE(AutocastCPU, AutocastPrivateUse3)
 

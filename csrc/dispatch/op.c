@@ -292,7 +292,7 @@ static void compute_entry(tp_op *op, tp_key key) {
     put_bit(&op->live, bit, !fallthrough);
 }
 
-/* Of a key whose fallback has changed. */
+/* Computes the entries of a key whose fallback has changed. */
 static void compute_key(tp_key key) {
     atomic_store(&fallback_cells[key], fallbacks[key] ? fallbacks[key]->r.cell : NULL);
     for (int64_t i = 0; i < op_count; i++) compute_entry(all_ops[i], key);
@@ -434,7 +434,7 @@ int64_t tp_register(tp_op *op, tp_key key, tp_fn fn, tp_boxed_fn boxed, void *co
     return register_one(op, &r, boxed, context, free_context, allow_override);
 }
 
-/* Of an operator that was taken out and declared again it is there still. */
+/* The kernel that a key falls back to. An operator that was taken out and declared again still has it. */
 static int64_t default_of(const tp_op *op, tp_key key) {
     tp_lock(TP_LOCK_Operators);
     const registration_node *node = slot_of(op, key);

@@ -196,7 +196,7 @@ static tp_key backend_of(const tp_op *op, tp_keyset ks, const tp_value *results)
     return tp_live_key(op, ks);
 }
 
-/* Of the node that the call has recorded, if one was recorded since `first`. */
+/* The number of the node that the call has recorded, if one was recorded since `first`. */
 static int64_t recorded_node(const tp_profile *p, const tp_op *op, const tp_value *args, const tp_value *results,
                              uint64_t first) {
     if (p->next_sequence() == first) return -1;

@@ -109,7 +109,7 @@ static bool is_shared(const tp_forward_call *c, const tp_tensor *tangent) {
 
 /* ---- results ---- */
 
-/* Of an operator that gives something new, or a view: `tangent` may be NULL. */
+/* Gives a result its tangent, where the operator gives something new or a view; `tangent` may be NULL. */
 static int settle_result(const tp_forward_call *c, tp_tensor *t, tp_tensor *tangent) {
     if (!is_smooth(t)) return 0;
     if (!tangent) return t->base ? tp_put_tangent(t, c->tangents->number, NULL) : 0;

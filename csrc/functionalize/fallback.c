@@ -32,7 +32,8 @@ static bool gives_what(const tp_op *candidate, const tp_op *op) {
     return candidate->info->nreturns == own_results(op) + written;
 }
 
-/* Of an operator of a library: the one without the underscore, of the overload or of none; of out=, of the name. */
+/* The functional variant of a library's operator that writes: without the underscore, of the overload or of none; for
+ * out=, of the name. */
 static const tp_op *functional_by_name(const tp_op *op) {
     char name[128];
     const tp_op_info *info = op->info;

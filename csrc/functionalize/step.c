@@ -96,7 +96,7 @@ tp_tensor *tp_steps_follow(const tp_step *last, const tp_step *from, tp_tensor *
     return before ? tp_step_take(last, before) : NULL;
 }
 
-/* Of an operator of a library, what undoes it is an operator too: `turn_inverse(Tensor base, Tensor view, int dim)` of
+/* A library's view is undone by an operator of the library: `turn_inverse(Tensor base, Tensor view, int dim)` of
  * the view `turn(Tensor(a) self, int dim) -> Tensor(a)`. */
 static const tp_op *inverse_of(const tp_op *view) {
     char name[160];

@@ -173,7 +173,7 @@ static void free_stand_in(void *context, void *data TP_UNUSED) {
     tp_free(p, sizeof *p);
 }
 
-/* Of the others: the target's is raised by the layer of views and versions. */
+/* Raises the versions of the others: the layer of views and versions raises the target's. */
 static void raise_versions(const tp_stand_in *target) {
     tp_lock(TP_LOCK_Functional);
     for (tp_stand_in *p = target->memory->members; p; p = p->next)

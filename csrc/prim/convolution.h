@@ -12,7 +12,7 @@ typedef struct {
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 } tp_conv_plan;
 
-/* Of the (not transposed) convolution with this weight between a large side, its input, and a small side, its result.
- * The lists have a number for each dimension after the channels. */
+/* The geometry of the (not transposed) convolution with this weight between a large side, its input, and a small side,
+ * its result. The lists have a number for each dimension after the channels. */
 tp_conv_plan tp_conv_plan_of(const tp_tensor *large, const tp_tensor *weight, const tp_tensor *small, tp_ints stride,
                              tp_ints padding, tp_ints dilation, int64_t groups);

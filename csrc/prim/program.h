@@ -18,7 +18,7 @@ void tp_program_uses(const tp_program *p, tp_program_use uses[TP_PROGRAM_PARAMS]
 
 /* The name of an operation ("add", "sigmoid"); NULL for a number that is none's. */
 const char *tp_step_name(int op);
-/* Of a helper of a dtype: its quick form in OpenCL C ("quick_sin"; NULL: there is none), and whether OpenCL C has it as
+/* A helper's quick form in OpenCL C for a dtype ("quick_sin"; NULL: there is none), and whether OpenCL C has it as
  * a function of vectors, without which a CPU device's compiler makes no vectors of it. */
 const char *tp_step_quick_form(int op, tp_dtype d);
 bool tp_step_takes_vectors(int op, tp_dtype d);

@@ -7,7 +7,7 @@
 bool tp_py_is_ndarray(PyObject *o);
 /* Whether o is a NumPy scalar (numpy.float32(1)) or an array without dimensions. */
 bool tp_py_is_numpy_scalar(PyObject *o);
-/* Its dtype and value; false (without an exception) for a type that has no dtype here. */
+/* The dtype and value of a scalar; false (without an exception) for a type that has no dtype here. */
 bool tp_py_numpy_scalar(PyObject *o, tp_dtype *dtype, tp_scalar *value);
 /* A NumPy scalar's type: its dtype, and where in the object the number is. NULL for any other object. */
 typedef struct {

@@ -192,7 +192,7 @@ static PyObject *item_of(tp_tensor *t) {
     return tp_item(t, &s) < 0 ? tp_py_raise() : tp_py_from_scalar(&s);
 }
 
-/* Of a stand-in of func.functionalize: what it stands for is asked, by whoever it is of. */
+/* A stand-in of func.functionalize answers with what it stands for, whoever's it is. */
 static PyObject *list_of_value(const tp_tensor *t) {
     PyObject *value = tp_py_wrap_steal(tp_functional_value(t));
     PyObject *list = value ? PyObject_CallMethod(value, "tolist", NULL) : NULL;

@@ -250,7 +250,7 @@ PyObject *tp_py_tensor_richcompare(PyObject *a, PyObject *b, int op) {
         [Py_GE] = {tp_ge_Tensor, tp_ge_Scalar, NULL, "ge", "ge"},
     };
     if (!tp_py_is_ndarray(b)) return binary(a, b, &table[op]);
-    /* Of two arrays each side would leave the comparison to the other, and Python compare identities. */
+    /* With two arrays each side would leave the comparison to the other, and Python compare identities. */
     tp_autoref *array = tp_py_tensor_from_data(b, TP_NO_DTYPE, TP_CPU);
     return array ? tp_py_wrap_steal(table[op].tensors(tp_py_tensor_borrow(a), array)) : NULL;
 }

@@ -154,7 +154,7 @@ FUNCTION(event_synchronize) {
     Py_RETURN_NONE;
 }
 
-/* Of another type of device: the host waits. */
+/* A stream of another type of device is waited for by the host. */
 static PyObject *event_hold(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *capsule, *place;
     tp_device d;

@@ -58,7 +58,7 @@ def _wrapped(title: str, names: list[str]) -> list[str]:
 
 
 def make(device: str) -> Report:
-    """Of a device type, "opencl" or one from outside."""
+    """The report of a device type, "opencl" or one from outside."""
     key = dispatch.backend_key(device)
     entries = {name: {e.key: e for e in dispatch.table(name)} for name in dispatch.operators()}
     there = {p for p in dispatch.primitives() if any(e.key == key and e.kind != "fallback" for e in dispatch.table(p))}

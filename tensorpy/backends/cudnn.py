@@ -20,7 +20,7 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """Its version: None."""
+    """The version of cuDNN: None, since there is none."""
     return None
 
 

@@ -377,7 +377,7 @@ class CorrCholeskyTransform(_Plain):
         return tp.atanh(tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt())
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Of x and the entries of y below its diagonal, which determine it."""
+        """The logarithm of the determinant for x and the entries of y below its diagonal, which determine y."""
         left = tril_matrix_to_vec(self._left(1 - (y * y).cumsum(-1)), -1)
         slope = 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
         return (left.log() / 2 + slope).sum(-1)

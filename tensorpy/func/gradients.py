@@ -72,7 +72,7 @@ class Inputs:
         return hangs
 
     def gradients(self, outputs: Sequence[Tensor], grads: Sequence[Tensor], keep: bool, create: bool) -> list[Tensor]:
-        """Of physical outputs; zeros where there is none."""
+        """The leaves' gradients by physical outputs; zeros where there is none."""
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if o.requires_grad]
         if not pairs:
             return [_C.zeros_like(leaf) for leaf in self.leaves]

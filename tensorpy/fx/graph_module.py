@@ -74,7 +74,7 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Of a class of its own, which has the graph's function as its `forward`."""
+        """Makes an object of a class of its own, which has the graph's function as its `forward`."""
         shared = next(base for base in cls.__mro__ if "GraphModule.__new__" not in base.__qualname__)
         own: Any = type("GraphModuleImpl", (shared,), {"__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"})
         return super().__new__(own)

@@ -206,8 +206,10 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Its users take another node in its place; those for which `delete_user_cb` is false keep it. The users that
-        changed."""
+        """Puts another node in this one's place for its users; those for which `delete_user_cb` is false keep it.
+
+        Gives the users that changed.
+        """
         if propagate_meta:
             replace_with.meta.update(self.meta)
         changed = [user for user in self.users if delete_user_cb(user)]
@@ -270,7 +272,7 @@ class Node:
         kwarg_types: Any = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """Its arguments by the signature of what it calls: (args, kwargs); None if that has none."""
+        """The node's arguments by the signature of what it calls: (args, kwargs); None if that has none."""
         from tensorpy.fx.operator_schemas import normalize_function, normalize_module
 
         only = normalize_to_only_use_kwargs

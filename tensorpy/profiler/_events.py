@@ -247,7 +247,7 @@ def _named(name: str, kind: int) -> tuple[str, str]:
 
 
 def _event(number: int, row: tuple[Any, ...], now: int) -> FunctionEvent:
-    """Of one row, without its place among others."""
+    """The event of one row, without its place among others."""
     raw, kind, begin, end, _, sequence, memory, device_memory, arguments, stack, backend, failed = row
     name, overload = _named(raw, kind)
     when = Interval(begin / 1e3, (end or now) / 1e3)

@@ -255,7 +255,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Its logarithm."""
+    """The logarithm of softmax."""
     pattern, values, d, line = _groups(input, dim, dtype)
     if line is None:
         return sparse_of(pattern, values.log_softmax(d))

@@ -161,7 +161,7 @@ def sparse_of(pattern: Pattern, values: Tensor) -> SparseTensor:
 
 
 def values_of(sparse: SparseTensor) -> Tensor:
-    """Its values, differentiable."""
+    """The values of a sparse tensor, differentiable."""
     with DisableTorchFunctionSubclass():
         records = _C.is_grad_enabled() and sparse.requires_grad
     return _Values.apply(sparse) if records else sparse._kept

@@ -216,7 +216,7 @@ def distance(got: np.ndarray, exact: np.ndarray, dtype: str) -> float:
 
 @dataclass
 class Errors:
-    """Of one operator in one dtype: the largest over its samples, with the sample."""
+    """The errors of one operator in one dtype: the largest over its samples, with the sample."""
 
     ours: float = 0.0
     torch: float | None = None

@@ -34,7 +34,7 @@ def _same(got: tp.Tensor, expected: Any, what: str) -> None:
 
 @check
 def copies_from_and_to_the_host(device: str, dtypes: Sequence[str]) -> None:
-    """Of every dtype and several layouts, blocking and not; without elements too."""
+    """Copies tensors of every dtype and several layouts, blocking and not; tensors without elements too."""
     for dtype in dtypes:
         for shape in ((), (1,), (7,), (3, 5), (2, 3, 4), (0,), (2, 0, 3), (4097,)):
             host = to_tensor(_make(dtype, *shape), "cpu")

@@ -72,7 +72,7 @@ def kernel_of(op: Operator, device: str) -> str | None:
 
 
 def _reasons() -> dict[str, tuple[int, str]]:
-    """Of operators by their names, and of primitives as "prim::name"."""
+    """The reasons for operators by their names, and for primitives as "prim::name"."""
     groups = yaml.safe_load((YAML / "opencl_exempt.yaml").read_text())
     named = {name: (n, g["reason"]) for n, g in enumerate(groups, 1) for name in g.get("operators", ())}
     return named | {

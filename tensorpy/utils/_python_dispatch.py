@@ -37,7 +37,7 @@ _STACKS = {None: 0, "Python": 0, "PythonMode": 1}  # of modes: csrc/python/pytho
 
 
 class TorchDispatchMode:
-    """Its `__torch_dispatch__` is asked about every operator in its scope, factories too.
+    """A mode, whose `__torch_dispatch__` is asked about every operator in its scope, factories too.
 
     Modes nest: the innermost is asked first and is off while its own function runs, so what it calls goes to the next
     one. NotImplemented leaves the operator to the classes of the arguments. A mode stands below autograd and autocast;
@@ -129,7 +129,7 @@ class AliasInfo:
 
 @dataclass(frozen=True)
 class SchemaInfo:
-    """Of an operator: its arguments and its results."""
+    """What an operator's schema says of its arguments and its results."""
 
     args: tuple[AliasInfo, ...]
     outs: tuple[AliasInfo, ...]

@@ -142,7 +142,7 @@ def _compiler(sources: Sequence[Path]) -> list[str]:
 
 
 def _key(command: Sequence[str], sources: Sequence[Path]) -> str:
-    """Of all that the library depends on: the sources, the command, and tensorpy's headers."""
+    """A digest of all that the library depends on: the sources, the command, and tensorpy's headers."""
     key = hashlib.sha256("\0".join([sysconfig.get_platform(), *command]).encode())
     headers = sorted(path for folder in include_paths() for path in Path(folder).rglob("*.h"))
     for path in [*sources, *headers]:

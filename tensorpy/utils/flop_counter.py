@@ -54,30 +54,30 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 @register_flop_formula(ops.aten.mm)
 def mm_flop(a: Sequence[int], b: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a matrix product."""
+    """The operations of a matrix product."""
     return 2 * a[0] * a[1] * b[1]
 
 
 @register_flop_formula(ops.aten.addmm)
 def addmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a matrix product that is added: the product's."""
+    """The operations of a matrix product that is added: the product's."""
     return mm_flop(a, b)
 
 
 @register_flop_formula(ops.aten.bmm)
 def bmm_flop(a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of the products of a batch."""
+    """The operations of the products of a batch."""
     return a[0] * mm_flop(a[1:], b[1:])
 
 
 @register_flop_formula(ops.aten.baddbmm)
 def baddbmm_flop(self: Sequence[int], a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of the products of a batch, added."""
+    """The operations of the products of a batch, added."""
     return bmm_flop(a, b)
 
 
 def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], transposed: bool = False) -> int:
-    """Of a convolution of these shapes: each place of the result (transposed: of the input) sees the whole kernel."""
+    """The operations of a convolution: each place of the result (transposed: of the input) sees the whole kernel."""
     return 2 * w[0] * w[1] * math.prod(w[2:]) * x[0] * math.prod((x if transposed else out)[2:])
 
 
@@ -94,7 +94,7 @@ def conv_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Of a convolution."""
+    """The operations of a convolution."""
     return conv_flop_count(x, w, out_shape, transposed)
 
 
@@ -113,12 +113,12 @@ def conv_backward_flop(
     output_mask: Sequence[bool],
     out_shape: Any = None,
 ) -> int:
-    """Of its gradients, as many as are asked for."""
+    """The operations of a convolution's gradients, as many as are asked for."""
     return (bool(output_mask[0]) + bool(output_mask[1])) * conv_flop_count(x, w, grad, transposed)
 
 
 def sdpa_flop_count(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> int:
-    """Of attention: the products of queries and keys, and of their weights and the values."""
+    """The operations of attention: the products of queries and keys, and of their weights and the values."""
     b, h, n, d = q
     return 2 * b * h * n * k[-2] * (d + v[-1])
 
@@ -127,7 +127,7 @@ def sdpa_flop_count(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> int
 def sdpa_flop(
     q: Sequence[int], k: Sequence[int], v: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Of attention by tiles."""
+    """The operations of attention by tiles."""
     return sdpa_flop_count(q, k, v)
 
 
@@ -181,7 +181,7 @@ class FlopCounterMode:
         self.mode: TorchDispatchMode | None = None
 
     def get_total_flops(self) -> int:
-        """Of all."""
+        """The sum over all modules."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:

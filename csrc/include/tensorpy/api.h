@@ -138,7 +138,7 @@ typedef struct tensorpy_api {
     int (*check_codes)(const tp_op *op, const char *codes, const char *where);
     /* "add.Tensor" into a buffer of 128 bytes, which is what comes back. */
     const char *(*op_name)(const tp_op *op, char *buffer);
-    /* Its schema, "add.Tensor(Tensor self, ...) -> Tensor". Stays. */
+    /* The operator's schema, "add.Tensor(Tensor self, ...) -> Tensor". Stays. */
     const char *(*op_schema)(const tp_op *op);
     /* How many arguments it has; a boxed kernel gets so many values. */
     int (*op_arguments)(const tp_op *op);
@@ -299,7 +299,7 @@ typedef struct {
 
 /* The one symbol that a library exports (library.h defines it). */
 #define TENSORPY_ENTRY tensorpy_library_entry
-/* Its type: `api` stays, and so does what comes back. */
+/* The type of a library's entry: `api` stays, and so does what comes back. */
 typedef const tensorpy_module *(*tensorpy_entry)(const tensorpy_api *api);
 
 #ifdef __cplusplus

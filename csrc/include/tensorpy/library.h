@@ -34,7 +34,7 @@
 
 /* ---- the table, and the list of parts: one of each per shared object ---- */
 
-/* Of what all files of a shared object have together, and nobody outside. */
+/* Marks what all files of a shared object have together, and nobody outside. */
 #define TENSORPY_SHARED __attribute__((weak, visibility("hidden")))
 
 #ifdef __cplusplus

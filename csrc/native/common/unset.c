@@ -19,7 +19,7 @@ int tp_fill_unset_elements(tp_tensor *t) {
     return tp_fill__Scalar(t, &value);
 }
 
-/* Of a storage that has grown from nbytes: what was there stays. */
+/* Fills what a storage has grown by, from nbytes on: what was there stays. */
 int tp_fill_unset_from(tp_tensor *t, size_t nbytes) {
     int64_t size = tp_itemsize((tp_dtype)t->dtype), first = ((int64_t)nbytes + size - 1) / size;
     int64_t n = (int64_t)t->storage->nbytes / size - first;

@@ -133,7 +133,7 @@ tp_tensor2 median_dim_dense(tp_tensor *self, int64_t dim, bool keepdim) {
 tp_tensor2 nanmedian_dim_dense(tp_tensor *self, int64_t dim, bool keepdim) {
     return median_along("nanmedian", self, dim, keepdim, true);
 }
-/* Of all elements; without any, NaN (as an integer, its smallest number). */
+/* The median of all elements; without any, NaN (as an integer, its smallest number). */
 static tp_tensor *median_of_all(const char *name, tp_tensor *self, bool skip_nan) {
     if (unsupported("median", self, true) < 0) return NULL;
     if (self->numel == 0) {

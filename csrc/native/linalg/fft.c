@@ -151,7 +151,7 @@ static tp_tensor *all_resized(tp_tensor *t, const int64_t *dims, const int64_t *
 
 typedef enum { C2C, R2C, C2R } kind;
 
-/* Of several dimensions. `conj`: of the conjugate (C2R), or the conjugate of it (R2C), as hfft and ihfft have it.
+/* Transforms several dimensions. `conj`: of the conjugate (C2R), or the conjugate of it (R2C), as hfft and ihfft do.
  * `real` is what a real transform says of complex numbers. */
 static tp_tensor *transform(const char *op, const char *real, kind what, tp_tensor *self, tp_ints s, tp_ints dim,
                             const char *norm, bool forward, bool conj) {

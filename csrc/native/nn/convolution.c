@@ -242,7 +242,7 @@ static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *w
     return tp_narrow_steal(tp_take(out), (tp_dtype)input->dtype);
 }
 
-/* Of a transposed convolution the gradient is the large side and the input the small one. The kernel multiplies without
+/* In a transposed convolution the gradient is the large side and the input the small one. The kernel multiplies without
  * conjugates: the input's is taken first, or where that is the small side, the same. */
 static tp_tensor *weight_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *weight, const settings *s) {
     tp_dtype dtype = compute_dtype(input);

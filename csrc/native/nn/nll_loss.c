@@ -210,7 +210,7 @@ tp_tensor *nll_loss_nd_composite(tp_tensor *self, tp_tensor *target, tp_tensor *
 
 /* ---- cross entropy ---- */
 
-/* Of a tensor of losses; `count` is what a mean divides by. */
+/* Losses, or their sum or mean; `count` is what a mean divides by. */
 static tp_tensor *reduced(tp_tensor *loss, int64_t reduction, double count) {
     if (reduction == NONE) return tp_retain(loss);
     tp_autoref *sum = tp_sum(loss, TP_NO_DTYPE);

@@ -107,7 +107,7 @@ tp_tensor *bincount_dense(tp_tensor *self, tp_tensor *weights, int64_t minlength
     if (extremes_of(line, &least, &most) < 0) return NULL;
     if (least < 0) return tp_fail_null(TP_RuntimeError, "bincount only supports 1-d non-negative integral inputs.");
     int64_t size = tp_max_int(minlength, tp_min_int(most, INT64_MAX - 1) + 1);
-    /* Of nothing there is no sum of weights either: PyTorch counts then. */
+    /* Without elements there is no sum of weights either: PyTorch counts then. */
     tp_dtype dtype = !weights || !self->numel ? TP_INT64 : weights->dtype == TP_FLOAT32 ? TP_FLOAT32 : TP_FLOAT64;
     tp_autoref *out = tp_zeros(TP_INTS(size), dtype, TP_STRIDED, self->device, -1);
     tp_autoref *amounts = !out      ? NULL

@@ -359,7 +359,7 @@ tp_tensor *view_as_complex_composite(tp_tensor *self) {
     return with_negative_steal(view, self);
 }
 
-/* Of a conjugate's imaginary part the negative is pending. */
+/* The imaginary part of a conjugate is a view whose negative is pending. */
 static tp_tensor *part_of_complex(tp_tensor *self, int64_t index) {
     bool conjugated = tp_reads_conj(self);
     tp_autoref *plain = conjugated ? tp__conj(self) : tp_retain(self), *pairs = plain ? tp_view_as_real(plain) : NULL;

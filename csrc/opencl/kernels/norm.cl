@@ -232,7 +232,7 @@ __kernel void backward(geometry g, __global const T *grad, long go, __global con
 }
 #endif
 
-/* Of rows with a weight for each element, the gradients of weight and bias: part p of the sums over the rows. */
+/* The gradients of weight and bias of rows with a weight for each element: part p of the sums over the rows. */
 #if GROUP > 1
 #define COLUMNS 1
 #else
@@ -273,7 +273,7 @@ __kernel void columns(geometry g, __global const T *grad, long go, __global cons
 }
 #endif
 
-/* Of channels in groups, the gradients of weight and bias: a row is a channel in all images, its runs have statistics
+/* The gradients of weight and bias of channels in groups: a row is a channel in all images, its runs have statistics
  * of their own: those of image * groups + channel / per_row. */
 #ifdef KERNEL_channels
 __kernel void channels(geometry g, __global const T *grad, long go, __global const T *input, long io,

@@ -11,7 +11,7 @@
 #include "opencl/runtime/program.h"
 
 #define TP_CL_VARIANT 64
-/* Its size; one that is too large does not compile. */
+/* The size of a variant; one that is too large does not compile. */
 #define TP_CL_SIZE(variant) (sizeof(variant) / (sizeof(variant) <= TP_CL_VARIANT))
 
 typedef struct {

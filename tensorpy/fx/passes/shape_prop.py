@@ -25,7 +25,7 @@ class TensorMetadata(NamedTuple):
 
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
-    """Of one tensor."""
+    """What is known of one tensor without its elements."""
     formats = (_C.contiguous_format, _C.channels_last, _C.channels_last_3d) if include_contiguity else ()
     fits = [f for f in formats if f is _C.contiguous_format or result.dim() == (4 if f is _C.channels_last else 5)]
     found = next((f for f in fits if result.is_contiguous(memory_format=f)), None)

@@ -34,7 +34,7 @@ def positive(make: Make, *shape: int) -> Array:
 
 
 def upright(make: Make, *shape: int) -> Array:
-    """Of full rank, with singular values that differ clearly."""
+    """Matrices of full rank, with singular values that differ clearly."""
     made = make(*shape, low=-0.3, high=0.3).values
     k = min(shape[-2:])
     line = np.zeros(shape[-2:])

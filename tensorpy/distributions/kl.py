@@ -272,3 +272,140 @@ def _transformed(p: Any, q: Any) -> Any:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)
+
+
+# ---- pairs of other families: the cross entropy less the entropy ----
+#
+# A divergence is infinite where p has values that q does not have.
+
+_LINE, _POSITIVE, _UNIT = (Gumbel, Laplace, Normal), (Exponential, Gamma), (Beta, ContinuousBernoulli)
+
+
+def _infinite(p: Any, q: Any) -> Any:
+    return _infinite_like(p.mean + q.mean.nan_to_num(0.0, 0.0))
+
+
+_p: Any
+for _kinds, _targets in (
+    (_LINE, (*_POSITIVE, *_UNIT, Uniform, Pareto)),
+    (_POSITIVE, (*_UNIT, Uniform, Pareto)),
+    (_UNIT, (Pareto,)),
+    ((Pareto,), (*_UNIT, Uniform)),
+    ((Poisson,), (Bernoulli, Binomial)),
+):
+    for _p in _kinds:
+        for _q in _targets:
+            register_kl(_p, _q)(_infinite)
+
+
+@register_kl(Bernoulli, Poisson)
+def _bernoulli_poisson(p: Any, q: Any) -> Any:
+    return q.rate - p.probs * q.rate.log() - p.entropy()
+
+
+def _to_normal(p: Any, q: Any) -> Any:
+    square = p.variance + (p.mean - q.loc) ** 2
+    return q.scale.log() + 0.5 * math.log(2 * math.pi) + square / (2 * q.scale**2) - p.entropy()
+
+
+for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Pareto, Uniform):
+    register_kl(_p, Normal)(_to_normal)
+
+
+def _to_exponential(p: Any, q: Any) -> Any:
+    return q.rate * p.mean - q.rate.log() - p.entropy()
+
+
+for _p in (Beta, ContinuousBernoulli, Pareto):
+    register_kl(_p, Exponential)(_to_exponential)
+
+
+@register_kl(Uniform, Exponential)
+def _uniform_exponential(p: Any, q: Any) -> Any:
+    result = _to_exponential(p, q)
+    return tp.where(p.low < 0, _infinite_like(result), result)
+
+
+def _unit_uniform(p: Any, q: Any) -> Any:
+    result = (q.high - q.low).log() - p.entropy()
+    return tp.where((q.low > 0) | (q.high < 1), _infinite_like(result), result)
+
+
+for _p in _UNIT:
+    register_kl(_p, Uniform)(_unit_uniform)
+
+
+def _gumbel_cross(p: Any, q: Any, exponential: Any) -> Any:
+    """`exponential`: the mean of exp(-x / q.scale) for x of p."""
+    return q.scale.log() + (p.mean - q.loc) / q.scale + (q.loc / q.scale).exp() * exponential - p.entropy()
+
+
+@register_kl(Exponential, Gumbel)
+def _exponential_gumbel(p: Any, q: Any) -> Any:
+    return _gumbel_cross(p, q, p.rate / (p.rate + 1 / q.scale))
+
+
+@register_kl(Gamma, Gumbel)
+def _gamma_gumbel(p: Any, q: Any) -> Any:
+    return _gumbel_cross(p, q, (1 + 1 / (p.rate * q.scale)) ** -p.concentration)
+
+
+@register_kl(Normal, Gumbel)
+def _normal_gumbel(p: Any, q: Any) -> Any:
+    return _gumbel_cross(p, q, (0.5 * (p.scale / q.scale) ** 2 - p.loc / q.scale).exp())
+
+
+@register_kl(Uniform, Gumbel)
+def _uniform_gumbel(p: Any, q: Any) -> Any:
+    ends = (-p.low / q.scale).exp() - (-p.high / q.scale).exp()
+    return _gumbel_cross(p, q, q.scale * ends / (p.high - p.low))
+
+
+@register_kl(Normal, Laplace)
+def _normal_laplace(p: Any, q: Any) -> Any:
+    gap = (p.loc - q.loc) / (math.sqrt(2.0) * p.scale)
+    distance = p.scale * math.sqrt(2.0) * ((-(gap**2)).exp() / math.sqrt(math.pi) + gap * gap.erf())
+    return (2 * q.scale).log() + distance / q.scale - p.entropy()
+
+
+def _gamma_cross(p: Any, q: Any, log: Any) -> Any:
+    """`log`: the mean of log(x) for x of p."""
+    constant = q.concentration.lgamma() - q.concentration * q.rate.log()
+    return constant - (q.concentration - 1) * log + q.rate * p.mean - p.entropy()
+
+
+@register_kl(Beta, Gamma)
+def _beta_gamma(p: Any, q: Any) -> Any:
+    a, b = p.concentration1, p.concentration0
+    return _gamma_cross(p, q, a.digamma() - (a + b).digamma())
+
+
+@register_kl(Pareto, Gamma)
+def _pareto_gamma(p: Any, q: Any) -> Any:
+    return _gamma_cross(p, q, p.scale.log() + 1 / p.alpha)
+
+
+def _mean_log(low: Any, high: Any) -> Any:
+    """The mean of log(x) between two positive numbers."""
+    return (tp.xlogy(high, high) - tp.xlogy(low, low)) / (high - low) - 1
+
+
+@register_kl(Uniform, Gamma)
+def _uniform_gamma(p: Any, q: Any) -> Any:
+    result = _gamma_cross(p, q, _mean_log(p.low, p.high))
+    return tp.where(p.low < 0, _infinite_like(result), result)
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_pareto(p: Any, q: Any) -> Any:
+    cross = (q.alpha + 1) * _mean_log(p.low, p.high) - q.alpha.log() - q.alpha * q.scale.log()
+    return tp.where(p.low < q.scale, _infinite_like(cross), cross - p.entropy())
+
+
+@register_kl(Uniform, Beta)
+def _uniform_beta(p: Any, q: Any) -> Any:
+    a, b = q.concentration1, q.concentration0
+    constant = a.lgamma() + b.lgamma() - (a + b).lgamma()
+    logs = (a - 1) * _mean_log(p.low, p.high) + (b - 1) * _mean_log(1 - p.high, 1 - p.low)
+    result = constant - logs - p.entropy()
+    return tp.where((p.low < 0) | (p.high > 1), _infinite_like(result), result)

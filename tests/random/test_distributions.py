@@ -554,3 +554,40 @@ def test_parameters_that_are_properties_are_checked(kind: str) -> None:
     bad = (0.0, -1.0) if kind == "LogNormal" else (-1.0,) * (1 + (kind == "Beta"))
     with pytest.raises(ValueError, match="-1"):
         getattr(D, kind)(*bad, validate_args=True)
+
+
+# ---- divergences between families ----
+
+_SETTINGS: dict[str, list[tuple[float, ...]]] = {
+    "Bernoulli": [(0.3,)],
+    "Beta": [(1.5, 2.5), (0.7, 0.9)],
+    "Binomial": [(5, 0.3)],
+    "ContinuousBernoulli": [(0.3,)],
+    "Exponential": [(1.3,)],
+    "Gamma": [(1.2, 2.2), (3.0, 0.5)],
+    "Gumbel": [(0.3, 1.4)],
+    "Laplace": [(0.2, 0.8)],
+    "Normal": [(0.4, 1.7), (-1.0, 0.3)],
+    "Pareto": [(0.2, 2.5)],
+    "Poisson": [(1.5,)],
+    "Uniform": [(0.25, 0.75), (-1.0, 2.0)],
+}
+
+
+@pytest.mark.parametrize("p", _SETTINGS)
+def test_divergences_between_families_are_torchs(p: str) -> None:
+    torch = pytest.importorskip("torch")
+    registered = {(a.__name__, b.__name__) for a, b in torch.distributions.kl._KL_REGISTRY}
+    missing = {("Beta", "ContinuousBernoulli"), ("Uniform", "ContinuousBernoulli")}
+    for q in _SETTINGS:
+        if (p, q) not in registered - missing:
+            continue
+        for ours, theirs in ((a, b) for a in _SETTINGS[p] for b in _SETTINGS[q]):
+            found = []
+            for t in (tp, torch):
+                one, other = (
+                    getattr(t.distributions, name)(*[t.tensor(float(v), dtype=t.float64) for v in values])
+                    for name, values in ((p, ours), (q, theirs))
+                )
+                found.append(t.distributions.kl_divergence(one, other).item())
+            assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12), (p, ours, q, theirs)

@@ -68,7 +68,7 @@ def ormqr(make: Make) -> Iterator[Any]:
 
 
 def _reflections(make: Make, *shape: int) -> Any:
-    """Reflections of a QR factorization: of others the adjoint is no inverse, and LAPACK's blocks are not the products."""
+    """Reflections of a QR factorization: of others the adjoint is no inverse, and LAPACK blocks are no products."""
     m, n = shape[-2:]
     below = make(*shape, low=-1, high=1).values
     vectors = np.tril(below, -1) + np.eye(m, n)

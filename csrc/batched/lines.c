@@ -209,7 +209,22 @@ static int call(tp_batch_call *c, const tp_op *op, const tp_value *given, tp_val
     return tp_call_boxed(op, given, results) < 0 ? -1 : tp_batch_wrap_results(c, results);
 }
 
+/* A line beside a number, which counts as a line there: whose shape a result has is not said. */
+static bool mixes_lines(const tp_batch_call *c) {
+    int least = TP_MAX_DIMS, most = 0;
+    for (int i = 0; i < c->op->info->nargs; i++) {
+        tp_tensors list = tp_value_tensors(&c->args[i]);
+        for (int64_t k = 0; c->rule->roles[i] == 'T' && k < list.size; k++) {
+            if (!list.data[k]) continue;
+            least = list.data[k]->ndim < least ? list.data[k]->ndim : least;
+            most = list.data[k]->ndim > most ? list.data[k]->ndim : most;
+        }
+    }
+    return least == 0 && most > 0 && strpbrk(c->rule->roles, "daw");
+}
+
 int tp_batch_lines(tp_batch_call *c, tp_value *results) {
+    if (mixes_lines(c)) return tp_batch_loop(c, results, false);
     memcpy(c->given, c->args, sizeof(tp_value) * c->op->info->nargs);
     bool whole = reduces_whole(c);
     c->ndim = count_dims(c);

@@ -99,3 +99,26 @@ def test_index_add_cuts_its_factor_to_the_dtype():
     assert false.index_add(0, at, tp.ones(2, dtype=tp.bool), alpha=2).tolist() == [True, False, True]
     with pytest.raises(RuntimeError, match="overflow"):
         tp.ones(3, dtype=tp.int8).index_add(0, at, tp.ones(2, dtype=tp.int8), alpha=300)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+@pytest.mark.parametrize("of_index", [(), (1,)])
+@pytest.mark.parametrize("of_source", [(), (1,)])
+def test_numbers_beside_lines(shape, of_index, of_source):
+    """A number counts as a line of one element, whichever of the tensors it is."""
+    last = (shape[0] if shape else 1) - 1
+    self, index = tp.arange(float(last + 1)).reshape(shape), tp.full(of_index, last)
+    source = tp.full(of_source, 9.0)
+    assert tp.equal(tp.gather(self, 0, index), tp.full(of_index, float(last)))
+    changed = np.arange(last + 1, dtype=np.float32)
+    changed[last] = 9
+    assert tp.equal(self.scatter(0, index, source), tp.tensor(changed).reshape(shape))
+    assert tp.equal(self.scatter(0, index, 9.0), tp.tensor(changed).reshape(shape))
+    changed[last] = last + 9
+    for f in (lambda: self.scatter_add(0, index, source), lambda: self.scatter_reduce(0, index, source, "sum")):
+        assert tp.equal(f(), tp.tensor(changed).reshape(shape))
+    x = self.clone().requires_grad_()
+    tp.gather(x, 0, index).sum().backward()
+    assert tp.equal(x.grad, tp.zeros(shape).scatter(0, index, 1.0))
+    rows = tp.vmap(lambda a: tp.gather(a, 0, index))(tp.stack([self, self + 1]))
+    assert tp.equal(rows, tp.stack([tp.gather(self, 0, index), tp.gather(self + 1, 0, index)]))

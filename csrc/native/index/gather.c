@@ -26,6 +26,11 @@ static int check_same_dtype(const char *op, const tp_tensor *self, const tp_tens
 
 static int64_t ndim1(const tp_tensor *t) { return t->ndim ? t->ndim : 1; }
 
+/* A number counts as a line of one element, beside lines too: the primitives take tensors of as many dimensions. */
+static tp_tensor *as_line(tp_tensor *t) {
+    return t->ndim ? tp_retain(t) : tp_new_alias(t, TP_INTS(1), TP_INTS(1), t->byte_offset);
+}
+
 /* index fits self (outside dim) and src. */
 static int check_scatter(const char *op, const tp_tensor *self, int64_t dim, const tp_tensor *index,
                          const tp_tensor *src) {
@@ -61,9 +66,10 @@ tp_tensor *gather_dense(tp_tensor *self, int64_t dim, tp_tensor *index, bool spa
     if (d < 0 || check_scatter("gather", self, d, index, NULL) < 0) return NULL;
     tp_autoref *out = tp_new_empty(tp_sizes(index), (tp_dtype)self->dtype, self->device);
     if (!out || out->numel == 0) return tp_take(out);
-    tp_autoref *places = as_int64(index);
+    tp_autoref *wide = as_int64(index), *places = wide ? as_line(wide) : NULL;
+    tp_autoref *from = as_line(self), *to = as_line(out);
     int fault = TP_INDEX_FAULT(TP_RuntimeError, "gather");
-    return places && tp_prim_take(self, d, places, fault, false, out) == 0 ? tp_take(out) : NULL;
+    return places && from && to && tp_prim_take(from, d, places, fault, false, to) == 0 ? tp_take(out) : NULL;
 }
 
 /* gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!) */
@@ -87,8 +93,9 @@ static int scatter_into(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, 
     if (d < 0 || check_scatter(op, self, d, index, src) < 0) return -1;
     if (check_same_dtype(op, self, src) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (index->numel == 0) return 0;
-    tp_autoref *wide = as_int64(index), *places = tp_apart(wide, self), *from = tp_apart(src, self);
-    return places && from ? how(self, d, places, from, fault, false) : -1;
+    tp_autoref *wide = as_int64(index), *own = tp_apart(wide, self), *given = tp_apart(src, self);
+    tp_autoref *places = own ? as_line(own) : NULL, *from = given ? as_line(given) : NULL, *to = as_line(self);
+    return places && from && to ? how(to, d, places, from, fault, false) : -1;
 }
 /* A number as a source: one element for every place. */
 static tp_tensor *number_like(const tp_tensor *self, const tp_tensor *index, const tp_scalar *value) {

@@ -171,7 +171,7 @@ TP_INLINE int run_short(const tp_pointwise *p, const tp_operand *inputs, const t
     c->strides[0] = tp_itemsize(c->result);
     if (tp_unlikely(!c->loop || out->numel >= grain_of(p))) return run_short_plan(p, inputs, params, c);
     c->loop(c->data, c->strides, out->numel, params);
-    return 0;
+    return tp_unlikely(tp_error_pending() != TP_NoError) ? -1 : 0; /* a signal ended a recurrence */
 }
 
 /* Elements may be written where they are read from, and nowhere else in the inputs' memory. */

@@ -140,8 +140,18 @@ def test_results_go_into_out(name: str) -> None:
     assert function(tp.empty(2, 3, device="meta"), *given[1:]).shape == (2, 3)
 
 
+ENDLESS = {
+    "many elements": lambda f: f(tp.full((100_000,), 0.5, dtype=tp.float64), 2**60),
+    "few elements": lambda f: f(tp.full((2, 3), 0.5), 2**60),
+    "transposed": lambda f: f(tp.full((2, 3), 0.5).t(), tp.full((3, 2), 2.0**60)),
+    "out=": lambda f: f(tp.full((2, 3), 0.5), 2**60, out=tp.empty(2, 3)),
+    "out= of another dtype": lambda f: f(tp.full((2, 3), 0.5), 2**60, out=tp.empty(2, 3, dtype=tp.float64)),
+}
+
+
 @pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
-def test_a_degree_without_end_can_be_interrupted(name: str) -> None:
+@pytest.mark.parametrize("call", ENDLESS)
+def test_a_degree_without_end_can_be_interrupted(name: str, call: str) -> None:
     def stop(number: int, frame: Any) -> None:
         raise InterruptedError
 
@@ -149,7 +159,7 @@ def test_a_degree_without_end_can_be_interrupted(name: str) -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(InterruptedError):
-            getattr(tp.special, name)(tp.full((100_000,), 0.5, dtype=tp.float64), 2**60)
+            ENDLESS[call](getattr(tp.special, name))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -230,8 +230,9 @@ int tp_index_write(int fault, tp_put_fn how, tp_tensor *self, int64_t dim, tp_te
     tp_autoref *places = d < 0 ? NULL : spread_index(fault, self, d, index, source);
     if (!places || check_same_dtype(op, self, source) < 0 || tp_check_internal_overlap(self) < 0) return -1;
     if (source->numel == 0) return 0;
-    tp_autoref *from = tp_apart(source, self);
-    return from ? how(self, d, places, from, fault, wrap) : -1;
+    tp_autoref *given = tp_apart(source, self), *from = given ? as_line(given) : NULL;
+    tp_autoref *at = as_line(places), *to = as_line(self);
+    return from && at && to ? how(to, d, at, from, fault, wrap) : -1;
 }
 /* A factor of source, cut to its dtype; new. */
 static tp_tensor *times(tp_tensor *source, const tp_scalar *alpha) {

@@ -80,7 +80,7 @@ tp_tensor *ormqr_dense(tp_tensor *given, tp_tensor *given_tau, tp_tensor *given_
     if (!other) return NULL;
     bool are_matrices = self->ndim >= 2 && other->ndim >= 2 && tau->ndim >= 1;
     int64_t least = are_matrices ? tp_min_int(tp_rows(other), tp_columns(self)) : 0;
-    if (left && are_matrices && tau->sizes[tau->ndim - 1] > least)
+    if (left && are_matrices && tau->sizes[tau->ndim - 1] != least)
         return tp_fail_null(TP_RuntimeError,
                             "ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])");
     if (check_reflections("ormqr", self, tau) < 0 || tp_check_matrix("ormqr", "other", other, false) < 0) return NULL;

@@ -376,6 +376,16 @@ tp_tensor *matmul_composite(tp_tensor *self, tp_tensor *other) {
     return matmul_batched(self, other);
 }
 
+/* A bias does not widen the product; one with more dimensions, of size 1, has its last ones. */
+static tp_tensor *with_bias(tp_tensor *out, tp_tensor *bias) {
+    bool plain = bias->ndim == 1 && out->ndim > 0 && bias->sizes[0] == out->sizes[out->ndim - 1];
+    if (plain) return tp_add_Tensor(out, bias, TP_SCALAR_I(1));
+    bool wide = bias->ndim > out->ndim && bias->numel == out->numel;
+    tp_autoref *last = wide ? tp_reshape(bias, tp_sizes(out)) : tp_retain(bias);
+    tp_autoref *whole = last ? tp_expand(last, tp_sizes(out), false) : NULL;
+    return whole ? tp_add_Tensor(out, whole, TP_SCALAR_I(1)) : NULL;
+}
+
 /* linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor */
 tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias) {
     if (weight->ndim < 1 || weight->ndim > 2)
@@ -395,5 +405,5 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
         return sum ? tp__unsafe_view(sum, (tp_ints){sizes, input->ndim}) : NULL;
     }
     tp_autoref *out = tp_matmul(input, w);
-    return out && bias ? tp_add_Tensor(out, bias, TP_SCALAR_I(1)) : tp_take(out);
+    return out && bias ? with_bias(out, bias) : tp_take(out);
 }

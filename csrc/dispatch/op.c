@@ -641,7 +641,9 @@ int tp_missing_kernel(const tp_op *op, tp_keyset ks, const tp_value *args) {
             op->info->tag_bits & TP_TAG_DYNAMIC_OUTPUT_SHAPE ? "dynamic_output_shape" : "data_dependent_output");
     for (int i = 0; key == TP_KEY_Undefined && i < op->info->nargs; i++)
         if (args[i].tag == TP_TENSORS && args[i].tensors.size == 0)
-            return op->info->empty_list == TP_ValueError
+            return op->info->empty_list == TP_RuntimeError
+                       ? tp_fail(TP_RuntimeError, "%s expects a non-empty input tensor list", op->info->name)
+                   : op->info->empty_list == TP_ValueError
                        ? tp_fail(TP_ValueError, "%s(): expected a non-empty list of Tensors, %s is empty",
                                  op->info->name, op->info->args[i].name)
                        : tp_fail(TP_RuntimeError,

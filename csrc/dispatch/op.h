@@ -92,7 +92,7 @@ typedef struct {
     tp_op *const *prims;                   /* the primitives that its Dense kernel calls, NULL-terminated; NULL: none */
     bool is_primitive;                     /* Note [Primitives] */
     uint8_t guide;                         /* of a primitive: the argument whose backend runs it */
-    uint8_t empty_list;                    /* the class of the error where a list has no tensors; 0: RuntimeError */
+    uint8_t empty_list;                    /* the error where a list has no tensors: which of three, by its class */
     const struct tp_batch_rule *batching;  /* batched/rule.h; NULL: nothing is known */
     const struct tp_forward_rule *forward; /* forward/rule.h; NULL: nothing is known */
     const struct tp_functional_rule *functional; /* functionalize/rule.h; NULL: nothing is known */

@@ -362,7 +362,7 @@ def array_of(t: Any) -> np.ndarray:
         t = t.resolve_conj().resolve_neg()
         return (t.float() if t.dtype == torch.bfloat16 else t).numpy()
     t = t.cpu()
-    return (t.float() if t.dtype == tp.bfloat16 else t).numpy()
+    return (t.float() if t.dtype == tp.bfloat16 else t).resolve_conj().resolve_neg().numpy()
 
 
 def strides_that_matter(t: Any) -> list[int]:
@@ -384,6 +384,8 @@ def promises_strides(call: Call) -> bool:
 
 def coarsest_of(call: Call) -> float:
     """An operator may round in the dtype of any of its arguments, of integers in float32."""
+    if call.info.base.startswith(("special_bessel_", "special_airy_")):
+        return 1e-5  # which PyTorch's are off by, as SciPy has them
     own = 0.0 if call.info.op.pointwise is not None else TOLERANCE["float32"]
     return max((TOLERANCE.get(a.dtype, own) for a in call.args if isinstance(a, Strided)), default=0.0)
 
@@ -524,6 +526,8 @@ def problem_of(call: Call, device: str) -> str | None:
         return None if is_stricter(got, call) else f"refused: {type(got).__name__}: {got}"
     if call.how == "inplace" and tuple(expected[0].shape) != call.args[0].sizes:
         return None  # PyTorch gave its argument another shape
+    if "_polynomial_" in call.info.base and any(np.isnan(a.memory).any() for a in call.args if isinstance(a, Strided)):
+        return None  # what PyTorch gives there is what its registers held
     if call.info.base in PLACES:
         expected, got = expected[:1], got[:1]
         if call.info.base == "argsort":

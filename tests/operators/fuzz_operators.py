@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import math
 import mmap
@@ -13,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ EXPECTED = (
     BufferError,
 )
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")  # which reserves terabytes of addresses, and is slow
-SECONDS = 120 if SANITIZED else 20  # of one operator's calls together, before it counts as hanging
+SECONDS = 120 if SANITIZED else 20  # of one call, before it counts as hanging
 ONE_CALL = 1.0 if SANITIZED else 0.1  # seconds, after which a signal ends a call: a degree of 2**62 takes years
 ADDRESS_SPACE = 3 << 30
 SHAPES = ((2, 3), (4,)) if SANITIZED else ((2, 3), (2, 3, 4, 4), (4,), (2, 2, 3))
@@ -44,6 +46,32 @@ class Ended(BaseException):
 
 def end_call(*_: object) -> None:
     raise Ended
+
+
+@contextlib.contextmanager
+def at_most() -> Iterator[None]:
+    """Ended, inside of the scope, where it takes longer than one call may."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, ONE_CALL)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class Watchdog:
+    """Ends the program where a call takes SECONDS; to be told after each call."""
+
+    def __enter__(self) -> Watchdog:
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        self.armed = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+    def tell(self) -> None:
+        if time.monotonic() - self.armed > SECONDS / 10:  # arming starts a thread
+            self.__enter__()
 
 
 class Hostile:
@@ -164,28 +192,27 @@ def run(journal: mmap.mmap | None, names: set[str]) -> list[str]:
             continue
         base, _, overload = name.partition(".")
         function = getattr(getattr(tp.ops.aten, base), overload or "default")
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
         ended = set()  # what goes on for ever, of whatever shape
-        for what, args, kwargs in calls(op):
-            value = what.partition(" at ")[0]
-            if value in ended:
-                continue
-            if journal is not None:
-                text = f"{name}: {what}".encode()[:250]
-                journal[:] = text.ljust(256, b"\0")
-            if verbose:
-                print(what, args if "meta" not in str(args) else "", flush=True)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, ONE_CALL)
-                function(*args, **kwargs)
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except EXPECTED:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except Ended:
-                ended.add(value)
-            except BaseException as error:
-                failures.append(f"{name}: {what}: {type(error).__name__}: {error}")
-        faulthandler.cancel_dump_traceback_later()
+        with Watchdog() as watchdog:
+            for what, args, kwargs in calls(op):
+                value = what.partition(" at ")[0]
+                if value in ended:
+                    continue
+                if journal is not None:
+                    text = f"{name}: {what}".encode()[:250]
+                    journal[:] = text.ljust(256, b"\0")
+                if verbose:
+                    print(what, args if "meta" not in str(args) else "", flush=True)
+                try:
+                    with at_most():
+                        function(*args, **kwargs)
+                except EXPECTED:
+                    pass
+                except Ended:
+                    ended.add(value)
+                except BaseException as error:
+                    failures.append(f"{name}: {what}: {type(error).__name__}: {error}")
+                watchdog.tell()
     return failures
 
 

@@ -1,5 +1,6 @@
 /* join.c: cat, stack and their opposites. */
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "iter/iter.h"
 #include "prim/transfer.h"
 
@@ -124,6 +125,7 @@ tp_tensor_seq *split_with_sizes_composite(tp_tensor *self, tp_ints split_sizes, 
         sizes[d] = split_sizes.data[i];
         if (!seq->items[i] || tp_tensor_set_geometry(seq->items[i], (tp_ints){sizes, self->ndim}, tp_strides(self)) < 0)
             return NULL;
+        if (tp_ends_at(i)) return NULL;
     }
     return tp_take(seq);
 }

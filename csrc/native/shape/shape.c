@@ -4,6 +4,7 @@
  * A function without a dispatch entry of its own calls operators, which autograd sees; diagonal, unfold, view.dtype and
  * the in-place views make an alias or set the geometry themselves. */
 #include "NativeFunctions.h"
+#include "core/host.h"
 #include "iter/iter.h"
 #include "native/common/tags.h"
 #include "native/common/unset.h"
@@ -226,7 +227,7 @@ tp_tensor_seq *tensor_split_indices_composite(tp_tensor *self, tp_ints indices, 
     for (int64_t i = 0; seq && i < seq->size; i++) {
         int64_t to = i < indices.size ? indices.data[i] : self->sizes[d];
         seq->items[i] = tp_slice_Tensor(self, d, TP_SOME_INT(from), TP_SOME_INT(to), 1);
-        if (!seq->items[i]) return NULL;
+        if (!seq->items[i] || tp_ends_at(i)) return NULL;
         from = to;
     }
     return seq ? tp_take(seq) : NULL;
@@ -244,7 +245,7 @@ tp_tensor_seq *tensor_split_sections_composite(tp_tensor *self, int64_t sections
     for (int64_t i = 0; seq && i < sections; i++) {
         int64_t size = self->sizes[d] / sections + (i < self->sizes[d] % sections);
         seq->items[i] = tp_slice_Tensor(self, d, TP_SOME_INT(from), TP_SOME_INT(from + size), 1);
-        if (!seq->items[i]) return NULL;
+        if (!seq->items[i] || tp_ends_at(i)) return NULL;
         from += size;
     }
     return seq ? tp_take(seq) : NULL;

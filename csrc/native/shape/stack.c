@@ -115,16 +115,19 @@ static tp_tensor *filled_up(tp_tensor *t, int64_t dim, int64_t size, bool in_fro
 tp_tensor *_chunk_cat_composite(tp_tensors tensors, int64_t dim, int64_t num_chunks) {
     if (num_chunks < 1) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects positive num_chunks");
     if (tensors.size <= 0) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects a non-empty input tensor list");
-    int64_t d = tp_wrap_dim(dim, tensors.data[0]->ndim);
+    bool alike = true;
+    for (int64_t i = 1; i < tensors.size; i++) alike &= tensors.data[i]->ndim == tensors.data[0]->ndim;
+    if (!alike && dim < 0)
+        return tp_fail_null(TP_RuntimeError,
+                            "_chunk_cat expects non-negative dim when input tensors have different ndims");
+    int64_t d = alike ? tp_wrap_dim(dim, tensors.data[0]->ndim) : dim;
     tp_autoseq *seq = d < 0 ? NULL : tp_tensor_seq_new(tensors.size);
     for (int64_t i = 0; seq && i < tensors.size; i++) {
         tp_tensor *t = tensors.data[i];
+        if (t->ndim <= d) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects dim < ndim for all input tensors");
         if (t->numel == 0) return tp_fail_null(TP_RuntimeError, "_chunk_cat expects non-empty tensor");
         if (t->dtype != tensors.data[0]->dtype)
             return tp_fail_null(TP_RuntimeError, "_chunk_cat expects all input tensors with the same dtype");
-        if (t->ndim <= d)
-            return tp_fail_null(TP_RuntimeError, "_chunk_cat expects 0 <= dim < ndim for each tensor, but got dim=%lld",
-                                (long long)d);
         for (int64_t k = 0; k < d; k++)
             if (t->sizes[k] != tensors.data[0]->sizes[k])
                 return tp_fail_null(TP_RuntimeError,

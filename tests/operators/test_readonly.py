@@ -26,7 +26,7 @@ def quiet() -> Iterator[None]:
 
 def over_readonly(like: tp.Tensor) -> tuple[tp.Tensor, np.ndarray]:
     """A tensor of the same elements over an array that may not be written, and that array."""
-    array = like.detach().numpy().copy()
+    array = like.detach().resolve_conj().numpy().copy()
     array.flags.writeable = False
     return tp.from_numpy(array), array
 

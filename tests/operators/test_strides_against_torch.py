@@ -229,7 +229,6 @@ OTHERWISE: dict[str, str] = {
             "nn.functional.linear_cross_entropy-chunked_none",
             "nn.functional.mse_loss",
             "nn.functional.multi_margin_loss",
-            "nn.functional.multilabel_soft_margin_loss",
             "nn.functional.nll_loss",
             "nn.functional.smooth_l1_loss",
             "nn.functional.soft_margin_loss",
@@ -255,6 +254,7 @@ OTHERWISE: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
+            "__rmatmul__",
             "addbmm",
             "addmv",
             "cdist",
@@ -270,6 +270,7 @@ OTHERWISE: dict[str, str] = {
         ),
         "products are computed in another order, or transposed, and so are their gradients",
     ),
+    "__getitem__": "what an index finds lies in rows, in PyTorch as the tensor does",
     **dict.fromkeys(
         (
             "block_diag",

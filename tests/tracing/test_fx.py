@@ -38,7 +38,7 @@ def same(a: Any, b: Any, what: str = "") -> None:
         assert (x.shape, x.dtype, x.stride()) == (y.shape, y.dtype, y.stride()), what
         if x.dtype == tp.bfloat16:
             x, y = x.float(), y.float()
-        np.testing.assert_array_equal(x.detach().numpy(), y.detach().numpy(), what)
+        np.testing.assert_array_equal(x.detach().resolve_conj().numpy(), y.detach().resolve_conj().numpy(), what)
 
 
 # ---- every operator ----

@@ -184,7 +184,7 @@ static tp_tensor *transform(const char *op, const char *real, kind what, tp_tens
         tp_autoref *flipped = turned ? tp_conj_physical(turned) : NULL;
         return flipped ? tp__fft_c2r(flipped, end, normalization, last) : NULL;
     }
-    tp_autoref *half = tp__fft_r2c(sized, end, normalization, true), *flipped = half ? tp_conj(half) : NULL;
+    tp_autoref *half = tp__fft_r2c(sized, end, normalization, true), *flipped = half ? tp_conj_physical(half) : NULL;
     if (count == 1) return tp_take(flipped);
     return flipped ? tp__fft_c2c(flipped, rest, normalization, false) : NULL;
 }

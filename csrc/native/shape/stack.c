@@ -132,11 +132,13 @@ tp_tensor *_chunk_cat_composite(tp_tensors tensors, int64_t dim, int64_t num_chu
             if (t->sizes[k] != tensors.data[0]->sizes[k])
                 return tp_fail_null(TP_RuntimeError,
                                     "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
-        int64_t sizes[TP_MAX_DIMS + 1], chunk = (t->sizes[d] + num_chunks - 1) / num_chunks;
+        int64_t sizes[TP_MAX_DIMS + 1], chunk = (t->sizes[d] - 1) / num_chunks + 1, filled;
+        if (__builtin_mul_overflow(chunk, num_chunks, &filled))
+            return tp_fail_null(TP_RuntimeError, "_chunk_cat: num_chunks=%lld is too large", (long long)num_chunks);
         memcpy(sizes, t->sizes, (size_t)d * sizeof *sizes);
         sizes[d] = num_chunks;
         sizes[d + 1] = -1;
-        tp_autoref *whole = filled_up(t, d, chunk * num_chunks, false, TP_SCALAR_I(0));
+        tp_autoref *whole = filled_up(t, d, filled, false, TP_SCALAR_I(0));
         if (!whole || !(seq->items[i] = tp_reshape(whole, (tp_ints){sizes, (int)d + 2}))) return NULL;
     }
     return seq ? tp_cat(tp_tensor_seq_borrow(seq), d + 1) : NULL;

@@ -331,7 +331,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     """The coordinates, a tensor for each dimension, of places in a tensor of that shape that is flat."""
     if isinstance(shape, Tensor) or (not hasattr(shape, "__iter__") and not is_whole(shape)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
-    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    given: Any = shape
+    sizes: tuple[Any, ...] = tuple(given) if hasattr(given, "__iter__") else (given,)
     for size in sizes:
         if not is_whole(size):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")

@@ -153,7 +153,7 @@ def gradients(theirs: Theirs, registry: Registry, catalog: Catalog) -> list[tupl
 
 
 def _names(operators: Iterable[str]) -> str:
-    """Overloads stand once, behind their operator's name."""
+    """Overloads stand once, after their operator's name."""
     overloads: dict[str, list[str]] = {}
     for name in operators:
         base, _, overload = name.partition(".")

@@ -219,18 +219,19 @@ static bool same_strides(const tp_tensor *a, const tp_tensor *b) {
     return true;
 }
 
+static tp_tensor *conj_pending(tp_tensor *t) {
+    tp_autoref *bits = tp_conj_physical(t);
+    return bits ? tp__conj(bits) : NULL;
+}
+
 /* What t leaves pending, the tangent leaves pending too: views of bits (view_as_real) are taken of both. */
 static tp_tensor *read_as(const tp_tensor *t, tp_tensor *tangent) {
-    tp_autoref *read = tp_retain(tangent);
-    if (tp_reads_conj(t) != tp_reads_conj(tangent)) {
-        tp_autoref *bits = tp_reads_conj(t) ? tp_conj_physical(tangent) : NULL;
-        if (tp_reads_conj(t) && !bits) return NULL;
-        tp_release(read);
-        read = bits ? tp__conj(bits) : tp_resolve_conj(tangent);
-    }
-    if (!read || tp_reads_neg(t) == tp_reads_neg(read)) return tp_take(read);
-    if (!tp_reads_neg(t)) return tp_resolve_neg(read);
-    tp_autoref *minus = tp_neg(read);
+    tp_autoref *conj = tp_reads_conj(t) == tp_reads_conj(tangent) ? tp_retain(tangent)
+                       : tp_reads_conj(t)                         ? conj_pending(tangent)
+                                                                  : tp_resolve_conj(tangent);
+    if (!conj || tp_reads_neg(t) == tp_reads_neg(conj)) return tp_take(conj);
+    if (!tp_reads_neg(t)) return tp_resolve_neg(conj);
+    tp_autoref *minus = tp_neg(conj);
     return minus ? tp__neg_view(minus) : NULL;
 }
 

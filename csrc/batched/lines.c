@@ -209,18 +209,28 @@ static int call(tp_batch_call *c, const tp_op *op, const tp_value *given, tp_val
     return tp_call_boxed(op, given, results) < 0 ? -1 : tp_batch_wrap_results(c, results);
 }
 
-/* A line beside a number, which counts as a line there: whose shape a result has is not said. */
-static bool mixes_lines(const tp_batch_call *c) {
-    int least = TP_MAX_DIMS, most = 0;
+/* The fewest and the most dimensions of the tensors of role T. */
+typedef struct {
+    int least, most;
+} span;
+
+static span dims_of_samples(const tp_batch_call *c) {
+    span s = {TP_MAX_DIMS, 0};
     for (int i = 0; i < c->op->info->nargs; i++) {
         tp_tensors list = tp_value_tensors(&c->args[i]);
         for (int64_t k = 0; c->rule->roles[i] == 'T' && k < list.size; k++) {
             if (!list.data[k]) continue;
-            least = list.data[k]->ndim < least ? list.data[k]->ndim : least;
-            most = list.data[k]->ndim > most ? list.data[k]->ndim : most;
+            s.least = list.data[k]->ndim < s.least ? list.data[k]->ndim : s.least;
+            s.most = list.data[k]->ndim > s.most ? list.data[k]->ndim : s.most;
         }
     }
-    return least == 0 && most > 0 && strpbrk(c->rule->roles, "daw");
+    return s;
+}
+
+/* A line beside a number, which counts as a line there: whose shape a result has is not said. */
+static bool mixes_lines(const tp_batch_call *c) {
+    span s = dims_of_samples(c);
+    return s.least == 0 && s.most > 0 && strpbrk(c->rule->roles, "daw");
 }
 
 int tp_batch_lines(tp_batch_call *c, tp_value *results) {
@@ -236,17 +246,6 @@ int tp_batch_lines(tp_batch_call *c, tp_value *results) {
 
 /* ---- the batch as a part of dimension 0 ---- */
 
-/* The fewest dimensions of a tensor. With one, a sample is a line, and the batch is dimension 0. */
-static int fewest_dims(const tp_batch_call *c) {
-    int least = TP_MAX_DIMS;
-    for (int i = 0; i < c->op->info->nargs; i++) {
-        tp_tensors list = tp_value_tensors(&c->args[i]);
-        for (int64_t k = 0; c->rule->roles[i] == 'T' && k < list.size; k++)
-            if (list.data[k] && list.data[k]->ndim < least) least = list.data[k]->ndim;
-    }
-    return least;
-}
-
 static int split_results(const tp_batch_call *c, tp_value *results) {
     for (int i = 0; i < c->op->info->nreturns; i++) {
         tp_tensor *t = results[i].tag == TP_TENSOR ? results[i].tensor : NULL;
@@ -261,8 +260,8 @@ static int split_results(const tp_batch_call *c, tp_value *results) {
 }
 
 int tp_batch_samples(tp_batch_call *c, tp_value *results) {
-    int least = fewest_dims(c);
-    if (least == 1) return tp_batch_lines(c, results);
+    int least = dims_of_samples(c).least;
+    if (least == 1) return tp_batch_lines(c, results); /* a sample is a line, and the batch is dimension 0 */
     if (least == 0 || c->scope.size == 0) return tp_batch_loop(c, results, false);
     memcpy(c->given, c->args, sizeof(tp_value) * c->op->info->nargs);
     for (int i = 0; i < c->op->info->nargs; i++) {

@@ -303,6 +303,16 @@ int tp_tensor_resize(tp_tensor *t, tp_ints sizes, tp_ints strides_or_none) {
 
 static void release_storage(void *storage, size_t unused TP_UNUSED) { tp_storage_release(storage); }
 
+int tp_tensor_check_set(const tp_tensor *t, const tp_tensor *source) {
+    char own[40], other[40];
+    if (!tp_device_equal(t->device, source->device))
+        return tp_fail(TP_RuntimeError, "set_: a tensor on %s cannot take the storage of a tensor on %s",
+                       tp_device_print(t->device, own), tp_device_print(source->device, other));
+    if (t->dtype == source->dtype) return 0;
+    return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s",
+                   tp_dtype_names[t->dtype], tp_dtype_names[source->dtype]);
+}
+
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src) {
     if (t == src) return 0;
     if (set_geometry(t, tp_sizes(src), tp_strides(src)) < 0) return -1;

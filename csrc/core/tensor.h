@@ -180,6 +180,8 @@ int tp_tensor_resize(tp_tensor *t, tp_ints sizes, tp_ints strides_or_none);
 /* Makes t another tensor in place (storage, geometry, dtype, device and keys of src); set_ and in-place autograd use
  * it. */
 int tp_tensor_assign(tp_tensor *t, const tp_tensor *src);
+/* Refuses a set_ that would change t's dtype or device. */
+int tp_tensor_check_set(const tp_tensor *t, const tp_tensor *source);
 
 /* ---- helpers on sizes (geometry.c) ---- */
 /* Product of sizes; -1 and the error set when negative or too large. Where a size is 0 the others have to have a

@@ -55,6 +55,9 @@ _Static_assert(sizeof(tp_thread_state) <= 512, "static TLS is scarce");
 
 extern __thread tp_thread_state tp_tls __attribute__((tls_model("initial-exec")));
 
+/* What a loop returns whose caller may have been stopped by a signal: -1 if an error is pending. */
+TP_INLINE int tp_status_of_thread(void) { return tp_unlikely(tp_tls.error_class != TP_NoError) ? -1 : 0; }
+
 /* Something that a layer above keeps for a thread and frees when the thread ends, in that thread, if it is registered.
  * To be called while the library is loaded. */
 void tp_thread_at_end(void (*end)(void));

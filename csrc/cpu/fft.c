@@ -9,6 +9,7 @@
 #include "core/host.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/tls.h"
 #include "cpu/kernels.h"
 
 #include <math.h>
@@ -124,7 +125,7 @@ static int run(int kind, tp_tensor *x, int64_t dim, bool backward, double scale,
         status = tp_parallel_unlocked(x->numel >= TP_GRAIN, batch, TP_GRAIN / n + TP_FFT_LINES, run_lines, &t);
     }
     if (plan) leave_plan(plan);
-    return status < 0 || tp_error_pending() != TP_NoError ? -1 : 0;
+    return status < 0 ? -1 : tp_status_of_thread();
 }
 int fft_complex_cpu(tp_tensor *x, int64_t dim, bool backward, double scale, tp_tensor *out) {
     return run(TP_FFT_COMPLEX, x, dim, backward, scale, out);

@@ -8,6 +8,7 @@
 #include "cpu/run.h"
 #include "prim/pointwise.h"
 #include "core/memory.h"
+#include "core/tls.h"
 
 TP_INLINE int64_t grain_of(const tp_pointwise *p) { return TP_GRAIN >> p->grain_shift; }
 
@@ -171,7 +172,7 @@ TP_INLINE int run_short(const tp_pointwise *p, const tp_operand *inputs, const t
     c->strides[0] = tp_itemsize(c->result);
     if (tp_unlikely(!c->loop || out->numel >= grain_of(p))) return run_short_plan(p, inputs, params, c);
     c->loop(c->data, c->strides, out->numel, params);
-    return tp_unlikely(tp_error_pending() != TP_NoError) ? -1 : 0; /* a signal ended a recurrence */
+    return tp_status_of_thread(); /* a signal ended a recurrence */
 }
 
 /* Elements may be written where they are read from, and nowhere else in the inputs' memory. */

@@ -7,6 +7,7 @@
 #include "cpu/run.h"
 
 #include "core/parallel.h"
+#include "core/tls.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -196,7 +197,7 @@ int tp_iter_run(const tp_iter *it, tp_loop_fn loop, const void *params, int64_t 
     for (int i = 0; i < it->noperands; i++) r.converts |= it->dtype[i] != it->loop_dtype[i];
     if (it->numel < grain) {
         walk(0, it->numel, &r);
-        return tp_unlikely(tp_error_pending() != TP_NoError) ? -1 : 0; /* a signal ended a recurrence */
+        return tp_status_of_thread(); /* a signal ended a recurrence */
     }
     return tp_parallel_unlocked(true, it->numel, grain, walk, &r);
 }

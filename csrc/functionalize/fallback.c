@@ -262,19 +262,14 @@ static int run_view(call *c, int viewed, tp_value *results) {
 
 /* ---- writes ---- */
 
-static int refuse_target(const tp_op *op) {
-    char name[128];
-    return tp_fail(TP_RuntimeError,
-                   "functionalize: %s writes to a tensor that is neither an argument of the function nor made in it",
-                   tp_op_name(op, name));
-}
-
 static int check_targets(const call *c) {
+    char name[128];
     for (int i = 0; i < c->op->info->nargs; i++) {
         if (!c->op->info->args[i].is_write) continue;
         tp_tensors list = tp_value_tensors(&c->given[i]);
         for (int64_t k = 0; k < list.size; k++)
-            if (list.data[k] && !tp_functional_is_of(list.data[k], c->level->number)) return refuse_target(c->op);
+            if (list.data[k] && !tp_functional_is_of(list.data[k], c->level->number))
+                return tp_refuse_target(tp_op_name(c->op, name));
     }
     return 0;
 }

@@ -4,11 +4,6 @@
 #include "NativeFunctions.h"
 #include "functionalize/internal.h"
 
-static int refuse_target(const char *name) {
-    return tp_fail(TP_RuntimeError,
-                   "functionalize: %s of a tensor that is neither an argument of the function nor made in it", name);
-}
-
 /* Whether t is a stand-in of this thread's innermost level. */
 static bool is_own(const tp_tensor *t) {
     return tp_tls.functional && tp_functional_is_of(t, tp_tls.functional->number);
@@ -49,7 +44,7 @@ static int enlarge(tp_tensor *self, int64_t count, tp_ints size, tp_ints strides
 /* resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) */
 int resize__functionalize(tp_tensor *self, tp_ints size, tp_memory_format memory_format) {
     int64_t strides[TP_MAX_DIMS];
-    if (!is_own(self)) return refuse_target("resize_");
+    if (!is_own(self)) return tp_refuse_target("resize_");
     if (memory_format == TP_PRESERVE_FORMAT)
         return tp_fail(TP_RuntimeError, "Unsupported memory format preserve_format");
     if (tp_checked_numel(size) < 0 || tp_strides_for_format(size, memory_format, strides) < 0) return -1;
@@ -63,18 +58,16 @@ int resize__functionalize(tp_tensor *self, tp_ints size, tp_memory_format memory
 
 /* set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!) */
 int set__source_Tensor_functionalize(tp_tensor *self, tp_tensor *source) {
-    if (!is_own(self)) return refuse_target("set_");
+    if (!is_own(self)) return tp_refuse_target("set_");
     if (self == source) return 0;
-    if (self->dtype != source->dtype || !tp_device_equal(self->device, source->device))
-        return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s",
-                       tp_dtype_names[self->dtype], tp_dtype_names[source->dtype]);
+    if (tp_tensor_check_set(self, source) < 0) return -1;
     tp_autoref *shown = is_own(source) ? tp_retain(source) : tp_functional_wrap(source);
     return shown ? tp_stand_in_assign(self, shown) : -1;
 }
 
 /* set_(Tensor(a!) self) -> Tensor(a!) */
 int set__functionalize(tp_tensor *self) {
-    if (!is_own(self)) return refuse_target("set_");
+    if (!is_own(self)) return tp_refuse_target("set_");
     tp_autoref *none =
         tp_empty_memory_format(TP_INTS(0), tp_dtype_of(self), TP_STRIDED, self->device, false, TP_NO_FORMAT);
     return none ? set__source_Tensor_functionalize(self, none) : -1;

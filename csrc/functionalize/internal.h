@@ -91,6 +91,8 @@ int tp_stand_in_assign(tp_tensor *t, tp_tensor *source);
 bool tp_memory_lies_as_first(const tp_functional_memory *m);
 bool tp_overlaps(const tp_tensor *t);
 int tp_refuse_overlap(void);
+/* The error of a write to a tensor that the level does not know. */
+int tp_refuse_target(const char *op);
 /* The value where it lies as views by places expect it; NULL and the error set where that is not possible. New. */
 tp_tensor *tp_memory_laid_out(tp_functional_memory *m);
 /* The thread is outside of the level. */

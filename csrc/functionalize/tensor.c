@@ -104,6 +104,12 @@ int tp_refuse_overlap(void) {
                                     "clone() it first");
 }
 
+int tp_refuse_target(const char *op) {
+    return tp_fail(TP_RuntimeError,
+                   "functionalize: %s writes to a tensor that is neither an argument of the function nor made in it",
+                   op);
+}
+
 /* The dimensions by falling strides. */
 static void order_of(const tp_functional_memory *m, int64_t *order, int64_t *back) {
     for (int i = 0; i < m->ndim; i++) {
@@ -282,11 +288,8 @@ int tp_stand_in_renew(tp_tensor *t, tp_tensor *value) {
     if (tp_tensor_set_geometry(t, tp_sizes(value), tp_strides(value)) < 0) return -1;
     t->byte_offset = value->byte_offset;
     tp_stand_in *p = tp_stand_in_of(t);
-    tp_tensor *old = p->memory->value;
-    p->memory->value = tp_retain(value);
-    p->memory->generation++;
-    tp_release(old);
     lie_as(p->memory, value);
+    if (replace_value(p->memory, value) < 0) return -1;
     keep_value(p, value);
     return 0;
 }

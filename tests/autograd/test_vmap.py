@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from batching import Call, check, check_nested, nested_ways
+from growth import check_no_growth
 
 import tensorpy as tp
 from codegen.batching import batching_of
@@ -363,16 +363,7 @@ def test_nothing_is_kept() -> None:
         with pytest.raises(RuntimeError):
             vmap(lambda a: a.item())(X)
 
-    def live() -> tuple[int, int]:
-        gc.collect()
-        stats = _C._memory_stats()
-        return stats["live_blocks"], stats["live_bytes"]
-
-    once()
-    before = live()
-    for _ in range(5):
-        once()
-    assert live() == before
+    check_no_growth(once, "vmap beside func.grad")
 
 
 def test_no_cycle_keeps_the_arguments() -> None:

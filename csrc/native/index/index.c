@@ -309,49 +309,37 @@ tp_tensor *_index_backward_composite(tp_tensor *grad_output, tp_ints input_sizes
 
 /* ---- where a mask is true ---- */
 
-/* The indices brought between the bounds of their dimensions; the caller frees `into`. */
-static int between_bounds(const char *op, tp_tensor *self, tp_tensors indices, tp_tensor **into) {
+/* The indices brought between the bounds of their dimensions. New. */
+static tp_tensor_seq *between_bounds(const char *op, tp_tensor *self, tp_tensors indices) {
+    if (indices.size > self->ndim)
+        return tp_fail_null(TP_IndexError, "%s: too many indices for a tensor of %d dimensions", op, self->ndim);
+    tp_autoseq *inside = tp_tensor_seq_new(indices.size);
+    if (!inside) return NULL;
     for (int64_t i = 0; i < indices.size; i++) {
         tp_tensor *index = indices.data[i];
         if (!index) continue;
-        if (i >= self->ndim) return tp_fail(TP_IndexError, "%s: too many indices for a tensor of %d", op, self->ndim);
         if (index->dtype != TP_INT64 && index->dtype != TP_INT32)
-            return tp_fail(TP_RuntimeError, "%s: tensors used as indices must be long or int tensors", op);
+            return tp_fail_null(TP_RuntimeError, "%s: tensors used as indices must be long or int tensors", op);
         int64_t size = self->sizes[i];
-        if (!(into[i] = tp_clamp(index, TP_SCALAR_I(-size), TP_SCALAR_I(size - 1)))) return -1;
+        if (!(inside->items[i] = tp_clamp(index, TP_SCALAR_I(-size), TP_SCALAR_I(size - 1)))) return NULL;
     }
-    return 0;
-}
-static void release_all(tp_tensor **tensors, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (tensors[i]) tp_release(tensors[i]);
+    return tp_take(inside);
 }
 
 /* _unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor */
 tp_tensor *_unsafe_masked_index_composite(tp_tensor *self, tp_tensor *mask, tp_tensors indices, const tp_scalar *fill) {
     if (self->numel == 0) return tp_new_full(self, tp_sizes(mask), fill, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
-    tp_tensor *inside[TP_MAX_DIMS] = {0}, *made = NULL;
-    if (indices.size > TP_MAX_DIMS) return tp_fail_null(TP_IndexError, "_unsafe_masked_index: too many indices");
-    if (between_bounds("_unsafe_masked_index", self, indices, inside) == 0) {
-        tp_autoref *found = tp_index_Tensor(self, (tp_tensors){inside, indices.size}),
-                   *outside = found ? tp_logical_not(mask) : NULL;
-        made = outside ? tp_masked_fill_Scalar(found, outside, fill) : NULL;
-    }
-    release_all(inside, indices.size);
-    return made;
+    tp_autoseq *inside = between_bounds("_unsafe_masked_index", self, indices);
+    tp_autoref *found = inside ? tp_index_Tensor(self, tp_tensor_seq_borrow(inside)) : NULL,
+               *outside = found ? tp_logical_not(mask) : NULL;
+    return outside ? tp_masked_fill_Scalar(found, outside, fill) : NULL;
 }
 /* _unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor */
 tp_tensor *_unsafe_masked_index_put_accumulate_composite(tp_tensor *self, tp_tensor *mask, tp_tensors indices,
                                                          tp_tensor *values) {
     if (self->numel == 0) return tp_clone(self, TP_NO_FORMAT);
-    tp_tensor *inside[TP_MAX_DIMS] = {0}, *made = NULL;
-    if (indices.size > TP_MAX_DIMS)
-        return tp_fail_null(TP_IndexError, "_unsafe_masked_index_put_accumulate: too many indices");
-    if (between_bounds("_unsafe_masked_index_put_accumulate", self, indices, inside) == 0) {
-        tp_autoref *outside = tp_logical_not(mask),
-                   *added = outside ? tp_masked_fill_Scalar(values, outside, TP_SCALAR_I(0)) : NULL;
-        made = added ? tp_index_put(self, (tp_tensors){inside, indices.size}, added, true) : NULL;
-    }
-    release_all(inside, indices.size);
-    return made;
+    tp_autoseq *inside = between_bounds("_unsafe_masked_index_put_accumulate", self, indices);
+    tp_autoref *outside = inside ? tp_logical_not(mask) : NULL,
+               *added = outside ? tp_masked_fill_Scalar(values, outside, TP_SCALAR_I(0)) : NULL;
+    return added ? tp_index_put(self, tp_tensor_seq_borrow(inside), added, true) : NULL;
 }

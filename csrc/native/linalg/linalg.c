@@ -7,6 +7,7 @@
 #include "NativeFunctions.h"
 #include "Primitives.h"
 #include "iter/iter.h"
+#include "native/common/conj.h"
 #include "native/common/host_ints.h"
 #include "native/common/variants.h"
 #include "prim/table.h"
@@ -289,10 +290,9 @@ static tp_tensor *solve_factored(const char *op, solve_prim prim, tp_tensor *giv
     tp_autoref *swaps = factors ? wide_pivots(pivots, sizes) : NULL, *x = swaps ? tp_as_columns(out) : NULL;
     return x && prim(factors, swaps, flag, x) == 0 ? tp_take(out) : NULL;
 }
-/* Computed, as primitives read memory. */
 static tp_tensor *conjugate_transpose(tp_tensor *t) {
     tp_autoref *turned = tp_transpose_int(t, -2, -1);
-    return turned && tp_is_complex(turned) ? tp_conj_physical(turned) : tp_take(turned);
+    return tp_conj_values(turned);
 }
 
 /* X A = B is A^H X^H = B^H.

@@ -4,6 +4,7 @@
  * weight describes from its output to its input; its own gradients are that convolution and its weight gradient. */
 #include "NativeFunctions.h"
 #include "Primitives.h"
+#include "native/common/conj.h"
 #include "prim/transfer.h"
 #include "prim/plain.h"
 
@@ -223,8 +224,6 @@ static tp_tensor *bias_gradient(tp_tensor *grad) {
     return tp_sum_dim_IntList(grad, (tp_ints){dims, n}, false, TP_NO_DTYPE);
 }
 
-static tp_tensor *conj_if_complex(tp_tensor *t) { return t && tp_is_complex(t) ? tp_conj_physical(t) : tp_retain(t); }
-
 static tp_tensor *zeros_of(tp_tensor *like) {
     tp_autoref *t = tp_new_empty(tp_sizes(like), (tp_dtype)like->dtype, like->device);
     return t && tp_fill_data(t, TP_SCALAR_I(0)) == 0 ? tp_take(t) : NULL;
@@ -232,7 +231,7 @@ static tp_tensor *zeros_of(tp_tensor *like) {
 
 static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *weight, const settings *s) {
     tp_dtype dtype = compute_dtype(input);
-    tp_autoref *w0 = conj_if_complex(weight);
+    tp_autoref *w0 = tp_conj_values(weight);
     if (!w0) return NULL;
     if (input->numel == 0 || grad->numel == 0) return zeros_of(input);
     tp_autoref *g = tp_plain(grad, dtype), *w = tp_plain(w0, dtype),
@@ -247,7 +246,7 @@ static tp_tensor *input_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *w
 static tp_tensor *weight_gradient(tp_tensor *grad, tp_tensor *input, tp_tensor *weight, const settings *s) {
     tp_dtype dtype = compute_dtype(input);
     if (input->numel == 0 || grad->numel == 0) return zeros_of(weight);
-    tp_autoref *x0 = conj_if_complex(input);
+    tp_autoref *x0 = tp_conj_values(input);
     tp_autoref *g = tp_plain(grad, dtype), *x = x0 ? tp_plain(x0, dtype) : NULL,
                *out = tp_new_empty(tp_sizes(weight), dtype, input->device);
     if (!g || !x || !out) return NULL;
@@ -396,7 +395,7 @@ CONV_TRANSPOSE(conv_transpose2d_input, 2)
 CONV_TRANSPOSE(conv_transpose3d_input, 3)
 
 /* Zeros after the input along a dimension, for an odd "same" padding. */
-static tp_tensor *pad_behind(tp_tensor *input, int64_t dim, int64_t n) {
+static tp_tensor *pad_end(tp_tensor *input, int64_t dim, int64_t n) {
     int64_t sizes[TP_MAX_DIMS];
     memcpy(sizes, input->sizes, input->ndim * sizeof *sizes);
     sizes[dim] = n;
@@ -421,7 +420,7 @@ static tp_tensor *convolve_same(const char *name, int n, tp_tensor *input, tp_te
         int64_t total = at(dilation, i) * (weight->sizes[i + 2] - 1);
         padding[i] = total / 2;
         if (total % 2 == 0) continue;
-        tp_tensor *longer = pad_behind(x, i + 2, 1);
+        tp_tensor *longer = pad_end(x, i + 2, 1);
         if (!longer) return NULL;
         tp_release(x);
         x = longer;

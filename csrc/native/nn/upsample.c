@@ -5,6 +5,7 @@
  * differentiates both. Invariant: taps depend on sizes, scale and mode alone. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/nn/upsample.h"
 #include "prim/table.h"
 
 #include <math.h>
@@ -205,14 +206,13 @@ static tp_tensor *resize_backward(const char *op, tp_tensor *grad, tp_ints outpu
     return out ? tp_contiguous(out, tp_suggest_memory_format(grad)) : NULL;
 }
 
-/* The sizes that `.vec` overloads name by a list or by factors. */
-static int sizes_of_vec(const char *op, const tp_tensor *input, tp_ints output_size, tp_floats factors, int dims,
-                        int64_t sizes[3], tp_opt_float scales[3]) {
+int tp_sizes_of_vec(const tp_tensor *input, tp_ints output_size, tp_floats factors, int dims, int64_t *sizes,
+                    tp_opt_float *scales) {
     bool by_size = output_size.data != NULL;
     if (by_size == (factors.data != NULL))
-        return tp_fail(TP_RuntimeError, "%s: Must specify exactly one of output_size and scale_factors", op);
+        return tp_fail(TP_RuntimeError, "Must specify exactly one of output_size and scale_factors");
     if ((by_size ? output_size.size : factors.size) != dims || input->ndim != dims + 2)
-        return tp_fail(TP_RuntimeError, "%s: It is expected input_size equals to %d, but got size %d", op, dims + 2,
+        return tp_fail(TP_RuntimeError, "It is expected input_size equals to %d, but got size %d", dims + 2,
                        input->ndim);
     for (int i = 0; i < dims; i++) {
         sizes[i] = by_size ? output_size.data[i] : (int64_t)((double)input->sizes[i + 2] * factors.data[i]);
@@ -244,7 +244,7 @@ static int sizes_of_vec(const char *op, const tp_tensor *input, tp_ints output_s
     tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, tp_floats factors) {               \
         int64_t n[3];                                                                                         \
         tp_opt_float s[3];                                                                                    \
-        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                       \
+        if (tp_sizes_of_vec(input, output_size, factors, d, n, s) < 0) return NULL;                           \
         return tp_##name(input, (tp_ints){n, d}, SCALES##d(s));                                               \
     }
 NEAREST_OPS(upsample_nearest1d, 1, NEAREST)
@@ -267,7 +267,7 @@ NEAREST_OPS(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
     tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, bool align, tp_floats factors) {    \
         int64_t n[3];                                                                                          \
         tp_opt_float s[3];                                                                                     \
-        if (sizes_of_vec(#name, input, output_size, factors, d, n, s) < 0) return NULL;                        \
+        if (tp_sizes_of_vec(input, output_size, factors, d, n, s) < 0) return NULL;                            \
         return tp_##name(input, (tp_ints){n, d}, align, SCALES##d(s));                                         \
     }
 SMOOTH_OPS(upsample_linear1d, 1, LINEAR)

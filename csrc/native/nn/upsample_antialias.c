@@ -5,6 +5,7 @@
  * filters are Pillow's: a triangle, Keys' cubic with a = -1/2, Lanczos' with three lobes. */
 #include "NativeFunctions.h"
 #include "iter/iter.h"
+#include "native/nn/upsample.h"
 #include "prim/table.h"
 
 #include <math.h>
@@ -109,26 +110,19 @@ static tp_tensor *resized_backward(tp_tensor *grad, tp_ints size, tp_ints input_
 
 /* _upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
  * scales_w=None) -> Tensor; its gradient; and by sizes or factors (.vec) */
-#define ANTIALIASED(name, kind)                                                                                \
-    tp_tensor *name##_composite(tp_tensor *self, tp_ints size, bool align, tp_opt_float h, tp_opt_float w) {   \
-        return resized(self, size, &filters[kind], align, h, w);                                               \
-    }                                                                                                          \
-    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints size, tp_ints input_size, bool align,        \
-                                         tp_opt_float h, tp_opt_float w) {                                     \
-        return resized_backward(grad, size, input_size, &filters[kind], align, h, w);                          \
-    }                                                                                                          \
-    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, bool align, tp_floats factors) {    \
-        bool by_size = output_size.data != NULL;                                                               \
-        if (by_size == (factors.data != NULL))                                                                 \
-            return tp_fail_null(TP_RuntimeError, "Must specify exactly one of output_size and scale_factors"); \
-        if ((by_size ? output_size.size : factors.size) != 2 || input->ndim != 4)                              \
-            return tp_fail_null(TP_RuntimeError, "It is expected input_size equals to 4, but got size %d",     \
-                                input->ndim);                                                                  \
-        if (by_size) return tp_##name(input, output_size, align, TP_NO_FLOAT, TP_NO_FLOAT);                    \
-        int64_t high = (int64_t)((double)input->sizes[2] * factors.data[0]);                                   \
-        int64_t wide = (int64_t)((double)input->sizes[3] * factors.data[1]);                                   \
-        return tp_##name(input, TP_INTS(high, wide), align, TP_SOME_FLOAT(factors.data[0]),                    \
-                         TP_SOME_FLOAT(factors.data[1]));                                                      \
+#define ANTIALIASED(name, kind)                                                                              \
+    tp_tensor *name##_composite(tp_tensor *self, tp_ints size, bool align, tp_opt_float h, tp_opt_float w) { \
+        return resized(self, size, &filters[kind], align, h, w);                                             \
+    }                                                                                                        \
+    tp_tensor *name##_backward_composite(tp_tensor *grad, tp_ints size, tp_ints input_size, bool align,      \
+                                         tp_opt_float h, tp_opt_float w) {                                   \
+        return resized_backward(grad, size, input_size, &filters[kind], align, h, w);                        \
+    }                                                                                                        \
+    tp_tensor *name##_vec_composite(tp_tensor *input, tp_ints output_size, bool align, tp_floats factors) {  \
+        int64_t n[2];                                                                                        \
+        tp_opt_float s[2];                                                                                   \
+        if (tp_sizes_of_vec(input, output_size, factors, 2, n, s) < 0) return NULL;                          \
+        return tp_##name(input, (tp_ints){n, 2}, align, s[0], s[1]);                                         \
     }
 ANTIALIASED(_upsample_bilinear2d_aa, BILINEAR)
 ANTIALIASED(_upsample_bicubic2d_aa, BICUBIC)

@@ -55,14 +55,14 @@ int cumprod_dense(tp_tensor *self, int64_t dim, tp_dtype dtype TP_UNUSED, tp_ten
 }
 
 /* The sum of all later elements, itself included. */
-static tp_tensor *sum_from_behind(tp_tensor *t, int64_t dim) {
+static tp_tensor *sum_from_end(tp_tensor *t, int64_t dim) {
     tp_autoref *turned = tp_flip(t, TP_INTS(dim)), *sums = turned ? tp_cumsum(turned, dim, TP_NO_DTYPE) : NULL;
     return sums ? tp_flip(sums, TP_INTS(dim)) : NULL;
 }
 
 /* _cumsum_backward(Tensor grad, int dim) -> Tensor */
 tp_tensor *_cumsum_backward_composite(tp_tensor *grad, int64_t dim) {
-    return grad->numel <= 1 ? tp_alias(grad) : sum_from_behind(grad, dim);
+    return grad->numel <= 1 ? tp_alias(grad) : sum_from_end(grad, dim);
 }
 
 /* Without zeros: sum of grad * output from the end, over the input. Up to and at the first zero of a line, what lies
@@ -79,10 +79,10 @@ tp_tensor *cumprod_backward_composite(tp_tensor *grad, tp_tensor *input, int64_t
     tp_autoref *filled = first ? tp_masked_fill_Scalar(x, zero, TP_SCALAR_I(1)) : NULL;
     tp_autoref *products = filled ? tp_cumprod(filled, dim, TP_NO_DTYPE) : NULL;
     tp_autoref *out = products ? tp_conj(output) : NULL, *weighted = out ? tp_mul_Tensor(grad, out) : NULL;
-    tp_autoref *sums = weighted ? sum_from_behind(weighted, dim) : NULL,
+    tp_autoref *sums = weighted ? sum_from_end(weighted, dim) : NULL,
                *plain = sums ? tp_div_Tensor(sums, filled) : NULL;
     tp_autoref *after = plain ? tp_mul_Tensor(grad, products) : NULL, *kept = after ? tp_mul_Tensor(after, one) : NULL;
-    tp_autoref *at = kept ? sum_from_behind(kept, dim) : NULL;
+    tp_autoref *at = kept ? sum_from_end(kept, dim) : NULL;
     tp_autoref *from_first = at ? tp_where_ScalarOther(first, at, TP_SCALAR_I(0)) : NULL;
     return from_first ? tp_where_self(before, plain, from_first) : NULL;
 }

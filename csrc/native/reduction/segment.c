@@ -52,7 +52,7 @@ static tp_tensor *bounds_of(tp_tensor *lengths, int64_t axis) {
 }
 
 /* The segment of each element, in the shape of `data`, counted from 1: 0 is before the first one, and the last number
- * behind all of them. */
+ * after all of them. */
 static tp_tensor *segments(tp_tensor *data, tp_tensor *bounds, int64_t axis) {
     int64_t sizes[TP_MAX_DIMS + 1], along = data->sizes[axis];
     tp_autoref *places = tp_arange(TP_SCALAR_I(along), TP_INT64, TP_STRIDED, data->device, -1);
@@ -107,7 +107,7 @@ tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tens
     int64_t sizes[TP_MAX_DIMS], segment_count = counts->sizes[dim];
     memcpy(sizes, data->sizes, (size_t)data->ndim * sizeof *sizes);
     memcpy(sizes, counts->sizes, (size_t)counts->ndim * sizeof *sizes);
-    sizes[dim] += 2; /* for what stands before and behind the segments */
+    sizes[dim] += 2; /* for what stands before and after the segments */
     const tp_scalar *start = initial ? initial : TP_SCALAR_F(kind->start);
     tp_autoref *base =
                    tp_new_full(data, (tp_ints){sizes, data->ndim}, start, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1),

@@ -457,18 +457,9 @@ int resize__composite(tp_tensor *self, tp_ints size, tp_memory_format memory_for
     return tp_unlikely(tp_fills_unset()) ? tp_fill_unset_from(self, before) : 0;
 }
 
-static int check_set(const tp_tensor *self, const tp_tensor *source) {
-    char own[40], other[40];
-    if (!tp_device_equal(self->device, source->device))
-        return tp_fail(TP_RuntimeError, "set_: a tensor on %s cannot take the storage of a tensor on %s",
-                       tp_device_print(self->device, own), tp_device_print(source->device, other));
-    if (self->dtype == source->dtype) return 0;
-    return tp_fail(TP_RuntimeError, "set_: Could not set tensor of type %s to a tensor of type %s",
-                   tp_dtype_names[self->dtype], tp_dtype_names[source->dtype]);
-}
 int set__source_Tensor_composite(tp_tensor *self, tp_tensor *source) {
     if (self == source) return 0;
-    return check_set(self, source) < 0 ? -1 : tp_tensor_assign(self, source);
+    return tp_tensor_check_set(self, source) < 0 ? -1 : tp_tensor_assign(self, source);
 }
 int set__composite(tp_tensor *self) {
     tp_autoref *empty = tp_new_empty(TP_INTS(0), (tp_dtype)self->dtype, self->device);
@@ -477,7 +468,7 @@ int set__composite(tp_tensor *self) {
 int set__source_Tensor_storage_offset_composite(tp_tensor *self, tp_tensor *source, int64_t storage_offset,
                                                 tp_ints size, tp_ints stride) {
     int64_t strides[TP_MAX_DIMS];
-    if (check_set(self, source) < 0 || tp_checked_numel(size) < 0) return -1;
+    if (tp_tensor_check_set(self, source) < 0 || tp_checked_numel(size) < 0) return -1;
     if (size.size > TP_MAX_DIMS) return tp_fail(TP_RuntimeError, "set_: more than %d dimensions", TP_MAX_DIMS);
     tp_contiguous_strides(size, strides);
     tp_ints steps = stride.size > 0 ? stride : (tp_ints){strides, size.size};

@@ -102,7 +102,7 @@ tp_tensor_seq *meshgrid_composite(tp_tensors tensors) { return meshgrid_indexing
 
 /* ---- filled up to one length ---- */
 
-/* Zeros, or a value, behind dimension `dim`, or in front of it. */
+/* Zeros, or a value, after the last element of dimension `dim`, or in front of it. */
 static tp_tensor *filled_up(tp_tensor *t, int64_t dim, int64_t size, bool in_front, const tp_scalar *value) {
     int64_t pad[TP_MAX_DIMS * 2] = {0}, missing = size - t->sizes[dim];
     if (!missing) return tp_retain(t);

@@ -5,5 +5,14 @@
 
 /* Adds an input described by t; returns its number, or -1. */
 int tp_node_add_input(tp_node *n, const tp_tensor *t);
+/* An output whose gradient is kept; the tensor is known weakly and takes itself out when it goes. */
+typedef struct tp_grad_keeper {
+    tp_tensor *tensor;
+    struct tp_grad_keeper *next;
+} tp_grad_keeper;
+/* The node keeps the gradient of its output t. */
+int tp_node_keep(tp_node *n, tp_tensor *t);
 /* t goes: the node stops keeping its gradient. */
 void tp_forget_keeper(tp_node *n, const tp_tensor *t);
+/* Points edge i to where the gradient of t goes, which is no view, or whose history is up to date. */
+int tp_node_point_to(tp_node *n, int i, tp_tensor *t);

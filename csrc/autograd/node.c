@@ -84,25 +84,6 @@ void tp_node_free(tp_node *n) {
 
 /* ---- edges ---- */
 
-int tp_node_set_edge(tp_node *n, int i, tp_tensor *t) {
-    if (!tp_requires_grad(t)) return 0;
-    tp_node *fn = tp_grad_fn_borrow(t);
-    if (fn) {
-        n->edges[i].node = tp_node_retain(fn);
-        n->edges[i].input_nr = t->autograd->output_nr;
-        return 0;
-    }
-    n->edges[i].node = tp_accumulator(t);
-    n->edges[i].input_nr = 0;
-    return n->edges[i].node ? 0 : -1;
-}
-
-int tp_node_set_edges(tp_node *n, int first, tp_tensors list) {
-    for (int64_t i = 0; i < list.size; i++)
-        if (list.data[i] && tp_node_set_edge(n, first + (int)i, list.data[i]) < 0) return -1;
-    return 0;
-}
-
 bool tp_node_wants_any(const tp_node *n, int first, int count) {
     for (int i = first; i < first + count; i++)
         if (tp_node_wants(n, i)) return true;
@@ -157,59 +138,18 @@ int tp_node_skip_output(tp_node *n) {
     return 0;
 }
 
-/* A result that keeps its gradient was changed in place: it keeps the gradient of what it is now. */
-static int move_keeper(tp_node *from, tp_node *to, tp_tensor *t);
-
-static bool has_gradient(const tp_tensor *t) { return tp_is_floating(t) || tp_is_complex(t); }
-
-int tp_node_set_output(tp_node *n, tp_tensor *out) {
-    if (!out || !has_gradient(out)) return tp_node_skip_output(n);
-    int nr = tp_node_add_input(n, out);
-    tp_autograd_meta *m = nr < 0 ? NULL : tp_autograd_meta_ensure(out);
-    if (!m) return -1;
-    tp_node *old = m->grad_fn;
-    if (tp_unlikely(out->flags & TP_FLAG_RETAINS_GRAD) && old && move_keeper(old, n, out) < 0) return -1;
-    m->grad_fn = tp_node_retain(n);
-    m->output_nr = (uint32_t)nr;
-    m->requires_grad = false;
-    out->flags |= TP_FLAG_REQUIRES_GRAD;
-    if (out->base) out->view_version = tp_version(out);
-    tp_node_release(old);
-    return 0;
-}
-
 tp_tensor *tp_zeros_for_input(const tp_node *n, int i) {
     const tp_input_meta *m = &n->inputs[i];
     return tp_zeros((tp_ints){m->sizes, m->ndim}, (tp_dtype)m->dtype, TP_STRIDED, m->device, -1);
 }
 
-/* ---- retain_grad ---- */
+/* ---- outputs that keep their gradient ---- */
 
-/* An output that keeps its gradient; the tensor is known weakly and takes itself out when it goes. */
-typedef struct tp_grad_keeper {
-    tp_tensor *tensor;
-    struct tp_grad_keeper *next;
-} tp_grad_keeper;
-
-int tp_retain_grad(tp_tensor *t) {
-    if (!tp_requires_grad(t))
-        return tp_fail(TP_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False");
-    tp_node *fn = tp_grad_fn_borrow(t);
-    if (!fn || t->flags & TP_FLAG_RETAINS_GRAD) return 0;
+int tp_node_keep(tp_node *n, tp_tensor *t) {
     tp_grad_keeper *k = malloc(sizeof *k);
     if (!k) return tp_fail_memory(sizeof *k);
-    *k = (tp_grad_keeper){t, fn->keepers};
-    fn->keepers = k;
-    t->flags |= TP_FLAG_RETAINS_GRAD;
-    return 0;
-}
-
-static int move_keeper(tp_node *from, tp_node *to, tp_tensor *t) {
-    tp_grad_keeper *k = malloc(sizeof *k);
-    if (!k) return tp_fail_memory(sizeof *k);
-    tp_forget_keeper(from, t);
-    *k = (tp_grad_keeper){t, to->keepers};
-    to->keepers = k;
+    *k = (tp_grad_keeper){t, n->keepers};
+    n->keepers = k;
     return 0;
 }
 
@@ -228,26 +168,4 @@ void tp_forget_keeper(tp_node *n, const tp_tensor *t) {
             free(gone);
             return;
         }
-}
-
-static int keep_grad(tp_tensor *t, tp_tensor *grad) {
-    tp_autoref *old = tp_grad(t);
-    tp_tensor *kept = old ? tp_add_Tensor(old, grad, TP_SCALAR_I(1)) : tp_clone(grad, TP_NO_FORMAT);
-    if (!kept) return -1;
-    tp_put_grad_steal(t, kept);
-    return 0;
-}
-
-/* The list is read before anything is computed, since meanwhile another thread may let one of its tensors go. */
-int tp_keep_grads(tp_node *n, tp_tensor *const *grads) {
-    int64_t count = 0, i = 0;
-    for (const tp_grad_keeper *k = n->keepers; k; k = k->next) count++;
-    tp_autoseq *kept = tp_tensor_seq_new(count);
-    if (!kept) return -1;
-    for (const tp_grad_keeper *k = n->keepers; k; k = k->next) kept->items[i++] = tp_retain(k->tensor);
-    for (i = 0; i < count; i++) {
-        tp_tensor *grad = grads[kept->items[i]->autograd->output_nr];
-        if (grad && keep_grad(kept->items[i], grad) < 0) return -1;
-    }
-    return 0;
 }

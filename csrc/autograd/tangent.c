@@ -1,117 +1,14 @@
-/* tangent.c: the levels of a thread and the tangents of tensors; see tangent.h.
- *
- * A tensor's tangents are a cell, which a saved alias of it shares. The cell's entries are linked into their levels
- * too, so that the end of a level finds them; links change under the leaf lock Autograd. */
+/* tangent.c: the tangents of tensors; see tangent.h. */
 #include "autograd/tangent.h"
 
 #include "Functions.h"
+#include "autograd/level.h"
 #include "core/alloc.h"
 #include "core/lock.h"
 #include "dispatch/key.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-typedef struct entry {
-    uint32_t number;
-    tp_tensor *tangent;          /* owned; NULL: a constant, or the level has ended */
-    struct entry *next;          /* of the cell */
-    struct entry **slot, *after; /* of the level: what points here, and who comes next; NULL: the level has ended */
-} entry;
-
-struct tp_tangents {
-    _Atomic int32_t refcount;
-    entry *first;
-};
-
-typedef struct {
-    uint32_t number;
-    entry *first;
-} level;
-
-typedef struct tp_forward_state {
-    int depth, visible;
-    level at[TP_MAX_FORWARD_LEVELS];
-} tp_forward_state;
-
-static _Atomic uint32_t last_number;
-
-/* ---- levels ---- */
-
-static void show(tp_forward_state *s, int visible) {
-    s->visible = visible;
-    if (visible && !tp_tls.forward_disabled) tp_tls.include |= TP_BIT(ForwardAD);
-    else tp_tls.include &= ~TP_BIT(ForwardAD);
-}
-
-uint32_t tp_forward_open(void) {
-    tp_forward_state *s = tp_tls.forward;
-    if (!s && !(s = tp_tls.forward = calloc(1, sizeof *s))) return tp_fail_memory(sizeof *s), 0;
-    if (s->depth == TP_MAX_FORWARD_LEVELS)
-        return tp_fail(TP_RuntimeError, "forward mode: more than %d levels are nested", TP_MAX_FORWARD_LEVELS), 0;
-    uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
-    s->at[s->depth++] = (level){.number = number};
-    show(s, s->depth);
-    return number;
-}
-
-static void unlink_entry(entry *e) {
-    if (!e->slot) return;
-    *e->slot = e->after;
-    if (e->after) e->after->slot = e->slot;
-    e->slot = NULL;
-    e->after = NULL;
-}
-
-/* Releases the tangent of one entry at a time: the release may free tensors, whose cells are released here again. */
-static void let_tangents_go(level *l) {
-    for (;;) {
-        tp_lock(TP_LOCK_Autograd);
-        entry *e = l->first;
-        tp_tensor *tangent = e ? tp_take(e->tangent) : NULL;
-        if (e) unlink_entry(e);
-        tp_unlock(TP_LOCK_Autograd);
-        if (!e) return;
-        tp_release(tangent);
-    }
-}
-
-int tp_forward_close(uint32_t number) {
-    tp_forward_state *s = tp_tls.forward;
-    if (!s || s->at[s->depth - 1].number != number)
-        return tp_fail(TP_RuntimeError,
-                       "Exiting a forward AD level that is not the last one that was entered, or by another thread");
-    let_tangents_go(&s->at[s->depth - 1]);
-    show(s, --s->depth);
-    if (s->depth == 0) free(tp_take(tp_tls.forward));
-    return 0;
-}
-
-int tp_forward_count(void) { return tp_tls.forward ? tp_tls.forward->depth : 0; }
-uint32_t tp_forward_number(int i) { return tp_tls.forward->at[i].number; }
-
-int tp_forward_show(int n) {
-    tp_forward_state *s = tp_tls.forward;
-    int before = s ? s->visible : 0;
-    if (s) show(s, n);
-    return before;
-}
-
-bool tp_forward_enable(bool on) {
-    bool before = !tp_tls.forward_disabled;
-    tp_tls.forward_disabled = !on;
-    if (tp_tls.forward) show(tp_tls.forward, tp_tls.forward->visible);
-    return before;
-}
-
-static level *find_level(uint32_t number) {
-    tp_forward_state *s = tp_tls.forward;
-    for (int i = 0; s && i < s->depth; i++)
-        if (s->at[i].number == number) return &s->at[i];
-    return NULL;
-}
-
-/* ---- cells ---- */
 
 static struct tp_tangents *cell_of(const tp_tensor *t) {
     tp_autograd_meta *m = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
@@ -131,20 +28,6 @@ static struct tp_tangents *ensure_cell(tp_tensor *t) {
     return there;
 }
 
-void tp_tangents_release(struct tp_tangents *cell) {
-    if (!cell || atomic_fetch_sub_explicit(&cell->refcount, 1, memory_order_acq_rel) != 1) return;
-    while (cell->first) {
-        entry *e = cell->first;
-        cell->first = e->next;
-        tp_lock(TP_LOCK_Autograd);
-        unlink_entry(e);
-        tp_unlock(TP_LOCK_Autograd);
-        tp_release(e->tangent);
-        tp_free(e, sizeof *e);
-    }
-    tp_free(cell, sizeof *cell);
-}
-
 int tp_share_tangents(tp_tensor *alias, tp_tensor *output) {
     if (!tp_tls.forward) return 0;
     struct tp_tangents *cell = ensure_cell(output);
@@ -157,13 +40,13 @@ int tp_share_tangents(tp_tensor *alias, tp_tensor *output) {
 }
 
 /* The entry of a level that is open; under the lock. */
-static entry *find_entry(struct tp_tangents *cell, uint32_t number) {
-    entry *e = cell ? cell->first : NULL;
+static tp_tangent_entry *find_entry(struct tp_tangents *cell, uint32_t number) {
+    tp_tangent_entry *e = cell ? cell->first : NULL;
     while (e && (e->number != number || !e->slot)) e = e->next;
     return e;
 }
 
-static void link_entry(struct tp_tangents *cell, level *l, entry *e) {
+static void link_entry(struct tp_tangents *cell, tp_level *l, tp_tangent_entry *e) {
     e->next = cell->first;
     cell->first = e;
     e->after = l->first;
@@ -174,14 +57,14 @@ static void link_entry(struct tp_tangents *cell, level *l, entry *e) {
 
 /* Without any fitting; NULL: a constant. */
 static int put(tp_tensor *t, uint32_t number, tp_tensor *tangent) {
-    level *l = find_level(number);
+    tp_level *l = tp_find_level(number);
     if (!l) return tp_fail(TP_RuntimeError, "forward mode: the level has ended, or is another thread's");
     struct tp_tangents *cell = ensure_cell(t);
-    entry *fresh = cell ? tp_alloc(sizeof *fresh) : NULL;
+    tp_tangent_entry *fresh = cell ? tp_alloc(sizeof *fresh) : NULL;
     if (!fresh) return -1;
-    *fresh = (entry){.number = number};
+    *fresh = (tp_tangent_entry){.number = number};
     tp_lock(TP_LOCK_Autograd);
-    entry *e = find_entry(cell, number);
+    tp_tangent_entry *e = find_entry(cell, number);
     if (!e) link_entry(cell, l, e = tp_take(fresh));
     tp_tensor *old = e->tangent;
     e->tangent = tp_retain(tangent);
@@ -195,7 +78,7 @@ static tp_tangent_of own_tangent(const tp_tensor *t, uint32_t number) {
     struct tp_tangents *cell = cell_of(t);
     if (!cell) return (tp_tangent_of){0};
     tp_lock(TP_LOCK_Autograd);
-    entry *e = find_entry(cell, number);
+    tp_tangent_entry *e = find_entry(cell, number);
     tp_tangent_of found = {e ? tp_retain(e->tangent) : NULL, e != NULL};
     tp_unlock(TP_LOCK_Autograd);
     return found;

@@ -28,21 +28,7 @@
 #error "forward mode stands above the dispatcher and the kernels"
 #endif
 
-#include "autograd/node.h"
-
-#define TP_MAX_FORWARD_LEVELS 16
-
-/* ---- levels of this thread ---- */
-/* Opens a level; its number, or 0 and the error set. The levels are closed in the opposite order. */
-uint32_t tp_forward_open(void);
-int tp_forward_close(uint32_t number);
-/* Those that are open, and the number of one, the outermost first. */
-int tp_forward_count(void);
-uint32_t tp_forward_number(int i);
-/* Only the outermost n are in sight from now on; how many were. */
-int tp_forward_show(int n);
-/* Whether tangents are computed at all; what was said before. */
-bool tp_forward_enable(bool on);
+#include "autograd/level.h"
 
 /* ---- tangents ---- */
 typedef struct tp_tangent_of {
@@ -61,4 +47,3 @@ tp_tensor *tp_fit_tangent(const tp_tensor *t, tp_tensor *tangent);
 int tp_share_tangents(tp_tensor *alias, tp_tensor *output);
 /* t without history, but with its tangents. New. */
 tp_tensor *tp_detached_dual(tp_tensor *t);
-void tp_tangents_release(struct tp_tangents *tangents);

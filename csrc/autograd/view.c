@@ -7,6 +7,7 @@
 
 #include "Functions.h"
 #include "autograd/internal.h"
+#include "autograd/region.h"
 #include "dispatch/schema.h"
 
 #include <stdlib.h>
@@ -32,81 +33,15 @@ tp_tensor_seq *tp_as_views(tp_tensor *base, tp_tensor_seq *views) {
 
 /* ---- the gradient of a strided view ---- */
 
-/* Where a view lies in its base. A real view of a complex base (or the other way round) is described in real elements,
- * the complex side with a last dimension of two. */
-typedef struct {
-    tp_ints base_sizes, base_strides, sizes, strides;
-    int64_t offset; /* of the view from the base, in elements */
-    bool complex_base, complex_view;
-    bool conjugated, negated; /* the view's elements with respect to the base's */
-} region;
-
-static int save_geometry(const tp_tensor *t, bool as_real, tp_ints *sizes, tp_ints *strides) {
-    int64_t room[2][TP_MAX_DIMS + 1];
-    int n = t->ndim;
-    for (int i = 0; i < n; i++) {
-        room[0][i] = t->sizes[i];
-        room[1][i] = as_real ? 2 * t->strides[i] : t->strides[i];
-    }
-    if (as_real) room[0][n] = 2, room[1][n++] = 1;
-    *sizes = tp_save_ints((tp_ints){room[0], n});
-    *strides = tp_save_ints((tp_ints){room[1], n});
-    return n > 0 && (!sizes->data || !strides->data) ? -1 : 0;
-}
-
-static int save_region(region *r, const tp_tensor *base, const tp_tensor *view) {
-    bool mixed = base->dtype != view->dtype;
-    r->complex_base = mixed && tp_is_complex(base);
-    r->complex_view = mixed && tp_is_complex(view);
-    if (mixed && (r->complex_base == r->complex_view))
-        return tp_fail(TP_RuntimeError, "a view of another dtype (%s of %s) that was written in place has no gradient",
-                       tp_dtype_names[view->dtype], tp_dtype_names[base->dtype]);
-    r->conjugated = (base->keys ^ view->keys) & TP_BIT(Conjugate);
-    r->negated = (base->keys ^ view->keys) & TP_BIT(Negative);
-    int64_t itemsize = tp_itemsize((tp_dtype)(r->complex_view ? base->dtype : view->dtype));
-    r->offset = (view->byte_offset - base->byte_offset) / itemsize;
-    return save_geometry(base, r->complex_base, &r->base_sizes, &r->base_strides) < 0 ||
-                   save_geometry(view, r->complex_view, &r->sizes, &r->strides) < 0
-               ? -1
-               : 0;
-}
-
-static void free_region(region *r) {
-    tp_saved_ints_free(&r->base_sizes);
-    tp_saved_ints_free(&r->base_strides);
-    tp_saved_ints_free(&r->sizes);
-    tp_saved_ints_free(&r->strides);
-}
-
-/* A tensor read as the view reads the base. */
-static tp_tensor *read_as_view(const region *r, tp_tensor *t) {
-    tp_autoref *c = t && r->conjugated && tp_is_complex(t) ? tp__conj(t) : tp_retain(t);
-    return c && r->negated ? tp__neg_view(c) : tp_take(c);
-}
-
-/* The view's region of a tensor that is laid out as the base (in real elements, if complex_base). New. */
-static tp_tensor *view_region(const region *r, tp_tensor *base) {
-    tp_autoref *slice = tp_as_strided(base, r->sizes, r->strides, TP_SOME_INT(tp_storage_offset(base) + r->offset));
-    tp_autoref *of_dtype = slice && r->complex_view ? tp_view_as_complex(slice) : tp_retain(slice);
-    return read_as_view(r, of_dtype);
-}
-
-tp_tensor *tp_same_view(const tp_tensor *view, tp_tensor *whole) {
-    TP_CLEANUP(free_region) region r = {0};
-    if (save_region(&r, view->base, view) < 0) return NULL;
-    tp_autoref *plain = r.complex_base ? tp_view_as_real(whole) : tp_retain(whole);
-    return plain ? view_region(&r, plain) : NULL;
-}
-
 typedef struct {
     tp_node base;
-    region region;
+    tp_region region;
 } as_strided_node;
 
 static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
-    const region *r = &((as_strided_node *)n)->region;
+    const tp_region *r = &((as_strided_node *)n)->region;
     if (!grads[0] || !tp_node_wants(n, 0)) return 0;
-    tp_autoref *read = read_as_view(r, grads[0]), *solved = read ? tp_resolve_conj(read) : NULL;
+    tp_autoref *read = tp_read_as_view(r, grads[0]), *solved = read ? tp_resolve_conj(read) : NULL;
     tp_autoref *grad = solved && r->complex_view ? tp_view_as_real(solved) : tp_retain(solved);
     if (!grad) return -1;
     tp_autoref *whole = tp__as_strided_backward(grad, r->base_sizes, r->base_strides, r->sizes, r->strides, r->offset);
@@ -122,7 +57,7 @@ static int as_strided_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out
 
 static void keeps_nothing(tp_node *n) { (void)n; }
 
-static void as_strided_free_copies(tp_node *n) { free_region(&((as_strided_node *)n)->region); }
+static void as_strided_free_copies(tp_node *n) { tp_region_free(&((as_strided_node *)n)->region); }
 
 static const tp_node_type as_strided_type = {
     .name = "AsStridedBackward0",
@@ -133,24 +68,20 @@ static const tp_node_type as_strided_type = {
     .free_copies = as_strided_free_copies,
 };
 
+/* A base is no view: what it knows of its history is up to date. */
+static int point_to_base(tp_node *n, tp_tensor *base) {
+    return tp_requires_grad(base) ? tp_node_point_to(n, 0, base) : 0;
+}
+
 /* A node that computes the gradient of a base from that of a strided view of it. New. */
 static tp_node *as_strided_node_new(tp_tensor *base, const tp_tensor *view) {
     tp_autonode *n = tp_node_new(&as_strided_type, 1);
-    if (!n || tp_node_set_edge(n, 0, base) < 0 || save_region(&((as_strided_node *)n)->region, base, view) < 0)
+    if (!n || point_to_base(n, base) < 0 || tp_region_save(&((as_strided_node *)n)->region, base, view) < 0)
         return NULL;
     return tp_take(n);
 }
 
 /* ---- a view's history ---- */
-
-static bool base_was_recorded(const tp_tensor *view) {
-    return view->view_version != tp_version(view) && view->base->flags & TP_FLAG_REQUIRES_GRAD &&
-           view->base->autograd->grad_fn;
-}
-
-bool tp_view_gained_grad(const tp_tensor *view) {
-    return !(view->flags & TP_FLAG_VIEW_NO_GRAD) && base_was_recorded(view);
-}
 
 static int fail_custom_view(void) {
     return tp_fail(
@@ -206,11 +137,11 @@ int tp_check_inplace(tp_tensor *self, const char *op, bool records) {
 typedef struct {
     tp_node base;
     tp_node *fn; /* owned: the in-place operator's node; its edges were moved here */
-    region region;
+    tp_region region;
 } copy_slices_node;
 
 /* For the base's gradient: of the layer that answers for it, where one does. */
-static tp_tensor *new_for_base(tp_tensor *grad, const region *r) {
+static tp_tensor *new_for_base(tp_tensor *grad, const tp_region *r) {
     tp_dtype dtype = r->complex_base ? tp_to_real_dtype((tp_dtype)grad->dtype) : (tp_dtype)grad->dtype;
     if (tp_unlikely(grad->keys & TP_ANSWERED))
         return tp_op_new_empty_strided(grad, r->base_sizes, r->base_strides, dtype, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
@@ -220,12 +151,12 @@ static tp_tensor *new_for_base(tp_tensor *grad, const region *r) {
 /* fn decides what to compute by its edges, so they stay set on it too. */
 static int copy_slices_apply(tp_node *n, tp_tensor *const *grads, tp_tensor **out) {
     copy_slices_node *self = (copy_slices_node *)n;
-    const region *r = &self->region;
+    const tp_region *r = &self->region;
     if (!grads[0]) return 0;
     tp_autoref *plain = new_for_base(grads[0], r);
     tp_autoref *grad = plain && r->complex_base ? tp_view_as_complex(plain) : tp_retain(plain);
     if (!grad || tp_copy_(grad, grads[0], false) < 0) return -1;
-    tp_autoref *slice = view_region(r, plain);
+    tp_autoref *slice = tp_region_of(r, plain);
     tp_autoref *slice_grad = slice ? tp_clone(slice, TP_NO_FORMAT) : NULL;
     if (!slice_grad) return -1;
     tp_tensor *inner[self->fn->nedges + 1];
@@ -249,7 +180,7 @@ static void copy_slices_release(tp_node *n) {
 static void copy_slices_free_copies(tp_node *n) {
     copy_slices_node *self = (copy_slices_node *)n;
     tp_node_release(self->fn);
-    free_region(&self->region);
+    tp_region_free(&self->region);
 }
 
 static const tp_node_type copy_slices_type = {
@@ -264,12 +195,12 @@ static const tp_node_type copy_slices_type = {
 static int rebase_view(tp_tensor *view, tp_node *fn) {
     tp_tensor *base = view->base;
     tp_autonode *n = tp_node_new(&copy_slices_type, fn->nedges > 0 ? (int)fn->nedges : 1);
-    if (!n || tp_node_set_edge(n, 0, base) < 0) return -1;
+    if (!n || point_to_base(n, base) < 0) return -1;
     copy_slices_node *self = (copy_slices_node *)n;
     for (uint32_t i = 1; i < fn->nedges; i++)
         n->edges[i] = (tp_edge){tp_node_retain(fn->edges[i].node), fn->edges[i].input_nr};
     self->fn = tp_node_retain(fn);
-    if (save_region(&self->region, base, view) < 0) return -1;
+    if (tp_region_save(&self->region, base, view) < 0) return -1;
     if (tp_node_add_input(fn, view) < 0 || tp_node_set_output(n, base) < 0) return -1;
     return renew_history(view);
 }
@@ -325,12 +256,6 @@ tp_node *tp_not_differentiable_node(const char *op, int nedges) {
     tp_node *n = tp_node_new(&missing_formula_type, nedges);
     if (n) ((missing_formula_node *)n)->op = op;
     return n;
-}
-
-bool tp_wants_grad_list(tp_tensors list) {
-    for (int64_t i = 0; i < list.size; i++)
-        if (tp_requires_grad(list.data[i])) return true;
-    return false;
 }
 
 tp_tensor *tp_sum_to_sizes(tp_tensor *grad, tp_ints sizes) {

@@ -30,4 +30,6 @@ int tp_batch_loop(tp_batch_call *c, tp_value *results, bool repeat);
 
 /* What is physical becomes batched; releases all results after an error. */
 int tp_batch_wrap_results(const tp_batch_call *c, tp_value *results);
-void tp_batch_release_results(const tp_op *op, tp_value *results);
+TP_INLINE void tp_batch_release_results(const tp_op *op, tp_value *results) {
+    for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
+}

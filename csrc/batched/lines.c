@@ -295,10 +295,6 @@ int tp_batch_whole(tp_batch_call *c, tp_value *results) {
 
 /* ---- results ---- */
 
-void tp_batch_release_results(const tp_op *op, tp_value *results) {
-    for (int i = 0; i < op->info->nreturns; i++) tp_value_release(&results[i]);
-}
-
 /* A result that is the same for all samples and has no batch ("no vectors were asked for": a tensor of size 0). */
 static tp_tensor *with_batch_steal(const tp_batch_call *c, tp_tensor *t) {
     if (tp_likely(t->ndim > 0 && t->sizes[0] == c->scope.size)) return t;

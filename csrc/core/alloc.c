@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/lock.h"
+#include "core/small.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,9 +22,6 @@
 #define MAX_CACHED_BYTES ((int64_t)512 << 20)
 #define MAX_KEPT 256 /* MAX_CACHED_BYTES in blocks of the smallest capacity */
 #define MAX_ODD 64
-/* Blocks kept in one thread's list. */
-#define ROOM_TO_512 128
-#define ROOM_ABOVE_512 16
 
 _Atomic int64_t tp_alloc_countdown = -1;
 
@@ -42,52 +40,9 @@ static struct {
     large_block odd[MAX_ODD];
 } large;
 
-static size_t class_bytes(int c) {
-    if (c < 8) return (size_t)(c + 1) << 6;
-    int doubling = (c - 8) / 4, quarter = (c - 8) % 4;
-    return (size_t)(5 + quarter) << (7 + doubling);
-}
-
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
 
 /* ---- small ---- */
-
-static unsigned full_room(int c) { return c < 8 ? ROOM_TO_512 : ROOM_ABOVE_512; }
-
-/* Blocks from (positive) or to the C library; the thread is the only writer. */
-static void count_small(tp_thread_state *t, int64_t blocks, int c) {
-    int64_t bytes = blocks * (int64_t)class_bytes(c);
-    atomic_store_explicit(&t->small_blocks, atomic_load_explicit(&t->small_blocks, memory_order_relaxed) + blocks,
-                          memory_order_relaxed);
-    atomic_store_explicit(&t->small_bytes, atomic_load_explicit(&t->small_bytes, memory_order_relaxed) + bytes,
-                          memory_order_relaxed);
-}
-
-void tp_alloc_thread_start(tp_thread_state *t) {
-    for (int c = 0; c < TP_SIZE_CLASSES; c++) tp_set_free_room(t, c, TP_ALLOC_CACHING ? full_room(c) : 0);
-}
-
-void tp_alloc_thread_live(const tp_thread_state *t, int64_t *blocks, int64_t *bytes) {
-    *blocks = atomic_load_explicit(&t->small_blocks, memory_order_relaxed);
-    *bytes = atomic_load_explicit(&t->small_bytes, memory_order_relaxed);
-    for (int c = 0; TP_ALLOC_CACHING && c < TP_SIZE_CLASSES; c++) {
-        int64_t in_list = (int64_t)full_room(c) - (int64_t)tp_free_room(t, c);
-        *blocks -= in_list;
-        *bytes -= in_list * (int64_t)class_bytes(c);
-    }
-}
-
-void tp_alloc_thread_exit(tp_thread_state *t) {
-    for (int c = 0; c < TP_SIZE_CLASSES; c++) {
-        for (void *p = t->free_lists[c], *next; p; p = next) {
-            next = *(void **)p;
-            free(p);
-            count_small(t, -1, c);
-        }
-        t->free_lists[c] = NULL;
-        tp_set_free_room(t, c, TP_ALLOC_CACHING ? full_room(c) : 0);
-    }
-}
 
 static void *alloc_small(size_t size) {
     if (!tp_thread_register()) return NULL;
@@ -98,8 +53,8 @@ static void *alloc_small(size_t size) {
         tp_set_free_room(&tp_tls, c, tp_free_room(&tp_tls, c) + 1);
         return p;
     }
-    p = aligned_alloc(TP_ALIGNMENT, class_bytes(c));
-    if (p) count_small(&tp_tls, 1, c);
+    p = aligned_alloc(TP_ALIGNMENT, tp_class_bytes(c));
+    if (p) tp_count_small(&tp_tls, 1, c);
     return p;
 }
 
@@ -110,8 +65,8 @@ static void free_small(void *p, size_t size) {
         return;
     }
     free(p);
-    if (tp_tls.registered) count_small(&tp_tls, -1, c);
-    else tp_thread_count_unregistered(-1, -(int64_t)class_bytes(c));
+    if (tp_tls.registered) tp_count_small(&tp_tls, -1, c);
+    else tp_thread_count_unregistered(-1, -(int64_t)tp_class_bytes(c));
 }
 
 /* ---- large ---- */

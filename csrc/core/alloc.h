@@ -9,21 +9,10 @@
 #pragma once
 
 #include "core/base.h"
+#include "core/small.h"
 #include "core/tls.h"
 
 #define TP_ALIGNMENT 64
-#define TP_SMALL_MAX 4096 /* the largest block that a free list holds */
-
-#if defined(__SANITIZE_ADDRESS__)
-#define TP_ALLOC_CACHING 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TP_ALLOC_CACHING 0
-#endif
-#endif
-#ifndef TP_ALLOC_CACHING
-#define TP_ALLOC_CACHING 1
-#endif
 
 /* Blocks; `size` given back must be the size asked for. NULL and a MemoryError on failure. A block may be freed on
  * another thread than the one that asked for it. tp_free(NULL, n) does nothing. */
@@ -46,21 +35,6 @@ void tp_alloc_fail_after(int64_t n);
 extern _Atomic int64_t tp_alloc_countdown; /* tp_alloc_fail_after's; negative: off */
 void *tp_alloc_slow(size_t size);
 void tp_free_slow(void *p, size_t size);
-
-/* Multiples of 64 up to 512, then four classes for each doubling up to TP_SMALL_MAX. */
-TP_INLINE int tp_size_class(size_t size) {
-    if (size <= 512) return (int)((size - (size != 0)) >> 6);
-    int b = 63 - __builtin_clzll((unsigned long long)size - 1);
-    return 8 + (b - 9) * 4 + (int)(((size - 1) >> (b - 2)) & 3);
-}
-
-/* A list's room has one writer, so plain arithmetic does; atomic, because tp_alloc_stats reads it. */
-TP_INLINE unsigned tp_free_room(const tp_thread_state *t, int c) {
-    return atomic_load_explicit(&t->free_room[c], memory_order_relaxed);
-}
-TP_INLINE void tp_set_free_room(tp_thread_state *t, int c, unsigned room) {
-    atomic_store_explicit(&t->free_room[c], (uint16_t)room, memory_order_relaxed);
-}
 
 /* tp_alloc, inlined. A block in a free list implies that the thread is registered. */
 TP_INLINE void *tp_alloc_inline(size_t size) {
@@ -89,9 +63,3 @@ TP_INLINE void tp_free_inline(void *p, size_t size) {
     }
     tp_free_slow(p, size);
 }
-
-/* What tls.c asks for: the room of a fresh thread's lists, a thread's part in the live blocks (negative if it freed
- * what others allocated), and giving the blocks in its lists back to the C library. */
-void tp_alloc_thread_start(tp_thread_state *t);
-void tp_alloc_thread_live(const tp_thread_state *t, int64_t *blocks, int64_t *bytes);
-void tp_alloc_thread_exit(tp_thread_state *t);

@@ -1,7 +1,6 @@
-/* error.c: the thread's pending error and growing texts.
+/* error.c: the thread's pending error.
  *
- * Invariant: a message is complete before it replaces the pending one, so an error may quote the one before it. Texts
- * use malloc, not tp_alloc: they must work while allocations are made to fail, and count in no leak test. */
+ * Invariant: a message is complete before it replaces the pending one, so an error may quote the one before it. */
 #include "core/error.h"
 
 #include "core/tls.h"
@@ -16,38 +15,6 @@ static const char *const class_names[] = {"NoError",
 #undef NAME
 };
 
-static bool text_reserve(tp_text *t, size_t more) {
-    if (t->length + more < t->capacity) return true;
-    size_t capacity = (t->length + more + 1) * 2;
-    char *text = realloc(t->text, capacity);
-    if (!text) return false;
-    t->text = text;
-    t->capacity = capacity;
-    return true;
-}
-
-static void text_add_list(tp_text *t, const char *format, va_list args) {
-    va_list again;
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    if (n < 0 || !text_reserve(t, (size_t)n)) return;
-    vsnprintf(t->text + t->length, (size_t)n + 1, format, args);
-    t->length += (size_t)n;
-}
-
-void tp_text_add(tp_text *t, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    text_add_list(t, format, args);
-    va_end(args);
-}
-
-void tp_text_free(tp_text *t) {
-    free(t->text);
-    *t = (tp_text){0};
-}
-
 static void replace_message(tp_error_class cls, tp_text message) {
     tp_thread_register(); /* so that the text is freed when the thread ends */
     tp_text_free(&tp_tls.error_text);
@@ -60,7 +27,7 @@ int tp_fail(tp_error_class cls, const char *format, ...) {
     tp_text message = {0};
     va_list args;
     va_start(args, format);
-    text_add_list(&message, format, args);
+    tp_text_add_list(&message, format, args);
     va_end(args);
     replace_message(cls, message);
     return -1;
@@ -87,7 +54,7 @@ int tp_error_prefix(const char *format, ...) {
     tp_text message = {0};
     va_list args;
     va_start(args, format);
-    text_add_list(&message, format, args);
+    tp_text_add_list(&message, format, args);
     va_end(args);
     tp_text_add(&message, "%s", tp_error_message());
     replace_message(tp_tls.error_class, message);

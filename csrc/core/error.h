@@ -6,9 +6,8 @@
 #pragma once
 
 #include "core/base.h"
+#include "core/text.h"
 #include "tensorpy/types.h"
-
-#include <stdarg.h>
 
 /* Records the error; always returns -1, so that `return tp_fail(...)` serves a status function. */
 int tp_fail(tp_error_class cls, const char *format, ...) TP_COLD TP_PRINTF(2, 3);
@@ -28,16 +27,6 @@ tp_error_class tp_error_pending(void);
 const char *tp_error_message(void); /* "" without one; valid until the next tp_fail on this thread */
 const char *tp_error_class_name(tp_error_class cls);
 void tp_error_clear(void);
-
-/* A text that grows, for messages and printed forms; `text` is NUL-terminated and owned; lost bytes are dropped
- * silently when memory is out, since it serves messages only. */
-typedef struct {
-    char *text;
-    size_t length, capacity;
-} tp_text;
-void tp_text_add(tp_text *t, const char *format, ...) TP_PRINTF(2, 3);
-void tp_text_free(tp_text *t);
-#define tp_autotext TP_CLEANUP(tp_text_free) tp_text
 
 /* The pending error as a value: moved out of the thread (which then has none) and put back, here or on another thread.
  * For clean-up that must not lose it, and for errors of worker threads. */

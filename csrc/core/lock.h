@@ -1,21 +1,16 @@
-/* lock.h: the two ways in which a thread waits for another.
+/* lock.h: leaf locks, one of the two ways in which a thread waits for another (turn.h is the other).
  *
- * Leaf locks guard a few words for a short time. All of them are listed here, in the order in which they may be held
+ * They guard a few words for a short time. All of them are listed here, in the order in which they may be held
  * together. While one is held, no operator is called and the host lock is not asked for, so a thread may wait for a
  * leaf lock with the host lock held. Debug builds assert both.
  *
- * Turns are for what has to be done by one thread at a time and may take long or call anything: opening a library,
- * building a program, adding to a leaf's gradient. A turn has an owner, who may take it again. Who waits for it has
- * given up the host lock and looks for signals.
- *
  * At a fork the locks that the child will use are taken in order, so that it finds what they guard consistent, and it
- * starts with fresh ones; those of a driver that does not work in a child are not waited for. A turn of an older
- * process is free. */
+ * starts with fresh ones; those of a driver that does not work in a child are not waited for. */
 #pragma once
 
 #include "core/base.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
 
 #define TP_LOCK_PER_DEVICE 16
 /* Name, how many there are, whether a fork waits for it. */
@@ -45,20 +40,10 @@ _Static_assert(TP_NUM_LOCKS <= 64, "the held locks of a thread are bits of a wor
 
 void tp_lock(tp_lock_id id);
 void tp_unlock(tp_lock_id id);
+pthread_mutex_t *tp_lock_mutex(tp_lock_id id); /* to wait for a condition with; the lock is held */
 
 #ifdef TENSORPY_DEBUG
 void tp_assert_no_lock(void);
 #else
 TP_INLINE void tp_assert_no_lock(void) {}
 #endif
-
-/* ---- turns ---- */
-/* Zeroed memory is a free turn. */
-typedef struct {
-    _Atomic uint64_t owner; /* process and thread; 0: nobody */
-    int depth;              /* how often the owner has taken it again */
-} tp_turn;
-
-/* Waits for the turn; -1 and the error set if a signal's handler raises meanwhile. */
-int tp_turn_take(tp_turn *t);
-void tp_turn_pass(tp_turn *t);

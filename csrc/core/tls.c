@@ -4,8 +4,8 @@
  * counters of all others. */
 #include "core/tls.h"
 
-#include "core/alloc.h"
 #include "core/lock.h"
+#include "core/small.h"
 
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ static bool exit_key_made;
 
 static void fold_counters(tp_thread_state *t) {
     int64_t blocks, bytes;
-    tp_alloc_thread_live(t, &blocks, &bytes);
+    tp_small_live(t, &blocks, &bytes);
     registry.ended_blocks += blocks;
     registry.ended_bytes += bytes;
     atomic_store_explicit(&t->small_blocks, 0, memory_order_relaxed);
@@ -51,7 +51,7 @@ void tp_thread_at_end(void (*end)(void)) {
 static void thread_exit(void *state) {
     tp_thread_state *t = state;
     for (int i = 0; i < nends; i++) ends[i]();
-    tp_alloc_thread_exit(t);
+    tp_small_exit(t);
     tp_text_free(&t->error_text);
     t->error_class = TP_NoError;
     tp_lock(TP_LOCK_Threads);
@@ -89,7 +89,7 @@ bool tp_thread_register(void) {
     registry.first = &tp_tls;
     tp_tls.registered = true;
     tp_tls.include |= registry.included;
-    tp_alloc_thread_start(&tp_tls);
+    tp_small_start(&tp_tls);
     tp_unlock(TP_LOCK_Threads);
     return true;
 }
@@ -107,7 +107,7 @@ void tp_thread_sum_live(int64_t *blocks, int64_t *bytes) {
     *bytes = registry.ended_bytes;
     for (tp_thread_state *t = registry.first; t; t = t->next) {
         int64_t thread_blocks, thread_bytes;
-        tp_alloc_thread_live(t, &thread_blocks, &thread_bytes);
+        tp_small_live(t, &thread_blocks, &thread_bytes);
         *blocks += thread_blocks;
         *bytes += thread_bytes;
     }

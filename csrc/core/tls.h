@@ -33,8 +33,7 @@ typedef struct tp_thread_state {
     bool registered;                  /* the thread's exit handler is in place */
     uint8_t away_since;               /* host.c: the generation in which the host lock was given up */
     uint16_t team;                    /* parallel.c: how many threads the last loop had; memory for them is there */
-    uint32_t number;                  /* lock.c: never that of another thread; 0: not yet given */
-    uint64_t held_locks;              /* lock.c: bits, in debug builds */
+    uint32_t number;                  /* turn.c: never that of another thread; 0: not yet given */
     int64_t looked;                   /* host.c: when signals were looked for last */
     _Atomic bool *stop;               /* set while a loop over threads is to end early; NULL outside one */
     /* Small blocks (alloc.h): how many more a list may take, 0 before registration; the lists; and the blocks and bytes

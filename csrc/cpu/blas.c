@@ -5,7 +5,7 @@
 #include "cpu/blas.h"
 
 #include "core/error.h"
-#include "core/lock.h"
+#include "core/turn.h"
 #include "core/room.h"
 #include "cpu/capability.h"
 

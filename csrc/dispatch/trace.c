@@ -1,7 +1,7 @@
 /* trace.c: the fallback under the key Trace, which sees each layer of each call (Note [Trace bit] in key.h). */
 #include "dispatch/op.h"
 
-#include "core/lock.h"
+#include "core/turn.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* rules.c: the kinds of rule that call operators: linear, multilinear, sums of terms; see rule.h. */
 #include "Functions.h"
-#include "forward/call.h"
+#include "forward/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

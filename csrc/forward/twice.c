@@ -5,7 +5,7 @@
  * taken: by the results' gradient, of the arguments' tangents, it is the tangent of the results. */
 #include "Functions.h"
 #include "autograd/engine.h"
-#include "forward/call.h"
+#include "forward/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

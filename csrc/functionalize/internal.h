@@ -63,6 +63,9 @@ tp_functional_level *tp_functional_level_of(uint32_t number); /* of this thread,
 TP_INLINE tp_stand_in *tp_stand_in_of(const tp_tensor *t) { return t->storage->context; }
 
 /* ---- steps: step.c ---- */
+/* Whether several elements of t lie at one place, and the error of writing to them. */
+bool tp_overlaps(const tp_tensor *t);
+int tp_refuse_overlap(void);
 tp_step *tp_step_new(tp_step *before, const tp_op *view, const tp_op *run, const tp_value *args, int viewed);
 TP_INLINE tp_step *tp_step_retain(tp_step *s) {
     if (s) atomic_fetch_add_explicit(&s->refcount, 1, memory_order_relaxed);
@@ -89,8 +92,6 @@ int tp_stand_in_renew(tp_tensor *t, tp_tensor *value);
 int tp_stand_in_assign(tp_tensor *t, tp_tensor *source);
 /* Whether the memory's value lies as the first one did. */
 bool tp_memory_lies_as_first(const tp_functional_memory *m);
-bool tp_overlaps(const tp_tensor *t);
-int tp_refuse_overlap(void);
 /* The error of a write to a tensor that the level does not know. */
 int tp_refuse_target(const char *op);
 /* The value where it lies as views by places expect it; NULL and the error set where that is not possible. New. */

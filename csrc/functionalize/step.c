@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- elements that share a place ---- */
+
+bool tp_overlaps(const tp_tensor *t) {
+    for (int i = 0; i < t->ndim; i++)
+        if (t->strides[i] == 0 && t->sizes[i] > 1) return true;
+    return false;
+}
+
+int tp_refuse_overlap(void) {
+    return tp_fail(TP_RuntimeError, "functionalize: more than one element of the written tensor lies at one place; "
+                                    "clone() it first");
+}
+
 /* ---- arguments that stay ---- */
 
 static int save_bytes(const void **data, size_t bytes) {

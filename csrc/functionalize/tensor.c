@@ -93,17 +93,6 @@ static bool lies_as_first(const tp_functional_memory *m, const tp_tensor *t) {
 
 bool tp_memory_lies_as_first(const tp_functional_memory *m) { return lies_as_first(m, m->value); }
 
-bool tp_overlaps(const tp_tensor *t) {
-    for (int i = 0; i < t->ndim; i++)
-        if (t->strides[i] == 0 && t->sizes[i] > 1) return true;
-    return false;
-}
-
-int tp_refuse_overlap(void) {
-    return tp_fail(TP_RuntimeError, "functionalize: more than one element of the written tensor lies at one place; "
-                                    "clone() it first");
-}
-
 int tp_refuse_target(const char *op) {
     return tp_fail(TP_RuntimeError,
                    "functionalize: %s writes to a tensor that is neither an argument of the function nor made in it",

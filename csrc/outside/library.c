@@ -4,7 +4,7 @@
 
 #include "autograd/undifferentiated.h"
 #include "core/error.h"
-#include "core/lock.h"
+#include "core/turn.h"
 #include "dispatch/schema.h"
 
 #include <dlfcn.h>

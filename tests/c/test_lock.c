@@ -3,6 +3,7 @@
 
 #include "core/host.h"
 #include "core/lock.h"
+#include "core/turn.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

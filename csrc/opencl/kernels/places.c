@@ -5,6 +5,7 @@
 #include "PrimitiveKernels.h"
 #include "iter/iter.h"
 #include "opencl/kernels/element.h"
+#include "opencl/kernels/sort.h"
 #include "opencl/runtime/fault.h"
 #include "prim/transfer.h"
 #include "prim/program.h"
@@ -146,7 +147,7 @@ static bool wants_order(const tp_cl_device *d, places_op op, const dims *split, 
 static tp_tensor *writing_order(const tp_tensor *index, int64_t dim, bool one) {
     tp_autoref *lines = index_lines(index, dim, one);
     tp_autoref *order = lines ? tp_new_empty(tp_sizes(lines), TP_INT64, index->device) : NULL;
-    return order && sort_opencl(lines, false, NULL, order) == 0 ? tp_take(order) : NULL;
+    return order && tp_cl_sort_places(lines, false, order) == 0 ? tp_take(order) : NULL;
 }
 
 static int run(places_op op, tp_tensor *self, int64_t dim, const tp_tensor *index, tp_tensor *other, int64_t fault,

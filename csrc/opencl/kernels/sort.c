@@ -5,6 +5,7 @@
  * blocks as compute units, so that lines are whole where there are enough of them; on a GPU a block is what a
  * work-group sorts in local memory. A few of many are not sorted out of all: the k-th is found by counting. */
 #include "PrimitiveKernels.h"
+#include "opencl/kernels/sort.h"
 #include "opencl/kernels/element.h"
 #include "opencl/runtime/launch.h"
 #include "opencl/kernels/pack.h"
@@ -270,11 +271,9 @@ static bool plan_lines(lines_plan *p, tp_tensor *lines, bool descending) {
     return d;
 }
 
-int sort_opencl(tp_tensor *lines, bool descending, tp_tensor *values, tp_tensor *order) {
+int tp_cl_sort_places(tp_tensor *lines, bool descending, tp_tensor *places) {
     lines_plan p;
-    tp_autoref *places = order ? tp_retain(order) : tp_new_empty(tp_sizes(lines), TP_INT64, lines->device);
-    if (!places || !plan_lines(&p, lines, descending) || sort_lines(&p, p.n, places) < 0) return -1;
-    return values ? take_opencl(lines, lines->ndim ? lines->ndim - 1 : 0, places, TP_TRUSTED, false, values) : 0;
+    return plan_lines(&p, lines, descending) ? sort_lines(&p, p.n, places) : -1;
 }
 
 int topk_opencl(tp_tensor *lines, int64_t k, bool largest, tp_tensor *out) {

@@ -8,6 +8,7 @@
 
 #include "core/host.h"
 #include "core/lock.h"
+#include "core/turn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* call.h: one call at the key ForwardAD, as the files of this folder share it. */
+/* internal.h: one call at the key ForwardAD, as the files of this folder share it. */
 #pragma once
 
 #include "autograd/tangent.h"
@@ -38,6 +38,7 @@ int tp_forward_multilinear(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_terms(const tp_forward_call *c, tp_tensor **out);
 int tp_forward_twice(const tp_forward_call *c, tp_tensor **out);
 
+/* ---- values.c ---- */
 /* NotImplementedError: op has no forward formula. */
 int tp_fail_no_forward(const tp_op *op) TP_COLD;
 

@@ -1,0 +1,29 @@
+/* detach.c: tensors without their history. */
+#include "autograd/tangent.h"
+
+static int forget_tangents(tp_tensor *t) {
+    for (int i = 0; i < tp_forward_count(); i++)
+        if (tp_put_tangent(t, tp_forward_number(i), NULL) < 0) return -1;
+    return 0;
+}
+
+int tp_detach_in_place(tp_tensor *t) {
+    if (t->base && (tp_requires_grad(t) || tp_requires_grad(t->base)))
+        return tp_fail(TP_RuntimeError,
+                       "Can't detach views in-place. Use detach() instead: the tensor shares the history of its base");
+    if (forget_tangents(t) < 0) return -1;
+    if (!t->autograd) return 0;
+    tp_node *node = t->autograd->grad_fn;
+    t->autograd->grad_fn = NULL;
+    t->autograd->output_nr = 0;
+    t->autograd->requires_grad = false;
+    t->flags = (uint16_t)(t->flags & ~(TP_FLAG_REQUIRES_GRAD | TP_FLAG_RETAINS_GRAD));
+    tp_node_release(node);
+    return 0;
+}
+
+tp_tensor *tp_detached_data(tp_tensor *t) {
+    tp_tensor *alias = tp_detached_alias(t);
+    if (alias) alias->flags |= TP_FLAG_UNVERSIONED;
+    return alias;
+}

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tensorpy.distributed import DistNetworkError, DistStoreError
+from tensorpy._distributed_errors import DistNetworkError, DistStoreError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 

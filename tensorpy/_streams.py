@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tensorpy import _C
+from tensorpy._accelerators import resolve
 
 _calls = _C._streams
 
@@ -12,9 +13,7 @@ _calls = _C._streams
 def _device(device: Any, type: str | None) -> _C.device:
     """A device given as None (the current one), a number, a name or a device; of a type, else an accelerator."""
     if type is None:
-        from tensorpy import accelerator
-
-        found = accelerator._resolve(device)
+        found = resolve(device)
     elif device is None or isinstance(device, int):
         found = _C.device(type, device) if device is not None and device >= 0 else _C.device(type)
     else:

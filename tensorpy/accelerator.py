@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensorpy import _C, _streams, opencl
+from tensorpy import _C, _accelerators, _streams
 from tensorpy._C import device as _device
 from tensorpy._streams import Stream
-
-_chosen: list[str] = []  # the type that set_device_index was last given by name
 
 
 @dataclass(frozen=True)
@@ -24,62 +22,34 @@ class DeviceProperties:
     multi_processor_count: int
 
 
-def _types() -> list[str]:
-    """The types that are there, the one to take first."""
-    found = [name for name in _C._outside_devices() if _C._device_count(name) > 0]
-    name = _C.device("opencl").type
-    if (name == "cuda" or _C._package() != "torch") and opencl.is_available():  # programs for PyTorch know "cuda" only
-        found.append(name)
-    return [name for name in _chosen if name in found] + [name for name in found if name not in _chosen]
-
-
-def _type() -> str:
-    types = _types()
-    if not types:
-        raise RuntimeError("there is no accelerator: " + (opencl.why_not_available() or "no OpenCL device"))
-    return types[0]
-
-
-def _resolve(device: Any) -> _device:
-    """A device given as None (the current one), a number, a name or a tensorpy.device."""
-    if device is None:
-        return _C.device(_type())
-    if isinstance(device, int):
-        return _C.device(_type(), device)
-    found = _C.device(device)
-    if found.type not in _types():
-        raise ValueError(f"{found} is no accelerator that is there: {', '.join(_types()) or 'none is'}")
-    return found
-
-
 def is_available() -> bool:
     """Whether there is an accelerator."""
-    return bool(_types())
+    return bool(_accelerators.types())
 
 
 def device_count() -> int:
     """How many there are, of the current type."""
-    types = _types()
-    return int(_C._device_count(types[0])) if types else 0
+    there = _accelerators.types()
+    return int(_C._device_count(there[0])) if there else 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
     """The accelerators' device type, without an index; None where there is none."""
-    types = _types()
-    return _C.device(types[0]) if types else None
+    there = _accelerators.types()
+    return _C.device(there[0]) if there else None
 
 
 def current_device_index() -> int:
     """The index of the current device."""
-    return int(_C._current_device(_type()))
+    return int(_C._current_device(_accelerators.type_name()))
 
 
 def set_device_index(device: Any, /) -> None:
     """Makes a device the current one: an index of the current type, or a name ("mirror:1")."""
-    found = _resolve(device)
+    found = _accelerators.resolve(device)
     _C._set_device(found)
     if not isinstance(device, int):
-        _chosen[:] = [found.type]
+        _accelerators.chosen[:] = [found.type]
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index  # older names
@@ -87,7 +57,7 @@ current_device_idx, set_device_idx = current_device_index, set_device_index  # o
 
 def synchronize(device: Any = None, /) -> None:
     """Waits until a device has done what was asked of it."""
-    _C._synchronize(_resolve(device))
+    _C._synchronize(_accelerators.resolve(device))
 
 
 class device_index:
@@ -125,18 +95,18 @@ def set_stream(stream: Stream, /) -> None:
 
 def get_device_properties(device: Any = None, /) -> DeviceProperties:
     """What a device is: its name, and what it says of itself."""
-    return DeviceProperties(**_C._streams.properties(_resolve(device)))
+    return DeviceProperties(**_C._streams.properties(_accelerators.resolve(device)))
 
 
 def empty_cache() -> None:
     """Gives back the memory that no tensor holds, where the device keeps any."""
     if is_available():
-        _C._streams.empty_cache(_resolve(None))
+        _C._streams.empty_cache(_accelerators.resolve(None))
 
 
 def get_memory_info(device: Any = None, /) -> tuple[int, int]:
     """Bytes of a device that nobody has taken here, and all of them."""
-    found = _resolve(device)
+    found = _accelerators.resolve(device)
     total = get_device_properties(found).total_memory
     return total - memory_reserved(found), total
 
@@ -145,7 +115,7 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
     """What is held on a device, and the most that was: bytes by tensors (allocated) and those kept for later, too
     (reserved), and how many storages there are.
     """
-    return dict(_C._streams.memory_stats(_resolve(device)))
+    return dict(_C._streams.memory_stats(_accelerators.resolve(device)))
 
 
 def memory_allocated(device: Any = None, /) -> int:
@@ -170,4 +140,4 @@ def max_memory_reserved(device: Any = None, /) -> int:
 
 def reset_peak_memory_stats(device: Any = None, /) -> None:
     """Starts the count of the most bytes anew."""
-    _C._streams.reset_peaks(_resolve(device))
+    _C._streams.reset_peaks(_accelerators.resolve(device))

@@ -10,6 +10,10 @@ from enum import Enum
 from typing import Any
 
 from tensorpy._C import Tensor
+from tensorpy._distributed_errors import DistBackendError as DistBackendError
+from tensorpy._distributed_errors import DistError as DistError
+from tensorpy._distributed_errors import DistNetworkError as DistNetworkError
+from tensorpy._distributed_errors import DistStoreError as DistStoreError
 
 
 class ReduceOp(Enum):
@@ -69,22 +73,6 @@ class _Group:
 
 
 group = GroupMember = _Group
-
-
-class DistError(RuntimeError):
-    """An error of torch.distributed."""
-
-
-class DistBackendError(DistError):
-    """What would carry messages has failed."""
-
-
-class DistNetworkError(DistError):
-    """Another process cannot be reached."""
-
-
-class DistStoreError(DistError):
-    """A store has no answer, or not in time."""
 
 
 def __getattr__(name: str) -> Any:

@@ -17,18 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-tensorpy_backend tp_backends[TENSORPY_MAX_BACKENDS];
 static char names[TENSORPY_MAX_BACKENDS][64];
 static int count, begun; /* of those whose devices are there; and that the library at hand brings */
 
 static _Thread_local int current[TENSORPY_MAX_BACKENDS];
 
 static tp_device_type type_of(int i) { return (tp_device_type)(TP_DEVICE_PRIVATEUSE1 + i); }
-
-int64_t tp_backend_checked(const tensorpy_backend *b, int64_t status, const char *what) {
-    if (status >= 0 || tp_error_pending()) return status >= 0 ? status : -1;
-    return tp_fail(TP_RuntimeError, "%s: %s failed", b->name, what);
-}
 
 static int checked(const tensorpy_backend *b, int status, const char *what) {
     return (int)tp_backend_checked(b, status == 0 ? 0 : -1, what);

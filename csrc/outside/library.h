@@ -5,8 +5,7 @@
  * is inside ends as it began) and frees the names of its operators; a device stays. */
 #pragma once
 
-#include "dispatch/op.h"
-#include "tensorpy/api.h"
+#include "outside/notes.h"
 
 /* The table that a library is given. */
 extern const tensorpy_api tp_api;
@@ -22,20 +21,6 @@ tp_op *const *tp_library_operators(const char *path, int64_t *n);
 
 /* ---- between the files of this folder ---- */
 
-/* A library while its parts run, and afterwards what unloading takes out. */
-struct tensorpy_library {
-    struct tensorpy_library *next;
-    char *path;
-    const tensorpy_part *part; /* the one that runs */
-    int64_t nhandles, handle_capacity, *handles;
-    int64_t nops, op_capacity;
-    tp_op **ops;
-    int nbackends; /* that it brings */
-};
-/* Room for one more handle comes before the registration, so that nothing is registered that could not be undone. */
-int tp_library_reserve(tp_library *l);
-int tp_library_note(tp_library *l, int64_t handle);
-
 int tp_library_define(tp_library *l, const char *schema);
 int tp_library_implement(tp_library *l, const char *op, const tp_kernel *kernel);
 int tp_library_implement_boxed(tp_library *l, const char *op, tp_boxed_fn boxed, void *context,
@@ -45,17 +30,6 @@ tp_op *tp_library_find(const tp_library *l, const char *op);
 /* Whether a C function of these codes (include/tensorpy/library.h) fits an operator: 0, or -1 with a TypeError that
  * says where not. */
 int tp_check_codes(const tp_op *op, const char *codes, const char *where);
-
-/* backend.c. Begins a device: its type is taken and its fallback registered, but no tensor is on it yet; then either
- * all that were begun appear, or all are taken back. */
-int tp_begin_backend(tp_library *l, void (*fill)(tensorpy_backend *), const char *name);
-int tp_publish_backends(void);
-void tp_forget_backends(void);
-/* opaque.c: the device shows no memory. */
-int tp_make_opaque(tp_device_type type);
-/* The key or alias key of a name, also of one of a device from outside: "mirror", "Autograd_mirror"; TP_KEY_Undefined
- * for others. */
-tp_key tp_find_slot(const char *name);
 
 /* stream.c: the number of this thread's current stream of a device from outside; 0 for one that is not there. */
 int64_t tp_backend_stream(const char *name, int device);

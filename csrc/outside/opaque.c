@@ -2,7 +2,7 @@
  *
  * Their operators are taken whole: a kernel of the backend's, or the host's on copies. What a composite is made of runs
  * one by one only where a gradient is recorded, which is that of the parts; a part that is a view is then an error. */
-#include "outside/library.h"
+#include "outside/backend.h"
 
 #include "autograd/undifferentiated.h"
 #include "core/error.h"

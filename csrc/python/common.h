@@ -40,6 +40,9 @@ PyObject *tp_py_wrap_steal(tp_tensor *t);
 PyObject *tp_py_wrap(tp_tensor *t);
 /* An object of a given Tensor type for a tensor that has none. */
 PyObject *tp_py_wrap_as_steal(PyTypeObject *type, tp_tensor *t);
+/* What follows when a tensor becomes an object of another class than Tensor, also by `t.__class__ = Sub`: python_key.c
+ * sets it. -1 raised. */
+extern int (*tp_py_remark)(PyTypeObject *type, tp_tensor *t);
 /* What a call gives on a subclass of Tensor is of that subclass, as in PyTorch; and as there a class whose
  * __torch_function__ is _C._disabled_torch_function_impl keeps to itself: what a call gives on it is a Tensor. */
 bool tp_py_gives_plain(PyTypeObject *type);
@@ -96,6 +99,7 @@ int tp_py_to_int(PyObject *o, int64_t *out);
 /* ---- parts of the module, each adds its names to `m` ---- */
 int tp_py_init_errors(PyObject *m);
 int tp_py_init_types(PyObject *m);
+int tp_py_init_object(PyObject *m);
 int tp_py_init_tensor(PyObject *m);
 int tp_py_init_new(PyObject *m);
 int tp_py_init_interop(PyObject *m);

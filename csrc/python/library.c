@@ -6,6 +6,7 @@
 
 #include "autograd/undifferentiated.h"
 #include "dispatch/schema.h"
+#include "outside/backend.h"
 #include "outside/library.h"
 #include "python/arguments.h"
 #include "python/ops.h"

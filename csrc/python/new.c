@@ -219,4 +219,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tp_py_init_new(PyObject *m) { return tp_py_init_pickle(m) < 0 ? -1 : PyModule_AddFunctions(m, functions); }
+int tp_py_init_new(PyObject *m) { return PyModule_AddFunctions(m, functions); }

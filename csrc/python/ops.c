@@ -316,6 +316,7 @@ static PyObject *op_overload(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {{"_op_overload", op_overload, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 
 int tp_py_init_ops(PyObject *m) {
+    tp_py_object_of_overload = tp_py_overload_object;
     if (PyModule_AddType(m, &overload_type) < 0 || PyModule_AddType(m, &packet_type) < 0) return -1;
     return PyModule_AddFunctions(m, functions);
 }

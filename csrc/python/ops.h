@@ -3,10 +3,6 @@
 
 #include "python/parse.h"
 
-/* Generated: one entry per operator; its name is "add.Tensor". */
-extern const tp_py_function tp_py_overloads[];
-extern const int64_t tp_py_overload_count;
-
 /* The overload of an operator: a generated one, or made of its declaration. Lives for ever; NULL with the exception
  * set. */
 const tp_py_function *tp_py_overload(const tp_op *op);

@@ -4,7 +4,6 @@
 #include "core/generator.h"
 #include "python/complain.h"
 #include "python/generator.h"
-#include "python/ops.h"
 #include "python/overrides.h"
 
 #include <string.h>
@@ -564,9 +563,11 @@ const tp_py_signature *tp_py_select(const tp_py_function *f, tp_py_args *a, PyOb
 
 /* ---- who is asked first: Note [Asked first] ---- */
 
+PyObject *(*tp_py_object_of_overload)(const tp_op *op);
+
 static PyObject *function_object(const tp_py_function *f, PyObject *self) {
     if (f >= tp_py_overloads && f < tp_py_overloads + tp_py_overload_count)
-        return tp_py_overload_object(tp_find_op_qualified(f->name));
+        return tp_py_object_of_overload(tp_find_op_qualified(f->name));
     return tp_py_function_object(f->module, f->name, self != NULL);
 }
 

@@ -83,3 +83,10 @@ void *tp_py_scratch(tp_py_args *a, size_t size);
 
 /* What generated calls return: self or out=, unless the status is an error. */
 TP_INLINE PyObject *tp_py_return_object(int status, PyObject *o) { return status < 0 ? tp_py_raise() : Py_NewRef(o); }
+
+/* The object of tensorpy.ops for an overload, new: ops.c, which stands above, sets it. */
+extern PyObject *(*tp_py_object_of_overload)(const tp_op *op);
+
+/* Generated: one entry per operator; its name is "add.Tensor". */
+extern const tp_py_function tp_py_overloads[];
+extern const int64_t tp_py_overload_count;

@@ -45,18 +45,9 @@ static int ensure_registered(void) {
     return 0;
 }
 
-int tp_py_mark(PyTypeObject *type, tp_tensor *t) {
-    if (t->pyobj) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "an object of %s cannot be made of this tensor: it is that of an object of %s already; is this "
-                     "what a __torch_dispatch__ returned?",
-                     type->tp_name, Py_TYPE((PyObject *)t->pyobj)->tp_name);
-        return -1;
-    }
-    return tp_py_remark(type, t);
-}
-
-int tp_py_remark(PyTypeObject *type, tp_tensor *t) {
+/* A tensor has become an object of the class: it gets the key Python if that has a __torch_dispatch__; a wrapper keeps
+ * the key. */
+static int remark(PyTypeObject *type, tp_tensor *t) {
     if (!tp_is_wrapper(t)) t->keys &= ~TP_BIT(Python);
     if (!has_dispatch(type)) return 0;
     t->keys |= TP_BIT(Python);
@@ -446,6 +437,7 @@ static PyMethodDef functions[] = {
 };
 
 int tp_py_init_python_key(PyObject *m) {
+    tp_py_remark = remark;
     if (!torch_dispatch && !(torch_dispatch = PyUnicode_InternFromString("__torch_dispatch__"))) return -1;
     if (!rules && !(rules = PyDict_New())) return -1;
     if (PyModule_AddObjectRef(m, "_dispatch_rules", rules) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;

@@ -14,11 +14,5 @@
 /* 0, or -1 raised: `what` needs the elements. */
 int tp_py_refuse_wrapper(const tp_tensor *t, const char *what);
 
-/* A tensor becomes an object of a class: it gets the key Python if that has a __torch_dispatch__. -1 raised. */
-int tp_py_mark(PyTypeObject *type, tp_tensor *t) TP_COLD;
-
-/* The same of an object whose __class__ was set; a wrapper keeps the key. */
-int tp_py_remark(PyTypeObject *type, tp_tensor *t) TP_COLD;
-
 PyObject *tp_py_make_wrapper(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 int tp_py_init_python_key(PyObject *m);

@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-
-from tensorpy import _C
-from tensorpy._C import dtype as _dtype
-from tensorpy._modes import ContextDecorator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-class autocast(ContextDecorator):
-    """Runs operators in a lower precision where that is safe; a context manager and a decorator.
-
-    device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
-    cache_enabled: whether the cast of a weight is kept until the outermost region ends.
-    """
-
-    def __init__(
-        self, device_type: str, dtype: _dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
-    ) -> None:
-        if not isinstance(device_type, str):
-            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device_type = device_type
-        self.given_dtype = dtype
-        self.enabled = enabled and is_autocast_available(device_type)
-        if enabled and not self.enabled:
-            warnings.warn(f"there is no {device_type} device: autocast for it does nothing", stacklevel=2)
-        self.given_cache = cache_enabled
-        self.previous: list[tuple[bool, _dtype, bool]] = []
-        _, current_dtype, current_cache = _C._autocast_get(device_type)
-        self.dtype = current_dtype if dtype is None else dtype
-        self.cache_enabled = current_cache if cache_enabled is None else cache_enabled
-
-    def clone(self) -> autocast:
-        return autocast(self.device_type, self.given_dtype, self.enabled, self.given_cache)
-
-    def __enter__(self) -> autocast:
-        self.previous.append(_C._autocast_get(self.device_type))
-        _C._autocast_set(self.device_type, self.enabled, self.dtype, self.cache_enabled)
-        _C._autocast_enter()
-        return self
-
-    def __exit__(self, *unused: Any) -> None:
-        _C._autocast_leave()
-        _C._autocast_set(self.device_type, *self.previous.pop())
-
-
-def is_autocast_available(device_type: str) -> bool:
-    """Whether a device type has an autocast layer: every one has that tensorpy drives."""
-    return _C._autocast_available(device_type)
-
+from tensorpy.amp.autocast_mode import (
+    autocast as autocast,
+)
+from tensorpy.amp.autocast_mode import (
+    custom_bwd as custom_bwd,
+)
+from tensorpy.amp.autocast_mode import (
+    custom_fwd as custom_fwd,
+)
+from tensorpy.amp.autocast_mode import (
+    get_autocast_dtype as get_autocast_dtype,
+)
+from tensorpy.amp.autocast_mode import (
+    is_autocast_available as is_autocast_available,
+)
+from tensorpy.amp.autocast_mode import (
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+)
+from tensorpy.amp.autocast_mode import (
+    is_autocast_enabled as is_autocast_enabled,
+)
+from tensorpy.amp.autocast_mode import (
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+)
+from tensorpy.amp.autocast_mode import (
+    set_autocast_dtype as set_autocast_dtype,
+)
+from tensorpy.amp.autocast_mode import (
+    set_autocast_enabled as set_autocast_enabled,
+)
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -64,40 +42,4 @@ def __getattr__(name: str) -> object:
         from tensorpy.amp.grad_scaler import GradScaler
 
         return GradScaler
-    if name in ("custom_fwd", "custom_bwd"):
-        from tensorpy.amp import custom
-
-        return getattr(custom, name)
     raise AttributeError(f"module 'tensorpy.amp' has no attribute '{name}'")
-
-
-def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Whether autocast is on for a device type in this thread."""
-    return _C._autocast_get(device_type)[0]
-
-
-def get_autocast_dtype(device_type: str) -> _dtype:
-    """The dtype that autocast casts to."""
-    return _C._autocast_get(device_type)[1]
-
-
-def is_autocast_cache_enabled() -> bool:
-    """Whether casts of weights are kept."""
-    return _C._autocast_get("cpu")[2]
-
-
-def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Switches autocast on or off for a device type in this thread."""
-    _C._autocast_set(device_type, enabled, *_C._autocast_get(device_type)[1:])
-
-
-def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
-    """Sets the dtype that autocast casts to."""
-    enabled, _, cache = _C._autocast_get(device_type)
-    _C._autocast_set(device_type, enabled, dtype, cache)
-
-
-def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Says whether casts of weights are kept."""
-    on, dtype, _ = _C._autocast_get("cpu")
-    _C._autocast_set("cpu", on, dtype, enabled)

@@ -1,8 +1,143 @@
-"""autocast and what goes with it, where PyTorch has them."""
+"""autocast, its settings of this thread, and autograd.Function under it."""
 
 from __future__ import annotations
 
-from tensorpy.amp import autocast, is_autocast_available
-from tensorpy.amp.custom import custom_bwd, custom_fwd
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+
+from tensorpy import _C
+from tensorpy._C import Tensor
+from tensorpy._C import dtype as _dtype
+from tensorpy._modes import ContextDecorator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+
+class autocast(ContextDecorator):
+    """Runs operators in a lower precision where that is safe; a context manager and a decorator.
+
+    device_type: "cpu", ...; dtype: bfloat16 (the CPU's default) or float16; enabled: False switches it off inside;
+    cache_enabled: whether the cast of a weight is kept until the outermost region ends.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: _dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device_type = device_type
+        self.given_dtype = dtype
+        self.enabled = enabled and is_autocast_available(device_type)
+        if enabled and not self.enabled:
+            warnings.warn(f"there is no {device_type} device: autocast for it does nothing", stacklevel=2)
+        self.given_cache = cache_enabled
+        self.previous: list[tuple[bool, _dtype, bool]] = []
+        _, current_dtype, current_cache = _C._autocast_get(device_type)
+        self.dtype = current_dtype if dtype is None else dtype
+        self.cache_enabled = current_cache if cache_enabled is None else cache_enabled
+
+    def clone(self) -> autocast:
+        return autocast(self.device_type, self.given_dtype, self.enabled, self.given_cache)
+
+    def __enter__(self) -> autocast:
+        self.previous.append(_C._autocast_get(self.device_type))
+        _C._autocast_set(self.device_type, self.enabled, self.dtype, self.cache_enabled)
+        _C._autocast_enter()
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        _C._autocast_leave()
+        _C._autocast_set(self.device_type, *self.previous.pop())
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether a device type has an autocast layer: every one has that tensorpy drives."""
+    return _C._autocast_available(device_type)
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether autocast is on for a device type in this thread."""
+    return _C._autocast_get(device_type)[0]
+
+
+def get_autocast_dtype(device_type: str) -> _dtype:
+    """The dtype that autocast casts to."""
+    return _C._autocast_get(device_type)[1]
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of weights are kept."""
+    return _C._autocast_get("cpu")[2]
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Switches autocast on or off for a device type in this thread."""
+    _C._autocast_set(device_type, enabled, *_C._autocast_get(device_type)[1:])
+
+
+def set_autocast_dtype(device_type: str, dtype: _dtype) -> None:
+    """Sets the dtype that autocast casts to."""
+    enabled, _, cache = _C._autocast_get(device_type)
+    _C._autocast_set(device_type, enabled, dtype, cache)
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Says whether casts of weights are kept."""
+    on, dtype, _ = _C._autocast_get("cpu")
+    _C._autocast_set("cpu", on, dtype, enabled)
+
+
+# ---- autograd.Function under autocast ----
+
+
+def _cast(value: Any, device_type: str, dtype: Any) -> Any:
+    """Floating tensors of a device, but float64, as a dtype; inside of sequences and mappings too."""
+    if isinstance(value, Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype != _C.float64
+        return value.to(dtype) if fits else value
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _cast(v, device_type, dtype) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(v, device_type, dtype) for v in value)
+    return value
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """Decorates `forward`: it runs under the autocast there is, or with cast_inputs without autocast on arguments of
+    that dtype."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not ctx._fwd_used_autocast:
+            return fwd(*args, **kwargs)
+        ctx._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+
+    return forward
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
+    """Decorates `backward`: it runs under the autocast that `forward` ran under."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(*args, **kwargs)
+
+    return backward

@@ -8,7 +8,7 @@ from typing import Any
 from tensorpy._C import dtype as _dtype
 from tensorpy._C import float16
 from tensorpy.amp import autocast as _autocast
-from tensorpy.amp import custom as _custom
+from tensorpy.amp import autocast_mode as _custom
 from tensorpy.amp import is_autocast_available
 from tensorpy.amp.grad_scaler import GradScaler as _GradScaler
 from tensorpy.amp.grad_scaler import OptState

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tensorpy.fx.graph import Graph
+from typing import TYPE_CHECKING
+
 from tensorpy.fx.node import Node, OpOverload, target_name
 from tensorpy.utils import _layers
+
+if TYPE_CHECKING:
+    from tensorpy.fx.graph import Graph
 
 _COLOURS = {"placeholder": _layers.INPUT, "get_attr": _layers.CONSTANT, "output": _layers.OUTPUT}
 

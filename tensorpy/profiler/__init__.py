@@ -10,7 +10,8 @@ The recorder is in C, under the dispatch key Profiler (csrc/dispatch/profiler.h)
 
 from __future__ import annotations
 
-from tensorpy.profiler._events import EventList, FunctionEvent, FunctionEventAvg, Interval, Kernel
+from tensorpy.profiler._event import FunctionEvent, Interval, Kernel
+from tensorpy.profiler._events import EventList, FunctionEventAvg
 from tensorpy.profiler._profile import (
     ProfilerAction,
     ProfilerActivity,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tensorpy.profiler._events import BACKWARD, OPERATOR, RANGE, FunctionEvent
+from tensorpy.profiler._event import BACKWARD, OPERATOR, RANGE, FunctionEvent
 
 _CATEGORY = {OPERATOR: "cpu_op", BACKWARD: "backward", RANGE: "user_annotation"}
 

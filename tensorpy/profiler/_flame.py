@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable
 from html import escape
 
-from tensorpy.profiler._events import BACKWARD, RANGE, FunctionEvent
+from tensorpy.profiler._event import BACKWARD, RANGE, FunctionEvent
 from tensorpy.profiler._table import time
 
 WIDTH, ROW = 1000, 17

@@ -1,6 +1,7 @@
 /* ctc.c: connectionist temporal classification; the kernels are in ctc.cl. */
 #include "PrimitiveKernels.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 #include "prim/table.h"
 #include "prim/transfer.h"
 

@@ -2,7 +2,8 @@
  *
  * The gradient by the table is what each place has for it, put to its row in the order of the places. */
 #include "PrimitiveKernels.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 #include "prim/transfer.h"
 
 enum { SUM, MEAN, MAX };

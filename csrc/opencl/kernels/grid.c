@@ -2,7 +2,8 @@
  *
  * The gradient by the input is what each place has for the elements that it read, put there in the places' order. */
 #include "PrimitiveKernels.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 
 #define MOST_SHARES (1 << 22) /* of several images at once */
 

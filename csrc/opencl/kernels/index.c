@@ -5,7 +5,7 @@
  * no element of self is copied for it. */
 #include "Functions.h"
 #include "PrimitiveKernels.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
 #include "prim/transfer.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "prim/transfer.h"
 #include "prim/plain.h"
 #include "opencl/kernels/element.h"
-#include "opencl/runtime/fault.h"
 #include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 
 #define GROUP 128
 

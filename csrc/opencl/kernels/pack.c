@@ -5,7 +5,7 @@
 #include "NativeFunctions.h"
 #include "PrimitiveKernels.h"
 #include "opencl/kernels/element.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
 
 #define GROUP 256
 #define MAX_DIMS 16

@@ -6,7 +6,8 @@
 #include "iter/iter.h"
 #include "opencl/kernels/element.h"
 #include "opencl/kernels/sort.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 #include "prim/transfer.h"
 #include "prim/program.h"
 

@@ -1,6 +1,7 @@
 /* random_of.c: draws with a parameter for each element; the kernels are in random_of.cl. */
 #include "PrimitiveKernels.h"
-#include "opencl/runtime/fault.h"
+#include "opencl/runtime/launch.h"
+#include "prim/fault.h"
 
 enum { GAMMA, POISSON, BINOMIAL, SLOPE };
 

@@ -1,6 +1,7 @@
 /* backend.c: see backend.h. */
 #include "opencl/runtime/backend.h"
 
+#include "opencl/runtime/fault.h"
 #include "core/stream.h"
 #include "opencl/runtime/copy.h"
 #include "opencl/runtime/event.h"

@@ -38,21 +38,15 @@ static cl_int start_words(tp_cl_device *d) {
     return status;
 }
 
-void tp_cl_pass_fault(tp_cl_call *c, int fault) {
-    if (!c->kernel) return;
-    int at = c->device->index;
-    cl_int status = devices[at].words ? CL_SUCCESS : start_words(c->device);
-    if (status != CL_SUCCESS) {
-        if (c->status == CL_SUCCESS) c->status = status;
-        return;
-    }
-    devices[at].unseen |= 1u << tp_cl_stream(c->device);
-    tp_cl_pass(c, sizeof(cl_mem), &devices[at].words);
-    tp_cl_pass_int(c, fault + 1); /* 0: nothing was noted */
+cl_int tp_cl_fault_words(tp_cl_device *d, cl_mem **words) {
+    cl_int status = devices[d->index].words ? CL_SUCCESS : start_words(d);
+    if (status != CL_SUCCESS) return status;
+    devices[d->index].unseen |= 1u << tp_cl_stream(d);
+    *words = &devices[d->index].words;
+    return CL_SUCCESS;
 }
 
-/* Waits for the stream. */
-static int look_now(tp_cl_device *d) {
+int tp_cl_look_now(tp_cl_device *d) {
     tp_cl_look look;
     if (tp_cl_await_stream(d) < 0 || tp_cl_look_begin(d, &look) < 0) return -1;
     if (!look.looks) return 0;
@@ -60,11 +54,6 @@ static int look_now(tp_cl_device *d) {
     cl_int status = tp_cl.clFinish(tp_cl_queue(d));
     tp_host_lock_acquire(held);
     return status == CL_SUCCESS ? tp_cl_look_end(d, &look) : tp_cl_fail(status, "clFinish");
-}
-
-int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group) {
-    tp_cl_device *d = c->device;
-    return tp_cl_run(c, items, group) < 0 ? -1 : tp_cl_checks_wait() ? look_now(d) : 0;
 }
 
 int tp_cl_look_begin(tp_cl_device *d, tp_cl_look *look) {
@@ -122,4 +111,19 @@ int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look) {
                  : "\n  next step: tensorpy.opencl.check_indices = \"sync\" raises this in the call that "
                    "is at fault, for its traceback");
     return tp_raise_fault(fault, look->words[1], look->words[2], look->words[3], where);
+}
+
+int tp_cl_finish(tp_cl_device *d) {
+    for (int i = 0; i < TP_CL_MAX_STREAMS; i++)
+        if (__atomic_load_n(&d->queues[i], __ATOMIC_ACQUIRE) && tp_cl_await_queue(d, i) < 0) return -1;
+    return tp_cl_look_idle(d);
+}
+
+void tp_cl_shut_down(void) {
+    for (int i = 0; i < TP_CL_MAX_DEVICES; i++) {
+        tp_cl_device *d = tp_cl_started(i) ? tp_cl_get(i) : NULL;
+        if (!d) continue;
+        tp_cl_finish_locked(d);
+        if (tp_cl_look_idle(d) < 0) fprintf(stderr, "tensorpy: %s\n", tp_error_message());
+    }
 }

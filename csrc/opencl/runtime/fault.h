@@ -11,13 +11,11 @@
  * nothing. Of several threads that see one note the first raises it. */
 #pragma once
 
-#include "opencl/runtime/launch.h"
+#include "opencl/runtime/stream.h"
 #include "prim/fault.h"
 
-/* Passes `volatile __global int *fault, int kind` for a fault by its number. */
-void tp_cl_pass_fault(tp_cl_call *c, int fault);
-/* tp_cl_run for a kernel that was passed a fault. */
-int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group);
+/* The words of the device, which what is enqueued next on the thread's stream may write; under the device's lock. */
+cl_int tp_cl_fault_words(tp_cl_device *d, cl_mem **words);
 
 /* A look around a wait: begin enqueues it, end, after the wait, raises what was found. */
 typedef struct {
@@ -31,6 +29,14 @@ int tp_cl_look_end(tp_cl_device *d, const tp_cl_look *look);
 void tp_cl_look_drop(tp_cl_device *d, const tp_cl_look *look);
 /* A look after a wait for all streams. */
 int tp_cl_look_idle(tp_cl_device *d);
+/* Waits for the thread's stream and looks. */
+int tp_cl_look_now(tp_cl_device *d);
+
+/* Waits for all streams of a device, as tp_cl_await does, and looks. */
+int tp_cl_finish(tp_cl_device *d);
+/* Waits for every device before the process's own clean-up, in which the driver takes down its compiler while a kernel
+ * may still need it. */
+void tp_cl_shut_down(void);
 
 /* Whether checked launches wait. The first value is TENSORPY_OPENCL_CHECK_INDICES's: "deferred" (the default), "sync".
  */

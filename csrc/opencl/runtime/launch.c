@@ -1,6 +1,7 @@
 /* launch.c: see launch.h. */
 #include "opencl/runtime/launch.h"
 
+#include "opencl/runtime/fault.h"
 #include "opencl/runtime/profile.h"
 
 void tp_cl_pass_number(tp_cl_call *c, const tp_scalar *value, tp_dtype d) {
@@ -48,4 +49,23 @@ tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n) {
     for (int i = 0; d && i < n; i++)
         if (tensors[i] && tp_cl_check_dtype(d, tensors[i]->dtype) < 0) return NULL;
     return d;
+}
+
+/* ---- kernels that find faults ---- */
+
+void tp_cl_pass_fault(tp_cl_call *c, int fault) {
+    cl_mem *words = NULL;
+    if (!c->kernel) return;
+    cl_int status = tp_cl_fault_words(c->device, &words);
+    if (status != CL_SUCCESS) {
+        if (c->status == CL_SUCCESS) c->status = status;
+        return;
+    }
+    tp_cl_pass(c, sizeof(cl_mem), words);
+    tp_cl_pass_int(c, fault + 1); /* 0: nothing was noted */
+}
+
+int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group) {
+    tp_cl_device *d = c->device;
+    return tp_cl_run(c, items, group) < 0 ? -1 : tp_cl_checks_wait() ? tp_cl_look_now(d) : 0;
 }

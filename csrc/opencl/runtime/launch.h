@@ -81,3 +81,8 @@ int tp_cl_run_groups(tp_cl_call *c, const size_t *groups, const size_t *group, i
 
 /* The device of a tensor, with the check that it has the dtypes of `n` tensors (NULL among them is skipped). */
 tp_cl_device *tp_cl_device_of(tp_tensor *const *tensors, int n);
+
+/* Passes `volatile __global int *fault, int kind` for a fault by its number (fault.h). */
+void tp_cl_pass_fault(tp_cl_call *c, int fault);
+/* tp_cl_run for a kernel that was passed a fault. */
+int tp_cl_run_checked(tp_cl_call *c, int64_t items, size_t group);

@@ -14,6 +14,7 @@
  * so that a stale one is found in no segment. */
 #include "opencl/runtime/memory.h"
 
+#include "opencl/runtime/fault.h"
 #include "core/alloc.h"
 #include "core/lock.h"
 #include "opencl/runtime/program.h"

@@ -1,12 +1,11 @@
 /* profile.c: see profile.h. */
 #include "opencl/runtime/profile.h"
 
+#include "opencl/runtime/fault.h"
 #include "opencl/runtime/memory.h"
 #include "opencl/runtime/stream.h"
 
 #include <stdlib.h>
-
-bool tp_cl_profiling;
 
 typedef struct {
     cl_event event;

@@ -7,8 +7,6 @@
 #include "dispatch/profiler.h"
 #include "opencl/runtime/runtime.h"
 
-extern bool tp_cl_profiling;
-
 typedef struct {
     const char *name; /* the kernel's; "Memset", "Memcpy HtoD" and its kin of a copy */
     int device, stream;

@@ -7,9 +7,6 @@
 
 #include "core/dtype.h"
 #include "core/lock.h"
-#include "opencl/runtime/fault.h"
-#include "opencl/runtime/profile.h"
-#include "opencl/runtime/stream.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,6 +16,7 @@
 #include <unistd.h>
 
 tp_cl_functions tp_cl;
+bool tp_cl_profiling;
 
 static tp_cl_device devices[TP_CL_MAX_DEVICES];
 static int count;
@@ -155,21 +153,13 @@ static int list_devices(void) {
 
 static void after_fork(void) { forked = true; }
 
-/* Before the process's own clean-up, in which the driver takes down its compiler while a kernel may still need it. */
-void tp_cl_shut_down(void) {
-    for (int i = 0; i < count && !forked; i++) {
-        if (!devices[i].queues[0]) continue;
-        tp_cl_finish_locked(&devices[i]);
-        if (tp_cl_look_idle(&devices[i]) < 0) fprintf(stderr, "tensorpy: %s\n", tp_error_message());
-    }
-}
-
 static int fail_forked(void) {
     return tp_fail(TP_RuntimeError, "OpenCL cannot be used in a process forked from one that has used it\n"
                                     "  next step: start the process with 'spawn' or 'forkserver'");
 }
 
 bool tp_cl_forked(void) { return forked; }
+bool tp_cl_started(int index) { return !forked && index < count && devices[index].queues[0]; }
 
 static int open_once(void) {
     if (tp_unlikely(forked)) return fail_forked();

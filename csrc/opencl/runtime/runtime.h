@@ -32,6 +32,7 @@ typedef struct {
 } tp_cl_device;
 
 extern tp_cl_functions tp_cl;
+extern bool tp_cl_profiling; /* queues note when commands start and end (profile.h) */
 
 /* The device's lock: of kernel arguments and enqueueing. */
 TP_INLINE void tp_cl_lock(const tp_cl_device *d) { tp_lock((tp_lock_id)(TP_LOCK_ClDevice + d->index)); }
@@ -49,8 +50,8 @@ bool tp_cl_opened(void);
 tp_cl_device *tp_cl_get(int index);
 /* What is known of a device without using it; NULL and the error set for an index out of range. */
 const tp_cl_device *tp_cl_describe(int index);
-/* Waits for every device; the last thing before the process ends. */
-void tp_cl_shut_down(void);
+/* Whether the device has queues, of this process. */
+bool tp_cl_started(int index);
 /* True in a process that was forked from one that had opened the driver: its queues do not live on in a child. */
 bool tp_cl_forked(void);
 

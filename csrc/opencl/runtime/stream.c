@@ -4,8 +4,6 @@
 #include "opencl/runtime/stream.h"
 
 #include "core/host.h"
-#include "opencl/runtime/fault.h"
-#include "opencl/runtime/profile.h"
 
 #include <sched.h>
 #include <time.h>
@@ -122,7 +120,7 @@ int tp_cl_await(cl_event event) {
     return status;
 }
 
-static int await_queue(tp_cl_device *d, int stream) {
+int tp_cl_await_queue(tp_cl_device *d, int stream) {
     cl_event mark;
     const char *call;
     cl_int status = tp_cl_mark(d, stream, &mark, &call);
@@ -132,10 +130,4 @@ static int await_queue(tp_cl_device *d, int stream) {
     return result;
 }
 
-int tp_cl_await_stream(tp_cl_device *d) { return await_queue(d, tp_cl_stream(d)); }
-
-int tp_cl_finish(tp_cl_device *d) {
-    for (int i = 0; i < TP_CL_MAX_STREAMS; i++)
-        if (__atomic_load_n(&d->queues[i], __ATOMIC_ACQUIRE) && await_queue(d, i) < 0) return -1;
-    return tp_cl_look_idle(d);
-}
+int tp_cl_await_stream(tp_cl_device *d) { return tp_cl_await_queue(d, tp_cl_stream(d)); }

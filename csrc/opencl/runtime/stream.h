@@ -30,10 +30,10 @@ cl_int tp_cl_hold(tp_cl_device *d, int stream, cl_event event);
 /* What is enqueued on `stream` from here on comes after all that the streams of a set (bits) were given so far. */
 void tp_cl_hold_for(tp_cl_device *d, int stream, uint32_t others);
 
-/* Waits for an event, for what the thread's stream was given so far, and for all streams of a device. Gives up the host
- * lock while it waits; -1 and the error set, too, when a signal's handler raises. */
+/* Waits for an event, and for what a stream, or the thread's, was given so far. Gives up the host lock while it waits;
+ * -1 and the error set, too, when a signal's handler raises. */
 int tp_cl_await(cl_event event);
 int tp_cl_await_stream(tp_cl_device *d);
-int tp_cl_finish(tp_cl_device *d);
-/* The same with the host lock held, for those that hold a lock of their own. */
+int tp_cl_await_queue(tp_cl_device *d, int stream);
+/* Waits for all streams with the host lock held, for those that hold a lock of their own. */
 cl_int tp_cl_finish_locked(tp_cl_device *d);

@@ -1,0 +1,109 @@
+"""One event of a profile: a call, a backward node or a range, and the kernels that it ran. Times are microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+OPERATOR, BACKWARD, RANGE = range(3)  # tp_profiled_kind
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From when to when."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One run of a kernel on a device."""
+
+    name: str
+    device: str
+    stream: int
+    time_range: Interval
+
+    @property
+    def duration(self) -> float:
+        return self.time_range.elapsed_us()
+
+
+@dataclass(eq=False)
+class FunctionEvent:
+    """One call of an operator, one backward node, or one range that record_function named."""
+
+    id: int
+    name: str
+    overload_name: str
+    kind: int
+    thread: int
+    time_range: Interval
+    sequence_nr: int
+    backend: str
+    failed: bool
+    cpu_memory_usage: int
+    device_memory_usage: int
+    input_shapes: list[Any] = field(default_factory=list)
+    input_dtypes: list[Any] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
+    cpu_parent: FunctionEvent | None = None
+    cpu_children: list[FunctionEvent] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    count: int = 1
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def is_user_annotation(self) -> bool:
+        return self.kind == RANGE
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total
+
+    @property
+    def self_device_time_total(self) -> float:
+        return sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def device_time_total(self) -> float:
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    @property
+    def ancestors(self) -> Iterable[FunctionEvent]:
+        """The events that enclose this one, from the inside outwards."""
+        event = self.cpu_parent
+        while event is not None:
+            yield event
+            event = event.cpu_parent
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent {self.name} thread={self.thread} {self.cpu_time_total:.3f}us>"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -92,3 +95,30 @@ def test_backends_call_no_kernel_of_all_devices(folder: str) -> None:
     assert len(general) > 300
     called = {(p.name, name) for p in sources(folder) for name in re.findall(r"\b(\w+)\(", code_of(p))}
     assert not [(file, name) for file, name in called if name in general]
+
+
+OBJECTS = ROOT / "build" / "release" / "obj"
+
+
+def symbols(objects: list[Path], which: str) -> dict[str, set[str]]:
+    """The global symbols that each object file defines, or leaves to others."""
+    text = subprocess.run(["nm", "-A", "-g", which, *objects], capture_output=True, text=True, check=True).stdout
+    found: dict[str, set[str]] = {str(path): set() for path in objects}
+    for line in text.splitlines():
+        path, _, entry = line.partition(":")
+        found[path].add(entry.split()[-1])
+    return found
+
+
+@pytest.mark.skipif(not OBJECTS.is_dir() or not shutil.which("nm"), reason="the C half was not built in this checkout")
+def test_files_form_no_circle() -> None:
+    """A file's functions call those of files below it: as the linker sees it, inline functions of headers included."""
+    objects = [p for p in OBJECTS.rglob("*.o") if (CSRC / p.relative_to(OBJECTS).with_suffix(".c")).exists()]
+    assert len(objects) > 300
+    home = {name: path for path, names in symbols(objects, "--defined-only").items() for name in names}
+    needs = symbols(objects, "--undefined-only")
+    below = {path: {home[n] for n in names if home.get(n, path) != path} for path, names in needs.items()}
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        pytest.fail("these call each other: " + " -> ".join(str(Path(p).relative_to(OBJECTS)) for p in error.args[1]))

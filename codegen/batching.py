@@ -207,6 +207,8 @@ def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:
     if "inplace_view" in op.function.tags:
         view = catalog.by_name.get(str(schema.name).replace("_", "", 1)) or _without_underscore(op, catalog)
         return ("GEOMETRY", view) if view is not None else ("VALUES", None)
+    if "view_copy" in op.function.tags and op.function.origin.batching is None:
+        return "PARTS", None  # the view and its copy, which know what a batch is
     word = said(op)
     if op.kind == "inplace" and source is not None and (has_kernel(source) or formula_of(source) is not None):
         return "INPLACE", source

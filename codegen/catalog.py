@@ -216,7 +216,8 @@ def _kernels(
         return own
     if "view_copy" in function.tags:
         view = view_of(function, by_name, function.at("tags"))
-        return [KernelSource("CompositeImplicitAutograd", "view_copy", str(view))]
+        key = "CompositeImplicitAutograd" if _is_composite(by_name[str(view)]) else "CompositeExplicitAutograd"
+        return [KernelSource(key, "view_copy", str(view))]
     return [KernelSource("CompositeImplicitAutograd", "direct", function.name.c_name + "_composite")]
 
 
@@ -240,6 +241,12 @@ def _by_key(entry: DerivativeEntry) -> tuple[tuple[str, DerivativeEntry], ...]:
         for k in entry.per_key
         if k.key in OF_ENTRIES
     )
+
+
+def _of_the_view(function: NativeFunction, derivative_of: Mapping[str, DerivativeEntry]) -> DerivativeEntry | None:
+    """The gradient of a copy of what a view gives is that of the view."""
+    entry = derivative_of.get(str(function.name).replace("_copy", "", 1))
+    return replace(entry, name=function.func, function=function) if entry is not None else None
 
 
 def build_catalog(
@@ -279,6 +286,8 @@ def build_catalog(
         for twin in (group.functional, group.inplace, group.mutable):
             if derivative is None and twin is not None and function.kind != "out":
                 derivative = derivative_of.get(str(twin.name))
+        if derivative is None and "view_copy" in function.tags and function.kind == "functional":
+            derivative = _of_the_view(function, derivative_of)
         operators.append(
             Operator(
                 function,
@@ -288,7 +297,7 @@ def build_catalog(
                 tuple(_kernels(function, group_of, by_name)),
                 _prims(function, group),
                 derivative if derivative is not None and _says_something(derivative) else None,
-                keyed_of[id(derivative)] if derivative is not None else (),
+                keyed_of.get(id(derivative), ()) if derivative is not None else (),
                 tuple(autocast_of.get(name, ())),
             )
         )

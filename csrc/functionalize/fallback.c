@@ -482,6 +482,12 @@ static int run(call *c, tp_value *results) {
     return run_outside(c, c->op, c->args, results); /* a view of a tensor of the outside is one */
 }
 
+static int run_bare(const tp_op *op, tp_functional_level *level, tp_value *args, tp_value *results) {
+    const tp_op *copying = tp_viewed_argument(op) >= 0 ? other_of(op) : NULL;
+    tp_auto_outside outside = tp_functional_step_out(level);
+    return tp_call_boxed(copying ? copying : op, args, results);
+}
+
 static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *results, void *context TP_UNUSED) {
     tp_functional_level *level = tp_tls.functional;
     if (!level) {
@@ -490,6 +496,7 @@ static int fall_back(const tp_op *op, tp_keyset ks, tp_value *args, tp_value *re
     }
     tp_key backend = tp_backend_key(device_of(op, args).type);
     if (is_composite(op, backend)) return tp_call_kernel_at(op, backend, ks & TP_BELOW(Functionalize), args, results);
+    if (level->bare) return run_bare(op, level, args, results);
     int64_t n = count_tensors(op, args);
     size_t bytes = (size_t)(n + 1) * sizeof(tp_tensor *);
     tp_value room[op->info->nargs + 1];

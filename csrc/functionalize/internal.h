@@ -26,7 +26,7 @@ typedef struct tp_functional_memory {
      * places. */
     int ndim;
     int64_t strides[TP_MAX_DIMS], byte_offset;
-    bool by_places;
+    bool by_places, copies_views;
     struct tp_stand_in *members; /* under the lock Functional */
 } tp_functional_memory;
 
@@ -44,6 +44,7 @@ typedef struct tp_stand_in {
 typedef struct tp_functional_level {
     uint32_t number;
     bool copies_views;
+    bool bare; /* there are no stand-ins: operators run, with copies for views, while a view is undone */
     int batches; /* how many vmaps are outside */
     tp_keyset include, exclude;
     struct tp_functional_level *outer;

@@ -15,24 +15,35 @@ static _Atomic uint32_t last_number;
 /* Keys above the layer that are for who called the function: they are told of values. */
 #define OUTSIDE_ONLY (TP_BIT(Tracer) | TP_BIT(PythonMode))
 
+static void enter(tp_functional_level *l) {
+    l->batches = tp_batch_count();
+    l->include = tp_tls.include;
+    l->exclude = tp_tls.exclude;
+    l->outer = tp_tls.functional;
+    tp_tls.functional = l;
+    tp_tls.include = (tp_tls.include & ~OUTSIDE_ONLY) | TP_BIT(Functionalize);
+}
+
+static void leave(const tp_functional_level *l) {
+    tp_keyset own = OUTSIDE_ONLY | TP_BIT(Functionalize);
+    tp_tls.include = (tp_tls.include & ~own) | (l->include & own);
+    tp_tls.functional = l->outer;
+}
+
 uint32_t tp_functional_open(bool copies_views) {
     tp_functional_level *l = calloc(1, sizeof *l);
     if (!l) return tp_fail_memory(sizeof *l), 0;
-    uint32_t number = atomic_fetch_add(&last_number, 1) + 1;
-    *l = (tp_functional_level){number,         copies_views,   tp_batch_count(),
-                               tp_tls.include, tp_tls.exclude, tp_tls.functional};
-    tp_tls.functional = l;
-    tp_tls.include = (tp_tls.include & ~OUTSIDE_ONLY) | TP_BIT(Functionalize);
-    return number;
+    l->number = atomic_fetch_add(&last_number, 1) + 1;
+    l->copies_views = copies_views;
+    enter(l);
+    return l->number;
 }
 
 int tp_functional_close(uint32_t number) {
     tp_functional_level *l = tp_tls.functional;
     if (!l || l->number != number)
         return tp_fail(TP_RuntimeError, "functionalize: level %u is not the innermost", number);
-    tp_keyset own = OUTSIDE_ONLY | TP_BIT(Functionalize);
-    tp_tls.include = (tp_tls.include & ~own) | (l->include & own);
-    tp_tls.functional = l->outer;
+    leave(l);
     free(l);
     return 0;
 }
@@ -73,7 +84,9 @@ static void lie_as(tp_functional_memory *m, const tp_tensor *value) {
 static tp_functional_memory *new_memory(uint32_t level, tp_tensor *value) {
     tp_functional_memory *m = tp_alloc(sizeof *m);
     if (!m) return NULL;
-    *m = (tp_functional_memory){.refcount = 1, .level = level, .value = tp_retain(value)};
+    const tp_functional_level *l = tp_functional_level_of(level);
+    *m = (tp_functional_memory){
+        .refcount = 1, .level = level, .value = tp_retain(value), .copies_views = l && l->copies_views};
     lie_as(m, value);
     return m;
 }
@@ -252,9 +265,19 @@ static bool shows(const tp_tensor *t, const tp_tensor *value) {
     return true;
 }
 
+/* The memory's value with `value` in place of what all steps show. New. */
+static tp_tensor *put(const tp_stand_in *p, tp_tensor *value) {
+    if (!p->memory->copies_views) return tp_steps_put(p->steps, p->memory->value, value);
+    tp_functional_level bare = {.bare = true};
+    enter(&bare);
+    tp_tensor *whole = tp_steps_put(p->steps, p->memory->value, value);
+    leave(&bare);
+    return whole;
+}
+
 int tp_stand_in_write(tp_tensor *t, tp_tensor *value) {
     tp_stand_in *p = tp_stand_in_of(t);
-    tp_autoref *whole = tp_steps_put(p->steps, p->memory->value, value);
+    tp_autoref *whole = put(p, value);
     if (!whole || replace_value(p->memory, whole) < 0) return -1;
     if (!p->memory->by_places && p->steps && shows(t, value)) keep_value(p, value);
     raise_versions(p);

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from tensorpy._absent import absent
 from tensorpy.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
 
-config = SimpleNamespace()  # takes any setting
+config = SimpleNamespace(suppress_errors=False)  # takes any setting
 OptimizedModule = absent(__name__, "OptimizedModule")
 optimize = absent(__name__, "optimize")
 export = absent(__name__, "export")

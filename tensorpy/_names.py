@@ -13,7 +13,9 @@ MODULES = frozenset(
     quasirandom random serialization signal sparse special storage testing torch_version types utils version xpu
     """.split()
 )
-PRIVATE_MODULES = frozenset("_VF __config__ _dynamo _functorch _linalg_utils _prims_common _utils".split())
+PRIVATE_MODULES = frozenset(
+    "_VF __config__ _dynamo _functorch _linalg_utils _prims_common _utils _vmap_internals".split()
+)
 
 # module -> what the package has of it
 _BY_MODULE = {
@@ -66,7 +68,7 @@ _BY_MODULE = {
     """,
     "storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage
-        FloatStorage HalfStorage IntStorage LongStorage ShortStorage TypedStorage
+        FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage TypedStorage
     """,
     "utils.backend_registration": "_register_device_module",
 }

@@ -390,7 +390,38 @@ def _of_layout(name: str, says: str) -> Any:
     return method
 
 
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """The elements in another shape, of as many: view."""
+    warnings.warn("non-inplace resize is deprecated: use view, reshape or resize_", stacklevel=2)
+    return self.reshape(*sizes).clone()
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """The elements in another tensor's shape."""
+    warnings.warn("non-inplace resize_as is deprecated: use view_as, reshape_as or resize_as_", stacklevel=2)
+    return self.reshape(tensor.shape).clone()
+
+
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Says that torch.distributions has what this was for."""
+    raise RuntimeError("reinforce() was removed. Use torch.distributions instead: its log_prob has a gradient.")
+
+
+def _gone(name: str) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from tensorpy import _linalg_utils
+
+        return getattr(_linalg_utils, name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"Says which function of linalg stands for {name}."
+    return method
+
+
 _METHODS = (
+    resize,
+    resize_as,
+    reinforce,
+    *map(_gone, ("eig", "lstsq", "solve", "symeig")),
     new,
     type,
     cuda,
@@ -426,6 +457,10 @@ def _install() -> None:
     for name, says in _LAYOUT_METHODS.items():
         _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name, says)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
+    for old, new in (("div", "truediv"), ("idiv", "itruediv"), ("rdiv", "rtruediv")):
+        _C._set_type_attribute(Tensor, f"__{old}__", getattr(Tensor, f"__{new}__"))
+    _C._set_type_attribute(Tensor, "__nonzero__", Tensor.__bool__)
+    _C._set_type_attribute(Tensor, "__long__", Tensor.__int__)
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks))

@@ -410,19 +410,39 @@ class TypedStorage:
     def type(self, dtype: Any = None) -> Any:
         """The name of the type of storages of this dtype; with a dtype a copy in that."""
         if dtype is None:
-            return f"tensorpy.{self.pickle_storage_type()}"
+            return f"{str(self.dtype).rpartition('.')[0]}.{self.pickle_storage_type()}"
         return TypedStorage(wrap_storage=self._row.to(dtype).clone().untyped_storage(), dtype=dtype)
+
+    def _to(self, dtype: _C.dtype) -> TypedStorage:
+        row = self._row.to(dtype)
+        return self if dtype is self.dtype else TypedStorage(wrap_storage=row.untyped_storage(), dtype=dtype)
 
     def pickle_storage_type(self) -> str:
         """The name that files have for the type."""
         return _dtype_to_storage_type_map()[self.dtype]
 
     def __repr__(self) -> str:
+        kind = f"{type(self).__module__}.{type(self).__name__}"
         return (
             " "
             + "\n ".join(map(str, self.tolist()))
-            + f"\n[{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+            + f"\n[{kind}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
         )
+
+
+def _cast(name: str, dtype: _C.dtype) -> Any:
+    def method(self: TypedStorage) -> TypedStorage:
+        return self._to(dtype)
+
+    method.__name__, method.__doc__ = name, f"The elements as {dtype}; the storage itself if they are that."
+    return method
+
+
+for _name in "double float half bfloat16 long int short char bool".split():
+    setattr(TypedStorage, _name, _cast(_name, getattr(_C, {"char": "int8"}.get(_name, _name))))
+TypedStorage.byte = _cast("byte", _C.uint8)  # type: ignore[attr-defined]
+TypedStorage.complex_double = _cast("complex_double", _C.complex128)  # type: ignore[attr-defined]
+TypedStorage.complex_float = _cast("complex_float", _C.complex64)  # type: ignore[attr-defined]
 
 
 def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:
@@ -450,6 +470,8 @@ class _OfOneDtype(type):
 
 def __getattr__(name: str) -> Any:
     """FloatStorage, ByteStorage, ...: each class is made when it is asked for."""
+    if name == "Storage":
+        return __getattr__("FloatStorage")
     dtype = _storage_type_to_dtype_map().get(name) if name.endswith("Storage") else None
     if dtype is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,8 +38,8 @@ static tp_tensor *first_grad(tp_tensor *grad, const tp_tensor *variable) {
  * at the beginning. */
 static int add_to_grad(tp_tensor *variable, tp_tensor *grad) {
     tp_autoref *old = tp_grad(variable);
-    if (old && !tp_grad_enabled()) return tp_add__Tensor(old, grad, TP_SCALAR_I(1));
-    tp_tensor *sum = old ? tp_add_Tensor(old, grad, TP_SCALAR_I(1)) : first_grad(grad, variable);
+    if (old && !tp_grad_enabled() && !tp_goes_second(old, grad)) return tp_add__Tensor(old, grad, TP_SCALAR_I(1));
+    tp_tensor *sum = old ? tp_sum_of_grads(old, grad) : first_grad(grad, variable);
     if (!sum) return -1;
     tp_put_grad_steal(variable, sum);
     return 0;

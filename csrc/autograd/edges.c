@@ -34,7 +34,7 @@ int tp_retain_grad(tp_tensor *t) {
 
 static int keep_grad(tp_tensor *t, tp_tensor *grad) {
     tp_autoref *old = tp_grad(t);
-    tp_tensor *kept = old ? tp_add_Tensor(old, grad, TP_SCALAR_I(1)) : tp_clone(grad, TP_NO_FORMAT);
+    tp_tensor *kept = old ? tp_sum_of_grads(old, grad) : tp_clone(grad, TP_NO_FORMAT);
     if (!kept) return -1;
     tp_put_grad_steal(t, kept);
     return 0;

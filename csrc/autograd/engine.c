@@ -288,7 +288,7 @@ static int add_gradient_steal(tp_tensor **slot, tp_tensor *grad) {
     if (!tp_grad_enabled() && alike && only_ours(*slot) && tp_is_dense(*slot)) {
         status = tp_add__Tensor(*slot, grad, TP_SCALAR_I(1));
     } else {
-        tp_tensor *sum = tp_add_Tensor(*slot, grad, TP_SCALAR_I(1));
+        tp_tensor *sum = tp_sum_of_grads(*slot, grad);
         if (sum) {
             tp_release(*slot);
             *slot = sum;

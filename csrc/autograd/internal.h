@@ -1,7 +1,9 @@
 /* internal.h: what the files of csrc/autograd share with each other only. */
 #pragma once
 
+#include "Functions.h"
 #include "autograd/node.h"
+#include "dispatch/key.h"
 
 /* Adds an input described by t; returns its number, or -1. */
 int tp_node_add_input(tp_node *n, const tp_tensor *t);
@@ -16,3 +18,12 @@ int tp_node_keep(tp_node *n, tp_tensor *t);
 void tp_forget_keeper(tp_node *n, const tp_tensor *t);
 /* Points edge i to where the gradient of t goes, which is no view, or whose history is up to date. */
 int tp_node_point_to(tp_node *n, int i, tp_tensor *t);
+
+/* A dense tensor takes a sparse one on its right only. */
+TP_INLINE bool tp_goes_second(const tp_tensor *a, const tp_tensor *b) {
+    return (a->keys & TP_ANSWERED) && !(b->keys & TP_ANSWERED);
+}
+/* a + b, in the order in which the two can be added. */
+TP_INLINE tp_tensor *tp_sum_of_grads(tp_tensor *a, tp_tensor *b) {
+    return tp_goes_second(a, b) ? tp_add_Tensor(b, a, TP_SCALAR_I(1)) : tp_add_Tensor(a, b, TP_SCALAR_I(1));
+}

@@ -607,6 +607,40 @@ static void free_tensor_list(tp_tensors list) {
     PyMem_Free((void *)list.data);
 }
 
+/* What is called when the innermost backward pass of the thread is done: a list, NULL outside of passes. */
+static _Thread_local PyObject *final_calls;
+
+/* Calls may add calls. */
+static int call_finals(PyObject *calls) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {
+        PyObject *call = Py_NewRef(PyList_GET_ITEM(calls, i)), *result = PyObject_CallNoArgs(call);
+        Py_DECREF(call);
+        Py_XDECREF(result);
+        if (!result) return -1;
+    }
+    return 0;
+}
+
+static int backward_and_finals(tp_tensors roots, tp_tensors grads, bool retain, bool create, tp_tensors inputs,
+                               tp_tensor **out) {
+    PyObject *outer = final_calls;
+    if (!(final_calls = PyList_New(0))) return final_calls = outer, -1;
+    int status = tp_backward(roots, grads, retain, create, inputs, out);
+    if (status < 0) tp_py_raise();
+    else status = call_finals(final_calls);
+    Py_DECREF(final_calls);
+    final_calls = outer;
+    return status;
+}
+
+static PyObject *queue_callback(PyObject *self, PyObject *call) {
+    (void)self;
+    if (!final_calls)
+        return PyErr_Format(PyExc_RuntimeError, "Final callbacks can only be installed during backward pass.");
+    if (PyList_Append(final_calls, call) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* _run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs, accumulate) -> tuple of gradients or None */
 static PyObject *run_backward(PyObject *self, PyObject *args) {
     (void)self;
@@ -625,10 +659,9 @@ static PyObject *run_backward(PyObject *self, PyObject *args) {
         PyErr_NoMemory();
         goto done;
     }
-    if (tp_backward(roots, grads, retain_graph, create_graph, inputs, out) < 0) tp_py_raise();
-    else if (!out) result = Py_NewRef(Py_None);
-    else {
-        result = grads_tuple(out, (int)inputs.size);
+    int status = backward_and_finals(roots, grads, retain_graph, create_graph, inputs, out);
+    if (status == 0) result = out ? grads_tuple(out, (int)inputs.size) : Py_NewRef(Py_None);
+    if (out) {
         for (int64_t i = 0; i < inputs.size; i++) tp_release(out[i]);
     }
 done:
@@ -779,6 +812,7 @@ static PyMethodDef functions[] = {
     {"_current_graph_task_id", current_task, METH_NOARGS, NULL},
     {"_will_engine_execute_node", will_reach, METH_O, NULL},
     {"_run_backward", run_backward, METH_VARARGS, NULL},
+    {"_queue_callback", queue_callback, METH_O, NULL},
     {"_tensor_hooks", tensor_hooks, METH_O, NULL},
     {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},
     {"_set_saved_hooks", set_saved_hooks, METH_O, NULL},

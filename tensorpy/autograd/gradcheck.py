@@ -15,6 +15,15 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy._modes import no_grad
 from tensorpy._utils import unravel
+from tensorpy.autograd.jacobians import (
+    _as_tuple,
+    _differentiable_outputs,
+    _get_numerical_jacobian,
+    _iter_tensors,
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+)
 
 
 class GradcheckError(RuntimeError):
@@ -137,6 +146,63 @@ def _compare(
     return f"output element {place} by input element {element}: analytical {got!r}, numerical {expected!r}"
 
 
+def _direction(t: Tensor, number: int) -> Tensor:
+    """A direction of length 1 without zeros, the same for the same sizes. Of complex numbers both parts are there."""
+    places = _C.arange(t.numel(), dtype=_C.float64)
+    real = 0.5 + (places * 0.754877666 + number * 0.569840291).frac()
+    whole = _C.complex(real, 0.5 + (places * 0.328172 + number * 0.61).frac()) if t.is_complex() else real
+    length = float(whole.abs().square().sum()) ** 0.5
+    return (whole / length if length else whole).to(device=t.device, dtype=t.dtype).reshape(t.shape)
+
+
+def _moved(func: Callable[..., Any], values: Sequence[Any], which: int, along: Tensor, eps: float) -> list[Tensor]:
+    """The derivatives of the outputs along a direction of one input, by central differences."""
+    memory = values[which].detach()
+    before, ends = memory.clone(), []
+    try:
+        for sign in (1, -1):
+            memory.copy_(before + along * (sign * eps))
+            with no_grad():
+                ends.append([o.detach().clone() for o in _tensors(func(*values))])
+    finally:
+        memory.copy_(before)
+    return [(a - b) / (2 * eps) for a, b in zip(*ends, strict=True)]
+
+
+def _product(a: Sequence[Tensor | None], b: Sequence[Tensor]) -> float:
+    """The sum of Re(conj(a) b) over all elements."""
+    total = 0.0
+    for x, y in zip(a, b, strict=True):
+        if x is not None and x.numel():
+            wide = _C.complex128 if x.is_complex() or y.is_complex() else _C.float64
+            x, y = x.detach().to(wide), y.detach().to(wide)
+            total += float((x.conj() * y).sum().real)
+    return total
+
+
+def _fast_mismatch(
+    func: Callable[..., Any], values: Sequence[Any], chosen: list[int], eps: float, atol: float, rtol: float
+) -> str | None:
+    """Gradients along one direction of each input and of all outputs; None, or where they differ from differences."""
+    outputs = _tensors(func(*values))
+    seeds = [_direction(o, i) for i, o in enumerate(outputs)]
+    wanted = tuple(values[i] for i in chosen)
+    found = _C._run_backward(tuple(outputs), tuple(seeds), True, False, wanted, False)
+    elements = sum(float(s.abs().sum()) for s in seeds)
+    noise = _noise(max((float(o.detach().abs().max()) for o in outputs if o.numel()), default=0.0), eps)
+    for i, x, grad in zip(chosen, wanted, found, strict=True):
+        if grad is not None and (grad.shape != x.shape or grad.dtype != x.dtype):
+            raise GradcheckError(f"gradient {i} is {grad.dtype}{list(grad.shape)} for {x.dtype}{list(x.shape)}")
+        along = _direction(x.detach(), i + 17)
+        expected = _product(seeds, _moved(func, values, i, along, eps))
+        got = _product([grad], [along])
+        # A difference at each element would add up along the directions, so the least one does too.
+        least = (atol * max(float(along.abs().sum()), 1.0) + noise) * max(elements, 1.0)
+        if not _close(got, expected, least, rtol):
+            return f"along a direction of input {i}: analytical {got!r}, numerical {expected!r}"
+    return None
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -159,7 +225,8 @@ def gradcheck(
 
     The inputs that require a gradient should be float64 or complex128 and must not share memory among their elements.
     With `check_forward_ad` the tangents of forward mode are compared too, along each element of each input, and with
-    `check_batched_forward_grad` tangents under vmap with those.
+    `check_batched_forward_grad` tangents under vmap with those. `fast_mode` compares along one direction of each input
+    and of the outputs, in place of every element: two calls an input.
     """
     if not (check_backward_ad or check_forward_ad):
         raise ValueError("gradcheck: check_backward_ad or check_forward_ad has to be True")
@@ -169,7 +236,7 @@ def gradcheck(
         if check_forward_ad:
             _forward_check(func, inputs, eps, atol, rtol, check_batched_forward_grad)
         if check_backward_ad:
-            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked)
+            _gradcheck(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, masked, fast_mode)
     except GradcheckError:
         if raise_exception:
             raise
@@ -206,6 +273,7 @@ def _gradcheck(
     nondet_tol: float,
     undefined: bool,
     masked: bool,
+    fast: bool,
 ) -> None:
     values, chosen = _checked_inputs(inputs)
     for i in chosen:
@@ -219,6 +287,13 @@ def _gradcheck(
         found = _tensors(func(*values))
         return tuple(found[place] for place in recorded) if recorded else tuple(found)
 
+    if fast and recorded and not masked:
+        problem = _fast_mismatch(differentiable, values, chosen, eps, atol, rtol)
+        if problem is None:
+            _check_repeatable(differentiable, values, chosen, nondet_tol)
+            if undefined:
+                _check_undefined(func, values, [values[i] for i in chosen])
+            return
     outputs = list(differentiable(*values))
     numeric = {i: _numeric(differentiable, values, i, eps, len(outputs)) for i in chosen}
     if not recorded:
@@ -241,6 +316,16 @@ def _gradcheck(
                 raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
     if undefined:
         _check_undefined(func, values, wanted)
+
+
+def _check_repeatable(func: Callable[..., Any], values: Sequence[Any], chosen: list[int], nondet_tol: float) -> None:
+    """Backward gives the same gradients a second time."""
+    outputs, wanted = func(*values), tuple(values[i] for i in chosen)
+    seeds = tuple(_direction(o, i) for i, o in enumerate(outputs))
+    first, second = (_C._run_backward(tuple(outputs), seeds, True, False, wanted, False) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        if a is not None and b is not None and a.numel() and bool(((a - b).abs() > nondet_tol).any()):
+            raise GradcheckError("Backward is not reentrant: it gives other gradients the second time")
 
 
 def _check_undefined(func: Callable[..., Any], values: Sequence[Any], wanted: list[Tensor]) -> None:
@@ -305,6 +390,7 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
         masked=masked,
     )
 
@@ -323,4 +409,15 @@ def _wave(i: int) -> float:
     return 0.3 + ((i * 7 + 3) % 11) / 11 * (-1) ** i
 
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "_as_tuple",
+    "_differentiable_outputs",
+    "_get_numerical_jacobian",
+    "_iter_tensors",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]

@@ -10,6 +10,34 @@ from tensorpy._C import Tensor
 __all__ = ["Variable"]
 
 
+class _Engine:
+    """The engine by the methods that PyTorch's has for it."""
+
+    def run_backward(
+        self,
+        tensors: Any,
+        grad_tensors: Any,
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Any = (),
+        allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> Any:
+        """Goes back from tensors with the gradients given: those of `inputs`, or into the leaves' `.grad`."""
+        wanted = tuple(inputs) if inputs else None
+        return _C._run_backward(
+            tuple(tensors), tuple(grad_tensors), keep_graph, create_graph, wanted, accumulate_grad or wanted is None
+        )
+
+    def queue_callback(self, callback: Any) -> None:
+        """Has a function called when the backward pass that runs is done."""
+        _C._queue_callback(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether a checkpoint may run backward now: always."""
+        return True
+
+
 class VariableMeta(type):
     """Every tensor is a Variable."""
 
@@ -19,6 +47,8 @@ class VariableMeta(type):
 
 class Variable(metaclass=VariableMeta):
     """`Variable(x, requires_grad=True)`: x's elements as a leaf of a graph, a Tensor like any other."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if data is None:

@@ -171,13 +171,20 @@ def embedding_bag(
         offsets = ops.arange(0, input.numel(), max(input.shape[1], 1), dtype=input.dtype, device=input.device)
         include_last_offset = False
         input = input.reshape(-1)
-    if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients are not supported")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
         with _modes.no_grad():
             ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     each = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     how = ("sum", "mean", "max").index(mode)
+    if sparse and weight.requires_grad:
+        from tensorpy.sparse._gradients import embedding_bag as with_sparse_gradient
+
+        bags = (offsets, how, include_last_offset, padding_idx and padding_idx % weight.shape[0])
+        return with_sparse_gradient(weight, each, input, bags, scale_grad_by_freq)
     return ops.embedding_bag(
         weight, input, offsets, scale_grad_by_freq, how, sparse, each, include_last_offset, padding_idx
     )[0]

@@ -30,8 +30,60 @@ class _Embedding(Function):
 def embedding(weight: Tensor, index: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     """Rows of a weight, whose gradient is sparse: the rows that were taken."""
     if scale_grad_by_freq:
-        raise RuntimeError("embedding: scale_grad_by_freq is not supported with sparse gradients")
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     return _Embedding.apply(weight, index, padding_idx)
+
+
+class _EmbeddingBag(Function):
+    """Sums (mode 0) or means (1) of bags of rows."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, each: Tensor | None, index: Tensor, bags: Any) -> Any:
+        offsets, mode, include_last_offset, padding_idx = bags
+        result = _C.embedding_bag(weight, index, offsets, False, mode, True, each, include_last_offset, padding_idx)[0]
+        ctx.index, ctx.size, ctx.bags = index, tuple(weight.shape), bags
+        ctx.save_for_backward(weight, each)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (grad,) = grad_outputs
+        offsets, mode, include_last_offset, padding_idx = ctx.bags
+        weight, each = ctx.saved_tensors
+        starts = offsets[:-1] if include_last_offset else offsets
+        places = _C.arange(ctx.index.numel(), device=ctx.index.device)
+        bag = _C.searchsorted(starts.to(_C.int64).contiguous(), places, right=True) - 1
+        to_each = None
+        if each is not None and ctx.needs_input_grad[1]:
+            to_each = _C._embedding_bag_per_sample_weights_backward(
+                grad,
+                weight,
+                ctx.index,
+                offsets,
+                bag.to(ctx.index.dtype),
+                mode,
+                -1 if padding_idx is None else padding_idx,
+            )
+        rows, scale = ctx.index.to(_C.int64), each
+        if padding_idx is not None:
+            counted = (rows != padding_idx).nonzero().squeeze(1)
+            rows, bag = rows.index_select(0, counted), bag.index_select(0, counted)
+            scale = None if scale is None else scale.index_select(0, counted)
+        if mode == 1:
+            scale = 1 / _C.bincount(bag, minlength=grad.shape[0]).to(grad.dtype).index_select(0, bag)
+        values = grad.index_select(0, bag)
+        values = values if scale is None else values * scale.unsqueeze(1)
+        return sparse_of(Coo(rows.unsqueeze(0), ctx.size, False), values), to_each, None, None
+
+
+def embedding_bag(
+    weight: Tensor, each: Tensor | None, index: Tensor, bags: tuple[Any, int, bool, int | None], by_freq: bool
+) -> Tensor:
+    """Sums or means of bags of rows, whose gradient by the weight is sparse; `bags` is (offsets, mode,
+    include_last_offset, padding_idx)."""
+    if by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    return _EmbeddingBag.apply(weight, each, index, bags)
 
 
 # ---- optimizers ----

@@ -58,7 +58,7 @@ int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints strides, tp_dtype d
     bool shared = shares_memory(m, given); /* asked before resizing, which would move the bytes elsewhere */
     /* One of several is resized when all of them are known to fit, so that none is changed for nothing. */
     bool later = m->noutputs > 1 && !has_sizes(given, sizes);
-    if (!later && !has_sizes(given, sizes) && tp_tensor_resize(given, sizes, strides) < 0) return -1;
+    if (!later && !has_sizes(given, sizes) && tp_resize_out(given, sizes, strides) < 0) return -1;
     bool direct = !later && (tp_dtype)given->dtype == dtype && has_strides(given, strides) && !shared;
     m->out[i] = direct ? given : make(sizes, strides, dtype, device);
     return m->out[i] ? 0 : -1;
@@ -77,7 +77,7 @@ int tp_meta_commit(tp_meta *m) {
     for (int i = 0; i < m->noutputs && status == 0; i++) {
         if (!m->out[i] || m->out[i] == m->given[i]) continue;
         tp_ints sizes = tp_sizes(m->out[i]);
-        if (!has_sizes(m->given[i], sizes)) status = tp_tensor_resize(m->given[i], sizes, TP_NO_INTS);
+        if (!has_sizes(m->given[i], sizes)) status = tp_resize_out(m->given[i], sizes, TP_NO_INTS);
         if (status == 0) status = tp_copy_(m->given[i], m->out[i], false);
     }
     tp_meta_discard(m);

@@ -1,7 +1,23 @@
 /* out.c: see out.h. */
 #include "native/common/out.h"
 
+#include "core/determinism.h"
 #include "iter/iter.h"
+
+static int warn_of_sizes(const tp_tensor *out, tp_ints sizes) {
+    tp_autotext had = {0}, wanted = {0};
+    tp_text_ints(&had, tp_sizes(out));
+    tp_text_ints(&wanted, sizes);
+    return tp_warn(
+        "An output with one or more elements was resized since it had shape %s, which does not match the required "
+        "output shape %s. Give out= a tensor of that shape, or one without elements: out.resize_(0).",
+        had.text ? had.text : "", wanted.text ? wanted.text : "");
+}
+
+int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides) {
+    if (out->numel && warn_of_sizes(out, sizes) < 0) return -1;
+    return tp_tensor_resize(out, sizes, strides);
+}
 
 int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype) {
     if (variant != TP_VARIANT_OUT) return tp_check_castable(dtype, (tp_dtype)given->dtype);

@@ -7,6 +7,8 @@
  * `out_dtype` says. */
 typedef enum { TP_VARIANT_NEW, TP_VARIANT_INPLACE, TP_VARIANT_OUT, TP_VARIANT_OUT_CAST } tp_variant;
 
+/* Gives an out= tensor the result's sizes, and strides (TP_NO_INTS: contiguous). Warns where it had elements. */
+int tp_resize_out(tp_tensor *out, tp_ints sizes, tp_ints strides);
 /* Whether a result of `dtype` may be written to `given`; the shape is not looked at. */
 int tp_check_given(const tp_tensor *given, tp_variant variant, tp_dtype dtype, tp_device device);
 int tp_check_given_dtype(const tp_tensor *given, tp_variant variant, tp_dtype dtype);

@@ -20,7 +20,7 @@ static int check_out(const tp_tensor *out, const tp_tensor *made, tp_variant var
 }
 
 static int resize_out(tp_tensor *out, const tp_tensor *made) {
-    return tp_same_sizes(out, made) ? 0 : tp_tensor_resize(out, tp_sizes(made), TP_NO_INTS);
+    return tp_same_sizes(out, made) ? 0 : tp_resize_out(out, tp_sizes(made), TP_NO_INTS);
 }
 int tp_fit_out(tp_tensor *out, const tp_tensor *made) {
     return tp_check_internal_overlap(out) < 0 ? -1 : resize_out(out, made);

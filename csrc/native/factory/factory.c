@@ -1,5 +1,6 @@
 /* factory.c: tensors made from sizes: empty, zeros, ones, full, arange and their *_like forms. */
 #include "NativeFunctions.h"
+#include "iter/iter.h"
 #include "native/common/pin.h"
 #include "native/factory/range.h"
 #include "native/common/unset.h"
@@ -141,6 +142,9 @@ static tp_tensor *arange_empty(const tp_scalar *start, const tp_scalar *end, con
     if (check_layout("arange", layout) < 0) return NULL;
     if (start->kind == TP_SCALAR_COMPLEX || end->kind == TP_SCALAR_COMPLEX || step->kind == TP_SCALAR_COMPLEX)
         return tp_fail_null(TP_RuntimeError, "arange: complex numbers have no order");
+    if (dtype == TP_BOOL || (dtype != TP_NO_DTYPE && tp_is_complex_dtype(dtype)))
+        return tp_fail_null(TP_NotImplementedError, "\"arange_cpu\" not implemented for '%s'",
+                            tp_scalar_type_name(dtype));
     int64_t n = arange_count(start, end, step, dtype);
     dtype = arange_dtype(start, end, step, dtype);
     device = device_or_default(device);

@@ -9,6 +9,7 @@
 #include "prim/fault.h"
 #include "prim/pool.h"
 #include "iter/iter.h"
+#include "native/nn/pool.h"
 
 #include <string.h>
 
@@ -38,6 +39,19 @@ static int check_list(const kind *k, const char *name, tp_ints v, bool may_be_em
     for (int64_t i = 0; i < v.size; i++)
         if (v.data[i] > INT32_MAX)
             return tp_fail(TP_RuntimeError, "%s: %s of %lld is too large", k->name, name, (long long)v.data[i]);
+    return 0;
+}
+
+int tp_check_no_empty(const char *op, const tp_tensor *self, int first) {
+    for (int i = first; i < self->ndim; i++) {
+        if (self->sizes[i]) continue;
+        tp_autotext text = {0};
+        tp_text_ints(&text, tp_sizes(self));
+        return tp_fail(TP_RuntimeError,
+                       "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s "
+                       "with dimension %d being empty",
+                       op, text.text, i);
+    }
     return 0;
 }
 
@@ -329,13 +343,27 @@ AVG_POOL(3)
 
 /* ---- to a given size ---- */
 
+/* Batches may be empty; so may channels where the mean is of each plane alone. */
+static int check_adaptive_input(const kind *k, const tp_tensor *self) {
+    int least = k->dims + 1, most = k->dims + 2, n = self->ndim;
+    tp_autotext text = {0};
+    if (n != least && n != most) {
+        tp_text_ints(&text, tp_sizes(self));
+        return tp_fail(TP_RuntimeError, "%s(): Expected %dD or %dD tensor, but got%s %s", k->name, least, most,
+                       k->average ? "" : ":", text.text);
+    }
+    for (int i = n - k->dims - 1; i < n; i++)
+        if (self->sizes[i] > INT32_MAX) return fail_input(k, self);
+    return tp_check_no_empty(k->name, self, k->average && k->dims == 2 ? n - 2 : 1);
+}
+
 static int adaptive_plan(tp_pool_plan *p, const kind *k, const tp_tensor *self, tp_ints output_size) {
     if (output_size.size != k->dims)
         return tp_fail(TP_RuntimeError,
                        k->average ? "%s: output_size must be %d"
                                   : "%s(): internal error: output_size.size() must be %d",
                        k->name, k->dims);
-    if (check_input(k, self) < 0) return -1;
+    if (check_adaptive_input(k, self) < 0) return -1;
     if (!tp_is_floating(self))
         return tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", k->name,
                        tp_scalar_type_name((tp_dtype)self->dtype));

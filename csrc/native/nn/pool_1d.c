@@ -1,5 +1,6 @@
 /* pool_1d.c: pooling of signals, which is that of images of height one. */
 #include "NativeFunctions.h"
+#include "native/nn/pool.h"
 
 #include <string.h>
 
@@ -34,6 +35,15 @@ static tp_tensor *as_image(const char *op, tp_tensor *self) {
                         "%s: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got: "
                         "%s",
                         op, text.text);
+}
+
+/* The same for what has a size to come to, where less may be empty. */
+static tp_tensor *as_adaptive_image(const char *op, tp_tensor *self) {
+    if (self->ndim == 2 || self->ndim == 3) return tp_unsqueeze(self, -2);
+    return tp_fail_null(TP_RuntimeError,
+                        "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while "
+                        "checking arguments for %s)",
+                        self->ndim, op);
 }
 
 static tp_tensor *as_signal(tp_tensor *image) {
@@ -102,7 +112,7 @@ tp_tensor *avg_pool1d_composite(tp_tensor *self, tp_ints kernel_size, tp_ints st
 tp_tensor *adaptive_avg_pool1d_composite(tp_tensor *self, tp_ints output_size) {
     pair n;
     if (make_size(&n, "adaptive_avg_pool1d", output_size) < 0) return NULL;
-    tp_autoref *image = as_image("adaptive_avg_pool1d", self);
+    tp_autoref *image = as_adaptive_image("adaptive_avg_pool1d", self);
     return image ? as_own_signal(tp_adaptive_avg_pool2d(image, n.ints)) : NULL;
 }
 
@@ -110,6 +120,7 @@ tp_tensor *adaptive_avg_pool1d_composite(tp_tensor *self, tp_ints output_size) {
 tp_tensor2 adaptive_max_pool1d_composite(tp_tensor *self, tp_ints output_size) {
     pair n;
     if (make_size(&n, "adaptive_max_pool1d", output_size) < 0) return (tp_tensor2){{NULL}};
-    tp_autoref *image = as_image("adaptive_max_pool1d", self);
+    tp_autoref *image = as_adaptive_image("adaptive_max_pool1d", self);
+    if (image && tp_check_no_empty("adaptive_max_pool1d", self, 1) < 0) return (tp_tensor2){{NULL}};
     return image ? as_signals(tp_adaptive_max_pool2d(image, n.ints)) : (tp_tensor2){{NULL}};
 }

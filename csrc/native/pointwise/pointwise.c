@@ -137,7 +137,7 @@ static int resize_output(general_call *g, tp_tensor *out) {
     int64_t strides[TP_MAX_DIMS];
     tp_ints sizes = {g->sizes, g->ndim};
     tp_iter_output_strides(g->inputs, g->p->ninputs, sizes, strides);
-    return tp_tensor_resize(out, sizes, (tp_ints){strides, g->ndim});
+    return tp_resize_out(out, sizes, (tp_ints){strides, g->ndim});
 }
 
 static int check_overlap(const tp_operand *inputs, int n, tp_tensor *out) {

@@ -7,6 +7,7 @@
 #include "Primitives.h"
 #include "core/generator.h"
 #include "iter/iter.h"
+#include "native/common/out.h"
 #include "native/random/random.h"
 #include "prim/transfer.h"
 
@@ -244,7 +245,7 @@ tp_tensor *bernoulli_composite(tp_tensor *self, tp_generator *generator) {
 /* Draws in the dtype that out has.
  * bernoulli.out(Tensor self, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!) */
 int bernoulli_out_composite(tp_tensor *self, tp_generator *generator, tp_tensor *out) {
-    if (!tp_same_sizes(out, self) && tp_tensor_resize(out, tp_sizes(self), TP_NO_INTS) < 0) return -1;
+    if (!tp_same_sizes(out, self) && tp_resize_out(out, tp_sizes(self), TP_NO_INTS) < 0) return -1;
     return tp_bernoulli__Tensor(out, self, generator);
 }
 tp_tensor *bernoulli_p_composite(tp_tensor *self, double p, tp_generator *generator) {

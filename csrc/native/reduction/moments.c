@@ -36,6 +36,7 @@ static tp_tensor *variance(const char *op, tp_tensor *self, tp_ints dim, const t
     tp_autoref *out = variance_empty(self, dim, keepdim, &mask);
     if (!out || out->numel == 0) return tp_take(out);
     if (warn_of_freedom(op, self, out, correction) < 0) return NULL;
+    if (self->numel == 0) return tp_fill__Scalar(out, TP_SCALAR_F(NAN)) == 0 ? tp_take(out) : NULL;
     tp_ints dims = tp_reduce_dims(self, mask, room);
     return tp_prim_reduce_variance(self, dims, correction_of(correction), root, out) == 0 ? tp_take(out) : NULL;
 }

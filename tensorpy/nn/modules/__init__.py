@@ -23,3 +23,7 @@ from tensorpy.nn.modules.rnn import *  # noqa: F403
 from tensorpy.nn.modules.sparse import *  # noqa: F403
 from tensorpy.nn.modules.transformer import *  # noqa: F403
 from tensorpy.nn.modules.upsampling import *  # noqa: F403
+
+__all__ = sorted(
+    name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Module)
+)

@@ -95,6 +95,10 @@ def _backward_hooks(self: Tensor) -> Any:
     return (_C._tensor_hooks(self) or None) if self.requires_grad else None
 
 
+def _keep_backward_hooks(self: Tensor) -> None:
+    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Calls `hook(tensor)` each time backward has added to this leaf's `.grad`."""
     if not self.requires_grad:
@@ -463,7 +467,7 @@ def _install() -> None:
     _C._set_type_attribute(Tensor, "__long__", Tensor.__int__)
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
-    _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks))
+    _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks, fdel=_keep_backward_hooks))
     for name in _STORAGE_METHODS:
         _C._set_type_attribute(_C.UntypedStorage, name, _of_storage(name))
     for name in ("from_file", "_new_shared"):

@@ -471,7 +471,7 @@ class _OfOneDtype(type):
 def __getattr__(name: str) -> Any:
     """FloatStorage, ByteStorage, ...: each class is made when it is asked for."""
     if name == "Storage":
-        return __getattr__("FloatStorage")
+        return globals().get("FloatStorage") or __getattr__("FloatStorage")
     dtype = _storage_type_to_dtype_map().get(name) if name.endswith("Storage") else None
     if dtype is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

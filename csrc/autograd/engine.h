@@ -39,3 +39,6 @@ typedef struct {
     int (*anomaly)(const tp_node *n); /* shows where the forward call of a failing node was */
 } tp_autograd_host_hooks;
 extern tp_autograd_host_hooks tp_autograd_host;
+
+/* Has the thread's saved-tensor hooks take the place of a value that was saved without any. */
+int tp_saved_hook(tp_saved *s, tp_node *owner);

@@ -14,8 +14,16 @@ static int keep_steal(tp_saved *s, tp_tensor *t) {
         s->tensor = t;
         return 0;
     }
+    uint32_t version = tp_version(t);
     s->packed = tp_autograd_host.pack(t);
+    bool written = s->packed && tp_version(t) != version;
     tp_release(t);
+    if (written) {
+        tp_autograd_host.free_packed(tp_take(s->packed));
+        return tp_fail(TP_RuntimeError,
+                       "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                       "hook cannot be modified by in-place operations: others have them too");
+    }
     return s->packed ? 0 : -1;
 }
 
@@ -47,8 +55,8 @@ static int released(const tp_node *owner) {
     return tp_fail(
         TP_RuntimeError,
         "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-        "already been freed): %s has let its saved values go. Specify retain_graph=True in the first call of "
-        "backward() or autograd.grad()",
+        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+        "autograd.grad(): those of %s are. Specify retain_graph=True if you need to go backward once more",
         owner->type->name);
 }
 
@@ -88,6 +96,30 @@ tp_tensor *tp_saved_get(const tp_saved *s, tp_node *owner) {
     if (!s->tensor) return NULL;
     if (tp_version(s->tensor) != s->version) return changed(s, owner), NULL;
     return with_history(s, s->tensor, owner);
+}
+
+int tp_saved_hook(tp_saved *s, tp_node *owner) {
+    if (owner->released) return released(owner);
+    if (s->packed)
+        return tp_fail(TP_RuntimeError,
+                       "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
+                       "pair of hooks is allowed at a time.");
+    if (!s->tensor)
+        return tp_fail(TP_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
+    tp_autoref *seen = s->is_output ? tp_detached_alias(s->tensor) : tp_retain(s->tensor);
+    uint32_t version = seen ? tp_version(seen) : 0;
+    void *packed = seen ? tp_autograd_host.pack(seen) : NULL;
+    if (!packed) return -1;
+    if (tp_version(seen) != version || s->packed || !s->tensor) {
+        tp_autograd_host.free_packed(packed);
+        return tp_fail(TP_RuntimeError,
+                       "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                       "hook cannot be modified by in-place operations: others have them too");
+    }
+    s->packed = packed;
+    tp_tensor *t = tp_take(s->tensor);
+    tp_release(t);
+    return 0;
 }
 
 void tp_saved_free(tp_saved *s) {

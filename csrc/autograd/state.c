@@ -91,12 +91,12 @@ void tp_put_grad_steal(tp_tensor *t, tp_tensor *grad) {
 }
 
 int tp_set_grad(tp_tensor *t, tp_tensor *grad) {
-    if (grad == t) return tp_fail(TP_RuntimeError, "can't assign a tensor as its own grad");
+    if (grad == t) return tp_fail(TP_RuntimeError, "can't assign Variable as its own grad");
     if (!tp_same_sizes(t, grad)) {
         tp_autotext a = {0}, b = {0};
         tp_text_ints(&a, tp_sizes(grad));
         tp_text_ints(&b, tp_sizes(t));
-        return tp_fail(TP_RuntimeError, "assigned grad has data of a different size: %s for a tensor of %s", a.text,
+        return tp_fail(TP_RuntimeError, "attempting to assign a gradient of size '%s' to a tensor of size '%s'", a.text,
                        b.text);
     }
     if (grad->dtype != t->dtype)

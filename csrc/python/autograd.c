@@ -122,6 +122,42 @@ static PyObject *saved_value(tp_node *n, int place) {
     return tp_py_wrap_seq_steal(all);
 }
 
+/* y.grad_fn._raw_saved_self: what stands for a saved value and takes hooks for it (autograd/graph.py). */
+static PyObject *raw_saved(PyObject *node, int place) {
+    const tp_node *n = NODE(node);
+    int64_t count = -1;
+    if (place >= n->type->nsaved) {
+        tp_saved_list *const *lists = (tp_saved_list *const *)((const tp_saved *)(n + 1) + n->type->nsaved);
+        const tp_saved_list *list = lists[place - n->type->nsaved];
+        count = list ? list->size : 0;
+    }
+    PyObject *module = PyImport_ImportModule("tensorpy.autograd.graph");
+    PyObject *made = module ? PyObject_CallMethod(module, "_raw_saved", "OiL", node, place, (long long)count) : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
+/* _hook_saved(node, place, index, pack, unpack) */
+static PyObject *hook_saved(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *node, *hooks, *before = (PyObject *)tp_tls.saved_hooks;
+    int place;
+    long long index;
+    if (!PyArg_ParseTuple(args, "O!iLO!", &node_type, &node, &place, &index, &PyTuple_Type, &hooks)) return NULL;
+    tp_node *n = NODE(node);
+    tp_saved *saved = (tp_saved *)(n + 1), *s = &saved[place];
+    if (place >= n->type->nsaved) {
+        tp_saved_list *list = ((tp_saved_list **)(saved + n->type->nsaved))[place - n->type->nsaved];
+        if (!list || index >= list->size) return PyErr_Format(PyExc_IndexError, "there is no such saved value");
+        s = &list->items[index];
+    }
+    tp_tls.saved_hooks = hooks;
+    int status = tp_saved_hook(s, n);
+    tp_tls.saved_hooks = before;
+    if (status < 0) return tp_py_raise();
+    Py_RETURN_NONE;
+}
+
 /* dir(node): with the names of what it saved. */
 static PyObject *node_dir(PyObject *o, PyObject *unused) {
     (void)unused;
@@ -144,10 +180,13 @@ static PyObject *node_getattro(PyObject *o, PyObject *name) {
     PyObject *value = PyObject_GenericGetAttr(o, name), *ctx = tp_py_function_ctx_borrow(NODE(o));
     if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
     const char *text = PyUnicode_AsUTF8(name);
+    bool is_raw = text && strncmp(text, "_raw", 4) == 0;
+    text = is_raw ? text + 4 : text;
     bool is_saved = text && strncmp(text, prefix, sizeof prefix - 1) == 0;
     int place = is_saved ? saved_place(NODE(o), text + sizeof prefix - 1) : -1;
     if (place < 0 && !ctx) return NULL;
     PyErr_Clear();
+    if (place >= 0 && is_raw) return raw_saved(o, place);
     return place >= 0 ? saved_value(NODE(o), place) : PyObject_GetAttr(ctx, name);
 }
 static PyObject *node_sequence(PyObject *o, PyObject *unused) {
@@ -238,15 +277,22 @@ static const char *kind_of(const tp_tensor *t, tp_text *text) {
 /* What a hook puts in a gradient's place has its sizes, dtype and device. */
 static int check_hooked(PyObject *hook, const tp_tensor *grad, PyObject *result) {
     if (!tp_py_is_tensor(result)) {
-        PyErr_Format(PyExc_TypeError, "hook %R must return None or a Tensor, not %s", hook, Py_TYPE(result)->tp_name);
+        PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s': a hook returns a Tensor or None",
+                     Py_TYPE(result)->tp_name);
         return -1;
     }
     const tp_tensor *t = tp_py_tensor_borrow(result);
     if (!grad || (tp_same_sizes(grad, t) && grad->dtype == t->dtype && tp_device_equal(grad->device, t->device)))
         return 0;
     tp_autotext was = {0}, is = {0};
-    PyErr_Format(PyExc_RuntimeError, "hook %R has changed the %s of value: from %s to %s", hook,
+    PyObject *name = PyObject_GetAttrString(hook, "__name__");
+    if (!name) {
+        PyErr_Clear();
+        name = PyObject_Repr(hook);
+    }
+    PyErr_Format(PyExc_RuntimeError, "hook '%S' has changed the %s of value: from %s to %s", name,
                  tp_same_sizes(grad, t) ? "type" : "size", kind_of(grad, &was), kind_of(t, &is));
+    Py_XDECREF(name);
     return -1;
 }
 
@@ -812,6 +858,7 @@ static PyMethodDef functions[] = {
     {"_current_graph_task_id", current_task, METH_NOARGS, NULL},
     {"_will_engine_execute_node", will_reach, METH_O, NULL},
     {"_run_backward", run_backward, METH_VARARGS, NULL},
+    {"_hook_saved", hook_saved, METH_VARARGS, NULL},
     {"_queue_callback", queue_callback, METH_O, NULL},
     {"_tensor_hooks", tensor_hooks, METH_O, NULL},
     {"_accumulate_hooks", accumulate_hooks, METH_O, NULL},

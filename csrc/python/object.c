@@ -201,7 +201,7 @@ PyObject *tp_py_wrap_seq_steal(tp_tensor_seq *seq) {
     if (!seq) return tp_py_raise();
     PyObject *tuple = PyTuple_New(seq->size);
     for (int64_t i = 0; tuple && i < seq->size; i++) {
-        PyObject *item = tp_py_wrap_steal(tp_take(seq->items[i]));
+        PyObject *item = seq->items[i] ? tp_py_wrap_steal(tp_take(seq->items[i])) : Py_NewRef(Py_None);
         if (!item) Py_CLEAR(tuple);
         else PyTuple_SET_ITEM(tuple, i, item);
     }

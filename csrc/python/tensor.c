@@ -136,10 +136,19 @@ static PyObject *get_false(PyObject *o, void *name) {
 NAMED_GETTER(grad_fn, "grad_fn") { return tp_py_grad_fn(TENSOR(o)); }
 
 SETTER(requires_grad) {
-    if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad cannot be deleted"), -1;
+    if (!value) return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool: it cannot be deleted"), -1;
     if (!PyBool_Check(value))
         return PyErr_Format(PyExc_RuntimeError, "requires_grad must be a bool, not %s", Py_TYPE(value)->tp_name), -1;
     return tp_py_check(tp_set_requires_grad(TENSOR(o), value == Py_True));
+}
+
+SETTER(_grad_fn) {
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!"), -1;
+    if (value != Py_None) return PyErr_SetString(PyExc_RuntimeError, "_grad_fn can be only set to None"), -1;
+    PyObject *itself = PyObject_CallMethod(o, "detach_", NULL);
+    Py_XDECREF(itself);
+    return itself ? 0 : -1;
 }
 
 SETTER(grad) {
@@ -149,13 +158,16 @@ SETTER(grad) {
         return 0;
     }
     if (!tp_py_is_tensor(value))
-        return PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name), -1;
+        return PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s",
+                            Py_TYPE(value)->tp_name),
+               -1;
     if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o); /* the gradient's attributes may lead back */
     return tp_py_check(tp_set_grad(t, TENSOR(value)));
 }
 
 SETTER(data) {
-    if (!value) return PyErr_SetString(PyExc_RuntimeError, "data cannot be deleted; delete the tensor"), -1;
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
     const tp_tensor *from = TENSOR(value);
     if (tp_requires_grad(TENSOR(o)) && !tp_is_floating(from) && !tp_is_complex(from))
@@ -218,7 +230,7 @@ PyGetSetDef tp_py_tensor_getset[] = {
     {"grad", get_grad, set_grad, "The gradient that backward() has added up, or None.", NULL},
     {"_grad", get_grad, set_grad, "The same as grad.", NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the graph that made this tensor, or None.", NULL},
-    {"_grad_fn", get_grad_fn, NULL, NULL, NULL},
+    {"_grad_fn", get_grad_fn, set__grad_fn, NULL, NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether the tensor is an input of the graph, not a result.", NULL},
     {"retains_grad", get_retains_grad, NULL, "Whether a result keeps its gradient.", NULL},
     {"data", get_data, set_data, "The same memory without history; writes to it are not tracked.", NULL},

@@ -83,7 +83,8 @@ def grad(
     grads = _C._run_backward(roots, _grads_for(roots, grad_outputs), keep, create_graph, wanted, False)
     if not (allow_unused or materialize_grads) and any(g is None for g in grads):
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. "
+            f"The differentiated Tensor at index {[g is None for g in grads].index(True)} appears to not have been "
+            "used in the graph. "
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:

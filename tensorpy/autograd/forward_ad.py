@@ -32,7 +32,7 @@ def enter_dual_level() -> int:
     """Opens the level that tangents belong to, and gives its number. One at a time: what nests is tensorpy.func.jvp."""
     if _current.number:
         raise RuntimeError(
-            "Nested forward mode AD is not supported by dual levels: leave the first one, or call tensorpy.func.jvp of "
+            "Nested forward mode AD is not supported at the moment: leave the first level, or use tensorpy.func.jvp of "
             "a function that calls jvp"
         )
     _current.number = _C._forward_open()

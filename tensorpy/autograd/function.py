@@ -49,7 +49,8 @@ class Function(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Computes the gradients of the arguments from those of the outputs."""
         raise NotImplementedError(
-            "a Function that is differentiated has to define backward (or vjp) as a static method"
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD: as a static method."
         )
 
     vjp = backward
@@ -113,7 +114,8 @@ class Function(metaclass=FunctionMeta):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            f"a Function is not called as an object; its forward is static: {type(self).__name__}.apply(...)"
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            f"function with static forward method: {type(self).__name__}.apply(...)"
         )
 
 

@@ -12,7 +12,15 @@ from tensorpy._C import Node, Tensor
 from tensorpy._modes import enable_grad
 from tensorpy.utils.hooks import RemovableHandle
 
-_refused = threading.local()  # .why: what disable_saved_tensors_hooks says
+
+class _Refused(threading.local):
+    """What a thread may not do: `why` is what disable_saved_tensors_hooks says."""
+
+    why: str | None = None
+    copies = False  # inside allow_mutation_on_saved_tensors
+
+
+_refused = _Refused()
 
 
 class saved_tensors_hooks:
@@ -24,9 +32,8 @@ class saved_tensors_hooks:
         self.hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
-        why = getattr(_refused, "why", None)
-        if why is not None:
-            raise RuntimeError(why)
+        if _refused.why is not None:
+            raise RuntimeError(_refused.why)
         self.previous = _C._set_saved_hooks(self.hooks)
 
     def __exit__(self, *unused: Any) -> None:
@@ -50,7 +57,7 @@ class save_on_cpu(saved_tensors_hooks):
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside, to enter saved_tensors_hooks is an error with this message."""
-    before = getattr(_refused, "why", None)
+    before = _refused.why
     _refused.why = error_message
     try:
         yield
@@ -73,8 +80,33 @@ def allow_mutation_on_saved_tensors() -> Iterator[_CopiesOfSaved]:
         with enable_grad():
             return t.clone()
 
-    with saved_tensors_hooks(pack, lambda t: t):
-        yield _CopiesOfSaved()
+    if _refused.copies:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _refused.copies = True
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            yield _CopiesOfSaved()
+    finally:
+        _refused.copies = False
+
+
+class SavedTensor:
+    """A value that a node has saved, `y.grad_fn._raw_saved_self`: it takes hooks, which then stand between."""
+
+    def __init__(self, node: Node, place: int, index: int = 0) -> None:
+        self._where = node, place, index
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor], /) -> None:
+        """Saves what pack_hook makes of the value in its place; unpack_hook gives the value back for backward."""
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError(f"register_hooks(): incompatible function arguments: {hook!r} cannot be called")
+        _C._hook_saved(*self._where, (pack_hook, unpack_hook))
+
+
+def _raw_saved(node: Node, place: int, count: int) -> Any:
+    """The SavedTensor at a place of a node, or of a list of values a tuple of them."""
+    return SavedTensor(node, place) if count < 0 else tuple(SavedTensor(node, place, i) for i in range(count))
 
 
 class GradientEdge(NamedTuple):

@@ -44,3 +44,70 @@ def test_saved_values_are_those_that_backward_uses() -> None:
     before.detach().zero_()
     with pytest.raises(RuntimeError, match=r"in-?place|changed"):
         z.grad_fn._saved_self  # noqa: B018
+
+
+# ---- hooks of one saved value ----
+
+
+def test_a_saved_value_takes_hooks_of_its_own():
+    x = tp.ones(2, requires_grad=True)
+    y = x * x
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t * 2, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]  # one factor is kept doubled
+    z = x.exp()
+    z.grad_fn._raw_saved_result.register_hooks(lambda t: t.tolist(), lambda numbers: tp.tensor(numbers))
+    (grad,) = tp.autograd.grad(z.sum(), x)
+    assert tp.allclose(grad, x.exp())
+
+
+def test_values_of_a_list_take_hooks_one_by_one():
+    x, seen = tp.ones(2, 2, requires_grad=True), []
+    y = x[:, tp.tensor([0, 1])]
+    none, index = y.grad_fn._raw_saved_indices
+    assert y.grad_fn._saved_indices[0] is None and y.grad_fn._saved_indices[1].tolist() == [0, 1]
+    index.register_hooks(lambda t: seen.append("packed") or t, lambda t: seen.append("unpacked") or t)
+    with pytest.raises(RuntimeError, match="with value None is forbidden"):
+        none.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert seen[0] == "packed" and "unpacked" in seen
+
+
+def test_hooks_of_a_saved_value_are_refused():
+    x = tp.ones(2, requires_grad=True)
+    saved = (x * x).grad_fn._raw_saved_self
+    for hooks in ((lambda t: t,), (1, 1)):
+        with pytest.raises(TypeError, match="register_hooks"):
+            saved.register_hooks(*hooks)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        saved.register_hooks(lambda t, other: t, lambda t: t)
+    saved.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    y = x * x
+    raw = y.grad_fn._raw_saved_self
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        raw.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_a_pack_hook_does_not_write_its_input():
+    def doubled(t):
+        with tp.no_grad():
+            return t.mul_(2)
+
+    x = tp.ones(2, requires_grad=True)
+    y = x * 1
+    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+        (y * y).grad_fn._raw_saved_self.register_hooks(doubled, lambda t: t)
+    with tp.autograd.graph.saved_tensors_hooks(doubled, lambda t: t):
+        with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+            y.exp() * y
+
+
+def test_contexts_of_copies_do_not_nest():
+    with tp.autograd.graph.allow_mutation_on_saved_tensors():
+        with pytest.raises(RuntimeError, match="contexts cannot be nested"):
+            tp.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
+    with tp.autograd.graph.allow_mutation_on_saved_tensors():
+        pass

@@ -69,6 +69,11 @@ static PyObject *with_requires_grad_steal(tp_tensor *t, PyObject *wanted) {
     bool requires_grad = false;
     if (!t) return NULL;
     int status = tp_py_take_bool(wanted, &requires_grad);
+    if (status == 0 && requires_grad && !tp_is_floating(t) && !tp_is_complex(t))
+        status = (PyErr_Format(PyExc_RuntimeError,
+                               "Only Tensors of floating point and complex dtype can require gradients, not %s",
+                               tp_dtype_names[t->dtype]),
+                  -1);
     if (status == 0 && requires_grad) status = tp_py_check(tp_set_requires_grad(t, true));
     if (status == 0) return tp_py_wrap_steal(t);
     tp_release(t);

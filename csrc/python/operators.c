@@ -196,7 +196,8 @@ static PyObject *nb_invert(PyObject *a) {
     if (tp_py_asks(a)) return tp_py_ask_method("__invert__", a, NULL, 0, NULL);
     const tp_tensor *t = tp_py_tensor_borrow(a);
     if (tp_is_floating(t) || tp_is_complex(t))
-        return PyErr_Format(PyExc_TypeError, "~: only integer and Boolean-type tensors have it, not %s",
+        return PyErr_Format(PyExc_TypeError,
+                            "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on %s",
                             tp_dtype_names[t->dtype]);
     return tp_py_like_steal(a, tp_py_wrap_steal(tp_bitwise_not(tp_py_tensor_borrow(a))));
 }

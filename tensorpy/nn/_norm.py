@@ -46,6 +46,11 @@ def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Groups of channels brought to mean 0 and variance 1."""
+    if input.dim() >= 2 and num_groups > 0 and input.shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
     return ops.group_norm(input, num_groups, weight, bias, eps)
 
 

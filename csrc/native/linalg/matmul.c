@@ -32,8 +32,8 @@ static int check_batch_dtypes(const tp_tensor *self, const tp_tensor *batch1, co
                    tp_dtype_names[self->dtype], tp_dtype_names[batch1->dtype], tp_dtype_names[batch2->dtype]);
 }
 
-static int check_matrices(const char *op, const tp_tensor *a, const tp_tensor *b) {
-    if (a->ndim != 2) return tp_fail(TP_RuntimeError, "%s: mat1 must be a matrix, got %d-D tensor", op, a->ndim);
+static int check_matrices(const char *op, const char *first, const tp_tensor *a, const tp_tensor *b) {
+    if (a->ndim != 2) return tp_fail(TP_RuntimeError, "%s: %s must be a matrix, got %d-D tensor", op, first, a->ndim);
     if (b->ndim != 2) return tp_fail(TP_RuntimeError, "%s: mat2 must be a matrix, got %d-D tensor", op, b->ndim);
     if (a->sizes[1] != b->sizes[0])
         return tp_fail(TP_RuntimeError, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", op,
@@ -51,7 +51,7 @@ static int multiply(tp_tensor *a, tp_tensor *b, tp_tensor *out) {
 
 /* mm(Tensor self, Tensor mat2) -> Tensor */
 int mm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat2) {
-    if (check_matrices("mm", self, mat2) < 0) return -1;
+    if (check_matrices("mm", "self", self, mat2) < 0) return -1;
     return tp_meta_output(m, 0, TP_INTS(self->sizes[0], mat2->sizes[1]), TP_NO_INTS, (tp_dtype)self->dtype,
                           self->device);
 }
@@ -86,7 +86,7 @@ static int start(tp_tensor *self, tp_tensor *out, const tp_scalar *beta, bool em
 /* addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
 int addmm_meta(tp_meta *m, tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scalar *beta,
                const tp_scalar *alpha) {
-    if (check_matrices("addmm", mat1, mat2) < 0 || check_addend_dtype(self, mat2) < 0) return -1;
+    if (check_matrices("addmm", "mat1", mat1, mat2) < 0 || check_addend_dtype(self, mat2) < 0) return -1;
     tp_ints sizes = TP_INTS(mat1->sizes[0], mat2->sizes[1]);
     return check_addend("addmm", self, sizes, beta, alpha) < 0
                ? -1
@@ -105,8 +105,8 @@ int addmm_dense(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scal
 
 static int check_batches(const char *op, const tp_tensor *a, const tp_tensor *b) {
     if (a->ndim != 3 || b->ndim != 3)
-        return tp_fail(TP_RuntimeError, "%s: batch1 and batch2 must be 3D tensors, got %dD and %dD", op, a->ndim,
-                       b->ndim);
+        return tp_fail(TP_RuntimeError, "%s: batch%d must be a 3D tensor, got %dD and %dD", op, a->ndim != 3 ? 1 : 2,
+                       a->ndim, b->ndim);
     if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1]) {
         tp_autotext y = {0};
         tp_text_ints(&y, tp_sizes(b));

@@ -33,9 +33,12 @@ int tp_refuse_alpha(const tp_pointwise *p, const tp_operand *inputs, const tp_sc
     return 0;
 }
 
-int tp_refuse_bools(const tp_pointwise *p) {
-    return tp_fail(TP_RuntimeError,
-                   "%s: Subtraction with a bool tensor is not supported; use logical_xor or logical_not", p->name);
+int tp_refuse_bools(const tp_operand *inputs) {
+    bool both = tp_operand_is_bool(&inputs[0]) && tp_operand_is_bool(&inputs[1]);
+    return tp_fail(TP_RuntimeError, "Subtraction, the `-` operator, with %s not supported. %s",
+                   both ? "two bool tensors is" : "a bool tensor is",
+                   both ? "Use the `^` or `logical_xor()` operator instead."
+                        : "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
 int tp_refuse_negation(const tp_pointwise *p) {
@@ -64,7 +67,7 @@ int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_valu
     (void)params;
     const tp_tensor *mask = inputs[1].tensor;
     if (!mask || mask->dtype == TP_BOOL) return 0;
-    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got a mask of dtype %s", p->name,
+    return tp_fail(TP_RuntimeError, "%s only supports boolean masks, but got mask with dtype %s", p->name,
                    tp_dtype_names[mask->dtype]);
 }
 

@@ -14,9 +14,9 @@ TP_INLINE bool tp_operand_is_bool(const tp_operand *o) {
     return o->number ? o->number->kind == TP_SCALAR_BOOL : o->tensor->dtype == TP_BOOL;
 }
 /* sub: the same, and no bools. */
-int tp_refuse_bools(const tp_pointwise *p);
+int tp_refuse_bools(const tp_operand *inputs);
 TP_INLINE int tp_check_subtraction(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
-    if (tp_unlikely(tp_operand_is_bool(&inputs[0]) || tp_operand_is_bool(&inputs[1]))) return tp_refuse_bools(p);
+    if (tp_unlikely(tp_operand_is_bool(&inputs[0]) || tp_operand_is_bool(&inputs[1]))) return tp_refuse_bools(inputs);
     return tp_check_alpha(p, inputs, params);
 }
 /* neg: no bools. */

@@ -59,6 +59,7 @@ CHECKS = (
     "rounded_division",
     "nonnegative_exponent",
     "nonnegative_bound",
+    "unsigned_limits",
     "slope_of_result",
     "slope_of_elu_result",
     "approximation",

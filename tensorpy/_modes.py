@@ -149,6 +149,10 @@ class inference_mode(ContextDecorator):
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Whether operators must give the same bits from run to run: one that cannot (tagged `nondeterministic_bitwise`)
     raises RuntimeError, or warns under `warn_only`. The CPU's kernels always do."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
     _C._set_determinism((1 if warn_only else 2) if mode else 0)
 
 

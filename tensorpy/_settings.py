@@ -50,7 +50,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         raise TypeError(f"debug_mode must be a str or an int, but got {type(debug_mode)}")
     mode = modes.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
     if mode not in (0, 1, 2):
-        raise RuntimeError(f"debug_mode is one of 0, 1, 2, 'default', 'warn' and 'error', not {debug_mode!r}")
+        choices = "one of `default`, `warn`, `error`" if isinstance(debug_mode, str) else "0, 1, or 2"
+        raise RuntimeError(f"invalid value of debug_mode, expected {choices}, but got {debug_mode}")
     _modes.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 

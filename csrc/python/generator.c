@@ -37,7 +37,9 @@ static PyObject *generator_manual_seed(PyObject *o, PyObject *seed) {
     if (overflow > 0) value = PyLong_AsUnsignedLongLong(index);
     Py_DECREF(index);
     if (overflow < 0 || PyErr_Occurred())
-        return PyErr_Format(PyExc_ValueError, "Overflow: the seed %.60R is not within -2**63 and 2**64 - 1", seed);
+        return PyErr_Format(PyExc_ValueError,
+                            "Overflow when unpacking long long: the seed %.60R is not within -2**63 and 2**64 - 1",
+                            seed);
     tp_generator_manual_seed(GENERATOR(o), value);
     return Py_NewRef(o);
 }
@@ -65,9 +67,10 @@ static PyObject *generator_set_state(PyObject *o, PyObject *state) {
     const int64_t size = serial ? serial->numel : TP_GENERATOR_STATE_BYTES;
     if (!t || t->device.type != TP_DEVICE_CPU || t->dtype != TP_UINT8 || t->numel != size || !tp_is_contiguous(t) ||
         tp_is_wrapper(t))
-        return PyErr_Format(PyExc_TypeError,
-                            "set_state() takes a state that get_state() gave: %lld contiguous uint8 on the CPU",
-                            (long long)size);
+        return PyErr_Format(
+            PyExc_TypeError,
+            "RNG state must be a torch.ByteTensor, as get_state() gives it: %lld contiguous uint8 on the CPU",
+            (long long)size);
     return tp_py_check(tp_generator_set_state(GENERATOR(o), tp_data(t), (size_t)size)) < 0 ? NULL : Py_NewRef(o);
 }
 static PyObject *generator_clone(PyObject *o, PyObject *unused) {

@@ -13,6 +13,12 @@ CALLS = [
     ("p.ones(2) - p.ones(2).bool()", "Subtraction, the `-` operator, with a bool tensor is not supported."),
     ("~p.ones(2)", "~ (operator.invert) is only implemented on integer and Boolean-type tensors"),
     ("p.ones(2).masked_fill(p.ones(2).byte(), 1)", "only supports boolean masks, but got mask with dtype"),
+    ("p.nn.functional.hardtanh(p.ones(2).byte())", "cannot do hardtanh on an unsigned type with negative limits"),
+    ("p.use_deterministic_algorithms(1)", "argument 'mode' (position 1) must be bool, not int"),
+    ("p.set_deterministic_debug_mode(5)", "invalid value of debug_mode, expected 0, 1, or 2"),
+    ("p.set_deterministic_debug_mode('x')", "invalid value of debug_mode, expected one of `default`, `warn`, `error`"),
+    ("p.manual_seed(2**64)", "Overflow when unpacking long long"),
+    ("p.Generator().set_state(p.ones(3))", "RNG state must be a torch.ByteTensor"),
     ("p.mm(p.ones(2), p.ones(2, 2))", "self must be a matrix"),
     ("p.mm(p.ones(2, 2), p.ones(2))", "mat2 must be a matrix"),
     ("p.bmm(p.ones(2, 2), p.ones(2, 2, 2))", "batch1 must be a 3D tensor"),
@@ -30,3 +36,11 @@ def test_a_refusal_has_the_words(call: str, words: str) -> None:
             eval(call, {"p": package})
         classes.append(caught.type.__name__)
     assert classes[0] == classes[1]
+
+
+def test_hardtanh_of_bytes() -> None:
+    for name, limits in (("hardtanh", (0, 3)), ("relu6", ()), ("hardtanh_", (2, 4))):
+        given = [0, 1, 3, 7, 255]
+        ours = getattr(tp.nn.functional, name)(tp.tensor(given, dtype=tp.uint8), *limits)
+        theirs = getattr(torch.nn.functional, name)(torch.tensor(given, dtype=torch.uint8), *limits)
+        assert ours.tolist() == theirs.tolist() and ours.dtype == tp.uint8

@@ -88,6 +88,13 @@ int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, 
                    p->name, bound);
 }
 
+int tp_check_unsigned_limits(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params) {
+    const tp_tensor *t = inputs[0].tensor;
+    bool below = tp_scalar_double(params[0].scalar) < 0 || tp_scalar_double(params[1].scalar) < 0;
+    if (!below || !t || tp_dtype_categories[t->dtype] != TP_UNSIGNED) return 0;
+    return tp_fail(TP_RuntimeError, "cannot do %s on an unsigned type with negative limits", p->name);
+}
+
 static int check_slope(const char *name, const tp_scalar *slope, bool is_result) {
     if (!is_result || tp_scalar_double(slope) >= 0) return 0;
     return tp_fail(

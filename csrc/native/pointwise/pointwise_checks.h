@@ -33,6 +33,8 @@ int tp_check_mask(const tp_pointwise *p, const tp_operand *inputs, const tp_valu
 int tp_check_true_quotient(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* softshrink: a bound that is not below zero. */
 int tp_check_nonnegative_bound(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
+/* hardtanh: limits that an unsigned dtype can hold. */
+int tp_check_unsigned_limits(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 /* leaky_relu_backward and elu_backward: a result says of the sign of its input only where the slope is not negative. */
 int tp_check_slope_of_result(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);
 int tp_check_slope_of_elu_result(const tp_pointwise *p, const tp_operand *inputs, const tp_value *params);

@@ -190,7 +190,7 @@ NO_GRADCHECK.update(
 _QUOTIENTS = tuple(d for d in ALL_DTYPES if LEAF_OF[d] not in ("bool", "complex"))
 OPTIONS.update(
     hardtanh={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] in ("sint", "float"))},
-    relu6={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] in ("sint", "float"))},
+    relu6={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] in ("uint", "sint", "float"))},
     **{name: {"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] == "float")} for name in ("elu", "selu", "celu")},
     positive={"dtypes": tuple(d for d in ALL_DTYPES if d != "bool")},
     logaddexp={"dtypes": tuple(d for d in ALL_DTYPES if LEAF_OF[d] == "float")},  # a complex logarithm has many values

@@ -238,6 +238,24 @@ def _append_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
 
 def tensor_repr(t: Tensor) -> str:
     """The text of repr(t)."""
+    transforms = sys.modules.get("tensorpy.func.vmap")
+    if transforms and transforms.opened.transforms:
+        return _transformed(t, transforms, len(transforms.opened.transforms))
+    return _tensor_repr(t)
+
+
+def _transformed(t: Tensor, transforms: Any, depth: int) -> str:
+    """A tensor by the transforms that it belongs to, from the innermost one out."""
+    found = transforms.transformed(t, depth)
+    if found is None:
+        return _tensor_repr(t.detach() if t.requires_grad and depth < len(transforms.opened.transforms) else t)
+    place, kind, below = found
+    value = textwrap.indent(_transformed(below, transforms, place - 1), "    ")
+    name = f"BatchedTensor(lvl={place}, bdim=0" if kind == "vmap" else f"GradTrackingTensor(lvl={place}"
+    return f"{name}, value=\n{value}\n)"
+
+
+def _tensor_repr(t: Tensor) -> str:
     if number := _C._batch_number(t):  # all samples, since there is no single one
         level = {n: i + 1 for i, (n, *_) in enumerate(_C._vmap_levels())}.get(number, "closed")
         value = textwrap.indent(tensor_repr(_C._vmap_remove(t, number, 0)), "    ")

@@ -96,7 +96,7 @@ _NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved ten
 
 
 @contextmanager
-def differentiating() -> Iterator[None]:
+def differentiating(leaves: Sequence[Tensor]) -> Iterator[None]:
     """The function of a transform that goes backward runs: see `transforming`. What it saves goes through no hooks."""
     from tensorpy.autograd.graph import disable_saved_tensors_hooks
 
@@ -104,7 +104,7 @@ def differentiating() -> Iterator[None]:
     _C._set_saved_hooks(before)
     if before is not None:
         raise RuntimeError(_NO_HOOKS)
-    with disable_saved_tensors_hooks(_NO_HOOKS), transforming():
+    with disable_saved_tensors_hooks(_NO_HOOKS), transforming(leaves):
         yield
 
 
@@ -173,7 +173,7 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places, tree = chosen(what, args, argnums)
         inputs = Inputs(what, tree)
-        with differentiating(), enable_grad():
+        with differentiating(inputs.leaves), enable_grad():
             full = _replaced(args, places, isinstance(argnums, int), inputs.tree())
             output, aux = with_aux(what, func(*full, **kwargs), has_aux)
             if not isinstance(output, Tensor):
@@ -227,7 +227,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     if not primals:
         raise RuntimeError(f"{what}: there is nothing to differentiate by")
     inputs = Inputs(what, primals)
-    with differentiating(), enable_grad():
+    with differentiating(inputs.leaves), enable_grad():
         output, aux = with_aux(what, func(*inputs.tree()), has_aux)
         outputs, out_spec = checked_outputs(what, output)
         wholes = [physical(o, inputs.levels) for o in outputs]
@@ -261,7 +261,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         raise RuntimeError(f"{what}: there is nothing to differentiate by")
     inputs = Inputs(what, primals)
     with enable_grad():
-        with transforming():
+        with transforming(inputs.leaves):
             outputs, out_spec = checked_outputs(what, func(*inputs.tree()))
         wholes = [physical(o, inputs.levels) for o in outputs]
         cotangents = [_C._want_gradient(_C.ones_like(w.detach())) for w in wholes]

@@ -15,7 +15,7 @@ from tensorpy import _C
 from tensorpy._C import Tensor
 from tensorpy.autograd.forward_ad import make, tangent_of
 from tensorpy.func.gradients import _replaced, checked_outputs, chosen, linearize, vjp, with_aux
-from tensorpy.func.vmap import transforming, vmap
+from tensorpy.func.vmap import Forward, transforming, vmap
 from tensorpy.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -146,7 +146,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     that does not depend on the arguments is an error, and else its tangent is zeros."""
     what = "jvp(f, primals, tangents)"
     given, along, spec = _check_tangents(what, primals, tangents)
-    with _forward_level() as number, transforming():
+    with _forward_level() as number, transforming(Forward(number)):
         duals = [make(x, t, number) for x, t in zip(given, along, strict=True)]
         output, aux = with_aux(what, func(*tree_unflatten(duals, spec)), has_aux)
         outputs, out_spec = checked_outputs(what, output)

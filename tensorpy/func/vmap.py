@@ -7,7 +7,8 @@ function runs once, and what it returns gets its batch back as a dimension.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,14 +31,77 @@ def name_of(func: Callable[..., Any]) -> str:
     return getattr(func, "__name__", None) or repr(func)
 
 
+class Forward:
+    """A level of tangents that a transform has opened."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def has_tangent(self, t: Tensor) -> bool:
+        """Whether a tensor has a tangent of the level."""
+        from tensorpy.autograd.forward_ad import tangent_of
+
+        return tangent_of(t, self.number) is not None
+
+
+class _Open(threading.local):
+    """The transforms that a thread is inside of, the outermost first: a vmap's number, or the leaves of what is
+    differentiated, or nothing."""
+
+    def __init__(self) -> None:
+        self.transforms: list[int | Forward | Sequence[Tensor]] = []
+
+
+opened = _Open()
+
+
 @contextmanager
-def transforming() -> Iterator[None]:
+def transforming(of: int | Forward | Sequence[Tensor] = ()) -> Iterator[None]:
     """The function of a transform runs: what it says about the gradient of a tensor (requires_grad_) is an error."""
     _C._transform(1)
+    opened.transforms.append(of)
     try:
         yield
     finally:
+        opened.transforms.pop()
         _C._transform(-1)
+
+
+def _behind(t: Tensor, leaves: Sequence[Tensor]) -> bool:
+    """Whether the graph of a tensor leads back to one of the leaves."""
+    ends = [leaf.grad_fn for leaf in leaves if leaf.grad_fn is not None]
+    seen: list[Any] = []
+    nodes = [t.grad_fn]  # the nodes themselves: an object of a node is one as long as it is held
+    while nodes:
+        node = nodes.pop()
+        if node is None or any(node is s for s in seen):
+            continue
+        seen.append(node)
+        variable = getattr(node, "variable", None)
+        if any(node is end for end in ends) or any(variable is leaf for leaf in leaves):
+            return True
+        nodes += [n for n, _ in node.next_functions]
+    return any(t is leaf for leaf in leaves)
+
+
+def _whole(t: Tensor) -> Tensor:
+    return debug_unwrap(t) if _C._is_batched(t) else t
+
+
+def transformed(t: Tensor, depth: int | None = None) -> tuple[int, str, Tensor] | None:
+    """The innermost transform, of the first `depth`, that a tensor belongs to: its place from 1 on, "vmap" or "grad",
+    and the value below, which for "grad" is the tensor itself. For printing."""
+    for place in range(len(opened.transforms) if depth is None else depth, 0, -1):
+        of = opened.transforms[place - 1]
+        if isinstance(of, int):
+            if _C._batch_number(t) == of:
+                return place, "vmap", _C._vmap_remove(t, of, 0)
+        elif isinstance(of, Forward):
+            if of.has_tangent(t):
+                return place, "grad", t
+        elif of and _behind(_whole(t), of):
+            return place, "grad", t
+    return None
 
 
 @contextmanager
@@ -45,7 +109,7 @@ def level(size: int, randomness: str) -> Iterator[int]:
     """A level that is open for the length of the block."""
     number = _C._vmap_open(size, randomness)
     try:
-        with transforming():
+        with transforming(number):
             yield number
     finally:
         _C._vmap_close(number)

@@ -122,7 +122,7 @@ static PyObject *saved_value(tp_node *n, int place) {
     return tp_py_wrap_seq_steal(all);
 }
 
-/* y.grad_fn._raw_saved_self: what stands for a saved value and takes hooks for it (autograd/graph.py). */
+/* y.grad_fn._raw_saved_self: what stands for a saved value and takes hooks for it (tensorpy/autograd/graph.py). */
 static PyObject *raw_saved(PyObject *node, int place) {
     const tp_node *n = NODE(node);
     int64_t count = -1;

@@ -11,6 +11,7 @@
 #include "cpu/capability.h"
 #include "dispatch/generated.h"
 #include "opencl/runtime/backend.h"
+#include "opencl/runtime/fault.h"
 #include "opencl/runtime/memory.h"
 #include "opencl/runtime/program.h"
 #include "opencl/runtime/runtime.h"

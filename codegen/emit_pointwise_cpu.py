@@ -411,10 +411,12 @@ def emit(ops: Sequence[PointwiseOp], shards: int) -> dict[str, str]:
 
 
 def loop_dtypes(op: PointwiseOp) -> tuple[str, ...]:
-    """The dtypes that the operator supports, the 16-bit floats with float32."""
+    """The dtypes that the operator supports, the 16-bit floats with float32 and complex32 with complex64."""
     names = [d.name for d in op.dtypes]
     if "float" in op.expressions:
         names += _HALF_DTYPES
+    if "complex" in op.expressions:
+        names.append("complex32")
     return tuple(names)
 
 
@@ -449,6 +451,20 @@ def _programs(op: PointwiseOp, programs: Programs) -> str:
     inputs, params = [i.name for i in op.inputs], [p.name for p in op.params]
     words = {p.name: words_of(blocks, p.name) for p in op.params}
     return programs.by_class({leaf: flatten(block, inputs, params, words) for leaf, block in op.expressions.items()})
+
+
+def _float8_rows(ops: Sequence[PointwiseOp], stem: str) -> Iterator[str]:
+    """Which operators of the tree take the 8-bit floats, by number: the mask of tp_pointwise has no bits for them."""
+    if stem == "PointwiseTable":
+        yield "const bool tp_pointwise_float8[] = {"
+        yield from ("    " + ", ".join(part) + "," for part in _chunks(ops, 16))
+        yield "};"
+
+
+def _chunks(ops: Sequence[PointwiseOp], size: int) -> Iterator[list[str]]:
+    words = ["true" if op.float8 or _moves_halves(op) else "false" for op in ops]
+    for at in range(0, len(words), size):
+        yield words[at : at + size]
 
 
 def emit_table(
@@ -516,6 +532,7 @@ def emit_table(
         *(f"    &tp_pointwise_{op.c_name}," for op in every),
         "};",
         f"const int64_t tp_pointwise_count = {len(every)};",
+        *_float8_rows(every, stem),
         "",
         "typedef struct {",
         "    tp_pointwise *op;",

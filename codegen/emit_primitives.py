@@ -68,10 +68,31 @@ def _box_entry(p: Primitive, result: CResult) -> str:
     )
 
 
+def _refusal(p: Primitive, failed: str) -> str:
+    """Dtypes that are formats of memory only are refused unless the entry takes them: no kernel misreads them."""
+    if p.stored == "all":
+        return ""
+    test = "tp_is_float8_dtype" if p.stored else "tp_is_stored_dtype"
+    tensors = [a for a in c_arguments(p.schema) if a.c.member == "tensor"]
+    checks = []
+    for a in tensors:
+        one = f"{test}((tp_dtype){a.name_in_c}->dtype)"
+        checks.append(f"({a.name_in_c} && {one})" if a.argument.is_optional else one)
+    if not checks:
+        return ""
+    names = ", ".join(a.name_in_c for a in tensors)
+    return (
+        f"    if (tp_unlikely({' || '.join(checks)}))\n"
+        f'        return tp_refuse_stored("{p.name}", (tp_tensor *const[]){{{names}}}, '
+        f"{len(tensors)}), {failed};\n"
+    )
+
+
 def _entry(p: Primitive) -> str:
     type_ = function_type(p)
     return (
         f"{_declaration(p, 'tp_prim_' + p.c)} {{\n"
+        f"{_refusal(p, c_result(p.schema).failed)}"
         f"    const tp_op *op_ = &tp_prims[TP_PRIM_{p.c}];\n"
         f"    {type_} entry_ = ({type_})tp_kernel_at(op_, tp_highest_key({_keys(p)}));\n"
         f"    if (tp_unlikely(!entry_)) entry_ = box_{p.c};\n"
@@ -111,7 +132,8 @@ def emit_primitives_c(primitives: Sequence[Primitive], files: Mapping[str, str])
     out = [
         banner("emit_primitives.py", YAML, "The primitives' entries, boxed adaptors and registration."),
         '#include "Primitives.h"\n#include "PrimitiveKernels.h"\n#include "dispatch/boxing.h"\n'
-        '#include "dispatch/entry.h"\n#include "dispatch/generated.h"\n#include "prim/meta.h"\n\n',
+        '#include "dispatch/entry.h"\n#include "dispatch/generated.h"\n'
+        '#include "prim/fault.h"\n#include "prim/meta.h"\n\n',
         "tp_op tp_prims[TP_PRIM_COUNT];\n\n",
     ]
     seen = set()

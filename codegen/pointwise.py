@@ -2,6 +2,7 @@
 
     pointwise:
       promotion: int_to_float        # optional; how the compute dtype comes from the inputs (TP_PROMOTE_*)
+      float8: true                   # optional; the 8-bit floats are taken too, by way of float32
       operands: {other: operand}     # optional; a Scalar argument that is an input, or an input's own dtype
       check: nonzero_divisor         # optional; tp_check_<name> of native/pointwise/pointwise_checks.c, called first
       cost: 3                        # optional; the grain of a parallel loop is TP_GRAIN >> cost
@@ -110,6 +111,7 @@ class PointwiseOp:
     given_cost: int | None = None
     check: str | None = None
     cases: tuple[Case, ...] = ()
+    float8: bool = False  # takes the 8-bit floats too, by way of float32
 
     @cached_property
     def cost(self) -> int:
@@ -261,7 +263,7 @@ def with_cases(ops: Sequence[PointwiseOp]) -> list[PointwiseOp]:
 
 
 def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location) -> PointwiseOp:
-    keys = ("promotion", "operands", "cost", "check", "cases", *CLASS_KEYS)
+    keys = ("promotion", "operands", "cost", "check", "cases", "float8", *CLASS_KEYS)
     for key in raw.keys():
         if key not in keys:
             fix = suggest(key, keys, f"use one of {', '.join(keys)}")
@@ -273,6 +275,9 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
     cost = raw.text("cost")
     if cost is not None and not (cost.isdigit() and int(cost) <= 8):
         raise YamlError(raw.at("cost"), f"cost '{cost}'", "write a whole number from 0 (an addition) to 8")
+    float8 = raw.text("float8")
+    if float8 not in (None, "true"):
+        raise YamlError(raw.at("float8"), f"float8 '{float8}'", "write 'float8: true', or leave it out")
     inputs, params = _arguments(raw, schema, location)
     expressions = _expressions(raw, inputs, params, promotion)
     if not expressions:
@@ -287,5 +292,6 @@ def parse_pointwise(raw: RawMapping, schema: FunctionSchema, location: Location)
         location,
         None if cost is None else int(cost),
         _check(raw),
+        float8=float8 is not None,
     )
     return replace(op, cases=_cases(op, raw))

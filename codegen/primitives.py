@@ -22,7 +22,8 @@ from .schema import parse_schema
 
 NAMESPACE = "prim"
 BACKENDS = ("CPU", "OpenCL")
-KEYS = ("func", "backends", "shortcuts", "doc")
+KEYS = ("func", "backends", "shortcuts", "stored", "doc")
+STORED = ("all", "complex32")  # which dtypes that are formats of memory only a kernel takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Primitive:
     schema: FunctionSchema
     backends: tuple[str, ...]
     shortcuts: tuple[str, ...]  # of the backends, those that give one beside the kernel
+    stored: str | None  # of STORED; None: neither complex32 nor the 8-bit floats
     doc: str
     location: Location = field(compare=False)
 
@@ -64,6 +66,7 @@ class _Reader:
         schema: FunctionSchema | None = None
         backends: Sequence[str] = BACKENDS
         shortcuts: Sequence[str] = ()
+        stored: str | None = None
         doc: str | None = None
         for key, key_node, value in d.mapping(node, "a primitive", "write '- func: name(...) -> ()'"):
             if key == "func":
@@ -73,6 +76,10 @@ class _Reader:
                 backends = self._backends(value, key)
             elif key == "shortcuts":
                 shortcuts = self._backends(value, key)
+            elif key == "stored":
+                stored = d.text(value, key)
+                if stored not in STORED:
+                    d.error(value, f"'stored' is '{stored}'", f"use one of {', '.join(STORED)}, or leave it out")
             elif key == "doc":
                 doc = d.text(value, key)
             else:
@@ -83,7 +90,7 @@ class _Reader:
         for word in shortcuts:
             if word not in backends:
                 d.error(node, f"'shortcuts' has '{word}', which has no kernel", f"add {word} to 'backends'")
-        return Primitive(schema, tuple(backends), tuple(shortcuts), doc, d.at(node))
+        return Primitive(schema, tuple(backends), tuple(shortcuts), stored, doc, d.at(node))
 
     def _backends(self, value: yaml.Node, key: str) -> Sequence[str]:
         words = self.document.words(value, key)

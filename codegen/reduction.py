@@ -70,7 +70,8 @@ class ReductionOp:
         if self.promotion == "sum" and "sint" in leaves:
             leaves |= {"bool", "uint"}
         names = [d.name for d in COMPUTE_DTYPES if d.leaf in leaves]
-        return (*names, *(("float16", "bfloat16") if "float" in leaves else ()))
+        names += ["float16", "bfloat16"] if "float" in leaves else []
+        return (*names, *(["complex32"] if "complex" in leaves else []))
 
 
 def _leaves(raw: RawMapping) -> tuple[LeafClass, ...]:

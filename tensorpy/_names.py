@@ -81,5 +81,6 @@ CONSTANTS = frozenset("e inf nan newaxis pi".split())
 PRIVATE_OPERATORS = tuple(
     """
     _foreach_ _fused_ _amp_ _conj _neg_view _standard_gamma _sample_dirichlet _dirichlet_grad _embedding_bag _ctc_loss
+    _scaled_mm
     """.split()
 )

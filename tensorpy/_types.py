@@ -11,6 +11,14 @@ if TYPE_CHECKING:
 
 # mantissa bits and largest exponent of each floating type (IEEE 754; bfloat16 is the upper half of a binary32)
 _FORMATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+# eps, min, max and smallest normal number of the 8-bit formats, as PyTorch gives them
+_FLOAT8 = {
+    "float8_e4m3fn": (2.0**-3, -448.0, 448.0, 2.0**-6),
+    "float8_e4m3fnuz": (2.0**-3, -240.0, 240.0, 2.0**-7),
+    "float8_e5m2": (2.0**-2, -57344.0, 57344.0, 2.0**-14),
+    "float8_e5m2fnuz": (2.0**-3, -57344.0, 57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**-127, 2.0**127, 2.0**-127),
+}
 
 
 def is_whole(value: object) -> TypeIs[int]:
@@ -21,22 +29,22 @@ def is_whole(value: object) -> TypeIs[int]:
 class finfo:
     """Limits of a floating dtype (of the parts of a complex one).
 
-    Attributes: bits, eps (distance from 1 to the next number), max, min (= -max), tiny and smallest_normal, resolution
+    Attributes: bits, eps (distance from 1 to the next number), max, min, tiny and smallest_normal, resolution
     (10 ** -digits), dtype (its name).
     """
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else type
-        if limits := getattr(type, "limits", None):  # a dtype that is a name only (_as_torch/private.py)
-            self.bits, self.eps, self.max, self.tiny = limits
-            self.min, self.smallest_normal, self.resolution = -self.max, self.tiny, 1.0
-            self.dtype = str(getattr(type, "name"))  # noqa: B009
-            return
         if not isinstance(type, dtype) or not (type.is_floating_point or type.is_complex):
             raise TypeError(
                 f"tensorpy.finfo() requires a floating point input type, not {type}. Use tensorpy.iinfo for integers"
             )
         real = type.to_real()
+        if real.name in _FLOAT8:
+            self.bits, self.resolution, self.dtype = 8, 1.0, real.name
+            self.eps, self.min, self.max, self.tiny = _FLOAT8[real.name]
+            self.smallest_normal = self.tiny
+            return
         mantissa, exponent = _FORMATS[real.name]
         self.bits = real.itemsize * 8
         self.eps = 2.0**-mantissa
@@ -73,7 +81,7 @@ class iinfo:
         self.dtype = type.name
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"  # as PyTorch prints it
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

@@ -46,7 +46,7 @@ tp_dtype tp_autocast_dtype(int device_type) {
 }
 
 int tp_autocast_set_dtype(int device_type, tp_dtype dtype) {
-    if (!tp_is_reduced_dtype(dtype) && dtype != TP_FLOAT32)
+    if (!tp_is_half_dtype(dtype) && dtype != TP_FLOAT32)
         return tp_fail(TP_RuntimeError, "autocast: the dtype must be bfloat16, float16 or float32, not %s",
                        tp_dtype_names[dtype]);
     if (!state()) return -1;
@@ -98,7 +98,7 @@ bool tp_autocast_takes(const tp_tensor *t, int device_type) {
 }
 
 static bool is_cacheable(const tp_tensor *t, tp_dtype to) {
-    return tp_is_reduced_dtype(to) && t->dtype == TP_FLOAT32 && tp_requires_grad(t) && tp_is_leaf(t) && !t->base &&
+    return tp_is_half_dtype(to) && t->dtype == TP_FLOAT32 && tp_requires_grad(t) && tp_is_leaf(t) && !t->base &&
            tp_tls.autocast && tp_tls.autocast->depth > 0 && !tp_tls.autocast->cache_disabled;
 }
 

@@ -114,11 +114,16 @@ static bool double_fits_integer(double f, tp_dtype d) {
 }
 
 static bool double_fits_floating(double f, tp_dtype d) {
-    if (isinf(f) || f != f) return true;
+    if (isinf(f) || f != f || d == TP_COMPLEX32) return true;
     switch (tp_to_real_dtype(d)) {
     case TP_FLOAT16: return fabs(f) <= HALF_MAX;
     case TP_BFLOAT16: return fabs(f) <= BFLOAT_MAX;
     case TP_FLOAT32: return fabs(f) <= FLT_MAX;
+    case TP_FLOAT8_E4M3FN: return fabs(f) <= 448;
+    case TP_FLOAT8_E4M3FNUZ: return fabs(f) <= 240;
+    case TP_FLOAT8_E5M2:
+    case TP_FLOAT8_E5M2FNUZ: return fabs(f) <= 57344;
+    case TP_FLOAT8_E8M0FNU: return f >= 0x1p-127 && f <= 0x1p127;
     default: return true;
     }
 }
@@ -164,9 +169,27 @@ int tp_scalar_check_fits(const tp_scalar *s, tp_dtype d) {
 
 static tp_scalar from_double(double f) { return (tp_scalar){.kind = TP_SCALAR_FLOAT, .f = f}; }
 static tp_scalar from_complex(tp_complex128 c) { return (tp_scalar){.kind = TP_SCALAR_COMPLEX, .c = c}; }
+static tp_scalar from_complex32(tp_complex32 c) {
+    tp_complex128 wide;
+    __real__ wide = (double)tp_half_to_float(c.real);
+    __imag__ wide = (double)tp_half_to_float(c.imag);
+    return from_complex(wide);
+}
 static tp_scalar from_int(int64_t i) { return (tp_scalar){.kind = TP_SCALAR_INT, .i = i}; }
 static tp_scalar from_uint(uint64_t u) {
     return u > INT64_MAX ? (tp_scalar){.kind = TP_SCALAR_UINT, .u = u} : from_int((int64_t)u);
+}
+
+/* Apart, so that the switch over what is common stays without a stack. */
+static tp_scalar TP_COLD load_stored(const void *p, tp_dtype d) {
+    switch (d) {
+    case TP_FLOAT8_E4M3FN: return from_double((double)tp_e4m3fn_to_float(*(const tp_e4m3fn *)p));
+    case TP_FLOAT8_E5M2: return from_double((double)tp_e5m2_to_float(*(const tp_e5m2 *)p));
+    case TP_FLOAT8_E4M3FNUZ: return from_double((double)tp_e4m3fnuz_to_float(*(const tp_e4m3fnuz *)p));
+    case TP_FLOAT8_E5M2FNUZ: return from_double((double)tp_e5m2fnuz_to_float(*(const tp_e5m2fnuz *)p));
+    case TP_FLOAT8_E8M0FNU: return from_double((double)tp_e8m0fnu_to_float(*(const tp_e8m0fnu *)p));
+    default: return from_complex32(*(const tp_complex32 *)p);
+    }
 }
 
 tp_scalar tp_scalar_load(const void *p, tp_dtype d) {
@@ -185,7 +208,23 @@ tp_scalar tp_scalar_load(const void *p, tp_dtype d) {
     case TP_FLOAT32: return from_double((double)*(const float *)p);
     case TP_FLOAT64: return from_double(*(const double *)p);
     case TP_COMPLEX64: return from_complex((tp_complex128) * (const tp_complex64 *)p);
-    default: return from_complex(*(const tp_complex128 *)p);
+    case TP_COMPLEX128: return from_complex(*(const tp_complex128 *)p);
+    default: return load_stored(p, d);
+    }
+}
+
+static tp_complex32 to_complex32(tp_complex128 c) {
+    return (tp_complex32){tp_float_to_half((float)creal(c)), tp_float_to_half((float)cimag(c))};
+}
+
+static void TP_COLD store_stored(const tp_scalar *s, tp_dtype d, void *p) {
+    switch (d) {
+    case TP_FLOAT8_E4M3FN: *(tp_e4m3fn *)p = tp_float_to_e4m3fn((float)tp_scalar_double(s)); break;
+    case TP_FLOAT8_E5M2: *(tp_e5m2 *)p = tp_float_to_e5m2((float)tp_scalar_double(s)); break;
+    case TP_FLOAT8_E4M3FNUZ: *(tp_e4m3fnuz *)p = tp_float_to_e4m3fnuz((float)tp_scalar_double(s)); break;
+    case TP_FLOAT8_E5M2FNUZ: *(tp_e5m2fnuz *)p = tp_float_to_e5m2fnuz((float)tp_scalar_double(s)); break;
+    case TP_FLOAT8_E8M0FNU: *(tp_e8m0fnu *)p = tp_float_to_e8m0fnu((float)tp_scalar_double(s)); break;
+    default: *(tp_complex32 *)p = to_complex32(tp_scalar_complex(s)); break;
     }
 }
 
@@ -205,6 +244,7 @@ void tp_scalar_store(const tp_scalar *s, tp_dtype d, void *p) {
     case TP_FLOAT32: *(float *)p = (float)tp_scalar_double(s); break;
     case TP_FLOAT64: *(double *)p = tp_scalar_double(s); break;
     case TP_COMPLEX64: *(tp_complex64 *)p = (tp_complex64)tp_scalar_complex(s); break;
-    default: *(tp_complex128 *)p = tp_scalar_complex(s); break;
+    case TP_COMPLEX128: *(tp_complex128 *)p = tp_scalar_complex(s); break;
+    default: store_stored(s, d, p);
     }
 }

@@ -1,4 +1,5 @@
-/* cast.c: conversion between any two dtypes, one loop per pair (tp_loop_fn: operand 0 from operand 1).
+/* cast.c: conversion between any two dtypes that are computed in, one loop per pair (tp_loop_fn: operand 0 from operand
+ * 1); those that are formats of memory only have cpu/cast_stored.c.
  *
  * A float goes to an integer as in C where it fits. Outside, where C has no answer, and for NaN it is what x86's
  * instruction gives, the smallest int64 (int32 for the narrower types), cut to the integer's width: in every loop and
@@ -43,9 +44,9 @@ WHOLE(f32_to_i64, float, int64_t, -0x1p63f, 0x1p63f)
 WHOLE(f64_to_i64, double, int64_t, -0x1p63, 0x1p63)
 #endif
 
-/* A negative float goes through int64, so that -1.0 is the largest value. */
+/* A negative float goes through int64, so that -1.0 is the largest value; what is too large gives 0. */
 TP_INLINE uint64_t f64_to_u64(double v) {
-    if (v >= 0x1p63) return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
+    if (v >= 0x1p63) return v >= 0x1p64 ? 0 : (uint64_t)v;
     return (uint64_t)f64_to_i64(v);
 }
 TP_INLINE uint64_t f32_to_u64(float v) { return f64_to_u64((double)v); }
@@ -158,4 +159,4 @@ static void in_two_steps(tp_loop_fn to_float, tp_loop_fn from_float, char *const
 #include "cpu/cast_to.h"
 
 #define ROW(id, name, ctype, category) [TP_##id] = to_##id##_from_any,
-const tp_cast_kernels TP_CAP(tp_cast) = {TP_FORALL_DTYPES(ROW)};
+const tp_cast_kernels TP_CAP(tp_cast) = {TP_FORALL_COMPUTED_DTYPES(ROW)};

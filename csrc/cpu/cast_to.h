@@ -26,9 +26,9 @@
     }
 #define ENTRY(id, name, ctype, category) [TP_##id] = NAME(id),
 
-TP_FORALL_DTYPES(DECLARE)
-TP_FORALL_DTYPES(LOOP)
-static const tp_loop_fn NAME(any)[TP_NUM_DTYPES] = {TP_FORALL_DTYPES(ENTRY)};
+TP_FORALL_COMPUTED_DTYPES(DECLARE)
+TP_FORALL_COMPUTED_DTYPES(LOOP)
+static const tp_loop_fn NAME(any)[TP_NUM_DTYPES] = {TP_FORALL_COMPUTED_DTYPES(ENTRY)};
 
 #undef LOOP
 #undef LOOP_HEAD

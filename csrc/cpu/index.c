@@ -52,6 +52,9 @@ static copiers copiers_of(int64_t itemsize) {
 #define OR(a, b) ((a) || (b))
 #define HALF_PLUS(a, b) tp_float_to_half(tp_half_to_float(a) + tp_half_to_float(b))
 #define BFLOAT_PLUS(a, b) tp_float_to_bfloat(tp_bfloat_to_float(a) + tp_bfloat_to_float(b))
+static tp_complex32 complex32_plus(tp_complex32 a, tp_complex32 b) {
+    return (tp_complex32){HALF_PLUS(a.real, b.real), HALF_PLUS(a.imag, b.imag)};
+}
 /* Signed sums wrap. */
 #define WRAP_PLUS(a, b) ((__typeof__(a))((uint64_t)(a) + (uint64_t)(b)))
 #define ADD_ROW(id, type, plus)                                                                       \
@@ -76,8 +79,9 @@ ADD_ROW(FLOAT32, float, PLUS)
 ADD_ROW(FLOAT64, double, PLUS)
 ADD_ROW(COMPLEX64, tp_complex64, PLUS)
 ADD_ROW(COMPLEX128, tp_complex128, PLUS)
+ADD_ROW(COMPLEX32, tp_complex32, complex32_plus)
 #define ADD_ENTRY(id, name, ctype, category) [TP_##id] = add_##id,
-static const row_fn add_rows[TP_NUM_DTYPES] = {TP_FORALL_DTYPES(ADD_ENTRY)};
+static const row_fn add_rows[TP_NUM_DTYPES] = {TP_FORALL_COMPUTED_DTYPES(ADD_ENTRY)[TP_COMPLEX32] = add_COMPLEX32};
 
 /* ---- the walk ---- */
 

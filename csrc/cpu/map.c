@@ -75,7 +75,8 @@ TP_INLINE bool short_tensors(const tp_pointwise *p, const tp_operand *inputs, in
             return false;
         }
     }
-    if (dtype == TP_NO_DTYPE || !keeps_dtype(p->promotion, (tp_dtype)dtype)) return false;
+    if (dtype == TP_NO_DTYPE || tp_is_stored_dtype((tp_dtype)dtype) || !keeps_dtype(p->promotion, (tp_dtype)dtype))
+        return false;
     c->dtype = (tp_dtype)dtype;
     c->shape = shape;
     return true;

@@ -17,16 +17,22 @@ int reduce_nansum_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
     return tp_reduce(&tp_cpu.fold->nansum[tp_compute_dtype((tp_dtype)out->dtype)], x, dim, out, NULL);
 }
 
+/* Whether an element is zero is asked of its own bits, or of what a stored dtype is computed in. */
+static tp_dtype asked_dtype(const tp_tensor *x) {
+    tp_dtype d = (tp_dtype)x->dtype;
+    return tp_is_stored_dtype(d) ? tp_compute_dtype(d) : d;
+}
+
 int reduce_any_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return tp_reduce(&tp_cpu.fold->any[x->dtype], x, dim, out, NULL);
+    return tp_reduce(&tp_cpu.fold->any[asked_dtype(x)], x, dim, out, NULL);
 }
 
 int reduce_all_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return tp_reduce(&tp_cpu.fold->all[x->dtype], x, dim, out, NULL);
+    return tp_reduce(&tp_cpu.fold->all[asked_dtype(x)], x, dim, out, NULL);
 }
 
 int reduce_count_cpu(tp_tensor *x, tp_ints dim, tp_tensor *out) {
-    return tp_reduce(&tp_cpu.fold->nonzero[x->dtype], x, dim, out, NULL);
+    return tp_reduce(&tp_cpu.fold->nonzero[asked_dtype(x)], x, dim, out, NULL);
 }
 
 int reduce_variance_cpu(tp_tensor *x, tp_ints dim, double correction, bool root, tp_tensor *out) {

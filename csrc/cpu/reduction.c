@@ -374,6 +374,9 @@ static int __attribute__((noinline)) reduce_by_plan(const tp_reduction *r, const
 }
 
 int tp_reduce(const tp_reduction *r, const tp_tensor *self, tp_ints dim, tp_tensor *out, const void *params) {
+    if (tp_unlikely(!r->init))
+        return tp_fail(TP_NotImplementedError, "a reduction is not implemented for '%s'",
+                       tp_scalar_type_name((tp_dtype)self->dtype));
     if (is_small_whole(r, self, out)) return reduce_small_whole(r, self, out, params);
     uint64_t mask = 0;
     for (int64_t i = 0; i < dim.size; i++) mask |= UINT64_C(1) << dim.data[i];

@@ -1,4 +1,5 @@
 /* select.c: the choice among the compiled capabilities of the hand-written kernels. */
+#include "cpu/cast_stored.h"
 #include "cpu/kernels.h"
 #include "cpu/run.h"
 
@@ -44,5 +45,6 @@ static tp_dtype moved_as(tp_dtype d) {
 
 tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to) {
     if (from == to) from = to = moved_as(to);
+    if (tp_unlikely(tp_is_stored_dtype(from) || tp_is_stored_dtype(to))) return tp_cast_stored(from, to);
     return (*tp_cpu.cast)[to][from];
 }

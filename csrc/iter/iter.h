@@ -31,8 +31,6 @@ TP_INLINE tp_dtype tp_promotion_result(tp_promotion promotion, tp_dtype compute)
     if (promotion == TP_PROMOTE_ALWAYS_BOOL) return TP_BOOL;
     return promotion == TP_PROMOTE_COMPLEX_TO_FLOAT ? tp_to_real_dtype(compute) : compute;
 }
-/* "Float", "Long": how PyTorch's messages name a dtype. */
-const char *tp_scalar_type_name(tp_dtype d);
 /* The error of a result that a tensor of another dtype is to hold and may not (tp_can_cast). */
 int tp_check_castable(tp_dtype from, tp_dtype to);
 

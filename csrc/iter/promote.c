@@ -15,10 +15,16 @@ static int promote_group(tp_dtype *group, tp_dtype d) {
     return *group == TP_NO_DTYPE ? -1 : 0;
 }
 
+static tp_dtype complex_of(tp_dtype d) {
+    if (!tp_is_float8_dtype(d)) return tp_to_complex_dtype(d);
+    tp_fail(TP_RuntimeError, "Unknown Complex ScalarType for %s", tp_scalar_type_name(d));
+    return TP_NO_DTYPE;
+}
+
 static tp_dtype combine_groups(tp_dtype high, tp_dtype low) {
     if (high == TP_NO_DTYPE) return low;
     if (low == TP_NO_DTYPE || tp_is_complex_dtype(high)) return high;
-    if (tp_is_floating_dtype(high)) return tp_is_complex_dtype(low) ? tp_to_complex_dtype(high) : high;
+    if (tp_is_floating_dtype(high)) return tp_is_complex_dtype(low) ? complex_of(high) : high;
     if (tp_is_complex_dtype(low)) return low; /* also for the wide unsigned types, which promote with no complex type */
     if (high == TP_BOOL || tp_is_floating_dtype(low)) return tp_promote_dtypes(high, low);
     return high;
@@ -51,28 +57,6 @@ tp_dtype tp_promotion_compute(tp_promotion promotion, tp_dtype common) {
     case TP_PROMOTE_BOOL_TO_LONG: return common == TP_BOOL ? TP_INT64 : common;
     default: return common;
     }
-}
-
-/* The names of C++ types that PyTorch's messages use. */
-const char *tp_scalar_type_name(tp_dtype d) {
-    static const char *const names[TP_NUM_DTYPES] = {
-        [TP_BOOL] = "Bool",
-        [TP_UINT8] = "Byte",
-        [TP_UINT16] = "UInt16",
-        [TP_UINT32] = "UInt32",
-        [TP_UINT64] = "UInt64",
-        [TP_INT8] = "Char",
-        [TP_INT16] = "Short",
-        [TP_INT32] = "Int",
-        [TP_INT64] = "Long",
-        [TP_FLOAT16] = "Half",
-        [TP_BFLOAT16] = "BFloat16",
-        [TP_FLOAT32] = "Float",
-        [TP_FLOAT64] = "Double",
-        [TP_COMPLEX64] = "ComplexFloat",
-        [TP_COMPLEX128] = "ComplexDouble",
-    };
-    return names[d];
 }
 
 int tp_check_castable(tp_dtype from, tp_dtype to) {

@@ -2,6 +2,7 @@
 #include "prim/fault.h"
 
 #include "core/lock.h"
+#include "core/tensor.h"
 
 #include <string.h>
 
@@ -40,4 +41,11 @@ int tp_raise_fault(int id, int64_t value, int64_t dim, int64_t size, const char 
     return tp_fail(f->cls,
                    "%s: index %lld is out of bounds for dimension %lld with size %lld (index out of range in self)%s",
                    f->op, (long long)value, (long long)dim, (long long)size, where);
+}
+
+void tp_refuse_stored(const char *primitive, tp_tensor *const *tensors, int n) {
+    tp_dtype found = TP_NO_DTYPE;
+    for (int i = 0; i < n && found == TP_NO_DTYPE; i++)
+        if (tensors[i] && tp_is_stored_dtype((tp_dtype)tensors[i]->dtype)) found = (tp_dtype)tensors[i]->dtype;
+    tp_fail(TP_NotImplementedError, "\"%s\" not implemented for '%s'", primitive, tp_scalar_type_name(found));
 }

@@ -20,6 +20,10 @@ const tp_fault *tp_fault_at(int id); /* NULL for a number that was not given */
 /* Sets the error; always -1. `where` ends the message: "", or where it was found. */
 int tp_raise_fault(int id, int64_t value, int64_t dim, int64_t size, const char *where) TP_COLD;
 
+/* The error of a primitive that does not take complex32 or the 8-bit floats, which one of the tensors has. */
+struct tp_tensor;
+void tp_refuse_stored(const char *primitive, struct tp_tensor *const *tensors, int n) TP_COLD;
+
 /* The number of a fault, looked up once for each place in the code. */
 #define TP_FAULT(cls, op, message)                                            \
     __extension__({                                                           \

@@ -4,6 +4,7 @@
 
 #include "core/lock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the operators, and those from outside ---- */
@@ -17,7 +18,18 @@ const tp_pointwise *tp_pointwise_at(int64_t number) {
     return i >= 0 && i < __atomic_load_n(&nadded, __ATOMIC_ACQUIRE) ? added[i] : NULL;
 }
 
+/* A library that was built when there were fewer dtypes has shorter tables: none of these has loops for stored ones. */
+static int widen_table(tp_pointwise *p) {
+    tp_loop_fn *loops = calloc(TP_NUM_DTYPES, sizeof *loops); /* for good, as the operator */
+    if (!loops) return tp_fail_memory(TP_NUM_DTYPES * (int64_t)sizeof *loops);
+    if (p->loops) memcpy(loops, p->loops, TP_COMPLEX32 * sizeof *loops);
+    p->loops = loops;
+    return 0;
+}
+
 int tp_add_pointwise(tp_pointwise *p) {
+    bool known = tp_pointwise_at(p->number) == p;
+    if (!known && widen_table(p) < 0) return -1;
     tp_lock(TP_LOCK_Operators);
     bool there = tp_pointwise_at(p->number) == p, full = nadded == TP_COUNTOF(added);
     if (!there && !full) {

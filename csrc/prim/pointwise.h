@@ -17,9 +17,15 @@ const tp_pointwise *tp_pointwise_at(int64_t number);
 /* Gives an operator from outside, which stays, its number, unless it has one. */
 int tp_add_pointwise(tp_pointwise *p);
 
+/* Whether operands of dtype d are taken. */
+extern const bool tp_pointwise_float8[]; /* generated (PointwiseTable.c), by number */
+TP_INLINE bool tp_pointwise_takes(const tp_pointwise *p, tp_dtype d) {
+    if (tp_likely(!tp_is_float8_dtype(d))) return p->loop_mask >> d & 1;
+    return p->number < tp_pointwise_count && tp_pointwise_float8[p->number];
+}
 /* What the expressions compute in, for operands of dtype d. */
 TP_INLINE tp_dtype tp_pointwise_loop_dtype(const tp_pointwise *p, tp_dtype d) {
-    return p->moves_halves ? d : tp_compute_dtype(d);
+    return p->moves_halves && !tp_is_stored_dtype(d) ? d : tp_compute_dtype(d);
 }
 
 /* The program of an operator with these parameters (boxed, in schema order). */

@@ -28,10 +28,27 @@ bool tp_step_takes_vectors(int op, tp_dtype d) {
 
 const char *tp_dtype_suffix(tp_dtype d) {
     static const char *const suffixes[TP_NUM_DTYPES] = {
-        [TP_BOOL] = "bool",   [TP_UINT8] = "u8",      [TP_UINT16] = "u16",      [TP_UINT32] = "u32",
-        [TP_UINT64] = "u64",  [TP_INT8] = "i8",       [TP_INT16] = "i16",       [TP_INT32] = "i32",
-        [TP_INT64] = "i64",   [TP_FLOAT16] = "f16",   [TP_BFLOAT16] = "bf16",   [TP_FLOAT32] = "f32",
-        [TP_FLOAT64] = "f64", [TP_COMPLEX64] = "c64", [TP_COMPLEX128] = "c128",
+        [TP_BOOL] = "bool",
+        [TP_UINT8] = "u8",
+        [TP_UINT16] = "u16",
+        [TP_UINT32] = "u32",
+        [TP_UINT64] = "u64",
+        [TP_INT8] = "i8",
+        [TP_INT16] = "i16",
+        [TP_INT32] = "i32",
+        [TP_INT64] = "i64",
+        [TP_FLOAT16] = "f16",
+        [TP_BFLOAT16] = "bf16",
+        [TP_FLOAT32] = "f32",
+        [TP_FLOAT64] = "f64",
+        [TP_COMPLEX64] = "c64",
+        [TP_COMPLEX128] = "c128",
+        [TP_COMPLEX32] = "c32",
+        [TP_FLOAT8_E4M3FN] = "e4m3fn",
+        [TP_FLOAT8_E5M2] = "e5m2",
+        [TP_FLOAT8_E4M3FNUZ] = "e4m3fnuz",
+        [TP_FLOAT8_E5M2FNUZ] = "e5m2fnuz",
+        [TP_FLOAT8_E8M0FNU] = "e8m0fnu",
     };
     return suffixes[d];
 }

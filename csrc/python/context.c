@@ -49,7 +49,7 @@ FUNCTION(set_default_dtype) {
     tp_dtype d;
     int ok = tp_py_to_dtype(arg, &d);
     if (ok < 0) return NULL;
-    if (ok == 0 || !tp_is_floating_dtype(d))
+    if (ok == 0 || !tp_is_floating_dtype(d) || tp_is_stored_dtype(d))
         return PyErr_Format(PyExc_TypeError, "only floating-point types are supported as the default type");
     tp_set_default_dtype(d);
     Py_RETURN_NONE;

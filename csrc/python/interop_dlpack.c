@@ -48,7 +48,19 @@ typedef struct dl_managed_versioned {
 
 enum { DL_CPU = 1 };                         /* a device type */
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 }; /* flags */
-enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
+enum {
+    DL_INT,
+    DL_UINT,
+    DL_FLOAT,
+    DL_BFLOAT = 4,
+    DL_COMPLEX,
+    DL_BOOL,
+    DL_E4M3FN = 10,
+    DL_E4M3FNUZ,
+    DL_E5M2,
+    DL_E5M2FNUZ,
+    DL_E8M0FNU
+};
 
 static dl_dtype to_dl_dtype(tp_dtype d) {
     static const uint8_t codes[] = {[TP_BOOLEAN] = DL_BOOL,
@@ -56,7 +68,10 @@ static dl_dtype to_dl_dtype(tp_dtype d) {
                                     [TP_SIGNED] = DL_INT,
                                     [TP_FLOATING] = DL_FLOAT,
                                     [TP_COMPLEX] = DL_COMPLEX};
-    return (dl_dtype){d == TP_BFLOAT16 ? DL_BFLOAT : codes[tp_dtype_categories[d]], (uint8_t)(8 * tp_itemsize(d)), 1};
+    static const uint8_t own[TP_NUM_DTYPES] = {[TP_BFLOAT16] = DL_BFLOAT,          [TP_FLOAT8_E4M3FN] = DL_E4M3FN,
+                                               [TP_FLOAT8_E5M2] = DL_E5M2,         [TP_FLOAT8_E4M3FNUZ] = DL_E4M3FNUZ,
+                                               [TP_FLOAT8_E5M2FNUZ] = DL_E5M2FNUZ, [TP_FLOAT8_E8M0FNU] = DL_E8M0FNU};
+    return (dl_dtype){own[d] ? own[d] : codes[tp_dtype_categories[d]], (uint8_t)(8 * tp_itemsize(d)), 1};
 }
 
 static tp_dtype from_dl_dtype(dl_dtype wanted) {

@@ -26,7 +26,7 @@ METHOD(element_size) { return PyLong_FromLongLong(tp_itemsize((tp_dtype)TENSOR(s
 METHOD(storage_offset) { return PyLong_FromLongLong(tp_storage_offset(TENSOR(self))); }
 METHOD(is_floating_point) { return PyBool_FromLong(tp_is_floating(TENSOR(self))); }
 METHOD(is_complex) { return PyBool_FromLong(tp_is_complex(TENSOR(self))); }
-METHOD(is_signed) { return PyBool_FromLong(tp_dtype_categories[TENSOR(self)->dtype] >= TP_SIGNED); }
+METHOD(is_signed) { return PyBool_FromLong(tp_is_signed_dtype((tp_dtype)TENSOR(self)->dtype)); }
 METHOD(data_ptr) {
     const tp_tensor *t = TENSOR(self);
     if (tp_check_unbatched(t, "data_ptr()") < 0 || tp_check_address(t->storage, "data_ptr()") < 0) return tp_py_raise();
@@ -107,6 +107,7 @@ CONVERSION(short, TP_INT16)
 CONVERSION(char, TP_INT8)
 CONVERSION(byte, TP_UINT8)
 CONVERSION(bool, TP_BOOL)
+CONVERSION(chalf, TP_COMPLEX32)
 CONVERSION(cfloat, TP_COMPLEX64)
 CONVERSION(cdouble, TP_COMPLEX128)
 
@@ -166,7 +167,22 @@ static bool interrupted_at(int64_t i) { return tp_unlikely(i && !(i & 0x3fff)) &
         }                                                                             \
         return true;                                                                  \
     }
-TP_FORALL_DTYPES(LIST_ROW)
+TP_FORALL_COMPUTED_DTYPES(LIST_ROW)
+#define STORED_ROW(id, name, type, category)                                          \
+    static bool row_##id(PyObject *list, const char *data, int64_t n, int64_t step) { \
+        return stored_row(TP_##id, list, data, n, step);                              \
+    }
+static bool stored_row(tp_dtype d, PyObject *list, const char *data, int64_t n, int64_t step) {
+    for (int64_t i = 0; i < n; i++) {
+        if (interrupted_at(i)) return false;
+        tp_scalar s = tp_scalar_load(data + i * step, d);
+        PyObject *item = tp_py_from_scalar(&s);
+        if (tp_unlikely(!item)) return false;
+        PyList_SET_ITEM(list, i, item);
+    }
+    return true;
+}
+TP_FORALL_STORED_DTYPES(STORED_ROW)
 #define LIST_ENTRY(id, name, ctype, category) [TP_##id] = row_##id,
 static bool (*const list_rows[TP_NUM_DTYPES])(PyObject *, const char *, int64_t,
                                               int64_t) = {TP_FORALL_DTYPES(LIST_ENTRY)};
@@ -399,6 +415,7 @@ PyMethodDef tp_py_tensor_methods[] = {
     TO(char, "To int8."),
     TO(byte, "To uint8."),
     TO(bool, "To bool."),
+    TO(chalf, "To complex32."),
     TO(cfloat, "To complex64."),
     TO(cdouble, "To complex128."),
     {"cpu", TP_PY_FASTCALL(py_cpu),

@@ -32,7 +32,7 @@ static PyObject *dtype_reduce(PyObject *o, PyObject *unused) {
     }
 DTYPE_GETTER(is_floating_point, PyBool_FromLong(tp_is_floating_dtype(d)))
 DTYPE_GETTER(is_complex, PyBool_FromLong(tp_is_complex_dtype(d)))
-DTYPE_GETTER(is_signed, PyBool_FromLong(tp_dtype_categories[d] >= TP_SIGNED))
+DTYPE_GETTER(is_signed, PyBool_FromLong(tp_is_signed_dtype(d)))
 DTYPE_GETTER(itemsize, PyLong_FromLongLong(tp_itemsize(d)))
 DTYPE_GETTER(name, PyUnicode_FromString(tp_dtype_names[d]))
 
@@ -42,7 +42,10 @@ static PyObject *dtype_to_real(PyObject *o, PyObject *unused) {
 }
 static PyObject *dtype_to_complex(PyObject *o, PyObject *unused) {
     (void)unused;
-    return tp_py_dtype_object(tp_to_complex_dtype(((tp_py_dtype *)o)->dtype));
+    tp_dtype d = ((tp_py_dtype *)o)->dtype;
+    if (tp_is_float8_dtype(d))
+        return PyErr_Format(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", tp_scalar_type_name(d));
+    return tp_py_dtype_object(tp_to_complex_dtype(d));
 }
 
 static PyGetSetDef dtype_getset[] = {
@@ -414,8 +417,8 @@ int tp_py_to_int(PyObject *o, int64_t *out) {
 /* ---- init ---- */
 
 static const char *const dtype_aliases[][2] = {
-    {"half", "float16"}, {"float", "float32"}, {"double", "float64"},   {"short", "int16"},
-    {"int", "int32"},    {"long", "int64"},    {"cfloat", "complex64"}, {"cdouble", "complex128"},
+    {"half", "float16"}, {"float", "float32"},   {"double", "float64"},   {"short", "int16"},        {"int", "int32"},
+    {"long", "int64"},   {"chalf", "complex32"}, {"cfloat", "complex64"}, {"cdouble", "complex128"},
 };
 
 int tp_py_init_types(PyObject *m) {

@@ -235,7 +235,18 @@ STORAGES = {
     "ComplexDouble": _C.complex128,
 }
 STORAGE_TYPES = {dtype: StorageType(dtype) for dtype in STORAGES.values()}
-_DTYPES = (*STORAGE_TYPES, _C.uint16, _C.uint32, _C.uint64)
+_DTYPES = (
+    *STORAGE_TYPES,
+    _C.uint16,
+    _C.uint32,
+    _C.uint64,
+    _C.complex32,
+    _C.float8_e4m3fn,
+    _C.float8_e5m2,
+    _C.float8_e4m3fnuz,
+    _C.float8_e5m2fnuz,
+    _C.float8_e8m0fnu,
+)
 
 # What a file calls to make something.
 FUNCTIONS: dict[tuple[str, str], Any] = {

@@ -171,6 +171,7 @@ for _name in (
     "char",
     "byte",
     "bool",
+    "chalf",
     "cfloat",
     "cdouble",
 ):

@@ -2,21 +2,28 @@
 #include "check.h"
 
 #include "core/dtype.h"
+#include "core/scalar.h"
 
 #include <math.h>
 
 /* One letter per dtype in the order of TP_FORALL_DTYPES; '.' is no common type. Rows and columns in that order: what
  * torch.promote_types and torch.can_cast say. */
-static const char letters[] = "bBHIQchiqefdDzZ";
+static const char letters[] = "bBHIQchiqefdDzZy12345";
 static const char *const promotion[TP_NUM_DTYPES] = {
-    "bB...chiqefdDzZ", "BB...hhiqefdDzZ", "..H......efdD..", "...I.....efdD..", "....Q....efdD..",
-    "ch...chiqefdDzZ", "hh...hhiqefdDzZ", "ii...iiiqefdDzZ", "qq...qqqqefdDzZ", "eeeeeeeeeeddDzZ",
-    "fffffffffdfdDzZ", "ddddddddddddDzZ", "DDDDDDDDDDDDDZZ", "zz...zzzzzzzZzZ", "ZZ...ZZZZZZZZZZ",
+    "bB...chiqefdDzZy.....", "BB...hhiqefdDzZy.....", "..H......efdD........", "...I.....efdD........",
+    "....Q....efdD........", "ch...chiqefdDzZy.....", "hh...hhiqefdDzZy.....", "ii...iiiqefdDzZy.....",
+    "qq...qqqqefdDzZy.....", "eeeeeeeeeeddDzZy.....", "fffffffffdfdDzZz.....", "ddddddddddddDzZz.....",
+    "DDDDDDDDDDDDDZZZ.....", "zz...zzzzzzzZzZz.....", "ZZ...ZZZZZZZZZZZ.....", "yy...yyyyyzzZzZy.....",
+    "................1....", ".................2...", "..................3..", "...................4.",
+    "....................5",
 };
 static const char *const castable[TP_NUM_DTYPES] = {
-    "111111111111111", "011111111111111", "011111111111111", "011111111111111", "011111111111111",
-    "011111111111111", "011111111111111", "011111111111111", "011111111111111", "000000000111111",
-    "000000000111111", "000000000111111", "000000000111111", "000000000000011", "000000000000011",
+    "111111111111111111111", "011111111111111111111", "011111111111111111111", "011111111111111111111",
+    "011111111111111111111", "011111111111111111111", "011111111111111111111", "011111111111111111111",
+    "011111111111111111111", "000000000111111111111", "000000000111111111111", "000000000111111111111",
+    "000000000111111111111", "000000000000011100000", "000000000000011100000", "000000000000011100000",
+    "000000000111111111111", "000000000111111111111", "000000000111111111111", "000000000111111111111",
+    "000000000111111111111",
 };
 
 static void test_properties(void) {
@@ -29,7 +36,11 @@ static void test_properties(void) {
     CHECK_INT(tp_to_real_dtype(TP_COMPLEX64), TP_FLOAT32);
     CHECK_INT(tp_to_real_dtype(TP_COMPLEX128), TP_FLOAT64);
     CHECK_INT(tp_to_real_dtype(TP_INT32), TP_INT32);
-    CHECK_INT(tp_to_complex_dtype(TP_FLOAT16), TP_COMPLEX64);
+    CHECK_INT(tp_to_complex_dtype(TP_FLOAT16), TP_COMPLEX32);
+    CHECK_INT(tp_to_complex_dtype(TP_BFLOAT16), TP_COMPLEX64);
+    CHECK_INT(tp_to_real_dtype(TP_COMPLEX32), TP_FLOAT16);
+    CHECK_INT(tp_compute_dtype(TP_COMPLEX32), TP_COMPLEX64);
+    CHECK_INT(tp_compute_dtype(TP_FLOAT8_E8M0FNU), TP_FLOAT32);
     CHECK_INT(tp_to_complex_dtype(TP_FLOAT64), TP_COMPLEX128);
     CHECK_INT(tp_to_complex_dtype(TP_COMPLEX128), TP_COMPLEX128);
     CHECK_INT(tp_default_dtype(), TP_FLOAT32);
@@ -43,10 +54,34 @@ static void test_tables(void) {
         for (int b = 0; b < TP_NUM_DTYPES; b++) {
             tp_dtype d = tp_promote_dtypes((tp_dtype)a, (tp_dtype)b);
             CHECK_INT(d == TP_NO_DTYPE ? '.' : letters[d], promotion[a][b]);
-            if (d == TP_NO_DTYPE) CHECK_ERROR(RuntimeError, "Promotion for uint16, uint32, uint64 types");
+            if (d == TP_NO_DTYPE)
+                CHECK_ERROR(RuntimeError, tp_is_float8_dtype((tp_dtype)(a > b ? a : b))
+                                              ? "Promotion for Float8 Types"
+                                              : "Promotion for uint16, uint32");
             CHECK_INT(tp_can_cast((tp_dtype)a, (tp_dtype)b), castable[a][b] == '1');
         }
     }
+}
+
+/* Every code goes to float and back unchanged, but for the payloads of NaN. */
+static void test_float8(void) {
+    for (uint32_t code = 0; code < 0x100; code++) {
+        const uint8_t bits = (uint8_t)code;
+        for (int d = TP_FLOAT8_E4M3FN; d <= TP_FLOAT8_E8M0FNU; d++) {
+            tp_scalar s = tp_scalar_load(&bits, (tp_dtype)d);
+            uint8_t back = (uint8_t)~bits;
+            tp_scalar_store(&s, (tp_dtype)d, &back);
+            if (s.f == s.f) CHECK_INT(back, bits);
+            tp_scalar again = tp_scalar_load(&back, (tp_dtype)d);
+            CHECK(s.f == again.f || (s.f != s.f && again.f != again.f));
+        }
+    }
+    CHECK_INT(tp_float_to_e4m3fn(464.f).bits, 0x7e);
+    CHECK_INT(tp_float_to_e4m3fn(1e9f).bits, 0x7e); /* the largest */
+    CHECK_INT(tp_float_to_e5m2(61440.f).bits, 0x7c);
+    CHECK_INT(tp_float_to_e4m3fnuz(-0.f).bits, 0);
+    CHECK_INT(tp_float_to_e5m2fnuz(1e9f).bits, 0x80);
+    CHECK_INT(tp_float_to_e8m0fnu(3.f).bits, 129); /* the middle of 2 and 4 */
 }
 
 /* Every half goes to float and back unchanged, and every tie between neighbours goes to the even one. */
@@ -74,6 +109,7 @@ static void test_half(void) {
 int main(void) {
     test_properties();
     test_tables();
+    test_float8();
     test_half();
     return check_report();
 }

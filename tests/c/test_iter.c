@@ -118,7 +118,7 @@ static void test_result_type(void) {
     CHECK_INT(tp_result_type((tp_operand[]){{i, NULL}, {NULL, TP_SCALAR_F(1)}}, 2), TP_FLOAT32);
     CHECK_INT(tp_result_type((tp_operand[]){{i, NULL}, {f0, NULL}}, 2), TP_FLOAT64);
     CHECK_INT(tp_result_type((tp_operand[]){{h, NULL}, {f0, NULL}}, 2), TP_FLOAT16);
-    CHECK_INT(tp_result_type((tp_operand[]){{h, NULL}, {NULL, TP_SCALAR_C(1)}}, 2), TP_COMPLEX64);
+    CHECK_INT(tp_result_type((tp_operand[]){{h, NULL}, {NULL, TP_SCALAR_C(1)}}, 2), TP_COMPLEX32);
     CHECK_INT(tp_result_type((tp_operand[]){{u, NULL}, {i, NULL}}, 2), TP_NO_DTYPE);
     CHECK_ERROR(RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported");
 }

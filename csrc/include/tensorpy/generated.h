@@ -113,7 +113,9 @@ TENSORPY_INLINE double tp_max_double(double a, double b) { return b > a ? b : a;
 TENSORPY_INLINE bool tp_str_equal(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 TENSORPY_INLINE bool tp_device_equal(tp_device a, tp_device b) { return a.type == b.type && a.index == b.index; }
 TENSORPY_INLINE bool tp_is_complex_dtype(tp_dtype d) { return d == TP_COMPLEX64 || d == TP_COMPLEX128; }
-TENSORPY_INLINE bool tp_is_floating_dtype(tp_dtype d) { return d >= TP_FLOAT16 && d <= TP_FLOAT64; }
+TENSORPY_INLINE bool tp_is_floating_dtype(tp_dtype d) {
+    return (d >= TP_FLOAT16 && d <= TP_FLOAT64) || d >= TP_FLOAT8_E4M3FN;
+}
 
 TENSORPY_INLINE bool tp_ints_equal(tp_ints a, tp_ints b) {
     return a.size == b.size && (a.size <= 0 || memcmp(a.data, b.data, (size_t)a.size * sizeof *a.data) == 0);
@@ -174,7 +176,9 @@ TENSORPY_INLINE int tp_meta_output(tp_meta *m, int i, tp_ints sizes, tp_ints str
 
 /* ---- casts of autocast, results that are rounded once, and tags: see generated_api.h ---- */
 
-TENSORPY_INLINE bool tp_is_reduced_dtype(tp_dtype d) { return d == TP_FLOAT16 || d == TP_BFLOAT16; }
+TENSORPY_INLINE bool tp_is_reduced_dtype(tp_dtype d) {
+    return d == TP_FLOAT16 || d == TP_BFLOAT16 || d == TP_COMPLEX32;
+}
 TENSORPY_INLINE bool tp_autocast_takes(const tp_tensor *t, int device_type) {
     return TENSORPY_GENERATED->autocast_takes(t, device_type);
 }

@@ -21,10 +21,11 @@ __extension__ typedef float _Complex tp_complex64;
 /* Two doubles likewise. */
 __extension__ typedef double _Complex tp_complex128;
 
-/* The only list of dtypes: X(enumerator, name, C type, category). The order inside a category is the order of width.
- * The C type is that of memory: a bool is read as its byte, which a view of other memory may have set to anything, and
- * is true when it is not 0. `ScalarType` in a schema and `tensorpy.<name>` in Python use the names. */
-#define TP_FORALL_DTYPES(X)                        \
+/* The dtypes that there are loops for, and the 16-bit floats: X(enumerator, name, C type, category). The order inside a
+ * category is the order of width. The C type is that of memory: a bool is read as its byte, which a view of other
+ * memory may have set to anything, and is true when it is not 0. `ScalarType` in a schema and `tensorpy.<name>` in
+ * Python use the names. Since 1.4. */
+#define TP_FORALL_COMPUTED_DTYPES(X)               \
     X(BOOL, bool, uint8_t, BOOLEAN)                \
     X(UINT8, uint8, uint8_t, UNSIGNED)             \
     X(UINT16, uint16, uint16_t, UNSIGNED)          \
@@ -40,6 +41,21 @@ __extension__ typedef double _Complex tp_complex128;
     X(FLOAT64, float64, double, FLOATING)          \
     X(COMPLEX64, complex64, tp_complex64, COMPLEX) \
     X(COMPLEX128, complex128, tp_complex128, COMPLEX)
+
+/* The dtypes that are formats of memory only (tensorpy/float8.h): their elements are moved as bytes of their size, and
+ * converted to complex64 or float32 where something is computed. Since 1.4. */
+#define TP_FORALL_STORED_DTYPES(X)                             \
+    X(COMPLEX32, complex32, tp_complex32, COMPLEX)             \
+    X(FLOAT8_E4M3FN, float8_e4m3fn, tp_e4m3fn, FLOATING)       \
+    X(FLOAT8_E5M2, float8_e5m2, tp_e5m2, FLOATING)             \
+    X(FLOAT8_E4M3FNUZ, float8_e4m3fnuz, tp_e4m3fnuz, FLOATING) \
+    X(FLOAT8_E5M2FNUZ, float8_e5m2fnuz, tp_e5m2fnuz, FLOATING) \
+    X(FLOAT8_E8M0FNU, float8_e8m0fnu, tp_e8m0fnu, FLOATING)
+
+/* The only list of dtypes. */
+#define TP_FORALL_DTYPES(X)      \
+    TP_FORALL_COMPUTED_DTYPES(X) \
+    TP_FORALL_STORED_DTYPES(X)
 
 /* TP_FLOAT32 and its kin, in the order of the list. */
 typedef enum {

@@ -15,7 +15,7 @@ QUESTION(is_floating_point, tp_is_floating(self))
 /* is_complex(Tensor self) -> bool */
 QUESTION(op_is_complex, tp_is_complex(self))
 /* is_signed(Tensor self) -> bool */
-QUESTION(is_signed, tp_dtype_categories[self->dtype] >= TP_SIGNED)
+QUESTION(is_signed, tp_is_signed_dtype((tp_dtype)self->dtype))
 /* is_inference(Tensor self) -> bool */
 QUESTION(is_inference, (self->flags & TP_FLAG_INFERENCE) != 0)
 /* is_conj(Tensor self) -> bool */

@@ -30,7 +30,8 @@ tp_dtype tp_rounded_dtype(tp_tensor *const *tensors, int n, const tp_tensors *li
 }
 
 tp_tensor *tp_widened(tp_tensor *t) {
-    return is_reduced(t) ? tp_to_dtype(t, TP_FLOAT32, false, false, TP_NO_FORMAT) : tp_retain(t);
+    return is_reduced(t) ? tp_to_dtype(t, tp_compute_dtype((tp_dtype)t->dtype), false, false, TP_NO_FORMAT)
+                         : tp_retain(t);
 }
 
 tp_tensor *tp_widened_steal(tp_tensor *t) {
@@ -54,7 +55,8 @@ int tp_widen_list(tp_tensor_seq *list) {
 }
 
 tp_tensor *tp_rounded_steal(tp_tensor *t, tp_dtype to) {
-    if (!t || t->dtype != TP_FLOAT32) return t;
+    if (to == TP_COMPLEX32 && t && t->dtype == TP_FLOAT32) to = TP_FLOAT16; /* a part, or a length */
+    if (!t || t->dtype != tp_compute_dtype(to)) return t;
     tp_autoref *wide = t;
     return tp_to_dtype(wide, to, false, false, TP_NO_FORMAT);
 }

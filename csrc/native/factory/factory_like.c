@@ -140,7 +140,7 @@ tp_tensor *complex_dense(tp_tensor *given_real, tp_tensor *given_imag) {
     if (!imag) return NULL;
     int64_t sizes[TP_MAX_DIMS];
     bool takes_both = tp_is_floating(real) && tp_is_floating(imag);
-    if (!takes_both || real->dtype == TP_BFLOAT16 || real->dtype == TP_FLOAT16)
+    if (!takes_both || real->dtype == TP_BFLOAT16 || tp_is_float8_dtype((tp_dtype)real->dtype))
         return tp_fail_null(TP_RuntimeError,
                             "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                             tp_scalar_type_name((tp_dtype)real->dtype), tp_scalar_type_name((tp_dtype)imag->dtype));

@@ -105,7 +105,7 @@ tp_tensor *_fft_c2r_dense(tp_tensor *self, tp_ints dim, int64_t normalization, i
 
 static tp_tensor *promoted(const char *op, tp_tensor *self, bool to_complex) {
     tp_dtype dtype = tp_is_floating(self) || tp_is_complex(self) ? (tp_dtype)self->dtype : tp_default_dtype();
-    if (tp_is_reduced_dtype(dtype))
+    if (tp_is_reduced_dtype(dtype) || tp_is_float8_dtype(dtype))
         return tp_fail_null(TP_RuntimeError, "%s: Unsupported dtype %s", op, tp_dtype_names[dtype]);
     return tp_to_dtype(self, to_complex ? tp_to_complex_dtype(dtype) : dtype, false, false, TP_NO_FORMAT);
 }

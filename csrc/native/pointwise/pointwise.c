@@ -2,6 +2,7 @@
  * shape, output, map. */
 #include "native/pointwise/pointwise.h"
 
+#include "Functions.h"
 #include "Primitives.h"
 #include "core/tls.h"
 #include "prim/transfer.h"
@@ -13,7 +14,7 @@ typedef struct {
     tp_operand inputs[TP_MAP_INPUTS];
     tp_tensor *copies[TP_MAP_INPUTS]; /* of inputs that might share memory with the output; owned */
     tp_device device;
-    tp_dtype loop_dtype, result; /* result: of a new output */
+    tp_dtype compute, loop_dtype, result; /* result: of a new output */
     int64_t sizes[TP_MAX_DIMS];
     int ndim;
 } general_call;
@@ -64,8 +65,10 @@ static int find_dtypes(general_call *g) {
     tp_dtype common = n ? tp_result_type(promoting, n) : (tp_dtype)p->input_dtype[0];
     if (common == TP_NO_DTYPE) return -1;
     tp_dtype compute = tp_promotion_compute((tp_promotion)p->promotion, common);
-    if (!(p->loop_mask >> compute & 1)) return fail_no_loop(p, compute);
+    if (!tp_pointwise_takes(p, compute)) return fail_no_loop(p, compute);
+    g->compute = compute;
     g->loop_dtype = tp_pointwise_loop_dtype(p, compute);
+    if (p->moves_halves && tp_is_stored_dtype(compute)) g->loop_dtype = tp_moved_dtype(compute);
     g->result = tp_promotion_result((tp_promotion)p->promotion, compute);
     return 0;
 }
@@ -89,6 +92,49 @@ static tp_tensor *new_output(general_call *g) {
     return tp_new_empty_strided(sizes, (tp_ints){strides, g->ndim}, g->result, g->device);
 }
 
+/* ---- bytes that are only moved ---- */
+
+/* An operator that chooses among elements has no loops for complex32 and the 8-bit floats: it moves them as unsigned
+ * integers of their size. */
+static bool moves_bytes(const general_call *g) { return g->p->moves_halves && tp_is_stored_dtype(g->compute); }
+
+/* The bytes of a tensor in the dtype of the call, as integers. */
+static tp_tensor *bytes_of(const general_call *g, tp_tensor *t) {
+    tp_autoref *whole =
+        (tp_dtype)t->dtype == g->compute ? tp_retain(t) : tp_to_dtype(t, g->compute, false, false, TP_NO_FORMAT);
+    return whole ? tp_new_on_storage(whole->storage, tp_sizes(whole), tp_strides(whole), whole->byte_offset,
+                                     g->loop_dtype)
+                 : NULL;
+}
+
+static tp_scalar bytes_of_number(const general_call *g, const tp_scalar *s) {
+    tp_element element;
+    tp_scalar_store(s, g->compute, &element);
+    return tp_scalar_load(&element, g->loop_dtype);
+}
+
+static int run_on_bytes(const general_call *g, int64_t program, tp_tensor **tensors, tp_scalar *numbers, int64_t n,
+                        tp_tensor *out) {
+    const tp_pointwise *p = g->p;
+    tp_autoref *made = (tp_dtype)out->dtype == g->compute ? tp_retain(out) : tp_new_empty_like(out, g->compute);
+    tp_autoref *to = made ? bytes_of(g, made) : NULL;
+    tp_tensor *held[TP_MAP_INPUTS] = {NULL};
+    int status = to ? 0 : -1, k = 0;
+    for (int i = 0; status == 0 && i < p->ninputs; i++) {
+        bool chosen = p->input_dtype[i] == TP_NO_DTYPE; /* not a condition */
+        if (!tensors[i] && chosen) numbers[k] = bytes_of_number(g, &numbers[k]);
+        if (!tensors[i]) k++;
+        if (!tensors[i] || !chosen) continue;
+        tensors[i] = held[i] = bytes_of(g, tensors[i]);
+        status = held[i] ? 0 : -1;
+    }
+    for (; k < n; k++) numbers[k] = bytes_of_number(g, &numbers[k]); /* a parameter is an element, too */
+    if (status == 0)
+        status = tp_prim_map(program, (tp_tensors){tensors, p->ninputs}, (tp_scalars){numbers, n}, g->loop_dtype, to);
+    for (int i = 0; i < p->ninputs; i++) tp_release(held[i]);
+    return status < 0 || made == out ? status : tp_copy_data(out, made);
+}
+
 /* The operands as map takes them: tensors, and the numbers in between with those of the parameters after them. A
  * 0-dimensional tensor of the host is a number to another device. */
 static int run_general(general_call *g, const tp_value *params, tp_tensor *out) {
@@ -107,6 +153,7 @@ static int run_general(general_call *g, const tp_value *params, tp_tensor *out) 
         n++;
     }
     for (int i = 0; i < p->nparams; i++) numbers[n++] = tp_program_number(&params[i]);
+    if (moves_bytes(g)) return run_on_bytes(g, tp_program_of(p, params), tensors, numbers, n, out);
     return tp_prim_map(tp_program_of(p, params), (tp_tensors){tensors, p->ninputs}, (tp_scalars){numbers, n},
                        g->loop_dtype, out);
 }

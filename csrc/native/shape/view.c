@@ -337,10 +337,10 @@ tp_tensor *view_as_real_composite(tp_tensor *self) {
 tp_tensor *view_as_complex_composite(tp_tensor *self) {
     int last = self->ndim - 1;
     int64_t strides[TP_MAX_DIMS];
-    if (self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
+    if (self->dtype != TP_FLOAT16 && self->dtype != TP_FLOAT32 && self->dtype != TP_FLOAT64)
         return tp_fail_null(
             TP_RuntimeError,
-            "view_as_complex is only supported for floating point tensors of float32 or float64, but got %s",
+            "view_as_complex is only supported for floating point tensors of float16, float32 or float64, but got %s",
             tp_dtype_names[self->dtype]);
     if (self->ndim == 0 || self->sizes[last] != 2)
         return tp_fail_null(TP_RuntimeError, "Tensor must have a last dimension of size 2");

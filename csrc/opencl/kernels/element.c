@@ -16,8 +16,12 @@ const char *tp_cl_type(tp_dtype d) { return types[d]; }
 
 const char *tp_cl_storage(tp_dtype d) {
     if (d == TP_BOOL) return "uchar";
-    return tp_is_reduced_dtype(d) ? "ushort" : types[d];
+    if (tp_is_half_dtype(d)) return "ushort";
+    return types[tp_moved_dtype(d)];
 }
+
+/* Kept in memory in fewer bits than it is computed in: load_<suffix> and store_<suffix> of common.cl convert. */
+static bool is_narrow(tp_dtype d) { return tp_compute_dtype(d) != d; }
 
 /* A real or complex value of an OpenCL C type as another. */
 static void add_cast(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
@@ -47,20 +51,20 @@ static void add_cast(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
 
 void tp_cl_add_load(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
     tp_autotext value = {0};
-    if (from == to && tp_is_reduced_dtype(to)) return tp_text_add(s, "%s", text); /* bits that are only moved */
+    if (from == to && is_narrow(to)) return tp_text_add(s, "%s", text); /* bits that are only moved */
     if (from == TP_BOOL) tp_text_add(&value, "(%s != 0)", text);
-    else if (tp_is_reduced_dtype(from)) tp_text_add(&value, "load_%s(%s)", tp_dtype_suffix(from), text);
+    else if (is_narrow(from)) tp_text_add(&value, "load_%s(%s)", tp_dtype_suffix(from), text);
     else tp_text_add(&value, "%s", text);
     add_cast(s, tp_compute_dtype(from), to, value.text ? value.text : "");
 }
 
 void tp_cl_add_store(tp_text *s, tp_dtype from, tp_dtype to, const char *text) {
     tp_autotext value = {0};
-    if (from == to && tp_is_reduced_dtype(to)) return tp_text_add(s, "%s", text);
+    if (from == to && is_narrow(to)) return tp_text_add(s, "%s", text);
     add_cast(&value, from, tp_compute_dtype(to), text);
     const char *v = value.text ? value.text : "";
     if (to == TP_BOOL) tp_text_add(s, "(uchar)(%s ? 1 : 0)", v);
-    else if (tp_is_reduced_dtype(to)) tp_text_add(s, "store_%s(%s)", tp_dtype_suffix(to), v);
+    else if (is_narrow(to)) tp_text_add(s, "store_%s(%s)", tp_dtype_suffix(to), v);
     else tp_text_add(s, "%s", v);
 }
 

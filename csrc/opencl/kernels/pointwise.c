@@ -452,8 +452,9 @@ int map_opencl(int64_t program, tp_tensors inputs, tp_scalars numbers, tp_dtype 
 
 int tp_cl_run_copy(const tp_iter *given, tp_tensor *const *tensors) {
     tp_iter it = *given;
-    /* Equal 16-bit floats move as integers, so that a NaN keeps its bits. */
-    if (it.dtype[0] == it.dtype[1] && tp_is_reduced_dtype(it.dtype[0])) it.dtype[0] = it.dtype[1] = TP_UINT16;
+    /* Equal dtypes that are computed in a wider one move as integers, so that a NaN keeps its bits. */
+    if (it.dtype[0] == it.dtype[1] && tp_is_half_dtype(it.dtype[0])) it.dtype[0] = it.dtype[1] = TP_UINT16;
+    if (it.dtype[0] == it.dtype[1]) it.dtype[0] = it.dtype[1] = tp_moved_dtype(it.dtype[0]);
     tp_dtype dtype = tp_compute_dtype(it.dtype[0]);
     variant k = {.dtype = (uint8_t)dtype, .loop = {(uint8_t)dtype, (uint8_t)dtype}};
     return launch(&k, &it, tensors, NULL);

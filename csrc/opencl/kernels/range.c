@@ -65,7 +65,7 @@ static int triangle(tp_tensor *self, int64_t diagonal, bool lower, tp_tensor *ou
     tp_tensor *const tensors[] = {self, out};
     tp_cl_device *d = tp_cl_device_of(tensors, 2);
     if (!d) return -1;
-    const variant v = {self->dtype, true};
+    const variant v = {(uint8_t)tp_moved_dtype((tp_dtype)self->dtype), true};
     tp_cl_call c = tp_cl_begin(d, tp_cl_plan(d, &triangles, "triangle", &v));
     tp_cl_pass_tensor(&c, self);
     tp_cl_pass_tensor(&c, out);

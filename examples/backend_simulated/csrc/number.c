@@ -1,16 +1,23 @@
 /* number.c: elements of any dtype as numbers. */
 #include "device.h"
+#include "tensorpy/float8.h"
 #include "tensorpy/half.h"
 
 #include <complex.h>
 #include <math.h>
 #include <string.h>
 
-bool is_floating(tp_dtype d) { return d >= TP_FLOAT16 && d <= TP_FLOAT64; }
-bool is_complex(tp_dtype d) { return d == TP_COMPLEX64 || d == TP_COMPLEX128; }
+bool is_floating(tp_dtype d) { return (d >= TP_FLOAT16 && d <= TP_FLOAT64) || d >= TP_FLOAT8_E4M3FN; }
+bool is_complex(tp_dtype d) { return d == TP_COMPLEX32 || d == TP_COMPLEX64 || d == TP_COMPLEX128; }
 bool is_unsigned_64(tp_dtype d) { return d == TP_UINT64; }
-tp_dtype real_of(tp_dtype d) { return d == TP_COMPLEX64 ? TP_FLOAT32 : d == TP_COMPLEX128 ? TP_FLOAT64 : d; }
-tp_dtype compute_of(tp_dtype d) { return d == TP_FLOAT16 || d == TP_BFLOAT16 ? TP_FLOAT32 : d; }
+tp_dtype real_of(tp_dtype d) {
+    if (d == TP_COMPLEX32) return TP_FLOAT16;
+    return d == TP_COMPLEX64 ? TP_FLOAT32 : d == TP_COMPLEX128 ? TP_FLOAT64 : d;
+}
+tp_dtype compute_of(tp_dtype d) {
+    if (d == TP_COMPLEX32) return TP_COMPLEX64;
+    return d == TP_FLOAT16 || d == TP_BFLOAT16 || d >= TP_FLOAT8_E4M3FN ? TP_FLOAT32 : d;
+}
 
 /* ---- memory ---- */
 
@@ -27,6 +34,15 @@ number number_at(const void *p, tp_dtype d) {
     case TP_BFLOAT16: return (number){.f = (double)tp_bfloat_to_float(*(const tp_bfloat *)p)};
     case TP_FLOAT32: return (number){.f = (double)*(const float *)p};
     case TP_FLOAT64: return (number){.f = *(const double *)p};
+    case TP_FLOAT8_E4M3FN: return (number){.f = (double)tp_e4m3fn_to_float(*(const tp_e4m3fn *)p)};
+    case TP_FLOAT8_E5M2: return (number){.f = (double)tp_e5m2_to_float(*(const tp_e5m2 *)p)};
+    case TP_FLOAT8_E4M3FNUZ: return (number){.f = (double)tp_e4m3fnuz_to_float(*(const tp_e4m3fnuz *)p)};
+    case TP_FLOAT8_E5M2FNUZ: return (number){.f = (double)tp_e5m2fnuz_to_float(*(const tp_e5m2fnuz *)p)};
+    case TP_FLOAT8_E8M0FNU: return (number){.f = (double)tp_e8m0fnu_to_float(*(const tp_e8m0fnu *)p)};
+    case TP_COMPLEX32: {
+        const tp_complex32 *c = p;
+        return (number){.c = (double)tp_half_to_float(c->real) + I * (double)tp_half_to_float(c->imag)};
+    }
     case TP_COMPLEX64: return (number){.c = *(const tp_complex64 *)p};
     case TP_COMPLEX128: return (number){.c = *(const tp_complex128 *)p};
     default: return (number){.i = *(const int64_t *)p};
@@ -46,6 +62,14 @@ void number_to(void *p, tp_dtype d, number x) {
     case TP_BFLOAT16: *(tp_bfloat *)p = tp_float_to_bfloat((float)x.f); return;
     case TP_FLOAT32: *(float *)p = (float)x.f; return;
     case TP_FLOAT64: *(double *)p = x.f; return;
+    case TP_FLOAT8_E4M3FN: *(tp_e4m3fn *)p = tp_float_to_e4m3fn((float)x.f); return;
+    case TP_FLOAT8_E5M2: *(tp_e5m2 *)p = tp_float_to_e5m2((float)x.f); return;
+    case TP_FLOAT8_E4M3FNUZ: *(tp_e4m3fnuz *)p = tp_float_to_e4m3fnuz((float)x.f); return;
+    case TP_FLOAT8_E5M2FNUZ: *(tp_e5m2fnuz *)p = tp_float_to_e5m2fnuz((float)x.f); return;
+    case TP_FLOAT8_E8M0FNU: *(tp_e8m0fnu *)p = tp_float_to_e8m0fnu((float)x.f); return;
+    case TP_COMPLEX32:
+        *(tp_complex32 *)p = (tp_complex32){tp_float_to_half((float)creal(x.c)), tp_float_to_half((float)cimag(x.c))};
+        return;
     case TP_COMPLEX64: *(tp_complex64 *)p = (tp_complex64)x.c; return;
     case TP_COMPLEX128: *(tp_complex128 *)p = x.c; return;
     default: *(int64_t *)p = x.i; return;

@@ -52,6 +52,11 @@ static copiers copiers_of(int64_t itemsize) {
 #define OR(a, b) ((a) || (b))
 #define HALF_PLUS(a, b) tp_float_to_half(tp_half_to_float(a) + tp_half_to_float(b))
 #define BFLOAT_PLUS(a, b) tp_float_to_bfloat(tp_bfloat_to_float(a) + tp_bfloat_to_float(b))
+#define E4M3FN_PLUS(a, b) tp_float_to_e4m3fn(tp_e4m3fn_to_float(a) + tp_e4m3fn_to_float(b))
+#define E5M2_PLUS(a, b) tp_float_to_e5m2(tp_e5m2_to_float(a) + tp_e5m2_to_float(b))
+#define E4M3FNUZ_PLUS(a, b) tp_float_to_e4m3fnuz(tp_e4m3fnuz_to_float(a) + tp_e4m3fnuz_to_float(b))
+#define E5M2FNUZ_PLUS(a, b) tp_float_to_e5m2fnuz(tp_e5m2fnuz_to_float(a) + tp_e5m2fnuz_to_float(b))
+#define E8M0FNU_PLUS(a, b) tp_float_to_e8m0fnu(tp_e8m0fnu_to_float(a) + tp_e8m0fnu_to_float(b))
 static tp_complex32 complex32_plus(tp_complex32 a, tp_complex32 b) {
     return (tp_complex32){HALF_PLUS(a.real, b.real), HALF_PLUS(a.imag, b.imag)};
 }
@@ -80,8 +85,13 @@ ADD_ROW(FLOAT64, double, PLUS)
 ADD_ROW(COMPLEX64, tp_complex64, PLUS)
 ADD_ROW(COMPLEX128, tp_complex128, PLUS)
 ADD_ROW(COMPLEX32, tp_complex32, complex32_plus)
+ADD_ROW(FLOAT8_E4M3FN, tp_e4m3fn, E4M3FN_PLUS)
+ADD_ROW(FLOAT8_E5M2, tp_e5m2, E5M2_PLUS)
+ADD_ROW(FLOAT8_E4M3FNUZ, tp_e4m3fnuz, E4M3FNUZ_PLUS)
+ADD_ROW(FLOAT8_E5M2FNUZ, tp_e5m2fnuz, E5M2FNUZ_PLUS)
+ADD_ROW(FLOAT8_E8M0FNU, tp_e8m0fnu, E8M0FNU_PLUS)
 #define ADD_ENTRY(id, name, ctype, category) [TP_##id] = add_##id,
-static const row_fn add_rows[TP_NUM_DTYPES] = {TP_FORALL_COMPUTED_DTYPES(ADD_ENTRY)[TP_COMPLEX32] = add_COMPLEX32};
+static const row_fn add_rows[TP_NUM_DTYPES] = {TP_FORALL_DTYPES(ADD_ENTRY)};
 
 /* ---- the walk ---- */
 

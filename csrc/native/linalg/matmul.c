@@ -1,4 +1,5 @@
 /* matmul.c: matrix products: shapes and checks, and matmul on top of mm and bmm. */
+#include "Functions.h"
 #include "NativeFunctions.h"
 #include "native/common/checks.h"
 #include "Primitives.h"
@@ -41,10 +42,25 @@ static int check_matrices(const char *op, const char *first, const tp_tensor *a,
     return check_same_dtype("mat1 and mat2", a, b);
 }
 
+static tp_tensor *as_float(tp_tensor *t) { return tp_to_dtype(t, TP_FLOAT32, false, false, TP_NO_FORMAT); }
+
+/* 8-bit floats are multiplied in float32, and the result is rounded once. */
+static int TP_COLD product_of_float8(tp_tensor *a, tp_tensor *b, const tp_scalar *alpha, const tp_scalar *beta,
+                                     tp_tensor *out) {
+    tp_autoref *wide_a = as_float(a), *wide_b = as_float(b), *sum = as_float(out);
+    if (!wide_a || !wide_b || !sum || tp_prim_product(wide_a, wide_b, alpha, beta, sum) < 0) return -1;
+    return tp_copy_data(out, sum);
+}
+
+static int product(tp_tensor *a, tp_tensor *b, const tp_scalar *alpha, const tp_scalar *beta, tp_tensor *out) {
+    return tp_unlikely(tp_is_float8_dtype((tp_dtype)out->dtype)) ? product_of_float8(a, b, alpha, beta, out)
+                                                                 : tp_prim_product(a, b, alpha, beta, out);
+}
+
 static int multiply(tp_tensor *a, tp_tensor *b, tp_tensor *out) {
     if (out->numel == 0) return 0;
     if (a->numel == 0) return tp_fill_data(out, TP_SCALAR_I(0));
-    return tp_prim_product(a, b, TP_SCALAR_I(1), TP_SCALAR_I(0), out);
+    return product(a, b, TP_SCALAR_I(1), TP_SCALAR_I(0), out);
 }
 
 /* ---- mm, addmm ---- */
@@ -98,7 +114,7 @@ int addmm_dense(tp_tensor *self, tp_tensor *mat1, tp_tensor *mat2, const tp_scal
     bool empty = mat1->sizes[1] == 0;
     if (out->numel == 0) return 0;
     return start(self, out, beta, empty) < 0 || empty ? (tp_error_pending() ? -1 : 0)
-                                                      : tp_prim_product(mat1, mat2, alpha, beta, out);
+                                                      : product(mat1, mat2, alpha, beta, out);
 }
 
 /* ---- batches ---- */
@@ -141,7 +157,7 @@ int baddbmm_dense(tp_tensor *self, tp_tensor *batch1, tp_tensor *batch2, const t
     bool empty = batch1->sizes[2] == 0;
     if (out->numel == 0) return 0;
     if (start(self, out, beta, empty) < 0) return -1;
-    return empty ? 0 : tp_prim_product(batch1, batch2, alpha, beta, out);
+    return empty ? 0 : product(batch1, batch2, alpha, beta, out);
 }
 
 /* addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor: one product, with the

@@ -68,7 +68,7 @@ static int find_dtypes(general_call *g) {
     if (!tp_pointwise_takes(p, compute)) return fail_no_loop(p, compute);
     g->compute = compute;
     g->loop_dtype = tp_pointwise_loop_dtype(p, compute);
-    if (p->moves_halves && tp_is_stored_dtype(compute)) g->loop_dtype = tp_moved_dtype(compute);
+    if (p->moves_halves) g->loop_dtype = tp_is_half_dtype(compute) ? TP_UINT16 : tp_moved_dtype(compute);
     g->result = tp_promotion_result((tp_promotion)p->promotion, compute);
     return 0;
 }
@@ -94,9 +94,12 @@ static tp_tensor *new_output(general_call *g) {
 
 /* ---- bytes that are only moved ---- */
 
-/* An operator that chooses among elements has no loops for complex32 and the 8-bit floats: it moves them as unsigned
- * integers of their size. */
-static bool moves_bytes(const general_call *g) { return g->p->moves_halves && tp_is_stored_dtype(g->compute); }
+/* An operator that chooses among elements moves what is computed in a wider dtype as unsigned integers of its size:
+ * there are no loops for complex32 and the 8-bit floats, and a device that reads 16-bit floats as float32 would quiet a
+ * NaN. */
+static bool moves_bytes(const general_call *g) {
+    return g->p->moves_halves && tp_compute_dtype(g->compute) != g->compute;
+}
 
 /* The bytes of a tensor in the dtype of the call, as integers. */
 static tp_tensor *bytes_of(const general_call *g, tp_tensor *t) {

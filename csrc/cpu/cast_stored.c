@@ -1,11 +1,10 @@
-/* cast_stored.c: see cast_stored.h.
+/* cast_stored.c: which loop converts between two dtypes, and conversion from and to complex32 and the 8-bit floats.
  *
- * Each of these dtypes has two loops, from and to the one that it is computed in, float32 or complex64. Any other
+ * Each of the latter has two loops, from and to the one that it is computed in, float32 or complex64. Any other
  * conversion goes through that, a block at a time: a pair of dtypes has a function, since a loop is given no dtypes,
  * but none has a loop of its own. A float is rounded once, but a double twice, as in PyTorch. */
-#include "cpu/cast_stored.h"
-
 #include "cpu/kernels.h"
+#include "cpu/run.h"
 
 #include <stdalign.h>
 
@@ -149,6 +148,25 @@ static const tp_loop_fn from_stored[][TP_NUM_DTYPES] = {
     {TP_FORALL_COMPUTED_DTYPES(FROM_FLOAT8_E5M2FNUZ_ENTRY)}, {TP_FORALL_COMPUTED_DTYPES(FROM_FLOAT8_E8M0FNU_ENTRY)},
 };
 
-tp_loop_fn tp_cast_stored(tp_dtype from, tp_dtype to) {
+static tp_loop_fn stored_cast(tp_dtype from, tp_dtype to) {
     return tp_is_stored_dtype(to) ? to_stored[to - TP_COMPLEX32][from] : from_stored[from - TP_COMPLEX32][to];
+}
+
+/* ---- what the iterator asks for ---- */
+
+/* A copy without conversion only moves bytes, which keeps the bits of a NaN. */
+static tp_dtype moved_as(tp_dtype d) {
+    switch (tp_itemsize(d)) {
+    case 1: return TP_UINT8;
+    case 2: return TP_UINT16;
+    case 4: return TP_UINT32;
+    case 8: return TP_UINT64;
+    default: return TP_COMPLEX128;
+    }
+}
+
+tp_loop_fn tp_cast_loop(tp_dtype from, tp_dtype to) {
+    if (from == to) from = to = moved_as(to);
+    if (tp_unlikely(tp_is_stored_dtype(from) || tp_is_stored_dtype(to))) return stored_cast(from, to);
+    return (*tp_cpu.cast)[to][from];
 }

@@ -83,12 +83,13 @@ TP_FLOAT8_FN tp_e5m2 tp_float_to_e5m2(float f) {
     return v;
 }
 
-/* A code of a type without negative zero as a float, and back: its code is NaN. */
+/* A code of a type without negative zero, whose code is NaN: exact. */
 TP_FLOAT8_FN float tp_float8_uz_to_float(uint8_t bits, int fraction, int bias) {
     if (bits == 0x80u) return tp_float_from_bits(0x7fc00000u);
     float f = tp_float8_magnitude(bits & 0x7fu, fraction, bias);
     return bits & 0x80u ? -f : f;
 }
+/* The code nearest to a float in a type without negative zero; NaN for what is above all of them. */
 TP_FLOAT8_FN uint8_t tp_float_to_float8_uz(float f, int fraction, int bias) {
     uint32_t u = tp_float_bits(f), code = tp_float8_code(u & 0x7fffffffu, fraction, bias, 0x80u);
     return (uint8_t)(code ? (u >> 24 & 0x80u) | code : 0);

@@ -310,6 +310,18 @@ def test_creation_and_printing(name: str) -> None:
         assert "".join(printed[0].split()) == "".join(printed[1].split())  # lines break by the module's name
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "complex32", *FLOAT8[:4]])
+def test_what_is_filled_in(name: str, device: str) -> None:
+    """Any number of the dtype, also where elements are moved as integers: in strided tensors and broadcast masks."""
+    for value in (-0.5, float("-inf"), float("nan"), 3, *([1.5 - 2j] if name == "complex32" else [])):
+        x = tp.ones(4, 6).to(ours(name)).to(device)[:, ::2]
+        mask = tp.tensor([True, False, True], device=device)
+        for got in (x.masked_fill(mask, value), tp.where(~mask, x, value), tp.where(mask, value, x)):
+            expected = tp.tensor([value, 1, value]).to(ours(name)).expand(4, 3)
+            assert got.dtype is ours(name)
+            assert np.array_equal(raw(got), raw(expected)), value
+
+
 # ---- arithmetic ----
 
 

@@ -145,7 +145,7 @@ static int run_general(general_call *g, const tp_value *params, tp_tensor *out) 
     tp_tensor *tensors[TP_MAP_INPUTS];
     tp_scalar numbers[TP_MAP_INPUTS + TP_MAP_PARAMS];
     int64_t n = 0;
-    if (tp_pointwise_check_params(p, params, g->loop_dtype) < 0) return -1;
+    if (tp_pointwise_check_params(p, params, moves_bytes(g) ? g->compute : g->loop_dtype) < 0) return -1;
     if (out->numel == 0) return 0;
     for (int i = 0; i < p->ninputs; i++) {
         const tp_operand *o = &g->inputs[i];

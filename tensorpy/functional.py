@@ -248,6 +248,9 @@ def norm(
     """The p-norm of all elements or along dimensions; "fro" is the 2-norm, "nuc" the sum of the singular values."""
     if p == "nuc":
         x = input if dtype is None else input.to(dtype)
+        if dim is None and x.dim() != 2:
+            named = " ".join(str(d) for d in range(x.dim()))
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {named}")
         if dim is None:
             return _C.nuclear_norm(x, keepdim, out=out)
         return _C.nuclear_norm(x, dim, keepdim, out=out)

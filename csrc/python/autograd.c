@@ -145,6 +145,8 @@ static PyObject *hook_saved(PyObject *self, PyObject *args) {
     long long index;
     if (!PyArg_ParseTuple(args, "O!iLO!", &node_type, &node, &place, &index, &PyTuple_Type, &hooks)) return NULL;
     tp_node *n = NODE(node);
+    if (place < 0 || place >= n->type->nsaved + n->type->nlists || index < 0)
+        return PyErr_Format(PyExc_IndexError, "there is no such saved value");
     tp_saved *saved = (tp_saved *)(n + 1), *s = &saved[place];
     if (place >= n->type->nsaved) {
         tp_saved_list *list = ((tp_saved_list **)(saved + n->type->nsaved))[place - n->type->nsaved];

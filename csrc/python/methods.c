@@ -1,6 +1,8 @@
 /* methods.c: the methods of Tensor that no operator stands behind: sizes, conversions, printing. */
 #include "python/methods.h"
+
 #include "conjugate/conjugate.h"
+#include "core/determinism.h"
 
 #include "Functions.h"
 #include "autograd/node.h"
@@ -287,9 +289,17 @@ static int check_single(const tp_tensor *t) {
     return -1;
 }
 
+/* A number knows no gradient. */
+static int warn_of_gradient(const tp_tensor *t) {
+    if (tp_likely(!tp_requires_grad(t))) return 0;
+    return tp_py_check(
+        tp_warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                     "Consider using tensor.detach() first."));
+}
+
 PyObject *tp_py_tensor_int(PyObject *o) {
     if (tp_py_asks(o)) return tp_py_ask_method("__int__", o, NULL, 0, NULL);
-    if (check_single(TENSOR(o)) < 0) return NULL;
+    if (check_single(TENSOR(o)) < 0 || warn_of_gradient(TENSOR(o)) < 0) return NULL;
     PyObject *value = item_of(TENSOR(o)), *result = value ? PyNumber_Long(value) : NULL;
     Py_XDECREF(value);
     return result;
@@ -298,7 +308,7 @@ PyObject *tp_py_tensor_int(PyObject *o) {
 PyObject *tp_py_tensor_float(PyObject *o) {
     if (tp_py_asks(o)) return tp_py_ask_method("__float__", o, NULL, 0, NULL);
     tp_scalar s;
-    if (check_single(TENSOR(o)) < 0) return NULL;
+    if (check_single(TENSOR(o)) < 0 || warn_of_gradient(TENSOR(o)) < 0) return NULL;
     if (tp_item(TENSOR(o), &s) < 0) return tp_py_raise();
     if (s.kind == TP_SCALAR_COMPLEX && cimag(s.c) != 0)
         return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type double without overflow");

@@ -131,7 +131,8 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
             return PyErr_Format(PyExc_RuntimeError, "the device name holds an index already; leave out index=");
         long i = PyLong_AsLong(index);
         if (i == -1 && PyErr_Occurred()) return NULL;
-        if (i < -1 || i > 127) return PyErr_Format(PyExc_RuntimeError, "device index %ld is out of range", i);
+        if (i < 0) return PyErr_Format(PyExc_RuntimeError, "Device index must not be negative");
+        if (i > 127) return PyErr_Format(PyExc_RuntimeError, "device index %ld is out of range", i);
         d.index = (int8_t)i;
     }
     return tp_py_device_object(d);

@@ -56,7 +56,8 @@ _RESIZERS = {
     ("trilinear", 3): "upsample_trilinear3d",
     ("bicubic", 2): "upsample_bicubic2d",
 }
-_MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
+_MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact", "lanczos")
+_ANTIALIASED = ("bilinear", "bicubic", "lanczos")
 
 
 def interpolate(
@@ -76,8 +77,12 @@ def interpolate(
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
-    if antialias and (mode not in ("bilinear", "bicubic") or dims != 2):
-        raise ValueError("interpolate: antialias is for the modes bilinear and bicubic, of 4-dimensional input")
+    if antialias and (mode not in _ANTIALIASED or dims != 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
     sizes, factors = _target(input, size, scale_factor, dims, recompute_scale_factor)
     if antialias:
         return getattr(nn, f"_upsample_{mode}2d_aa")(input, sizes, bool(align_corners), factors)

@@ -88,6 +88,9 @@ static tp_tensor3 distinct_slices(const char *op, tp_tensor *given, int64_t dim,
  * Tensor, Tensor) */
 tp_tensor3 unique_dim_dense(tp_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts) {
     (void)sorted;
+    if (self->ndim == 0)
+        return tp_fail(TP_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim),
+               (tp_tensor3){{NULL}};
     return distinct_slices("unique_dim", self, dim, true, return_inverse, return_counts);
 }
 /* unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor,

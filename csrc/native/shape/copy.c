@@ -3,6 +3,7 @@
 #include "prim/transfer.h"
 
 #include "NativeFunctions.h"
+#include "core/determinism.h"
 #include "dispatch/key.h"
 #include "iter/iter.h"
 #include "native/common/pin.h"
@@ -43,6 +44,9 @@ int copy__dense(tp_tensor *self, tp_tensor *src, bool non_blocking) {
     if (self == src) return 0;
     tp_tensor *const tensors[] = {self, src};
     if (tp_iter_check_overlap(tensors, 1, 2) < 0 || check_broadcast(self, src) < 0) return -1;
+    if (tp_unlikely(tp_is_complex(src)) && !tp_is_complex(self) &&
+        tp_warn_once("Casting complex values to real discards the imaginary part") < 0)
+        return -1;
     int enqueued = non_blocking ? copy_async(self, src) : 0;
     if (tp_unlikely(enqueued)) return enqueued < 0 ? -1 : 0;
     if (tp_likely(tp_overlap_of(self, src) != TP_OVERLAP_UNKNOWN)) return tp_copy_data(self, src);

@@ -3,6 +3,7 @@
  * Each makes a bare alias; the generated ADInplaceOrView layer relates it to its base and the autograd layer records
  * it. They need no backend: sizes and strides are all they touch. */
 #include "NativeFunctions.h"
+#include "core/determinism.h"
 #include "dispatch/key.h"
 #include "core/host.h"
 
@@ -256,6 +257,10 @@ tp_tensor *t_composite(tp_tensor *self) {
 
 tp_tensor *numpy_T_composite(tp_tensor *self) {
     int64_t dims[TP_MAX_DIMS];
+    if (tp_unlikely(self->ndim != 2) &&
+        tp_warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. x.mT "
+                     "transposes batches of matrices, x.permute(...) reverses dimensions.") < 0)
+        return NULL;
     for (int i = 0; i < self->ndim; i++) dims[i] = self->ndim - 1 - i;
     return tp_permute(self, (tp_ints){dims, self->ndim});
 }

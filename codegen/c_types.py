@@ -145,6 +145,11 @@ def c_result(schema: FunctionSchema) -> CResult:
     raise NoCType(str([str(t) for t in types]))
 
 
+def has_optional_outputs(schema: FunctionSchema) -> bool:
+    """`output_mask` leaves outputs undefined, so that a NULL output is no sign of failure."""
+    return any(a.name == "output_mask" for a in schema.arguments)
+
+
 def value_decl(result: CResult) -> str:
     """The pointed-to type of the `result` parameter of a function of kind `value`."""
     assert result.value is not None

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .autograd_nodes import LIST_COPIES, Kept, Node, joined, nodes_of, wants
-from .c_types import c_arguments
+from .c_types import c_arguments, has_optional_outputs
 from .catalog import Catalog
 from .errors import ErrorCollector, YamlError
 from .formula import PARTS, Result, Slot, Use, Variable, kind_of
-from .formula_calls import has_optional_outputs
 from .formula_lower import lower_with_calls
 from .rounding import is_rounded_once
 from .text import c_string

@@ -14,6 +14,7 @@ from .c_types import (
     c_type,
     call_arguments,
     function_type,
+    has_optional_outputs,
     is_optional,
     parameters,
     signature_code,
@@ -24,7 +25,6 @@ from .emit_batching import rules_of
 from .emit_forward import forwards_of
 from .emit_functional import functionals_of
 from .emit_functions import YAML, kernel_types, op_of
-from .formula_calls import has_optional_outputs
 from .model import FunctionSchema
 from .text import Tables, banner, c_string
 

@@ -22,7 +22,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .c_types import CResult, c_arguments, c_result
+from .c_types import CResult, c_arguments, c_result, has_optional_outputs
 from .errors import Location, YamlError
 from .model import BaseType, FunctionSchema, ListType, OptionalType, Type
 
@@ -250,6 +250,8 @@ class Result:
     def of_schema(schema: FunctionSchema) -> Result:
         r: CResult = c_result(schema)
         kinds = () if r.kind == "status" else tuple(kind_of(t.type) for t in schema.returns)
+        if has_optional_outputs(schema):
+            kinds = tuple(f"{kind}?" if kind == "Tensor" else kind for kind in kinds)
         return Result(r.kind, r.decl, r.failed, kinds)
 
     @staticmethod

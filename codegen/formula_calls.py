@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 
-from .c_types import c_result, value_decl
+from .c_types import c_result, has_optional_outputs, value_decl
 from .catalog import Operator
 from .errors import nearest
 from .formula import (
@@ -23,11 +23,6 @@ from .formula import (
 )
 from .formula_context import Context
 from .model import Argument, FunctionSchema
-
-
-def has_optional_outputs(schema: FunctionSchema) -> bool:
-    """`output_mask` leaves outputs undefined, so that a NULL output is no sign of failure."""
-    return any(a.name == "output_mask" for a in schema.arguments)
 
 
 def call_failed(schema: FunctionSchema, name: str) -> str:

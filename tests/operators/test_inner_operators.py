@@ -85,6 +85,28 @@ call("batch_norm_backward")(
     )
 )
 
+
+def empty(t: Any) -> Any:
+    return t.zeros(0, dtype=t.float64)
+
+
+for training in (True, False):
+    call("_native_batch_norm_legit.out")(
+        lambda t, on=training: norm_arguments(
+            t, on, 0.1, 1e-5, {"out": empty(t), "save_mean": empty(t), "save_invstd": empty(t)}
+        )
+    )
+call("_batch_norm_with_update.out")(
+    lambda t: norm_arguments(
+        t,
+        0.1,
+        1e-5,
+        {"out": empty(t), "save_mean": empty(t), "save_invstd": empty(t), "reserve": t.zeros(0, dtype=t.uint8)},
+    )
+)
+call("_fused_rms_norm")(lambda t: (x(t, 4, 3, 2), [3, 2], x(t, 3, 2, seed=1), None))
+call("_fused_rms_norm")(lambda t: (x(t, 4, 3), [3], None, 0.1))
+
 # ---- distances, norms, products ----
 
 for power in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")):
@@ -154,7 +176,18 @@ call("hash_tensor")(lambda t: (x(t, 4, 3), [1], {"keepdim": True}))
 call("hash_tensor")(lambda t: (x(t, 0, 3), [1]))
 call("frexp.Tensor")(lambda t: (x(t, 4),))
 
+nan = float("nan")
 LENGTHS, BATCHED = [1, 0, 3, 1], [[1, 2], [3, 0]]
+
+
+def with_nan(t: Any) -> Any:
+    return t.tensor([[2.0, 2, nan, 0, 0], [0, 1, 3, nan, 3]], dtype=t.float64)
+
+
+def bounds(t: Any) -> Any:
+    return t.tensor([[0, 3, 5], [0, 2, 5]])
+
+
 for how in ("sum", "mean", "max", "min", "prod"):
     call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"lengths": t.tensor(LENGTHS)}))
     call("segment_reduce")(lambda t, h=how: (x(t, 5), h, {"lengths": t.tensor(LENGTHS), "initial": 0.5}))
@@ -162,6 +195,63 @@ for how in ("sum", "mean", "max", "min", "prod"):
     call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"offsets": t.tensor([0, 1, 1, 5])}))
     call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"offsets": t.tensor([1, 2, 4]), "unsafe": True}))
     call("segment_reduce")(lambda t, h=how: (x(t, 5, 2), h, {"lengths": t.tensor([1, 2]), "unsafe": True}))
+
+for how in ("sum", "mean", "max", "min", "prod"):
+    call("_segment_reduce_backward")(
+        lambda t, h=how: (
+            x(t, 4, 2, seed=1),
+            t.segment_reduce(x(t, 5, 2), h, lengths=t.tensor(LENGTHS), initial=0.5),
+            x(t, 5, 2),
+            h,
+            {"lengths": t.tensor(LENGTHS), "initial": 0.5},
+        )
+    )
+    call("_segment_reduce_backward")(
+        lambda t, h=how: (
+            x(t, 2, 2, seed=1),
+            t.segment_reduce(with_nan(t), h, offsets=bounds(t), axis=1),
+            with_nan(t),
+            h,
+            {"offsets": bounds(t), "axis": 1},
+        )
+    )
+
+# ---- losses and their gradients ----
+
+for reduction in (0, 1, 2):
+    for p in (1, 2):
+        call("multi_margin_loss_backward")(
+            lambda t, r=reduction, p=p: (
+                x(t, *((3,) if r == 0 else ()), seed=7),
+                x(t, 3, 4),
+                t.tensor([1, 0, 3]),
+                p,
+                0.75,
+                x(t, 4, seed=2).abs(),
+                r,
+            )
+        )
+    call("multilabel_margin_loss_forward.output")(
+        lambda t, r=reduction: (
+            x(t, 2, 3),
+            t.tensor([[1, -1, 0], [2, 0, -1]]),
+            r,
+            {"output": t.zeros(0, dtype=t.float64), "is_target": t.zeros(0, dtype=t.float64)},
+        )
+    )
+    call("multilabel_margin_loss_backward")(
+        lambda t, r=reduction: (
+            x(t, *((2,) if r == 0 else ()), seed=7),
+            x(t, 2, 3),
+            t.tensor([[1, -1, 0], [2, 0, -1]]),
+            r,
+            t.tensor([[0.0, 1, 0], [1, 0, 1]], dtype=t.float64),
+        )
+    )
+call("multi_margin_loss_backward")(lambda t: (x(t, seed=7), x(t, 4), t.tensor(2), 1, 1))
+call("adaptive_avg_pool3d_backward.grad_input")(
+    lambda t: (x(t, 2, 3, 2, 3, 2), x(t, 2, 3, 4, 5, 4), {"grad_input": t.zeros(0, dtype=t.float64)})
+)
 
 # ---- convolutions ----
 
@@ -182,6 +272,17 @@ call("_slow_conv2d_forward")(lambda t: (x(t, 2, 3, 6, 5), x(t, 4, 3, 3, 2), [3, 
 call("_slow_conv2d_backward.output_mask")(
     lambda t: (x(t, 2, 4, 4, 4), x(t, 2, 3, 6, 5), x(t, 4, 3, 3, 2), [3, 2], [1, 1], [0, 0], [True, True, True])
 )
+call("_slow_conv2d_backward.grad_input")(
+    lambda t: (
+        x(t, 2, 4, 4, 4),
+        x(t, 2, 3, 6, 5),
+        x(t, 4, 3, 3, 2),
+        [3, 2],
+        [1, 1],
+        [0, 0],
+        {"grad_input": empty(t), "grad_weight": empty(t), "grad_bias": empty(t)},
+    )
+)
 call("slow_conv3d", "slow_conv3d_forward")(
     lambda t: (x(t, 2, 3, 4, 5, 4), x(t, 4, 3, 2, 3, 2), [2, 3, 2], x(t, 4), [1, 2, 1], [0, 1, 0])
 )
@@ -201,7 +302,7 @@ for kind in ("bilinear", "bicubic", "lanczos"):
         call(f"_upsample_{kind}2d_aa")(lambda t, s=size, a=align: (x(t, 2, 3, 7, 6), s, a))
         call(f"_upsample_{kind}2d_aa.vec")(lambda t, a=align: (x(t, 2, 3, 7, 6), None, a, [0.5, 1.5]))
         call(f"_upsample_{kind}2d_aa_backward")(lambda t, s=size, a=align: (x(t, 2, 3, *s), s, [2, 3, 7, 6], a))
-for name in ("and", "or", "xor"):
+for name in ("and", "or", "xor", "lshift", "rshift"):
     for dtype in ("int64", "int8"):
         call(f"__{name}__.Tensor", f"__i{name}__.Tensor")(
             lambda t, d=dtype: (x(t, 3, 2, dtype=d), x(t, 3, 2, dtype=d, seed=1))
@@ -212,11 +313,60 @@ for training in (False, True):
     call("rrelu_with_noise_backward")(
         lambda t, on=training: (x(t, 3, 4), x(t, 3, 4, seed=1), x(t, 3, 4, seed=2), 0.1, 0.4, on, False)
     )
+
+
+def attention(t: Any, **options: Any) -> tuple[Any, ...]:
+    """An `attn_mask` of bools, or of numbers; a dropout keeps what it is told to."""
+    if "attn_mask" in options:
+        options["attn_mask"] = mask(t, 3, 5) if options["attn_mask"] else x(t, 3, 5, seed=3)
+    if "dropout_p" in options:
+        options["dropout_mask"] = mask(t, 2, 3, 5)
+    return x(t, 2, 3, 4), x(t, 2, 5, 4, seed=1), x(t, 2, 5, 4, seed=2), options
+
+
+call("rrelu_with_noise", "rrelu_with_noise_")(lambda t: (x(t, 3, 4), x(t, 3, 4, seed=1), 0.1, 0.4, False))
+for options in (
+    {"scale": None},
+    {"is_causal": True},
+    {"attn_mask": True},
+    {"attn_mask": False},
+    {"scale": 0.5},
+    {"dropout_p": 0.25},
+):
+    call("_scaled_dot_product_attention_math")(lambda t, o=options: attention(t, **o))
+call("_scaled_dot_product_attention_math")(
+    lambda t: (x(t, 2, 4, 3, 2), x(t, 2, 2, 5, 2, seed=1), x(t, 2, 2, 5, 2, seed=2), {"enable_gqa": True})
+)
 call("_foreach_powsum.Scalar")(lambda t: ([x(t, 3, 4), x(t, 2)], 3))
 call("range.out")(lambda t: (1, 4, 0.5, {"out": t.zeros(7)}))
 for end, step in ((4, 1), (5, 2), (-3, -2)):
     call("range.out")(lambda t, e=end, s=step: (1, e, s, {"out": t.zeros(0, dtype=t.int64)}))
 call("range.out_")(lambda t: (1, 4, {"out": t.zeros(4, dtype=t.int64)}))
+
+
+def test_rrelu_with_noise_says_what_it_drew() -> None:
+    """The slopes are drawn for what is not above 0; the gradient is theirs, in place as well."""
+    given = x(tp, 40, 5)
+    for call_it in (tp.ops.aten.rrelu_with_noise, tp.ops.aten.rrelu_with_noise_):
+        leaf, noise = given.clone().requires_grad_(), tp.zeros(40, 5, dtype=tp.float64)
+        made = call_it(leaf * 1, noise, 0.1, 0.4, True)
+        made.sum().backward()
+        assert (noise[given > 0] == 1).all() and ((noise >= 0.1) & (noise <= 0.4))[given <= 0].all()
+        assert noise.unique().numel() > 20
+        tp.testing.assert_close(made, given * noise)
+        tp.testing.assert_close(leaf.grad, noise)
+    with pytest.raises(RuntimeError, match="noise tensor shape must match self tensor shape"):
+        tp.ops.aten.rrelu_with_noise(given, noise[0], 0.1, 0.4, True)
+
+
+def test_rms_norm_backward() -> None:
+    """torch has a kernel for it on CUDA only."""
+    given, weight, grad = x(tp, 4, 3, 2).requires_grad_(), x(tp, 3, 2, seed=1).requires_grad_(), x(tp, 4, 3, 2, seed=2)
+    made, rstd = tp.ops.aten._fused_rms_norm(given, [3, 2], weight, 0.1)
+    wanted = tp.autograd.grad(made, (given, weight), grad)
+    backward = tp.ops.aten._fused_rms_norm_backward
+    tp.testing.assert_close(backward(grad, given, [3, 2], rstd, weight, [True, True]), wanted)
+    assert backward(grad, given, [3, 2], rstd, weight, [False, False]) == (None, None)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

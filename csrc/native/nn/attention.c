@@ -116,6 +116,38 @@ static tp_tensor *by_kernel(tp_tensor *q, tp_tensor *k, tp_tensor *v, tp_tensor 
     return out && !heads ? tp_squeeze_dim(out, 1) : tp_take(out);
 }
 
+/* ---- from the matrix of all scores ---- */
+
+/* The weights of the values that a dropout leaves: one that is drawn, or `kept`, after which the values grow. */
+static tp_tensor *thinned(tp_tensor *weights, double dropout_p, tp_tensor *kept) {
+    if (dropout_p == 0) return tp_retain(weights);
+    if (!kept) return tp_dropout(weights, dropout_p, true);
+    tp_autoref *out = tp_logical_not(kept);
+    return out ? tp_masked_fill_Scalar(weights, out, TP_SCALAR_I(0)) : NULL;
+}
+/* The values weighted, and the weights. */
+static tp_tensor2 by_scores(tp_tensor *query, tp_tensor *k, tp_tensor *v, tp_tensor *attn_mask, double dropout_p,
+                            bool is_causal, tp_tensor *kept, tp_opt_float scale) {
+    tp_tensor2 r = {{NULL}};
+    double factor = scale.has ? scale.value : 1 / sqrt((double)query->sizes[query->ndim - 1]);
+    tp_autoref *turned = tp_transpose_int(k, -2, -1),
+               *scaled = turned ? tp_mul_Scalar(query, TP_SCALAR_F(factor)) : NULL;
+    tp_autoref *scores = scaled ? tp_matmul(scaled, turned) : NULL;
+    if (!scores) return r;
+    tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
+    if (is_causal && !mask) return r;
+    tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
+               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
+                           : NULL;
+    tp_autoref *left = all ? thinned(all, dropout_p, kept) : NULL;
+    bool wide = left && left->dtype != v->dtype; /* as the mask is */
+    tp_autoref *weights = wide ? tp_to_dtype(left, (tp_dtype)v->dtype, false, false, TP_NO_FORMAT) : tp_retain(left);
+    bool grows = dropout_p != 0 && kept;
+    tp_autoref *values = grows ? tp_mul_Scalar(v, TP_SCALAR_F(1 / (1 - dropout_p))) : tp_retain(v);
+    tp_tensor *made = weights && values ? tp_matmul(weights, values) : NULL;
+    return made ? (tp_tensor2){{made, tp_take(left)}} : r;
+}
+
 /* scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
  * bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor */
 tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *key, tp_tensor *value,
@@ -154,18 +186,29 @@ tp_tensor *scaled_dot_product_attention_composite(tp_tensor *query, tp_tensor *k
     if (!k || !v) return NULL;
     if (is_for_kernel(query, k, v, attn_mask, dropout_p, is_causal))
         return by_kernel(query, k, v, attn_mask, is_causal, scale);
-    double factor = scale.has ? scale.value : 1 / sqrt((double)query->sizes[query->ndim - 1]);
-    tp_autoref *turned = tp_transpose_int(k, -2, -1),
-               *scaled = turned ? tp_mul_Scalar(query, TP_SCALAR_F(factor)) : NULL;
-    tp_autoref *scores = scaled ? tp_matmul(scaled, turned) : NULL;
-    if (!scores) return NULL;
-    tp_autoref *mask = is_causal ? causal_mask(scores) : tp_retain(attn_mask);
-    if (is_causal && !mask) return NULL;
-    tp_autoref *seen = mask ? masked(scores, mask) : tp_retain(scores),
-               *all = seen ? (mask ? tp__safe_softmax(seen, -1, TP_NO_DTYPE) : tp_softmax_int(seen, -1, TP_NO_DTYPE))
-                           : NULL;
-    tp_autoref *left = all && dropout_p != 0 ? tp_dropout(all, dropout_p, true) : tp_retain(all);
-    bool wide = left && left->dtype != v->dtype; /* as the mask is */
-    tp_autoref *weights = wide ? tp_to_dtype(left, (tp_dtype)v->dtype, false, false, TP_NO_FORMAT) : tp_retain(left);
-    return weights ? tp_matmul(weights, v) : NULL;
+    tp_tensor2 made = by_scores(query, k, v, attn_mask, dropout_p, is_causal, NULL, scale);
+    tp_release(made.v[1]);
+    return made.v[0];
+}
+
+/* _scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float
+ * dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) ->
+ * (Tensor, Tensor) */
+tp_tensor2 _scaled_dot_product_attention_math_composite(tp_tensor *query, tp_tensor *key, tp_tensor *value,
+                                                        tp_tensor *attn_mask, double dropout_p, bool is_causal,
+                                                        tp_tensor *dropout_mask, tp_opt_float scale, bool enable_gqa) {
+    tp_tensor2 r = {{NULL}};
+    if (is_causal && attn_mask)
+        return tp_fail(TP_RuntimeError,
+                       "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"),
+               r;
+    /* A mask of bools is one of ones and zeros here. */
+    tp_autoref *mask = attn_mask && attn_mask->dtype == TP_BOOL
+                           ? tp_to_dtype(attn_mask, (tp_dtype)query->dtype, false, false, TP_NO_FORMAT)
+                           : tp_retain(attn_mask);
+    if (attn_mask && !mask) return r;
+    bool share = enable_gqa && query->ndim > 2 && key->ndim > 2 && value->ndim > 2;
+    tp_autoref *k = share ? shared_heads(key, query) : tp_retain(key),
+               *v = share ? shared_heads(value, query) : tp_retain(value);
+    return k && v ? by_scores(query, k, v, mask, dropout_p, is_causal, dropout_mask, scale) : r;
 }

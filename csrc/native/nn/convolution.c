@@ -6,6 +6,7 @@
 #include "Primitives.h"
 #include "native/common/conj.h"
 #include "prim/transfer.h"
+#include "native/common/variants.h"
 #include "prim/plain.h"
 
 #include <string.h>
@@ -457,4 +458,15 @@ tp_tensor3 _slow_conv2d_backward_output_mask_composite(tp_tensor *grad_output, t
     tp_ints channels = {&weight->sizes[0], 1};
     return tp_convolution_backward(grad_output, self, weight, channels, stride, padding, TP_INTS(1, 1), false,
                                    TP_INTS(0, 0), 1, output_mask);
+}
+
+/* _slow_conv2d_backward.grad_input: all three gradients, into tensors. */
+int slow_conv2d_backward_into(tp_tensor *grad_output, tp_tensor *self, tp_tensor *weight, tp_ints kernel_size,
+                              tp_ints stride, tp_ints padding, tp_tensor *grad_input, tp_tensor *grad_weight,
+                              tp_tensor *grad_bias) {
+    static const bool all[] = {true, true, true};
+    tp_tensor3 made = tp__slow_conv2d_backward_output_mask(grad_output, self, weight, kernel_size, stride, padding,
+                                                           (tp_bools){all, 3});
+    tp_tensor *const outs[] = {grad_input, grad_weight, grad_bias};
+    return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 3) : -1;
 }

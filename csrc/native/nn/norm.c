@@ -151,21 +151,42 @@ tp_tensor *layer_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_t
     return r.v[0];
 }
 
+/* The dimensions of a layer of `ndim` sizes, which are the last ones. */
+static tp_ints last_dims(const tp_tensor *input, int64_t ndim, int64_t *dims) {
+    for (int64_t i = 0; i < ndim; i++) dims[i] = input->ndim - ndim + i;
+    return (tp_ints){dims, ndim};
+}
+/* t (stolen) times the weight, in the dtype of `like`. */
+static tp_tensor *weighted_steal(tp_tensor *t, tp_tensor *weight, const tp_tensor *like) {
+    tp_autoref *given = t, *scaled = t && weight ? tp_mul_Tensor(t, weight) : tp_retain(t);
+    return scaled ? tp_to_dtype(scaled, (tp_dtype)like->dtype, false, false, TP_NO_FORMAT) : NULL;
+}
+/* What the last dimensions of x are divided by. */
+static tp_tensor *root_mean_square(tp_tensor *x, tp_ints over, int64_t n, tp_opt_float eps) {
+    double e = eps.has ? eps.value : x->dtype == TP_FLOAT64 || x->dtype == TP_COMPLEX128 ? 0x1p-52 : 0x1p-23;
+    tp_autoref *square = tp_mul_Tensor(x, x),
+               *sum = square ? tp_sum_dim_IntList(square, over, true, TP_NO_DTYPE) : NULL;
+    tp_autoref *mean = sum ? tp_div_Scalar(sum, TP_SCALAR_F((double)n)) : NULL;
+    tp_autoref *safe = mean ? tp_add_Scalar(mean, TP_SCALAR_F(e), TP_SCALAR_I(1)) : NULL;
+    return safe ? tp_sqrt(safe) : NULL;
+}
 /* rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor */
 tp_tensor *rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
     int64_t rows, n, dims[TP_MAX_DIMS];
     if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return NULL;
-    for (int64_t i = 0; i < normalized_shape.size; i++) dims[i] = input->ndim - normalized_shape.size + i;
-    bool is_double = input->dtype == TP_FLOAT64 || input->dtype == TP_COMPLEX128;
-    double e = eps.has ? eps.value : is_double ? 0x1p-52 : 0x1p-23;
-    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT);
-    tp_autoref *square = x ? tp_mul_Tensor(x, x) : NULL;
-    tp_autoref *sum =
-        square ? tp_sum_dim_IntList(square, (tp_ints){dims, normalized_shape.size}, true, TP_NO_DTYPE) : NULL;
-    tp_autoref *mean = sum ? tp_div_Scalar(sum, TP_SCALAR_F((double)n)) : NULL;
-    tp_autoref *safe = mean ? tp_add_Scalar(mean, TP_SCALAR_F(e), TP_SCALAR_I(1)) : NULL,
-               *root = safe ? tp_sqrt(safe) : NULL;
-    tp_autoref *normed = root ? tp_div_Tensor(x, root) : NULL;
-    tp_autoref *scaled = normed && weight ? tp_mul_Tensor(normed, weight) : tp_retain(normed);
-    return scaled ? tp_to_dtype(scaled, (tp_dtype)input->dtype, false, false, TP_NO_FORMAT) : NULL;
+    tp_ints over = last_dims(input, normalized_shape.size, dims);
+    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT),
+               *root = x ? root_mean_square(x, over, n, eps) : NULL;
+    return root ? weighted_steal(tp_div_Tensor(x, root), weight, input) : NULL;
+}
+/* _fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor) */
+tp_tensor2 _fused_rms_norm_composite(tp_tensor *input, tp_ints normalized_shape, tp_tensor *weight, tp_opt_float eps) {
+    int64_t rows, n, dims[TP_MAX_DIMS];
+    tp_tensor2 r = {{NULL}};
+    if (check_layer("rms_norm", input, normalized_shape, weight, NULL, &rows, &n) < 0) return r;
+    tp_ints over = last_dims(input, normalized_shape.size, dims);
+    tp_autoref *x = tp_to_dtype(input, tp_compute_dtype((tp_dtype)input->dtype), false, false, TP_NO_FORMAT),
+               *root = x ? root_mean_square(x, over, n, eps) : NULL, *rstd = root ? tp_reciprocal(root) : NULL;
+    tp_tensor *made = rstd ? weighted_steal(tp_mul_Tensor(x, rstd), weight, input) : NULL;
+    return made ? (tp_tensor2){{made, tp_take(rstd)}} : r;
 }

@@ -172,6 +172,15 @@ int native_batch_norm_out_composite(tp_tensor *input, tp_tensor *weight, tp_tens
     return made.v[0] ? tp_copy_into_outs_steal((tp_tensor *const[]){out, save_mean, save_invstd}, made.v, 3) : -1;
 }
 
+/* _batch_norm_with_update.out: nothing is kept in reserve. */
+int batch_norm_with_update_into(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
+                                tp_tensor *running_var, double momentum, double eps, tp_tensor *out,
+                                tp_tensor *save_mean, tp_tensor *save_invstd, tp_tensor *reserve) {
+    tp_tensor4 made = tp__batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps);
+    tp_tensor *const outs[] = {out, save_mean, save_invstd, reserve};
+    return made.v[0] ? tp_copy_into_outs_steal(outs, made.v, 4) : -1;
+}
+
 /* native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var,
  * Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
 tp_tensor3 native_batch_norm_backward_dense(tp_tensor *grad_out, tp_tensor *input, tp_tensor *weight,

@@ -9,6 +9,7 @@
 #include "prim/fault.h"
 #include "prim/pool.h"
 #include "iter/iter.h"
+#include "native/common/variants.h"
 #include "native/nn/pool.h"
 
 #include <string.h>
@@ -463,3 +464,9 @@ ADAPTIVE_AVG(3)
     }
 ADAPTIVE_MAX(2)
 ADAPTIVE_MAX(3)
+
+/* adaptive_avg_pool3d_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!) */
+int adaptive_avg_pool3d_backward_into(tp_tensor *grad_output, tp_tensor *self, tp_tensor *grad_input) {
+    tp_autoref *made = tp__adaptive_avg_pool3d_backward(grad_output, self);
+    return made ? tp_copy_into_out(grad_input, made) : -1;
+}

@@ -79,6 +79,13 @@ static tp_tensor *mean_of(tp_tensor *sum, tp_tensor *lengths, bool initial) {
     return none ? tp_masked_fill_Scalar(mean, none, TP_SCALAR_F(NAN)) : NULL;
 }
 
+/* `size` along `dim`, and one more before and after: for what no segment has. */
+static tp_tensor *with_ends(tp_tensor *t, int64_t dim, const tp_scalar *value) {
+    int64_t pads[2 * TP_MAX_DIMS] = {0}, n = 2 * (t->ndim - dim);
+    pads[n - 2] = pads[n - 1] = 1;
+    return tp_constant_pad_nd(t, (tp_ints){pads, n}, value);
+}
+
 /* segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int
  * axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor */
 tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tensor *lengths, tp_tensor *indices,
@@ -119,4 +126,48 @@ tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tens
                *made = all ? tp_narrow(all, dim, 1, segment_count) : NULL;
     if (made && strcmp(kind->name, "mean") == 0) return mean_of(made, counts, initial != NULL);
     return made ? tp_contiguous(made, TP_CONTIGUOUS_FORMAT) : NULL;
+}
+
+/* `t` where it is a number, `value` where it is none. */
+static tp_tensor *without_nan(tp_tensor *t, double value) {
+    tp_autoref *none = tp_isnan(t);
+    return none ? tp_masked_fill_Scalar(t, none, TP_SCALAR_F(value)) : NULL;
+}
+
+/* _segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor?
+ * offsets=None, int axis=0, Scalar? initial=None) -> Tensor */
+tp_tensor *_segment_reduce_backward_composite(tp_tensor *grad, tp_tensor *output, tp_tensor *data, const char *reduce,
+                                              tp_tensor *lengths, tp_tensor *offsets, int64_t axis,
+                                              const tp_scalar *initial) {
+    const segment_kind *kind = kind_of(reduce);
+    if (!kind) return NULL;
+    if (!lengths && !offsets)
+        return tp_fail_null(TP_RuntimeError,
+                            "segment_reduce(): Either lengths or offsets must be provided to segment_reduce_backward");
+    tp_tensor *given = lengths ? lengths : offsets;
+    int64_t dim = tp_wrap_dim(axis, data->ndim);
+    if (dim < 0) return NULL;
+    if (given->ndim != dim + 1 || output->ndim != data->ndim || !tp_same_sizes(grad, output) ||
+        output->sizes[dim] != given->sizes[dim] - (lengths ? 0 : 1))
+        return tp_fail_null(TP_RuntimeError,
+                            "segment_reduce(): the gradient and the output have one element for each segment");
+    bool mean = strcmp(kind->name, "mean") == 0, extreme = isinf(kind->start);
+    tp_autoref *counts = !mean     ? NULL
+                         : lengths ? tp_retain(lengths)
+                                   : tp_diff(offsets, 1, dim, NULL, NULL),
+               *share = !mean    ? tp_retain(grad)
+                        : counts ? mean_of(grad, counts, true)
+                                 : NULL,
+               *bounds = lengths ? bounds_of(lengths, dim) : tp_contiguous(offsets, TP_CONTIGUOUS_FORMAT),
+               *of = share && bounds ? segments(data, bounds, dim) : NULL;
+    /* A NaN is the only extreme of its segment, and of a product's factors the one that is left out, as 0 is. */
+    tp_autoref *numbers = of ? without_nan(data, extreme ? -kind->start : 0) : NULL,
+               *reduced = numbers && extreme ? without_nan(output, -kind->start) : tp_retain(output);
+    if (!numbers || !reduced) return NULL;
+    const tp_scalar *start = initial ? initial : TP_SCALAR_F(kind->start);
+    tp_autoref *above = with_ends(share, dim, TP_SCALAR_I(0)), *result = above ? with_ends(reduced, dim, start) : NULL,
+               *base = result ? tp_full_like(result, start, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1, TP_NO_FORMAT)
+                              : NULL;
+    return base ? tp__scatter_reduce_backward_src(above, base, dim, of, numbers, kind->scatter, !extreme, result)
+                : NULL;
 }

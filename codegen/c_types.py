@@ -32,6 +32,7 @@ _BASE = {
     "SymInt": CType("int64_t ", "TP_INT", "i", "J"),
     "float": CType("double ", "TP_FLOAT", "f", "F"),
     "bool": CType("bool ", "TP_BOOL_", "b", "B"),
+    "SymBool": CType("bool ", "TP_BOOL_", "b", "B"),
     "str": CType("const char *", "TP_STR", "str", "Z", "NULL"),
     "ScalarType": CType("tp_dtype ", "TP_DTYPE", "i", "D", "TP_NO_DTYPE"),
     "Layout": CType("tp_layout ", "TP_LAYOUT", "i", "L", "TP_NO_LAYOUT"),
@@ -138,7 +139,7 @@ def c_result(schema: FunctionSchema) -> CResult:
     if (
         len(types) == 1
         and isinstance(types[0], BaseType)
-        and types[0].name in ("int", "SymInt", "float", "bool", "Scalar", "ScalarType")
+        and types[0].name in ("int", "SymInt", "float", "bool", "SymBool", "Scalar", "ScalarType")
     ):
         value = _BASE[types[0].name]
         return CResult("value", "int ", "r" + value.code, "-1", 1, value)

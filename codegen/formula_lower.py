@@ -83,7 +83,9 @@ class _Lowering(Expressions):
                 case ast.Expr(value=ast.Call() as call):
                     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
                     name = call.func.id if isinstance(call.func, ast.Name) else name
-                    if not (name.endswith("_") and not name.startswith("__")):
+                    overloads = self.operators.get(name, ())
+                    nothing = bool(overloads) and not any(op.schema.returns for op in overloads)
+                    if not (name.endswith("_") and not name.startswith("__")) and not nothing:
                         self.fail(
                             statement,
                             f"the result of `{ast.unparse(call)}` is lost",

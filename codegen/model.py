@@ -128,8 +128,13 @@ class Return:
         return text if self.name is None else f"{text} {self.name}"
 
 
-# tp_<name> is a function or a macro of the core already (core/tensor.h, core/base.h).
-TAKEN_C_NAMES = frozenset(("is_complex", "new_empty", "new_empty_strided", "take"))
+# tp_<name> is a function or a macro of the core already (core/, autograd/node.h, library.h).
+TAKEN_C_NAMES = frozenset(
+    (
+        *("can_cast", "data", "is_complex", "is_contiguous", "is_leaf", "new_empty", "new_empty_strided"),
+        *("promote_types", "resize", "retain_grad", "storage_offset", "take"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,8 @@ def _check_name(function: NativeFunction, errors: ErrorCollector) -> None:
         what = f"'{name}' is a word of Python: tensorpy.{name} cannot be written"
         errors.add(function.at("func"), what, f"name it '{name}_of', or otherwise")
     for argument in function.func.arguments:
-        if argument.name in ("out", "requires_grad") and argument not in function.func.out:
+        added = argument.name in ("out", "requires_grad") and argument not in function.func.out
+        if added and not function.manual_cpp_binding:
             what = f"{function.name}: the argument '{argument.name}' is one that the generator adds"
             errors.add(function.at("func"), what, "name it otherwise")
 

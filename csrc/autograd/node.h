@@ -197,6 +197,8 @@ tp_tensor *tp_detached_alias(tp_tensor *t);
 /* Forgets the history of t itself; fails for a view that has one. */
 int tp_detach_in_place(tp_tensor *t);
 tp_tensor *tp_detached_data(tp_tensor *t);
+/* t becomes another tensor, but for what it knows of its gradient. */
+int tp_put_data(tp_tensor *t, const tp_tensor *data);
 /* Zeros in the shape of output i of the call that n stands for. New. */
 tp_tensor *tp_zeros_for_input(const tp_node *n, int i);
 

@@ -3,6 +3,7 @@
 
 #include "Functions.h"
 #include "autograd/tangent.h"
+#include "forward/forward.h"
 
 /* _forward_open(): the level's number; the levels are closed in the opposite order. */
 static PyObject *forward_open(PyObject *self TP_UNUSED, PyObject *unused TP_UNUSED) {
@@ -61,51 +62,6 @@ static int place_of(unsigned long number) {
 
 /* ---- dual tensors ---- */
 
-static int check_tangent(const tp_tensor *primal, const tp_tensor *tangent) {
-    if (!tp_same_sizes(primal, tangent)) {
-        tp_autotext a = {0}, b = {0};
-        tp_text_ints(&a, tp_sizes(primal));
-        tp_text_ints(&b, tp_sizes(tangent));
-        return tp_fail(TP_RuntimeError,
-                       "Trying to set a forward gradient that has a different size than that of the original Tensor: "
-                       "%s for a tensor of %s",
-                       b.text, a.text);
-    }
-    if (primal->dtype != tangent->dtype)
-        return tp_fail(TP_RuntimeError,
-                       "Trying to set a forward gradient of dtype %s for a tensor of dtype %s: they have to be equal",
-                       tp_dtype_names[tangent->dtype], tp_dtype_names[primal->dtype]);
-    if (!tp_device_equal(primal->device, tangent->device))
-        return tp_fail(TP_RuntimeError, "Trying to set a forward gradient on another device than its tensor's");
-    return 0;
-}
-
-static int is_dual(tp_tensor *t, uint32_t number) {
-    tp_tangent_of found;
-    if (tp_find_tangent(t, number, &found) < 0) return -1;
-    bool there = found.tangent != NULL;
-    tp_release(found.tangent);
-    return there;
-}
-
-/* A view of primal, with lower levels' tangents, and this one. */
-static tp_tensor *make_dual(tp_tensor *primal, tp_tensor *tangent, uint32_t number) {
-    if (check_tangent(primal, tangent) < 0) return NULL;
-    int dual = is_dual(primal, number);
-    if (dual)
-        return dual < 0 ? NULL
-                        : tp_fail_null(TP_RuntimeError,
-                                       "Making a dual Tensor based on a Tensor that already has a forward gradient at "
-                                       "the same level %u is not supported",
-                                       number);
-    tp_autoref *alias = tp_alias(primal), *fit = alias ? tp_fit_tangent(primal, tangent) : NULL;
-    if (fit && fit->storage == primal->storage) {
-        tp_autoref *shared = fit;
-        fit = tp_clone(shared, TP_NO_FORMAT);
-    }
-    return fit && tp_put_tangent(alias, number, fit) == 0 ? tp_take(alias) : NULL;
-}
-
 /* _make_dual(primal, tangent, number) */
 static PyObject *py_make_dual(PyObject *self TP_UNUSED, PyObject *args) {
     PyObject *a, *b;
@@ -117,7 +73,7 @@ static PyObject *py_make_dual(PyObject *self TP_UNUSED, PyObject *args) {
     int place = place_of(number);
     if (place < 0) return NULL;
     int before = tp_forward_show(place);
-    tp_tensor *dual = make_dual(primal, tangent, (uint32_t)number);
+    tp_tensor *dual = tp_make_dual(primal, tangent, (uint32_t)number);
     tp_forward_show(before);
     return tp_py_wrap_steal(dual);
 }
@@ -151,10 +107,9 @@ static PyObject *py_primal(PyObject *self TP_UNUSED, PyObject *args) {
     int place;
     if (parse_tensor_and_number(args, "_primal", &t, &number, &place) < 0) return NULL;
     int before = tp_forward_show(place);
-    tp_autoref *alias = tp_alias(t);
+    tp_tensor *primal = tp_primal(t, (uint32_t)number);
     tp_forward_show(before);
-    if (!alias || tp_put_tangent(alias, (uint32_t)number, NULL) < 0) return tp_py_raise();
-    return tp_py_wrap_steal(tp_take(alias));
+    return tp_py_wrap_steal(primal);
 }
 
 /* _set_tangent(tensor, tangent, number, written): of an output of a Function. */

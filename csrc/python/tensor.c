@@ -169,14 +169,7 @@ SETTER(data) {
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!tp_py_is_tensor(value)) return PyErr_SetString(PyExc_TypeError, "data must be a Tensor"), -1;
-    const tp_tensor *from = TENSOR(value);
-    if (tp_requires_grad(TENSOR(o)) && !tp_is_floating(from) && !tp_is_complex(from))
-        return PyErr_Format(PyExc_RuntimeError,
-                            "data of a tensor that requires gradients must be floating point or "
-                            "complex, not %s",
-                            tp_dtype_names[from->dtype]),
-               -1;
-    return tp_py_check(tp_tensor_assign(TENSOR(o), TENSOR(value)));
+    return tp_py_check(tp_put_data(TENSOR(o), TENSOR(value)));
 }
 
 #define SETTER_VIEW(name, view)                                       \

@@ -369,6 +369,177 @@ def test_rms_norm_backward() -> None:
     assert backward(grad, given, [3, 2], rstd, weight, [False, False]) == (None, None)
 
 
+# ---- shapes as tensors, copies, steps of kernels ----
+
+call("_shape_as_tensor")(lambda t: (x(t, 4, 3, 0),))
+call("_shape_as_tensor")(lambda t: (x(t),))
+call("_reshape_from_tensor")(lambda t: (x(t, 4, 3), t.tensor([2, -1])))
+call("slice_inverse")(lambda t: (x(t, 4, 3)[:, 1:], x(t, 4, 3), 1, 1))
+call("_cummax_helper", "_cummin_helper")(lambda t: (x(t, 4, 3), x(t, 4, 3, seed=1), t.zeros(4, 3, dtype=t.int64), 1))
+call("_trilinear")(lambda t: (x(t, 4, 3), x(t, 4, 3, seed=1), x(t, 4, 3, seed=2), [], [], [], [1]))
+call("_trilinear")(lambda t: (x(t, 2, 3), x(t, 3, 4), x(t, 2, 4), [2], [0], [1], [1, 2], 0))
+call("_trilinear")(lambda t: (x(t, 2, 3), x(t, 5, 3, 4), x(t, 2, 4), [1, 3], [0], [1, 2], [2, 3]))
+call("lift", "lift_fresh", "lift_fresh_copy")(lambda t: (x(t, 4, 3),))
+call("_to_cpu")(lambda t: ([x(t, 4, 3), x(t, 2)],))
+for biases in (False, True):
+    call("_thnn_differentiable_lstm_cell_backward")(
+        lambda t, b=biases: (
+            x(t, 4, 3),
+            x(t, 4, 3, seed=1) if b else None,
+            x(t, 4, 12),
+            x(t, 4, 12, seed=1),
+            *((x(t, 12), x(t, 12, seed=1)) if b else (None, None)),
+            x(t, 4, 3, seed=2),
+            x(t, 4, 3, seed=3),
+        )
+    )
+    call("_thnn_differentiable_gru_cell_backward")(
+        lambda t, b=biases: (
+            x(t, 4, 3),
+            x(t, 4, 9),
+            x(t, 4, 9, seed=1),
+            x(t, 4, 3, seed=2),
+            *((x(t, 9), x(t, 9, seed=1)) if b else (None, None)),
+        )
+    )
+call("_functional_assert_scalar")(lambda t: (1, "no", x(t, 2)))
+call("_functional_assert_async.msg")(lambda t: (t.tensor(True), "no", x(t, 2)))
+call("_functional_sym_constrain_range")(lambda t: (5, 3, 8, x(t, 2)))
+call("_functional_sym_constrain_range_for_size")(lambda t: (5, 3, 8, x(t, 2)))
+
+ASSERTIONS: list[tuple[str, Call]] = [
+    ("_assert_scalar", lambda t: (0, "no such number")),
+    ("_assert_scalar", lambda t: (2.5, "fine")),
+    ("_functional_assert_scalar", lambda t: (0.0, "no such number", x(t, 2))),
+    ("_functional_assert_async.msg", lambda t: (t.tensor(0), "not so", x(t, 2))),
+    ("_assert_tensor_metadata", lambda t: (x(t, 2, 3), [2, 3], [3, 1], t.float64)),
+    ("_assert_tensor_metadata", lambda t: (x(t, 2, 3), [2, 4])),
+    ("_assert_tensor_metadata", lambda t: (x(t, 2, 3), None, [2, 4])),
+    ("_assert_tensor_metadata", lambda t: (x(t, 2, 3), None, None, t.int32)),
+    ("_assert_tensor_metadata", lambda t: (x(t, 2, 3), {"device": "meta"})),
+    *(
+        (name, lambda t, n=n, low=low, high=high: (n, {"min": low, "max": high}))
+        for name in ("sym_constrain_range", "sym_constrain_range_for_size")
+        for n, low, high in (
+            (5, 3, 8),
+            (5, 6, 8),
+            (5, 8, 3),
+            (-1, None, None),
+            (0, None, 1),
+            (5, None, 3),
+            (5, 6, None),
+        )
+    ),
+    ("_functional_sym_constrain_range", lambda t: (5, 6, 8, x(t, 2))),
+    ("_resize_output_", lambda t: (t.ones(2, 3, device="meta"), [3], t.device("cpu"))),
+    ("_reshape_from_tensor", lambda t: (x(t, 4, 3), t.tensor([4.0, 3]))),
+    ("_reshape_from_tensor", lambda t: (x(t, 4, 3), t.tensor([[4, 3]]))),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), ASSERTIONS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(ASSERTIONS)])
+def test_assertions(name: str, make: Call) -> None:
+    """The class of the error, and how its message begins."""
+    found = []
+    for t in (tp, torch):
+        given = make(t)
+        keywords = given[-1] if isinstance(given[-1], dict) else {}
+        try:
+            operator(t, name)(*given[: len(given) - bool(keywords)], **keywords)
+        except RuntimeError as error:
+            found.append(str(error)[:14])
+        else:
+            found.append("")
+    assert bool(found[0]) == bool(found[1])
+    assert found[0] == found[1] or name == "_reshape_from_tensor"
+
+
+def test_grid_sampler_for_the_cpu() -> None:
+    """Of float32 alone in torch."""
+    for name, grads in (
+        ("_grid_sampler_2d_cpu_fallback", ()),
+        ("_grid_sampler_2d_cpu_fallback_backward", (2, 3, 3, 2)),
+    ):
+        found = []
+        for t in (tp, torch):
+            given = [x(t, *shape).float() / 2 for shape in (grads, (2, 3, 4, 5), (2, 3, 2, 2)) if shape]
+            found.append(tensors_in(operator(t, name)(*given, 0, 1, False)))
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), 1e-5, 1e-6)
+
+
+def test_printing(capfd: Any) -> None:
+    tp.ops.aten._print("a word")
+    assert capfd.readouterr().out == "a word\n"
+
+
+def test_which_attention_is_chosen() -> None:
+    for shapes, options in (
+        (((2, 3, 5, 4),) * 3, {}),
+        (((2, 3, 5, 4),) * 3, {"is_causal": True}),
+        (((2, 3, 5, 4),) * 3, {"dropout_p": 0.5}),
+        (((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6)), {}),
+        (((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 4)), {}),
+        (((3, 5, 4),) * 3, {}),
+        (((2, 3, 0, 4),) * 3, {}),
+        (((2, 4, 5, 4), (2, 2, 5, 4), (2, 2, 5, 4)), {"enable_gqa": True}),
+        (((2, 4, 5, 4), (2, 2, 5, 4), (2, 2, 5, 4)), {}),
+    ):
+        found = [t.ops.aten._fused_sdp_choice(*(t.zeros(shape) for shape in shapes), **options) for t in (tp, torch)]
+        assert found[0] == found[1], (shapes, options)
+
+
+def test_flash_attention_backward() -> None:
+    given = [x(tp, 2, 3, 5, 4, seed=i).float() for i in range(4)]
+    options = {"is_causal": True, "scale": 0.5}
+    forward = tp.ops.aten._scaled_dot_product_flash_attention_for_cpu(*given[:3], 0.0, True, scale=0.5)
+    back = tp.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    found = back(given[3], *given[:3], *forward, 0.0, True, scale=0.5)
+    leaves = [t.clone().requires_grad_() for t in given[:3]]
+    tp.nn.functional.scaled_dot_product_attention(*leaves, **options).backward(given[3])
+    tp.testing.assert_close(list(found), [leaf.grad for leaf in leaves])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((4,), (2, 4, 5))],
+)
+def test_backward_of_products(one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    """torch has kernels for these with nested tensors only."""
+    a, b = x(tp, *one).requires_grad_(), x(tp, *other, seed=1).requires_grad_()
+    made = tp.matmul(a, b)
+    grad = x(tp, *made.shape, seed=2)
+    tp.testing.assert_close(tp.ops.aten.matmul_backward(grad, a, b, [True, True]), tp.autograd.grad(made, (a, b), grad))
+    if len(other) == 2:
+        weight, bias = b.detach().t().contiguous().requires_grad_(), x(tp, other[1], seed=3).requires_grad_()
+        made = tp.nn.functional.linear(a, weight, bias)
+        wanted = tp.autograd.grad(made, (a, weight, bias), grad)
+        tp.testing.assert_close(tp.ops.aten.linear_backward(a, grad, weight, [True] * 3), wanted)
+        assert tp.ops.aten.linear_backward(a, grad, weight, [False] * 3) == (None, None, None)
+
+
+def test_steps_that_only_other_backends_have() -> None:
+    """torch's CPU has no kernels for these."""
+    whole = x(tp, 4, 3)
+    aten = tp.ops.aten
+    tp.testing.assert_close(aten.native_norm(whole, 3), whole.norm(3))
+    tp.testing.assert_close(aten.native_norm.ScalarOpt_dim_dtype(whole, 2, [0], True, None), whole.norm(2, 0, True))
+    tp.testing.assert_close(
+        aten.native_norm.ScalarOpt_dim_dtype(whole.float(), 2, [0], False, tp.float64),
+        whole.float().double().norm(2, 0),
+    )
+    thinned, kept = aten._fused_dropout(tp.ones(1000), 0.75)
+    assert kept.dtype == tp.uint8 and 650 < kept.sum() < 850
+    tp.testing.assert_close(thinned, kept / 0.75)
+    assert aten._resize_output_(tp.zeros(2, 3), [3], tp.device("cpu")).shape == (3,)
+    image, kernel = x(tp, 2, 3, 6, 5), x(tp, 4, 3, 3, 2)
+    rest = ([1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    wanted = tp.nn.functional.conv2d(image, kernel)
+    tp.testing.assert_close(aten.convolution_overrideable(image, kernel, None, *rest), wanted)
+    found = aten.convolution_backward_overrideable(wanted, image, kernel, *rest, [True] * 3)
+    tp.testing.assert_close(found, aten.convolution_backward(wanted, image, kernel, [4], *rest, [True] * 3))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_products_in_another_dtype(dtype: str) -> None:
     """torch has kernels for these on CUDA only."""

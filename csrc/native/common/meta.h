@@ -9,7 +9,7 @@
  * over. */
 #pragma once
 
-#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter) || defined(TP_FOLDER_autograd)
+#if defined(TP_FOLDER_core) || defined(TP_FOLDER_dispatch) || defined(TP_FOLDER_iter)
 #error "native kernels stand below the dispatcher, and nothing below them"
 #endif
 

@@ -423,3 +423,31 @@ tp_tensor *linear_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias
     tp_autoref *out = tp_matmul(input, w);
     return out && bias ? with_bias(out, bias) : tp_take(out);
 }
+
+/* t with dimensions of size 1 at these places. New. */
+static tp_tensor *unsqueezed_at(tp_tensor *t, tp_ints places) {
+    bool is_new[TP_MAX_DIMS] = {false};
+    int64_t ndim = t->ndim + places.size;
+    for (int64_t i = 0; i < places.size; i++) {
+        int64_t d = ndim > TP_MAX_DIMS ? tp_fail(TP_RuntimeError, "_trilinear: more than %d dimensions", TP_MAX_DIMS)
+                                       : tp_wrap_dim(places.data[i], (int)ndim);
+        if (d < 0) return NULL;
+        is_new[d] = true;
+    }
+    tp_tensor *made = tp_retain(t);
+    for (int d = 0; made && d < ndim; d++)
+        if (is_new[d]) {
+            tp_autoref *before = made;
+            made = tp_unsqueeze(before, d);
+        }
+    return made;
+}
+/* _trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int
+ * unroll_dim=1) -> Tensor */
+tp_tensor *_trilinear_composite(tp_tensor *i1, tp_tensor *i2, tp_tensor *i3, tp_ints expand1, tp_ints expand2,
+                                tp_ints expand3, tp_ints sumdim, int64_t unroll_dim TP_UNUSED) {
+    tp_autoref *a = unsqueezed_at(i1, expand1), *b = a ? unsqueezed_at(i2, expand2) : NULL,
+               *c = b ? unsqueezed_at(i3, expand3) : NULL, *two = c ? tp_mul_Tensor(a, b) : NULL,
+               *all = two ? tp_mul_Tensor(two, c) : NULL;
+    return all && sumdim.size > 0 ? tp_sum_dim_IntList(all, sumdim, false, TP_NO_DTYPE) : tp_take(all);
+}

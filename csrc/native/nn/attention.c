@@ -212,3 +212,23 @@ tp_tensor2 _scaled_dot_product_attention_math_composite(tp_tensor *query, tp_ten
                *v = share ? shared_heads(value, query) : tp_retain(value);
     return k && v ? by_scores(query, k, v, mask, dropout_p, is_causal, dropout_mask, scale) : r;
 }
+
+/* _fused_sdp_choice(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool
+ * is_causal=False, *, float? scale=None, bool enable_gqa=False) -> int: 1 where an operator that keeps no scores takes
+ * them, 0 for the matrix of all scores */
+int _fused_sdp_choice_composite(tp_tensor *query, tp_tensor *key, tp_tensor *value, tp_tensor *attn_mask,
+                                double dropout_p, bool is_causal, tp_opt_float scale TP_UNUSED, bool enable_gqa,
+                                int64_t *result) {
+    const tp_tensor *const all[] = {query, key, value};
+    bool fits = dropout_p == 0 && !(attn_mask && is_causal);
+    for (int i = 0; fits && i < 3; i++) {
+        const tp_tensor *t = all[i];
+        fits = t->ndim == 4 && tp_is_floating(t) && t->dtype == query->dtype && t->numel > 0 && t->strides[3] == 1 &&
+               t->sizes[3] == query->sizes[3] && t->sizes[0] == query->sizes[0] &&
+               (t->sizes[1] == query->sizes[1] || (enable_gqa && query->sizes[1] % t->sizes[1] == 0));
+    }
+    fits = fits && key->sizes[1] == value->sizes[1];
+    if (fits && attn_mask) fits = attn_mask->ndim == 2 || attn_mask->ndim == 4;
+    *result = fits;
+    return 0;
+}

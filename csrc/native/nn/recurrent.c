@@ -306,3 +306,49 @@ tp_tensor5 _recurrent_layer_backward_dense(const char *cell_name, tp_tensor *gra
         if (r.v[i] && !(r.v[i] = tp_narrow_steal(r.v[i], given))) return release_all(&r), r;
     return r;
 }
+
+/* The sum over the samples for each bias that there is. */
+static int bias_gradients(tp_tensor5 *r, tp_tensor *gates, tp_tensor *of_hidden, bool wanted) {
+    if (!wanted) return 0;
+    r->v[3] = tp_sum_dim_IntList(gates, TP_INTS(0), false, TP_NO_DTYPE);
+    r->v[4] = r->v[3] ? tp_sum_dim_IntList(of_hidden, TP_INTS(0), false, TP_NO_DTYPE) : NULL;
+    if (r->v[4]) return 0;
+    for (int i = 0; i < 5; i++) {
+        tp_release(r->v[i]);
+        r->v[i] = NULL;
+    }
+    return -1;
+}
+/* The gates with their biases. New. */
+static tp_tensor *with_bias(tp_tensor *gates, tp_tensor *bias) {
+    return bias ? tp_add_Tensor(gates, bias, TP_SCALAR_I(1)) : tp_retain(gates);
+}
+/* _thnn_differentiable_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor input_gates, Tensor hidden_gates,
+ * Tensor? input_bias, Tensor? hidden_bias, Tensor cx, Tensor cy) -> (Tensor, Tensor, Tensor, Tensor, Tensor) */
+tp_tensor5 _thnn_differentiable_lstm_cell_backward_composite(tp_tensor *grad_hy, tp_tensor *grad_cy,
+                                                             tp_tensor *input_gates, tp_tensor *hidden_gates,
+                                                             tp_tensor *input_bias, tp_tensor *hidden_bias,
+                                                             tp_tensor *cx, tp_tensor *cy) {
+    tp_tensor5 r = {{NULL}};
+    if (!grad_hy && !grad_cy) return r;
+    tp_autoref *a = with_bias(input_gates, input_bias), *b = a ? with_bias(hidden_gates, hidden_bias) : NULL,
+               *gates = b ? tp_add_Tensor(a, b, TP_SCALAR_I(1)) : NULL;
+    tp_tensor2 made = gates ? tp__lstm_gates_backward(grad_hy, grad_cy, gates, cx, cy) : (tp_tensor2){{NULL}};
+    if (!made.v[0]) return r;
+    r = (tp_tensor5){{made.v[0], tp_retain(made.v[0]), made.v[1]}};
+    bias_gradients(&r, made.v[0], made.v[0], input_bias != NULL);
+    return r;
+}
+/* _thnn_differentiable_gru_cell_backward(Tensor grad_hy, Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor?
+ * input_bias, Tensor? hidden_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor) */
+tp_tensor5 _thnn_differentiable_gru_cell_backward_composite(tp_tensor *grad_hy, tp_tensor *input_gates,
+                                                            tp_tensor *hidden_gates, tp_tensor *hx,
+                                                            tp_tensor *input_bias, tp_tensor *hidden_bias) {
+    tp_tensor5 r = {{NULL}};
+    tp_autoref *a = with_bias(input_gates, input_bias), *b = a ? with_bias(hidden_gates, hidden_bias) : NULL;
+    tp_tensor3 made = b ? tp__gru_gates_backward(grad_hy, a, b, hx) : (tp_tensor3){{NULL}};
+    if (!made.v[0]) return r;
+    r = (tp_tensor5){{made.v[0], made.v[1], made.v[2]}};
+    bias_gradients(&r, made.v[0], made.v[1], input_bias != NULL);
+    return r;
+}

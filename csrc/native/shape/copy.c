@@ -133,3 +133,13 @@ tp_tensor *_to_copy_composite(tp_tensor *self, tp_dtype dtype, tp_layout layout,
         pin ? new_pinned_like(self, dtype, memory_format) : new_in_format(self, dtype, device, memory_format);
     return made && copy_below_layers(made, self, non_blocking) == 0 ? tp_take(made) : NULL;
 }
+
+/* _to_cpu(Tensor[] tensors) -> Tensor[] */
+tp_tensor_seq *_to_cpu_composite(tp_tensors tensors) {
+    tp_autoseq *made = tp_tensor_seq_new(tensors.size);
+    for (int64_t i = 0; made && i < tensors.size; i++) {
+        tp_tensor *t = tensors.data[i];
+        if (!(made->items[i] = tp_to_device(t, TP_CPU, (tp_dtype)t->dtype, false, false, TP_NO_FORMAT))) return NULL;
+    }
+    return tp_take(made);
+}

@@ -525,3 +525,38 @@ tp_tensor *sum_to_size_composite(tp_tensor *self, tp_ints size) {
     tp_autoref *sum = tp_sum_dim_IntList(self, (tp_ints){dims, count}, true, TP_NO_DTYPE);
     return sum ? tp_reshape(sum, size) : NULL;
 }
+
+/* ---- shapes that are tensors ---- */
+
+/* _shape_as_tensor(Tensor self) -> Tensor */
+tp_tensor *_shape_as_tensor_composite(tp_tensor *self) {
+    tp_tensor *sizes[TP_MAX_DIMS];
+    int n = 0;
+    while (n < self->ndim &&
+           (sizes[n] = tp_scalar_tensor(TP_SCALAR_I(self->sizes[n]), TP_INT64, TP_NO_LAYOUT, TP_CPU, -1)))
+        n++;
+    tp_tensor *made = n < self->ndim ? NULL
+                      : n            ? tp_stack((tp_tensors){sizes, n}, 0)
+                                     : tp_zeros(TP_INTS(0), TP_INT64, TP_NO_LAYOUT, TP_CPU, -1);
+    while (n) tp_release(sizes[--n]);
+    return made;
+}
+/* _reshape_from_tensor(Tensor self, Tensor shape) -> Tensor */
+tp_tensor *_reshape_from_tensor_composite(tp_tensor *self, tp_tensor *shape) {
+    if (shape->ndim != 1)
+        return tp_fail_null(TP_RuntimeError, "_reshape_from_tensor: the shape is a vector, not of %d dimensions",
+                            shape->ndim);
+    if (shape->dtype != TP_INT64)
+        return tp_fail_null(TP_RuntimeError, "expected scalar type Long but found %s",
+                            tp_scalar_type_name((tp_dtype)shape->dtype));
+    tp_autoref *sizes = tp_host_ints(shape);
+    const int64_t *v = sizes ? tp_table_values(sizes) : NULL;
+    return v ? tp_reshape(self, (tp_ints){v, shape->numel}) : NULL;
+}
+
+/* slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) ->
+ * Tensor(a): self is a slice of a tensor in the geometry of src */
+tp_tensor *slice_inverse_composite(tp_tensor *self, tp_tensor *src, int64_t dim TP_UNUSED, tp_opt_int start TP_UNUSED,
+                                   tp_opt_int end TP_UNUSED, int64_t step TP_UNUSED) {
+    return tp_as_strided(self, tp_sizes(src), tp_strides(src), TP_SOME_INT(tp_storage_offset(src)));
+}

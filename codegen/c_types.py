@@ -102,7 +102,8 @@ class CResult:
     """What the C function gives back.
 
     kind: `status` (nothing, or only arguments that were written), `tensor`, `tensors` (a tuple of n), `seq` (Tensor[]),
-    `value` (a number or the like, through a last parameter `result`).
+    `value` (a number or the like, through a last parameter `result`), `values` (several of different types, boxed,
+    through a last parameter `results`).
     """
 
     kind: str
@@ -143,6 +144,8 @@ def c_result(schema: FunctionSchema) -> CResult:
     ):
         value = _BASE[types[0].name]
         return CResult("value", "int ", "r" + value.code, "-1", 1, value)
+    if len(types) > 1 and all(c_type(t).member in ("tensor", "tensors", "i", "f", "b") for t in types):
+        return CResult("values", "int ", f"w{len(types)}", "-1", len(types))
     raise NoCType(str([str(t) for t in types]))
 
 
@@ -163,6 +166,8 @@ def parameters(schema: FunctionSchema, *, keyset: bool = False) -> str:
     result = c_result(schema)
     if result.kind == "value":
         parts.append(f"{value_decl(result)}*result")
+    if result.kind == "values":
+        parts.append("tp_value *results")
     return ", ".join(parts) or "void"
 
 
@@ -202,8 +207,9 @@ def call_arguments(
     """The arguments passed on as they came, but for those that `replaced` gives another expression for, by name."""
     parts = [keyset] if keyset else []
     parts += [(replaced or {}).get(a.name, a.name_in_c) for a in c_arguments(schema)]
-    if c_result(schema).kind == "value":
-        parts.append("result")
+    kind = c_result(schema).kind
+    if kind in ("value", "values"):
+        parts.append("result" if kind == "value" else "results")
     return ", ".join(parts)
 
 

@@ -5,9 +5,9 @@ NativeFunctions.h declares the C functions that the tree must define: kernels, m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from .c_types import c_arguments, c_result, call_arguments, parameters
+from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
 from .catalog import Catalog, KernelSource, Operator, structured_name
 from .device_checks import device_check
 from .each import boxed_arguments
@@ -15,6 +15,7 @@ from .emit_formula import emit_composite
 from .emit_functions import YAML, Kernels, op_of
 from .emit_schema import boxed_frame, result_from_boxed
 from .emit_variable_type import layers_off
+from .errors import YamlError
 from .model import Argument, FunctionSchema
 from .out_dtype import takes_castable
 from .rounding import prologue as rounding_prologue
@@ -246,19 +247,94 @@ def _overlap_checks(outs: Sequence[str], inputs: Iterable[Argument]) -> list[str
     ]
 
 
-def _from_inplace(op: Operator) -> str:
-    inplace = op.group.inplace
-    assert inplace is not None
-    names = [a.name_in_c for a in c_arguments(inplace.func)]
-    args = ", ".join("made" if name == "self" else name for name in names)
-    if op.kind == "functional":
-        body = "    tp_autoref *made = tp_clone(self, TP_NO_FORMAT);\n"
-        body += f"    return made && tp_{inplace.name.c_name}({args}) == 0 ? tp_take(made) : NULL;\n"
-    else:
-        args = ", ".join("out" if name == "self" else name for name in names)
-        body = "    if (tp_copy_into_out(out, self) < 0) return -1;\n"
-        body += f"    return tp_{inplace.name.c_name}({args});\n"
-    return _wrapper(op, "variant", body)
+def _copied(a: CArgument, failed: str) -> str:
+    """A copy of what an operator is going to write; what is no self has no gradient."""
+    made = f"made_{a.name}"
+    if a.c.member == "tensors":
+        return f"    tp_autoseq *{made} = tp_clone_list({a.name_in_c});\n    if (!{made}) return {failed};\n"
+    plain = a.name_in_c
+    lines = ""
+    if a.name != "self":
+        plain = f"plain_{a.name}"
+        lines = f"    tp_autoref *{plain} = tp_detach({a.name_in_c});\n    if (!{plain}) return {failed};\n"
+    return f"{lines}    tp_autoref *{made} = tp_clone({plain}, TP_NO_FORMAT);\n    if (!{made}) return {failed};\n"
+
+
+def _as_argument(a: CArgument) -> str:
+    return f"tp_tensor_seq_borrow(made_{a.name})" if a.c.member == "tensors" else f"made_{a.name}"
+
+
+def _call_of_writing(op: Operator, replaced: Mapping[str, str]) -> str:
+    origin = op.function.origin
+    return f"tp_{origin.name.c_name}({call_arguments(origin.func, replaced=replaced)})"
+
+
+def _own_results(op: Operator, call: str, failed: str) -> tuple[str, list[str]]:
+    """The call of the variant that writes, and the references to what it gives beside what it writes."""
+    result = c_result(op.function.origin.func)
+    match result.kind:
+        case "status":
+            return f"    if ({call} < 0) return {failed};\n", []
+        case "tensor":
+            return f"    tp_autoref *own = {call};\n    if (!own) return {failed};\n", ["own"]
+        case "tensors":
+            names = [f"own{i}" for i in range(result.count)]
+            lines = "".join(f"    tp_autoref *{name} = own.v[{i}];\n" for i, name in enumerate(names))
+            return f"    {result.decl}own = {call};\n{lines}    if (!own0) return {failed};\n", names
+        case _:
+            raise YamlError(
+                op.function.location,
+                f"{op.schema.name} cannot be derived: {op.function.origin.name} gives a list, or no tensors",
+                "give it an entry of its own",
+            )
+
+
+def _functional_of_writing(op: Operator) -> str:
+    """Copies are written; what was written and is not returned anyway is returned after the rest."""
+    origin, result = op.function.origin.func, c_result(op.schema)
+    written = [a for a in c_arguments(origin) if a.argument.is_write]
+    call, own = _own_results(op, _call_of_writing(op, {a.name: _as_argument(a) for a in written}), result.failed)
+    body = "".join(_copied(a, result.failed) for a in written) + call
+    gave = [f"tp_take({name})" for name in own] + [f"tp_take(made_{a.name})" for a in written]
+    if result.kind in ("tensor", "seq"):
+        return body + f"    return {gave[0]};\n"
+    if result.kind == "tensors":
+        return body + f"    return ({result.decl.strip()}){{{{{', '.join(gave)}}}}};\n"
+    lists = [False] * len(own) + [a.c.member == "tensors" for a in written]
+    for i, (value, is_list) in enumerate(zip(gave, lists, strict=True)):
+        tag = "TP_TENSOR_SEQ, .seq" if is_list else "TP_TENSOR, .tensor"
+        body += f"    results[{i}] = (tp_value){{.tag = {tag} = {value}}};\n"
+    return body + "    return 0;\n"
+
+
+def _out_of_writing(op: Operator) -> str:
+    """What the variant that writes gives goes into `out`, or `out` is what it writes in the place of self; of the rest
+    that an in-place one writes copies are written, as in PyTorch."""
+    origin = op.function.origin
+    outs = [a.name for a in op.schema.out]
+    if origin.kind == "mutable":
+        call, own = _own_results(op, _call_of_writing(op, {}), "-1")
+        if len(own) == 1:
+            return call + f"    return tp_copy_into_out({outs[0]}, own);\n"
+        taken = ", ".join(f"tp_take({name})" for name in own)
+        return (
+            f"{call}    tp_tensor *const outs[] = {{{', '.join(outs)}}}, *made[] = {{{taken}}};\n"
+            f"    return tp_copy_into_outs_steal(outs, made, {len(own)});\n"
+        )
+    first, *rest = (a for a in c_arguments(origin.func) if a.argument.is_write)
+    body = "".join(_copied(a, "-1") for a in rest)
+    replaced = {a.name: _as_argument(a) for a in rest}
+    if "inplace_view" in origin.tags:  # it gives self another memory
+        call = _call_of_writing(op, replaced | {first.name: _as_argument(first)})
+        body += _copied(first, "-1")
+        return body + f"    return {call} < 0 ? -1 : tp_copy_into_out({outs[0]}, {_as_argument(first)});\n"
+    copy = "tp_copy_list" if first.c.member == "tensors" else "tp_copy_into_out"
+    call = _call_of_writing(op, replaced | {first.name: outs[0]})
+    return body + f"    if ({copy}({outs[0]}, {first.name_in_c}) < 0) return -1;\n    return {call};\n"
+
+
+def _from_writing(op: Operator) -> str:
+    return _wrapper(op, "variant", _functional_of_writing(op) if op.kind == "functional" else _out_of_writing(op))
 
 
 def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[str, str, str]:
@@ -276,8 +352,8 @@ def _emit_kernel(op: Operator, source: KernelSource, catalog: Catalog) -> tuple[
             )
         case "functional":
             return _from_functional(op, catalog), f"variant_{op.c}", "from the functional variant"
-        case "inplace":
-            return _from_inplace(op), f"variant_{op.c}", "from the in-place variant"
+        case "writing":
+            return _from_writing(op), f"variant_{op.c}", f"from {op.function.origin.name}"
         case "formula":
             text = emit_composite(op, catalog)
             return text, f"formula_{op.c}", "formula"

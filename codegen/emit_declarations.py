@@ -47,12 +47,16 @@ def _pairs(schema: FunctionSchema) -> Iterator[tuple[str, str]]:
     result = c_result(schema)
     if result.kind == "value":
         yield f"{value_decl(result)}*".replace("* *", "**"), "result"
+    if result.kind == "values":
+        yield "tp_value *", "results"
 
 
 def kernel_head(schema: FunctionSchema, name: str) -> str | None:
-    """How a kernel begins; None where only a boxed one can be: a result that is a dtype or any number."""
+    """How a kernel begins; None where only a boxed one can be: a result that is a dtype, any number, or one of several
+    types."""
     result, pairs = c_result(schema), list(_pairs(schema))
-    if not 0 < len(pairs) <= MOST_PARAMETERS or (result.value is not None and result.value.code not in OUT_CODES):
+    boxed = result.kind == "values" or (result.value is not None and result.value.code not in OUT_CODES)
+    if boxed or not 0 < len(pairs) <= MOST_PARAMETERS:
         return None
     return f"TENSORPY_KERNEL({result.decl.strip()}, {name}, {', '.join(f'({t}, {n})' for t, n in pairs)})"
 

@@ -113,6 +113,8 @@ def _kernel_parameters(op: Operator) -> str:
     result = c_result(op.schema)
     if result.kind == "value":
         types.append(f"{value_decl(result)}*")
+    if result.kind == "values":
+        types.append("tp_value *")
     return ", ".join(types)
 
 

@@ -136,6 +136,11 @@ def _return(op: Operator) -> str:
         case "status":
             returned = "a->self" if op.schema.returns or op.function.origin.each else "Py_None"
             return f"    return tp_py_return_object({call}, {returned});\n"
+        case "values":
+            return (
+                f"    tp_value results[{result.count}] = {{{{TP_NONE}}}};\n"
+                f"    return tp_py_return_values(tp_{op.c}({_arguments(op)}, results), results, {result.count});\n"
+            )
         case _:
             assert result.value is not None
             arguments = _arguments(op)

@@ -77,6 +77,8 @@ def unbox_call(schema: FunctionSchema, type_: str, leading: Sequence[str]) -> st
             code = result.value.code
             args.append(f"tp_slot_{code}(results)")
             return f"    return tp_result_{code}({call}({', '.join(args)}), results);\n"
+        case "values":
+            return f"    return {call}({', '.join([*args, 'results'])});\n"
         case _:
             return f"    return tp_result_{result.code}({call}({', '.join(args)}), results);\n"
 
@@ -92,7 +94,7 @@ def boxed_frame(schema: FunctionSchema) -> str:
 def result_from_boxed(result: CResult) -> str:
     """Statements that return what a boxed kernel left in `results`."""
     match result.kind:
-        case "status":
+        case "status" | "values":
             return "    return 0;\n"
         case "tensor":
             return "    return results[0].tensor;\n"
@@ -115,6 +117,8 @@ def _box_head(op: Operator) -> str:
     given = [a.c.declare(f"a{i}") for i, a in enumerate(c_arguments(op.schema))]
     if result.kind == "value":
         given.append(f"{value_decl(result)}*result")
+    if result.kind == "values":
+        given.append("tp_value *results")
     return f"{result.decl}tp_box_{signature_code(op.schema)}({', '.join(['tp_keyset ks', *given, 'const tp_op *op'])})"
 
 
@@ -130,12 +134,13 @@ def _adaptors(op: Operator) -> str:
     call = "" if arguments else "    (void)args;\n"
     call += unbox_call(op.schema, function_type(op.schema), ["ks"])
     packed = ", ".join(f"tp_box_{a.c.code}(a{i})" for i, a in enumerate(arguments))
+    room = f"    tp_value results[{_result_count(op)}] = {{{{TP_NONE}}}};\n" if result.kind != "values" else ""
     return (
         f"static int call_{code}(tp_fn kernel, tp_keyset ks, const tp_value *args, tp_value *results) {{\n{call}}}\n"
         f"const tp_signature tp_signature_{code} = {{call_{code}}};\n"
         f"{_box_head(op)} {{\n"
         f"    tp_value args[{len(arguments) or 1}] = {{{packed or '{TP_NONE}'}}};\n"
-        f"    tp_value results[{_result_count(op)}] = {{{{TP_NONE}}}};\n"
+        f"{room}"
         f"    if (tp_call_boxed_kernel(op, ks, args, results) < 0) return {result.failed};\n"
         f"{result_from_boxed(result)}}}\n\n"
     )

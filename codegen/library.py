@@ -114,6 +114,9 @@ def _check_operator(op: Operator, errors: ErrorCollector) -> None:
     result = c_result(op.schema)
     if result.value is not None and result.value.member not in ("i", "f", "b"):
         errors.add(where, f"{op.schema.name} returns a number of any kind", "return an int, a float or a bool")
+    if result.kind == "values":
+        what = f"{op.schema.name} gives more than five results, or several types"
+        errors.add(where, what, "return up to five Tensors, a Tensor[], or a number")
     if op.pointwise is not None and op.pointwise.check is not None:
         what = f"{op.schema.name} has a check, which is a function of tensorpy's own"
         errors.add(function.at("pointwise"), what, "take it out")

@@ -78,7 +78,7 @@ def _check_types(function: NativeFunction, errors: ErrorCollector) -> None:
     except NoCType:
         returns = ", ".join(str(r.type) for r in func.returns)
         what = f"{func.name}: nothing returns ({returns})"
-        errors.add(where, what, "return up to five Tensors, a Tensor[], a number, a bool or a ScalarType")
+        errors.add(where, what, "return Tensors, Tensor[]s, numbers, bools, or one ScalarType")
 
 
 def _has_default(default: str, member: str) -> bool:
@@ -105,7 +105,7 @@ def _check_name(function: NativeFunction, errors: ErrorCollector) -> None:
 
 def _check_keys(function: NativeFunction, errors: ErrorCollector) -> None:
     for key in ("autogen", "ops_only"):
-        if getattr(function, key) and function.kind not in ("functional", "inplace"):
+        if getattr(function, key) and function.kind not in ("functional", "inplace", "mutable"):
             what = f"{function.name} is {function.kind}: nothing is derived from it"
             errors.add(function.at(key), what, "take it out, or declare the variants")
     for role in ("pointwise", "reduction"):

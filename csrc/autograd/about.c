@@ -1,4 +1,5 @@
-/* about.c: what a tensor knows of its gradient, as operators. Python's attributes and methods ask the same functions. */
+/* about.c: what a tensor knows of its gradient, as operators. Python's attributes and methods ask the same functions.
+ */
 #include "NativeFunctions.h"
 #include "autograd/engine.h"
 

@@ -17,6 +17,8 @@ int tp_py_out_of_factory(int status, tp_tensor *out, bool requires_grad);
 int tp_py_check_out_count(const tp_value *v, int n);
 /* The out= tensors of a call: one, or a tuple (or the struct sequence `type`). */
 PyObject *tp_py_return_outs(int status, int n, tp_tensor *const *outs, PyTypeObject *type);
+/* A call's results of several types, taken over, as a tuple. */
+PyObject *tp_py_return_values(int status, tp_value *results, int n);
 /* A struct sequence that prints a result's parts on lines of their own. */
 PyTypeObject *tp_py_new_return_type(PyStructSequence_Desc *desc);
 

@@ -1,5 +1,6 @@
 /* values.c: boxed values to Python objects and back; see values.h. */
 #include "python/values.h"
+#include "python/returns.h"
 
 #include "python/generator.h"
 
@@ -73,7 +74,11 @@ static PyObject *from_result_steal(tp_value *v) {
 PyObject *tp_py_from_results_steal(const tp_op *op, tp_value *results) {
     int n = op->info->nreturns;
     if (n == 0) Py_RETURN_NONE;
-    if (n == 1) return from_result_steal(&results[0]);
+    return n == 1 ? from_result_steal(&results[0]) : tp_py_return_values(0, results, n);
+}
+
+PyObject *tp_py_return_values(int status, tp_value *results, int n) {
+    if (status < 0) return tp_py_raise();
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
         PyObject *item = tuple ? from_result_steal(&results[i]) : NULL;

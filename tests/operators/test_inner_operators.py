@@ -407,6 +407,90 @@ call("_functional_assert_async.msg")(lambda t: (t.tensor(True), "no", x(t, 2)))
 call("_functional_sym_constrain_range")(lambda t: (5, 3, 8, x(t, 2)))
 call("_functional_sym_constrain_range_for_size")(lambda t: (5, 3, 8, x(t, 2)))
 
+# ---- what operators that write give when they write copies ----
+
+for factor, tracked, found in ((4.0, 1, 0.0), (4.0, 0, 0.0), (4.0, 1, 1.0), (3e38, 1, 0.0)):
+    call("_amp_update_scale", "_amp_update_scale_")(
+        lambda t, f=factor, n=tracked, i=found: (t.tensor(f), t.tensor(n).int(), t.tensor(i), 2.0, 0.5, 2)
+    )
+call("_amp_update_scale.out")(
+    lambda t: (t.tensor(4.0), t.tensor(1).int(), t.tensor(0.0), 2.0, 0.5, 2, {"out": t.zeros(0)}),
+)
+call("_amp_foreach_non_finite_check_and_unscale")(
+    lambda t: ([x(t, 2, 3), t.tensor([1.0, nan]).double()], t.tensor(0.0), t.tensor(0.5))
+)
+call("_foreach_copy")(lambda t: ([x(t, 2, 3), x(t, 4)], [x(t, 2, 3, seed=1), x(t, 4, seed=1)]))
+call("_foreach_zero")(lambda t: ([x(t, 2, 3), x(t, 4)],))
+call("embedding_renorm")(lambda t: (x(t, 4, 3), t.tensor([0, 2]), 0.5, 2.0))
+call("embedding_renorm.out")(lambda t: (x(t, 4, 3), t.tensor([0, 2]), 0.5, 2.0, {"out": empty(t)}))
+call("resize")(lambda t: (x(t, 4, 3), [2, 3]))
+call("resize_as")(lambda t: (x(t, 4, 3), x(t, 2, 3)))
+call("resize_as.out")(lambda t: (x(t, 4, 3), x(t, 2, 3), {"out": empty(t)}))
+call("set")(lambda t: (x(t, 4, 3),))
+call("set.source_Tensor")(lambda t: (x(t, 4, 3), x(t, 2, 2)))
+call("set.source_Tensor_out")(lambda t: (x(t, 4, 3), x(t, 2, 2), {"out": empty(t)}))
+call("_batch_norm_with_update_functional")(lambda t: norm_arguments(t, 0.1, 1e-5))
+call("rrelu_with_noise_functional")(lambda t: (x(t, 3, 4), x(t, 3, 4, seed=1), 0.1, 0.4, False))
+call("rrelu_with_noise.out")(lambda t: (x(t, 3, 4), x(t, 3, 4, seed=1), 0.1, 0.4, False, None, {"out": empty(t)}))
+
+
+def some(t: Any, seed: int) -> list[Any]:
+    return [x(t, 2, 3, seed=seed).abs(), x(t, 4, seed=seed).abs()]
+
+
+def steps(t: Any) -> list[Any]:
+    return [t.tensor(3.0), t.tensor(3.0)]
+
+
+for rate in (0.1, None):
+    overload = "" if rate else ".tensor_lr"
+    for kind in ("adam", "adamw"):
+        call(f"_fused_{kind}{overload}", f"_fused_{kind}_{overload}")(
+            lambda t, r=rate: (
+                *(some(t, seed) for seed in range(4)),
+                [],
+                steps(t),
+                {
+                    "lr": r or t.tensor(0.1),
+                    **{"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8, "amsgrad": False},
+                    "maximize": False,
+                },
+            )
+        )
+    call(f"_fused_sgd{overload}", f"_fused_sgd_{overload}")(
+        lambda t, r=rate: (
+            *(some(t, seed) for seed in range(3)),
+            {
+                "lr": r or t.tensor(0.1),
+                **{"weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "maximize": True},
+                "is_first_step": False,
+            },
+        )
+    )
+call("_fused_adagrad", "_fused_adagrad_")(
+    lambda t: (
+        *(some(t, seed) for seed in range(3)),
+        steps(t),
+        {"lr": 0.1, "lr_decay": 0.01, "weight_decay": 0.1, "eps": 1e-10, "maximize": False},
+    )
+)
+
+
+def test_lists_that_are_written_into_others() -> None:
+    """What would be written in the place of the first list is `out`; nothing else is written."""
+    for t in (tp, torch):
+        first, rest, out = some(t, 0), [some(t, seed) for seed in (1, 2)], some(t, 3)
+        options = {"weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "maximize": True}
+        t.ops.aten._fused_sgd.out(first, *rest, lr=0.1, is_first_step=False, out=out, **options)
+        wanted = [some(t, seed) for seed in (0, 1, 2)]
+        t.ops.aten._fused_sgd_(*wanted, lr=0.1, is_first_step=False, **options)
+        assert all(a.equal(b) for a, b in zip(out, wanted[0], strict=True))
+        for seed, found in enumerate((first, *rest)):
+            assert all(a.equal(b) for a, b in zip(found, some(t, seed), strict=True))
+        t.ops.aten._foreach_zero.out(first, out=out)
+        assert not any(a.any() for a in out) and all(a.any() for a in first)
+
+
 ASSERTIONS: list[tuple[str, Call]] = [
     ("_assert_scalar", lambda t: (0, "no such number")),
     ("_assert_scalar", lambda t: (2.5, "fine")),

@@ -34,9 +34,13 @@ LAYERS = (
 
 IN_C = {
     "autograd/view.c": ({"as_strided"}, "names the node of a view whose entry has no formula, as PyTorch's"),
+    "batched/lines.c": ({"dim"}, "the name of an argument"),
+    "forward/call.c": ({"storage_offset"}, "the name of an argument"),
+    "functionalize/fallback.c": ({"storage_offset"}, "the name of an argument"),
     "functionalize/geometry.c": ({"resize_", "set_"}, "their own kernels at the key, which say what they refuse"),
     "functionalize/step.c": ({"view"}, "what an inverse calls the part that was written"),
     "outside/api.c": ({"as_strided"}, "the C interface has a function of this name"),
+    "outside/generated.c": ({"dim"}, "the name of an argument"),
     "outside/opaque.c": (
         {"copy_", "set_.source_Tensor", "set_.source_Tensor_storage_offset"},
         "the three that move handles of a device that shows no memory; the core's kernels serve them",

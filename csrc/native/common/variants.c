@@ -96,3 +96,19 @@ int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int 
 int tp_cast_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n) {
     return into_outs_steal(outs, made, n, TP_VARIANT_OUT_CAST);
 }
+
+tp_tensor_seq *tp_clone_list(tp_tensors list) {
+    tp_autoseq *made = tp_tensor_seq_new(list.size);
+    for (int64_t i = 0; made && i < list.size; i++)
+        if (!(made->items[i] = tp_clone(list.data[i], TP_NO_FORMAT))) return NULL;
+    return tp_take(made);
+}
+
+int tp_copy_list(tp_tensors outs, tp_tensors from) {
+    if (outs.size != from.size)
+        return tp_fail(TP_RuntimeError, "out: %lld tensors for %lld results", (long long)outs.size,
+                       (long long)from.size);
+    for (int64_t i = 0; i < outs.size; i++)
+        if (tp_copy_into_out(outs.data[i], from.data[i]) < 0) return -1;
+    return 0;
+}

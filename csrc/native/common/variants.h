@@ -19,6 +19,9 @@ int tp_copy_into_self_recorded(tp_tensor *self, tp_tensor *made);
 /* For a list of outputs: as many as were made. */
 int tp_copy_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
 int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made);
+/* Copies of a list's tensors, new; and the tensors of one list into those of another. */
+tp_tensor_seq *tp_clone_list(tp_tensors list);
+int tp_copy_list(tp_tensors outs, tp_tensors from);
 /* For several outputs; releases the n tensors of made. */
 int tp_copy_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);
 int tp_cast_into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n);

@@ -50,3 +50,19 @@ def test_histograms_of_points_are_torchs(bins, options, dtype):
         return
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("overload", ["default", "int_bins", "TensorList_bins"])
+def test_operators(overload: str) -> None:
+    """By their full names: a tensor and a list of tensors."""
+    torch = pytest.importorskip("torch")
+    points = np.random.RandomState(0).uniform(-1, 1, (20, 2))
+    found = []
+    for t in (tp, torch):
+        edges = [t.linspace(-1, 1, 4, dtype=t.float64), t.linspace(-1, 1, 3, dtype=t.float64)]
+        bins = {"default": [3, 2], "int_bins": 4, "TensorList_bins": edges}[overload]
+        hist, ends = getattr(t.ops.aten.histogramdd, overload)(t.tensor(points), bins, density=True)
+        assert isinstance(ends, (list, tuple))
+        found.append([hist.numpy(), *(end.numpy() for end in ends)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs)

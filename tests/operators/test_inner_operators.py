@@ -491,6 +491,21 @@ def test_lists_that_are_written_into_others() -> None:
         assert not any(a.any() for a in out) and all(a.any() for a in first)
 
 
+for training in (True, False):
+    call("_batch_norm_impl_index")(lambda t, on=training: norm_arguments(t, on, 0.1, 1e-5, False))
+call("_batch_norm_impl_index_backward")(
+    lambda t: (
+        0,
+        x(t, 4, 3, 2),
+        x(t, 4, 3, 2, seed=1),
+        *(x(t, 3, seed=seed).abs() + 1 for seed in range(5)),
+        True,
+        1e-5,
+        [True, True, True],
+        t.zeros(0, dtype=t.uint8),
+    )
+)
+
 ASSERTIONS: list[tuple[str, Call]] = [
     ("_assert_scalar", lambda t: (0, "no such number")),
     ("_assert_scalar", lambda t: (2.5, "fine")),

@@ -444,3 +444,21 @@ tp_tensor *instance_norm_composite(tp_tensor *input, tp_tensor *weight, tp_tenso
     if (!shaped || (use_input_stats && move_averages(running, repeated, images, channels) < 0)) return NULL;
     return tp_take(shaped);
 }
+
+/* _batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
+ * training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int): of another
+ * library's implementations, which the number tells apart, there is none */
+int _batch_norm_impl_index_composite(tp_tensor *input, tp_tensor *weight, tp_tensor *bias, tp_tensor *running_mean,
+                                     tp_tensor *running_var, bool training, double momentum, double eps,
+                                     bool cudnn_enabled TP_UNUSED, tp_value *results) {
+    tp_tensor3 made = tp_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+    tp_tensor *reserve = made.v[0] ? tp_new_empty(TP_INTS(0), TP_UINT8, input->device) : NULL;
+    for (int i = 0; i < 3; i++) {
+        if (reserve) results[i] = (tp_value){.tag = TP_TENSOR, .tensor = made.v[i]};
+        else tp_release(made.v[i]);
+    }
+    if (!reserve) return -1;
+    results[3] = (tp_value){.tag = TP_TENSOR, .tensor = reserve};
+    results[4] = (tp_value){.tag = TP_INT, .i = 0};
+    return 0;
+}

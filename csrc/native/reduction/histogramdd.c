@@ -1,7 +1,10 @@
 /* histogramdd.c: histograms of points in several dimensions, and coordinates of places in a flat tensor. */
 #include "NativeFunctions.h"
 #include "core/scalar_math.h"
+#include "core/alloc.h"
 #include "iter/iter.h"
+
+#include <stdlib.h>
 
 static const char *const NAME = "torch.histogramdd";
 
@@ -189,4 +192,41 @@ tp_tensor_seq *_unravel_index_composite(tp_tensor *indices, tp_ints shape) {
             return tp_fail_null(TP_RuntimeError, "unravel_index: the shape has too many elements");
     }
     return wide ? tp_take(places) : NULL;
+}
+
+/* ---- what is in the boxes, with their edges ---- */
+
+static int with_edges(tp_tensor *hist, tp_tensor_seq *edges, tp_value *results) {
+    results[0] = (tp_value){.tag = TP_TENSOR, .tensor = hist};
+    results[1] = (tp_value){.tag = TP_TENSOR_SEQ, .seq = edges};
+    return 0;
+}
+
+/* histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist,
+ * Tensor[] bin_edges) */
+int histogramdd_composite(tp_tensor *self, tp_ints bins, tp_floats range, tp_tensor *weight, bool density,
+                          tp_value *results) {
+    tp_autoseq *edges = tp__histogramdd_bin_edges(self, bins, range, weight, density);
+    tp_tensor *hist = edges ? tp__histogramdd_from_bin_cts(self, bins, range, weight, density) : NULL;
+    return hist ? with_edges(hist, tp_take(edges), results) : -1;
+}
+/* histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor
+ * hist, Tensor[] bin_edges) */
+int histogramdd_int_bins_composite(tp_tensor *self, int64_t bins, tp_floats range, tp_tensor *weight, bool density,
+                                   tp_value *results) {
+    int64_t n = self->ndim ? self->sizes[self->ndim - 1] : 0, *each = malloc((size_t)tp_max_int(n, 1) * sizeof *each);
+    if (!each) return tp_fail_memory(n * (int64_t)sizeof *each);
+    for (int64_t i = 0; i < n; i++) each[i] = bins;
+    int status = histogramdd_composite(self, (tp_ints){each, n}, range, weight, density, results);
+    free(each);
+    return status;
+}
+/* histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False)
+ * -> (Tensor hist, Tensor[] bin_edges) */
+int histogramdd_TensorList_bins_composite(tp_tensor *self, tp_tensors bins, tp_floats range TP_UNUSED,
+                                          tp_tensor *weight, bool density, tp_value *results) {
+    tp_autoseq *edges = tp_tensor_seq_new(bins.size);
+    for (int64_t i = 0; edges && i < bins.size; i++) edges->items[i] = tp_retain(bins.data[i]);
+    tp_tensor *hist = edges ? tp__histogramdd_from_bin_tensors(self, bins, weight, density) : NULL;
+    return hist ? with_edges(hist, tp_take(edges), results) : -1;
 }

@@ -506,6 +506,15 @@ call("_batch_norm_impl_index_backward")(
     )
 )
 
+for first in (False, True):
+    call("_pack_padded_sequence")(
+        lambda t, b=first: (x(t, *((3, 5) if b else (5, 3)), 2), t.tensor([4, 2, 2] if b else [5, 5, 1]), b)
+    )
+    call("_pack_padded_sequence_backward")(
+        lambda t, b=first: (x(t, 8, 2), [3, 4, 2] if b else [4, 3, 2], t.tensor([3, 3, 1, 1]), b)
+    )
+    call("_pad_packed_sequence")(lambda t, b=first: (x(t, 8, 2), t.tensor([3, 3, 1, 1]), b, -1.5, 5 if b else 0))
+
 ASSERTIONS: list[tuple[str, Call]] = [
     ("_assert_scalar", lambda t: (0, "no such number")),
     ("_assert_scalar", lambda t: (2.5, "fine")),
@@ -530,6 +539,11 @@ ASSERTIONS: list[tuple[str, Call]] = [
         )
     ),
     ("_functional_sym_constrain_range", lambda t: (5, 6, 8, x(t, 2))),
+    ("_pack_padded_sequence", lambda t: (x(t, 5, 3), t.tensor([5, 4, 0]), False)),
+    ("_pack_padded_sequence", lambda t: (x(t, 5, 3), t.tensor([3, 4, 1]), False)),
+    ("_pack_padded_sequence", lambda t: (x(t, 5, 3), t.tensor([3, 1]), False)),
+    ("_pack_padded_sequence", lambda t: (x(t, 0, 3), t.tensor([3, 1, 1]), False)),
+    ("_pad_packed_sequence", lambda t: (x(t, 8, 2), t.tensor([3, 3, 1, 1]), False, 0.0, 3)),
     ("_resize_output_", lambda t: (t.ones(2, 3, device="meta"), [3], t.device("cpu"))),
     ("_reshape_from_tensor", lambda t: (x(t, 4, 3), t.tensor([4.0, 3]))),
     ("_reshape_from_tensor", lambda t: (x(t, 4, 3), t.tensor([[4, 3]]))),

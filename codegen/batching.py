@@ -206,7 +206,7 @@ def _kind(op: Operator, catalog: Catalog) -> tuple[str, Operator | None]:
     source = catalog.by_name[str(functional.name)] if functional is not None else None
     if "inplace_view" in op.function.tags:
         view = catalog.by_name.get(str(schema.name).replace("_", "", 1)) or _without_underscore(op, catalog)
-        return ("GEOMETRY", view) if view is not None else ("VALUES", None)
+        return ("GEOMETRY", view) if view is not None and view.is_view else ("VALUES", None)
     if "view_copy" in op.function.tags and op.function.origin.batching is None:
         return "PARTS", None  # the view and its copy, which know what a batch is
     word = said(op)

@@ -398,6 +398,11 @@ class NativeFunctionsGroup:
         slots = (self.functional, self.inplace, self.out, self.mutable, self.scratch)
         return tuple(f for f in slots if f is not None)
 
+    @property
+    def shown(self) -> NativeFunction | None:
+        """The functional variant, unless it is only there for graphs (`ops_only`)."""
+        return self.functional if self.functional is not None and self.functional.variants else None
+
     def variant(self, kind: Kind) -> NativeFunction | None:
         match kind:
             case "functional":

@@ -91,7 +91,7 @@ def _rows() -> Iterator[tuple[str, list[str]]]:
     """Family and cells."""
     reasons = _reasons()
     for op in sorted(CATALOG, key=lambda o: str(o.schema.name)):
-        if op.kind == "out" or (op.kind == "inplace" and op.group.functional is not None):
+        if op.kind == "out" or (op.kind == "inplace" and op.group.shown is not None) or not op.function.variants:
             continue
         name = str(op.schema.name)
         info = TABLE.get(name)

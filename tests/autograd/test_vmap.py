@@ -57,6 +57,11 @@ LOOPS = {
     "_embedding_bag_dense_backward": "",
     "_embedding_bag_forward_only": "",
     "_embedding_bag_per_sample_weights_backward": "",
+    "embedding_renorm": "",  # this and the next four: what an in-place operator gives a copy
+    "resize": "",
+    "resize_as": "",
+    "set": "",
+    "set.source_Tensor": "",
     "fill.Tensor": "",  # the functional form of fill_.Tensor, which has a rule: for func.functionalize only
     "fractional_max_pool2d": "",
     "fractional_max_pool3d": "",

@@ -18,7 +18,7 @@ def users() -> list:
     return [
         op
         for op in CATALOG
-        if not is_ours(op) and op.kind != "out" and not (op.kind == "inplace" and op.group.functional is not None)
+        if not is_ours(op) and op.kind != "out" and not (op.kind == "inplace" and op.group.shown is not None)
     ]
 
 

@@ -515,6 +515,17 @@ for first in (False, True):
     )
     call("_pad_packed_sequence")(lambda t, b=first: (x(t, 8, 2), t.tensor([3, 3, 1, 1]), b, -1.5, 5 if b else 0))
 
+call("_dim_arange")(lambda t: (x(t, 2, 5), 1))
+for mode in range(4):
+    call("_pad_enum")(lambda t, m=mode: (x(t, 2, 3, 4), [1, 2], m))
+call("_pad_enum")(lambda t: (x(t, 4, 3), [1, 2], 3, 2.5))
+for on in (False, True):
+    for dtype in ("float32", "float64", "bfloat16"):
+        call("_autocast_to_reduced_precision")(
+            lambda t, on=on, d=dtype: (x(t, 3).to(getattr(t, d)), True, on, t.float16, t.bfloat16)
+        )
+        call("_autocast_to_full_precision")(lambda t, on=on, d=dtype: (x(t, 3).to(getattr(t, d)), False, on))
+
 ASSERTIONS: list[tuple[str, Call]] = [
     ("_assert_scalar", lambda t: (0, "no such number")),
     ("_assert_scalar", lambda t: (2.5, "fine")),

@@ -143,3 +143,20 @@ tp_tensor_seq *_to_cpu_composite(tp_tensors tensors) {
     }
     return tp_take(made);
 }
+
+/* ---- what autocast does to one tensor, where it is enabled for the tensor's device ---- */
+
+/* _autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, ScalarType
+ * cpu_dtype) -> Tensor(a) */
+tp_tensor *_autocast_to_reduced_precision_composite(tp_tensor *self, bool cuda_enabled, bool cpu_enabled,
+                                                    tp_dtype cuda_dtype, tp_dtype cpu_dtype) {
+    bool host = self->device.type == TP_DEVICE_CPU;
+    if (self->dtype != TP_FLOAT32 || !(host ? cpu_enabled : cuda_enabled)) return tp_retain(self);
+    return tp_to_dtype(self, host ? cpu_dtype : cuda_dtype, false, false, TP_NO_FORMAT);
+}
+/* _autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a) */
+tp_tensor *_autocast_to_full_precision_composite(tp_tensor *self, bool cuda_enabled, bool cpu_enabled) {
+    bool host = self->device.type == TP_DEVICE_CPU;
+    if (!tp_is_reduced_dtype((tp_dtype)self->dtype) || !(host ? cpu_enabled : cuda_enabled)) return tp_retain(self);
+    return tp_to_dtype(self, TP_FLOAT32, false, false, TP_NO_FORMAT);
+}

@@ -284,3 +284,11 @@ tp_tensor *pad_composite(tp_tensor *self, tp_ints pad, const char *mode, tp_opt_
     default: return reflect ? tp_reflection_pad3d(self, pad) : tp_replication_pad3d(self, pad);
     }
 }
+
+/* _pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor */
+tp_tensor *_pad_enum_composite(tp_tensor *self, tp_ints pad, int64_t mode, tp_opt_float value) {
+    static const char *const modes[] = {"reflect", "replicate", "circular", "constant"};
+    if (mode < 0 || mode >= (int64_t)TP_COUNTOF(modes))
+        return tp_fail_null(TP_RuntimeError, "_pad_enum: there is no padding mode %lld", (long long)mode);
+    return pad_composite(self, pad, modes[mode], value);
+}

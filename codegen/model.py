@@ -132,7 +132,7 @@ class Return:
 TAKEN_C_NAMES = frozenset(
     (
         *("can_cast", "data", "is_complex", "is_contiguous", "is_leaf", "new_empty", "new_empty_strided"),
-        *("promote_types", "resize", "retain_grad", "storage_offset", "take"),
+        *("promote_types", "resize", "resize_out", "retain_grad", "storage_offset", "take"),
     )
 )
 

@@ -174,11 +174,11 @@ DISPATCH = PLAIN + "  dispatch:\n"
     [
         ("- func: f(Dimname self) -> Tensor\n", 1, "nothing takes a 'Dimname'", "c_types.py"),
         ("- func: f(Tensor self, str[] x) -> Tensor\n", 1, "nothing takes a 'str[]'", "c_types.py"),
-        ("- func: f(Tensor self, SymBool x) -> Tensor\n", 1, "nothing takes a 'SymBool'", "c_types.py"),
-        ("- func: f(Tensor self) -> str\n", 1, "nothing returns (str)", "return up to five Tensors"),
+        ("- func: f(Tensor self, QScheme x) -> Tensor\n", 1, "nothing takes a 'QScheme'", "c_types.py"),
+        ("- func: f(Tensor self) -> str\n", 1, "nothing returns (str)", "return Tensors"),
         ("- func: f(Tensor self) -> Device\n", 1, "nothing returns (Device)", "return"),
         ("- func: f(Tensor self) -> Tensor?\n", 1, "nothing returns (Tensor?)", "return"),
-        ("- func: f(Tensor self) -> (int, Tensor)\n", 1, "nothing returns (int, Tensor)", "return"),
+        ("- func: f(Tensor self) -> (str, Tensor)\n", 1, "nothing returns (str, Tensor)", "return"),
         (
             "- func: f(Tensor self, Layout x=strided) -> Tensor\n",
             1,

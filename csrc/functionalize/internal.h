@@ -44,7 +44,7 @@ typedef struct tp_stand_in {
 typedef struct tp_functional_level {
     uint32_t number;
     bool copies_views;
-    bool bare; /* there are no stand-ins: operators run, with copies for views, while a view is undone */
+    bool bare;   /* there are no stand-ins: operators run, with copies for views, while a view is undone */
     int batches; /* how many vmaps are outside */
     tp_keyset include, exclude;
     struct tp_functional_level *outer;

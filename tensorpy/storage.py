@@ -438,11 +438,10 @@ def _cast(name: str, dtype: _C.dtype) -> Any:
     return method
 
 
-for _name in "double float half bfloat16 long int short char bool".split():
-    setattr(TypedStorage, _name, _cast(_name, getattr(_C, {"char": "int8"}.get(_name, _name))))
-TypedStorage.byte = _cast("byte", _C.uint8)  # type: ignore[attr-defined]
-TypedStorage.complex_double = _cast("complex_double", _C.complex128)  # type: ignore[attr-defined]
-TypedStorage.complex_float = _cast("complex_float", _C.complex64)  # type: ignore[attr-defined]
+_CONVERSIONS = {"char": "int8", "byte": "uint8", "complex_double": "complex128", "complex_float": "complex64"}
+
+for _name in ("double float half bfloat16 long int short bool".split()) + list(_CONVERSIONS):
+    setattr(TypedStorage, _name, _cast(_name, getattr(_C, _CONVERSIONS.get(_name, _name))))
 
 
 def _dtype_to_storage_type_map() -> dict[_C.dtype, str]:

@@ -455,16 +455,26 @@ _METHODS = (
 )
 
 
+# What Python 2 called them; programs for PyTorch may still.
+_OLDER_NAMES = {"div": "truediv", "idiv": "itruediv", "rdiv": "rtruediv", "nonzero": "bool", "long": "int"}
+
+
+def _by_older_name(old: str, new: str) -> Any:
+    def method(self: Tensor, *args: Any) -> Any:
+        return getattr(self, new)(*args)
+
+    method.__name__, method.__doc__ = old, f"The same as {new}."
+    return method
+
+
 def _install() -> None:
     for function in _METHODS:
         _C._set_type_attribute(Tensor, function.__name__, _C._overridable(function))
     for name, says in _LAYOUT_METHODS.items():
         _C._set_type_attribute(Tensor, name, _C._overridable(_of_layout(name, says)))
     _C._set_type_attribute(Tensor, "__array_function__", _array_function)
-    for old, new in (("div", "truediv"), ("idiv", "itruediv"), ("rdiv", "rtruediv")):
-        _C._set_type_attribute(Tensor, f"__{old}__", getattr(Tensor, f"__{new}__"))
-    _C._set_type_attribute(Tensor, "__nonzero__", Tensor.__bool__)
-    _C._set_type_attribute(Tensor, "__long__", Tensor.__int__)
+    for old, new in _OLDER_NAMES.items():
+        _C._set_type_attribute(Tensor, f"__{old}__", _by_older_name(f"__{old}__", f"__{new}__"))
     # PyTorch's address of the C tensor, which libraries take for an identity.
     _C._set_type_attribute(Tensor, "_cdata", property(id))
     _C._set_type_attribute(Tensor, "_backward_hooks", property(_backward_hooks, fdel=_keep_backward_hooks))

@@ -57,6 +57,7 @@ LOOPS = {
     "_embedding_bag_dense_backward": "",
     "_embedding_bag_forward_only": "",
     "_embedding_bag_per_sample_weights_backward": "",
+    "_scaled_mm": "",
     "embedding_renorm": "",  # this and the next four: what an in-place operator gives a copy
     "resize": "",
     "resize_as": "",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .c_types import CArgument, c_arguments, c_result, call_arguments, parameters
+from .c_types import CArgument, c_arguments, c_result, call_arguments, has_optional_outputs, parameters
 from .catalog import Catalog, KernelSource, Operator, structured_name
 from .device_checks import device_check
 from .each import boxed_arguments
@@ -230,7 +230,10 @@ def _from_functional(op: Operator, catalog: Catalog) -> str:
         body += f"    return made ? {into_out}_list({outs[0]}, made) : -1;\n"
     else:
         body = "".join(checks)
-        body += f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if (!made.v[0]) return -1;\n"
+        failed = "!made.v[0]"
+        if has_optional_outputs(functional.func):
+            failed += " && tp_error_pending() != TP_NoError"
+        body += f"    {result.decl}made = tp_{functional.name.c_name}({args});\n    if ({failed}) return -1;\n"
         body += f"    tp_tensor *const outs[] = {{{', '.join(outs)}}};\n"
         body += f"    return {into_out}s_steal(outs, made.v, {result.count});\n"
     return _wrapper(op, "variant", body)

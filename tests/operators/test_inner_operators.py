@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -791,3 +792,33 @@ def test_gradients(name: str, make: Call) -> None:
     if not theirs:
         pytest.skip("torch has none")
     same(gradients(tp, *run(tp, name, make, True)), theirs)
+
+
+def masked_calls() -> dict[str, tuple[Any, ...]]:
+    """Arguments of operators that leave out results which a mask does not name."""
+    x, rows = tp.ones(2, 3), tp.ones(2, 4)
+    image, mean, norm = tp.ones(2, 4, 5, 5), tp.zeros(2, 1), tp.ones(2, 1)
+    kernel = tp.ones(3, 4, 3, 3)
+    return {
+        "linear_backward": (x, rows, tp.ones(4, 3)),
+        "native_layer_norm_backward": (x, x, [3], mean, norm, tp.ones(3), tp.zeros(3)),
+        "native_group_norm_backward": (image, image, tp.zeros(2, 2), tp.ones(2, 2), tp.ones(4), 2, 4, 25, 2),
+        "convolution_backward": (
+            *(tp.ones(2, 3, 3, 3), image, kernel),
+            *([3], [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", masked_calls())
+def test_results_that_a_mask_leaves_out(name: str) -> None:
+    """They are None; with out= their tensors stay as they are."""
+    packet, args = getattr(tp.ops.aten, name), masked_calls()[name]
+    whole = packet.default(*args, [True] * 3)
+    for mask in itertools.product((True, False), repeat=3):
+        got = packet.default(*args, list(mask))
+        outs = {f"out{i}": tp.full((0,), 7.0) for i in range(3)}
+        packet.out(*args, list(mask), **outs)
+        for wanted, all_, one, out in zip(mask, whole, got, outs.values(), strict=True):
+            assert (one is None or not one.numel()) if not wanted else tp.equal(one, all_)
+            assert tp.equal(out, all_) if wanted else out.shape == (0,)

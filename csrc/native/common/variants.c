@@ -82,9 +82,9 @@ int tp_cast_into_out_list(tp_tensors outs, const tp_tensor_seq *made) {
 static int into_outs_steal(tp_tensor *const *outs, tp_tensor *const *made, int n, tp_variant variant) {
     int status = 0;
     for (int i = 0; i < n && status == 0; i++)
-        status = check_out(outs[i], made[i], variant); /* before the first is written */
+        status = made[i] ? check_out(outs[i], made[i], variant) : 0; /* before the first is written */
     for (int i = 0; i < n; i++) {
-        if (status == 0) status = into_out(outs[i], made[i], variant);
+        if (made[i] && status == 0) status = into_out(outs[i], made[i], variant);
         tp_release(made[i]);
     }
     return status;

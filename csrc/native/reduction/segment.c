@@ -88,7 +88,7 @@ static tp_tensor *with_ends(tp_tensor *t, int64_t dim, const tp_scalar *value) {
 
 /* segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int
  * axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor */
-tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tensor *lengths, tp_tensor *indices,
+tp_tensor *segment_reduce_composite(tp_tensor *input, const char *reduce, tp_tensor *lengths, tp_tensor *indices,
                                     tp_tensor *offsets, int64_t axis, bool unsafe, const tp_scalar *initial) {
     const segment_kind *kind = kind_of(reduce);
     if (!kind) return NULL;
@@ -96,9 +96,11 @@ tp_tensor *segment_reduce_composite(tp_tensor *data, const char *reduce, tp_tens
         return tp_fail_null(TP_RuntimeError, "segment_reduce(): indices based reduction is not supported yet.");
     if (!lengths && !offsets)
         return tp_fail_null(TP_RuntimeError, "segment_reduce(): Either lengths or offsets must be defined.");
-    if (tp_dtype_categories[data->dtype] != TP_FLOATING)
+    if (tp_dtype_categories[input->dtype] != TP_FLOATING)
         return tp_fail_null(TP_NotImplementedError, "\"_segment_reduce_cpu\" not implemented for '%s'",
-                            tp_scalar_type_name((tp_dtype)data->dtype));
+                            tp_scalar_type_name((tp_dtype)input->dtype));
+    tp_autoref *data = tp_contiguous(input, TP_CONTIGUOUS_FORMAT);
+    if (!data) return NULL;
     int64_t dim = tp_wrap_dim(axis, data->ndim);
     if (dim < 0) return NULL;
     tp_tensor *given = lengths ? lengths : offsets;

@@ -351,7 +351,8 @@ static int refuse_export(const tp_tensor *t, PyObject *cls) {
                      "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                      "memory first.",
                      tp_device_type_name(t->device.type));
-    else if (!formats[t->dtype][0]) PyErr_SetString(PyExc_TypeError, "Got unsupported ScalarType BFloat16");
+    else if (!formats[t->dtype][0])
+        PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", tp_scalar_type_name(t->dtype));
     else return 0;
     return -1;
 }

@@ -203,9 +203,16 @@ static int convert_bool(PyObject *o, tp_value *out) {
     return truth < 0 ? -1 : 1;
 }
 
-static int convert_bools(tp_py_args *a, PyObject *o, tp_value *out) {
+/* A list of a fixed size has that size. */
+static int convert_bools(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *out) {
     if (!PyTuple_Check(o) && !PyList_Check(o)) return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o), wanted = p->size == 255 ? 1 : p->size;
+    if (wanted && n != wanted) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "argument '%s': Tried to convert a List with %zd elements to a fixed-size array of size %zd",
+                     p->name, n, wanted);
+        return -1;
+    }
     bool *data = tp_py_scratch(a, (size_t)(n ? n : 1));
     if (!data) return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -282,7 +289,7 @@ int tp_py_convert(tp_py_args *a, const tp_py_param *p, PyObject *o, tp_value *ou
         return out->str ? 1 : -1;
     case TP_INTS_: return convert_ints(a, p, o, out);
     case TP_FLOATS: return convert_floats(a, o, out);
-    case TP_BOOLS: return convert_bools(a, o, out);
+    case TP_BOOLS: return convert_bools(a, p, o, out);
     case TP_SCALARS: return convert_scalars(a, o, out);
     case TP_DTYPE: {
         tp_dtype d;

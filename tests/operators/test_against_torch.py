@@ -157,6 +157,8 @@ def plain_array(t: Any) -> np.ndarray:
     t = t.detach()
     if t.layout not in (torch.strided, tp.strided):
         t = t.to_dense()
+    if str(t.dtype).endswith("complex32"):
+        t = t.to(torch.complex64 if isinstance(t, torch.Tensor) else tp.complex64)
     if str(t.dtype).endswith("bfloat16"):
         t = t.to(torch.float32 if isinstance(t, torch.Tensor) else tp.float32)
     if isinstance(t, torch.Tensor):

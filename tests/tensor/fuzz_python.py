@@ -84,6 +84,11 @@ def reset(sets: tuple[int, int]) -> None:
     _C._set_grad_enabled(True)
     _C._set_saved_hooks(None)
     _C._set_anomaly(False, False)
+    while _C._function_modes():
+        _C._pop_function_mode()
+    for above in (False, True):
+        while _C._dispatch_modes(above):
+            _C._pop_dispatch_mode(above)
 
 
 def main() -> int:

@@ -98,8 +98,8 @@ int op_promote_types_composite(tp_dtype type1, tp_dtype type2, tp_dtype *result)
 /* _new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) -> Tensor: zeros in the
  * geometry of `other`, as often as the first dimensions of `self` count */
 tp_tensor *_new_zeros_with_same_feature_meta_composite(tp_tensor *self, tp_tensor *other, int64_t self_num_batch_dims) {
-    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], batch = self_num_batch_dims, ndim = batch + other->ndim;
-    if (batch < 0 || batch > self->ndim || ndim > TP_MAX_DIMS)
+    int64_t sizes[TP_MAX_DIMS], strides[TP_MAX_DIMS], batch = self_num_batch_dims;
+    if (batch < 0 || batch > self->ndim || batch + other->ndim > TP_MAX_DIMS)
         return tp_fail_null(TP_RuntimeError, "_new_zeros_with_same_feature_meta: %lld batch dimensions of %d",
                             (long long)batch, self->ndim);
     int64_t each = (int64_t)other->storage->nbytes / tp_itemsize((tp_dtype)other->dtype), count = each;
@@ -111,7 +111,7 @@ tp_tensor *_new_zeros_with_same_feature_meta_composite(tp_tensor *self, tp_tenso
     memcpy(sizes + batch, other->sizes, (size_t)other->ndim * sizeof *sizes);
     memcpy(strides + batch, other->strides, (size_t)other->ndim * sizeof *strides);
     tp_autoref *flat = tp_new_zeros(other, (tp_ints){&count, 1}, TP_NO_DTYPE, TP_NO_LAYOUT, TP_NO_DEVICE, -1);
-    return flat ? tp_as_strided(flat, (tp_ints){sizes, ndim}, (tp_ints){strides, ndim},
+    return flat ? tp_as_strided(flat, (tp_ints){sizes, batch + other->ndim}, (tp_ints){strides, batch + other->ndim},
                                 TP_SOME_INT(tp_storage_offset(other)))
                 : NULL;
 }

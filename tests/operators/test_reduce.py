@@ -299,3 +299,11 @@ def test_gradients(name):
 
 def test_gradient_of_a_product_with_zeros():
     check_gradient(lambda t: t.prod(1), np.array([[0.0, 2, 3], [0, 0, 2], [1, 2, 3]]))
+
+
+def test_trapezoids_of_samples_with_more_dimensions() -> None:
+    """The dimension is one of y's, also where x has more and the last one of it is another."""
+    y, x = np.arange(6.0) ** 2, np.linspace(0, 3, 6)[:, None]
+    areas = (y[1:] + y[:-1]) / 2 * np.diff(x, axis=0)
+    np.testing.assert_allclose(tp.trapezoid(tp.tensor(y), tp.tensor(x)).numpy(), areas.sum(0))
+    np.testing.assert_allclose(tp.cumulative_trapezoid(tp.tensor(y), tp.tensor(x)).numpy(), areas.cumsum(0))

@@ -747,6 +747,8 @@ static int refuse_in_transform(const char *call) {
 static PyObject *transform(PyObject *self TP_UNUSED, PyObject *change) {
     long by = PyLong_AsLong(change);
     if (by == -1 && PyErr_Occurred()) return NULL;
+    if (by < -1 || by > 1 || transforms + by < 0 || transforms + by == INT_MAX)
+        return PyErr_Format(PyExc_ValueError, "_transform() takes 1 for a transform that begins, -1 for one that ends");
     transforms += (int)by;
     return PyLong_FromLong(transforms);
 }

@@ -8,22 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void *refuse_written(void *packed) {
+    tp_autograd_host.free_packed(packed);
+    return tp_fail_null(TP_RuntimeError,
+                        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                        "hook cannot be modified by in-place operations: others have them too");
+}
+
+/* What the thread's hook makes of t; NULL and the error set, too, where the hook writes it. */
+static void *packed_of(tp_tensor *t) {
+    uint32_t version = tp_version(t);
+    void *packed = tp_autograd_host.pack(t);
+    return packed && tp_version(t) != version ? refuse_written(packed) : packed;
+}
+
 /* The thread's saved-tensor hooks, if there are any, take the tensor's place; t is stolen. */
 static int keep_steal(tp_saved *s, tp_tensor *t) {
     if (tp_likely(!tp_tls.saved_hooks)) {
         s->tensor = t;
         return 0;
     }
-    uint32_t version = tp_version(t);
-    s->packed = tp_autograd_host.pack(t);
-    bool written = s->packed && tp_version(t) != version;
+    s->packed = packed_of(t);
     tp_release(t);
-    if (written) {
-        tp_autograd_host.free_packed(tp_take(s->packed));
-        return tp_fail(TP_RuntimeError,
-                       "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                       "hook cannot be modified by in-place operations: others have them too");
-    }
     return s->packed ? 0 : -1;
 }
 
@@ -107,15 +113,9 @@ int tp_saved_hook(tp_saved *s, tp_node *owner) {
     if (!s->tensor)
         return tp_fail(TP_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
     tp_autoref *seen = s->is_output ? tp_detached_alias(s->tensor) : tp_retain(s->tensor);
-    uint32_t version = seen ? tp_version(seen) : 0;
-    void *packed = seen ? tp_autograd_host.pack(seen) : NULL;
+    void *packed = seen ? packed_of(seen) : NULL;
+    if (packed && (s->packed || !s->tensor)) packed = refuse_written(packed);
     if (!packed) return -1;
-    if (tp_version(seen) != version || s->packed || !s->tensor) {
-        tp_autograd_host.free_packed(packed);
-        return tp_fail(TP_RuntimeError,
-                       "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                       "hook cannot be modified by in-place operations: others have them too");
-    }
     s->packed = packed;
     tp_tensor *t = tp_take(s->tensor);
     tp_release(t);

@@ -85,6 +85,13 @@ def get_numerical_jacobian_wrt_specific_input(
     return tuple(result)
 
 
+def _refuse_complex(name: str, outputs: Any) -> None:
+    if any(o.is_complex() for o in outputs):
+        raise ValueError(
+            f"Expected output to be non-complex. {name} no longer supports functions that return complex outputs."
+        )
+
+
 def _get_numerical_jacobian(
     fn: Callable[..., Any],
     inputs: Any,
@@ -96,11 +103,8 @@ def _get_numerical_jacobian(
     """For each tensor of `target` (the inputs, where None) that wants a gradient, the Jacobians of the outputs."""
     given = _as_tuple(inputs)
     outputs = _as_tuple(fn(*given)) if outputs is None else outputs
-    if not is_forward_ad and any(o.is_complex() for o in outputs):
-        raise ValueError(
-            "Expected output to be non-complex. get_numerical_jacobian no longer supports functions that return "
-            "complex outputs."
-        )
+    if not is_forward_ad:
+        _refuse_complex("get_numerical_jacobian", outputs)
     return [
         get_numerical_jacobian_wrt_specific_input(fn, i, given, outputs, eps, x, is_forward_ad)
         for i, x in enumerate(_iter_tensors(inputs if target is None else target, True))
@@ -137,11 +141,7 @@ def get_analytical_jacobian(
     nondet_tol; whether the gradients have the inputs' sizes; and their dtypes."""
     _private("get_analytical_jacobian")
     _check_scale("get_analytical_jacobian", grad_out)
-    if output.is_complex():
-        raise ValueError(
-            "Expected output to be non-complex. get_analytical_jacobian no longer supports functions that return "
-            "complex outputs."
-        )
+    _refuse_complex("get_analytical_jacobian", (output,))
     wanted = [t for t in _iter_tensors(inputs) if t.requires_grad]
     sizes = dtypes = True
     runs: list[list[Tensor]] = []

@@ -421,6 +421,11 @@ def _gone(name: str) -> Any:
     return method
 
 
+def __rdiv__(self: Tensor, other: Any) -> Tensor:
+    """`other / self` as Python 2 called it: in PyTorch the product with the reciprocal, laid out as self is."""
+    return self.reciprocal() * other
+
+
 _METHODS = (
     resize,
     resize_as,
@@ -452,16 +457,17 @@ _METHODS = (
     set_,
     storage,
     _typed_storage,
+    __rdiv__,
 )
 
 
 # What Python 2 called them; programs for PyTorch may still.
-_OLDER_NAMES = {"div": "truediv", "idiv": "itruediv", "rdiv": "rtruediv", "nonzero": "bool", "long": "int"}
+_OLDER_NAMES = {"div": "truediv", "idiv": "itruediv", "nonzero": "bool", "long": "int"}
 
 
 def _by_older_name(old: str, new: str) -> Any:
     def method(self: Tensor, *args: Any) -> Any:
-        return getattr(self, new)(*args)
+        return getattr(Tensor, new)(self, *args)
 
     method.__name__, method.__doc__ = old, f"The same as {new}."
     return method

@@ -56,10 +56,11 @@ COMMON = [
 CALM = {"release": ["-O2"]}
 CALM_FOLDERS = ("native", "opencl", "python")
 
-# The loops for CPUs before AVX2: vectors, but no unrolled ends of loops, which are a third of the size and little time.
-OLD_CPU = {"release": ["-O2", "-ftree-vectorize"]}
-# But these keep sums in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the size.
-OLD_CPU_IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
+# Loops that take whole blocks: vectors, but no unrolled ends of loops, which are a third of the size and little time.
+LOOPS = {"release": ["-O2", "-ftree-vectorize"]}
+# Files whose sums stand in small arrays, which only -O3 takes apart into registers: half the time for a tenth of the
+# size. The others of csrc/cpu have it where the CPU has vectors of AVX2 at least: their ends of loops are short rows.
+IN_FULL = ("moments", "norm_loops", "scan_loops", "softmax_loops")
 
 # Flags for generated glue, which passes arguments on: but for tail calls, -O3 adds only size and time of the compiler.
 GLUE = {"release": ["-O1", "-foptimize-sibling-calls"]}
@@ -196,8 +197,8 @@ def _units(options: Options) -> tuple[list[Unit], list[Unit]]:
             for capability in _capabilities():
                 extra = [*CAPABILITY_FLAGS[capability], f"-DTP_CAPABILITY={capability}"]
                 old = capability == "baseline" and len(_capabilities()) > 1
-                if old and source.stem not in OLD_CPU_IN_FULL:
-                    extra += OLD_CPU.get(options.mode, [])
+                if generated or (old and source.stem not in IN_FULL):
+                    extra += LOOPS.get(options.mode, [])
                 library.append(Unit(source, f"obj/{name}.{capability}.o", tuple(flags + extra)))
         elif _WITH_THREADS.search(text):
             library.append(Unit(source, f"obj/{name}.o", (*flags, "-fopenmp")))
